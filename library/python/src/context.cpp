@@ -76,10 +76,13 @@ void bind_context(nb::module_& module) {
           nb::arg("bytes"), nb::arg("kind"), nb::arg("index"), nb::keep_alive<0, 1>(), Release())
       .def(
           "register",
-          [](Context& context, uintptr_t address, uint64_t bytes) {
-            return region_of(context->register_memory(reinterpret_cast<void*>(address), bytes));
+          [](Context& context, uintptr_t address, uint64_t bytes, bool read_only) {
+            auto* const memory = reinterpret_cast<void*>(address);
+            return region_of(read_only ? context->register_memory(static_cast<const void*>(memory), bytes)
+                                       : context->register_memory(memory, bytes));
           },
-          nb::arg("address"), nb::arg("bytes"), nb::keep_alive<0, 1>(), Release())
+          nb::arg("address"), nb::arg("bytes"), nb::arg("read_only") = false, nb::keep_alive<0, 1>(),
+          Release())
       .def(
           "import_key",
           [](Context& context, const nb::bytes& key) { return remote_of(context->import(as_span(key))); },

@@ -55,6 +55,7 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("memory", &memory_of)
       .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })
       .def_prop_ro("bytes", [](Region& region) { return region->bytes(); })
+      .def_prop_ro("read_only", [](Region& region) { return region->read_only(); })
       .def_prop_ro("device", [](Region& region) { return device_name(region->device()); })
       .def_prop_ro("closed", &Region::closed)
       .def("key", [](Region& region) { return to_bytes(region.hold("key")->key()); })
@@ -62,6 +63,7 @@ void bind_memory(nb::module_& module) {
   nb::class_<Remote>(module, "Remote")
       .def_prop_ro("rank", [](Remote& remote) { return remote->rank(); })
       .def_prop_ro("bytes", [](Remote& remote) { return remote->bytes(); })
+      .def_prop_ro("read_only", [](Remote& remote) { return remote->read_only(); })
       .def_prop_ro("closed", &Remote::closed)
       .def(
           "handle",

@@ -1,4 +1,4 @@
-"""Rewrites the declaration of a distributed array as a pointer to the part that this node holds."""
+"""Replaces the declaration of an array by that of a pointer to this node's memory."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> None:
-    """Replace the declarator of an array by a pointer: `int a[9], b;` becomes `int *name, b;`.
+    """Replace an array by a pointer to its elements: `int a[9], b;` becomes `int *name, b;`.
 
-    Where a typedef holds the dimensions (`typedef int row[9]; row a, b;`), `row *name__type, b;` declares a
-    pointer to the whole type, and a second declaration behind it the pointer to its elements.
+    In `row a, b;` the type itself has dimensions, so the pointer is declared after that declaration.
     """
     start, end = variable.declarator.start, variable.declarator.end
     text = unit.text.text
     opened = sum((span.text == ")") - (span.text == "(") for span in scan(text, start, end))
-    while opened > 0:  # `int (a)[9]`: also replace the brackets around the name
+    while opened > 0:  # `(a)[9]`: remove the brackets around the name, too
         start = text.rindex("(", 0, start)
         opened -= 1
     if not variable.of_array_type:
@@ -29,7 +28,7 @@ def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> N
 
 
 def _end(unit: Unit, start: int) -> int:
-    """Return the offset just behind the semicolon that ends the declaration around `start`."""
+    """The offset after the semicolon of the declaration that contains an offset."""
     depth = 0
     for span in scan(unit.text.text, start):
         depth += (span.text in "([{") - (span.text in ")]}")

@@ -1,4 +1,4 @@
-"""Lowers gmove and array: both stand before an assignment between sections of arrays."""
+"""Lowers gmove and array assignment: one assignment between sections of arrays."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _EXPLAINED = {
 
 
 def gmove(unit: Unit, directive: d.Gmove) -> None:
-    """Replace the assignment by a call that copies the elements between the nodes that own them."""
+    """Lower `gmove`: copy between arrays, whichever nodes own the elements."""
     if directive.on:
         raise Refused(directive.on.name.place, "gmove has no clause on")
     statement = statement_behind(unit.text, directive.end)
@@ -83,7 +83,7 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
 def _mode(
     unit: Unit, directive: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]
 ) -> str:
-    """Return the mode of the run time's call. `far` is the array that only the other nodes may own."""
+    """The mode of a gmove, as C text. `far` is the array whose owners may not execute the directive."""
     if directive.mode == "collective":
         return _MODES[directive.mode]
     unit.output.one_sided = True
@@ -102,7 +102,7 @@ def _mode(
 def _on_device(
     unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]
 ) -> list[DistributedArray]:
-    """Return the arrays to copy on the GPU: those that the clause acc names, or all of the assignment."""
+    """The arrays whose copy on the GPU takes part: those that the clause acc names, or else all."""
     arrays = [array for array in sides if array]
     for name in directive.on_device:
         if unit.array(name, directive) not in arrays:
@@ -132,7 +132,7 @@ def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, Distribute
 
 
 def _scalar(unit: Unit, spans: list[Span]) -> str | None:
-    """Return the right side if it is one value for all elements: without a section or distributed array."""
+    """The text of a right side that contains no distributed array and no section; else None."""
     text = unit.text.text[spans[0].start : spans[-1].end]
     for number, span in enumerate(spans):
         name = named(spans, number)[0]
@@ -161,7 +161,7 @@ def _same_rank(
 
 
 def array_on(unit: Unit, directive: d.ArrayOn) -> None:
-    """Replace the assignment by loops in which each node computes the elements that it owns."""
+    """Lower `array on`: the owners of the elements assign them, in loops over the left side's sections."""
     assert directive.on is not None
     statement = statement_behind(unit.text, directive.end)
     left_side, right_side = assignment(unit.text, statement)
@@ -224,7 +224,7 @@ def _loops(
 
 
 def _elementwise(unit: Unit, spans: list[Span], counters: list[str], lhs: Section) -> str:
-    """Return the right side for one element: its sections become subscripts by the loop counters."""
+    """The right side, with its sections replaced by elements at the counters."""
     counters = [counter for counter in counters if counter]
     out = ""
     at = 0
@@ -278,7 +278,7 @@ def _element(
 
 
 def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
-    """Convert global subscripts to those of the memory that a node has, in brackets."""
+    """The brackets with global subscripts turned into those of a node's memory."""
     parts = [around(array, dimension) for dimension in range(len(subscripts))]
     return "".join(
         f"[{before}{part}{behind}]" for (before, behind), part in zip(parts, subscripts, strict=True)

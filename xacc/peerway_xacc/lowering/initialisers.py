@@ -1,4 +1,4 @@
-"""Refuses initialisers of global variables that use a distributed array: its memory is allocated by main."""
+"""Refuses initialisers with the address of a distributed array, which has none before main."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEMBER = (".", "->")
 
 
 def check(unit: Unit) -> None:
-    """Report each use of a global distributed array in the initialiser of a global variable."""
+    """Record an error for each distributed array in the initialiser of a variable at file scope."""
     arrays = {
         array.name: array
         for array in unit.scopes.arrays()
@@ -34,10 +34,7 @@ def check(unit: Unit) -> None:
 
 
 def _initialisers(unit: Unit) -> Iterator[tuple[str, Span]]:
-    """Yield each name behind the '=' of a global declarator, together with the token before it.
-
-    Function bodies and preprocessor lines are skipped.
-    """
+    """The names after '=' in each declarator outside functions, each with the text of the token before it."""
     text = _PREPROCESSOR.sub(lambda line: " " * len(line[0]), unit.text.text)
     bodies = sorted(
         (function.whole.start, function.whole.end)

@@ -1,5 +1,4 @@
-// Reductions in kernels: the GPU memory in which the blocks of a launch combine their values, and the
-// delivery of the result to the host.
+// The reductions of a kernel launch: where blocks combine their values, and how the host gets the results.
 #pragma once
 
 #include <array>
@@ -12,8 +11,7 @@ namespace pwx {
 
 constexpr size_t kMostReductions = 16;
 
-/// A kernel's argument for one reduction. Its layout is that of pwx_total<T> in kernels/reductions.cuh, which
-/// is the same for every T.
+/// The argument of a kernel for one reduction: the layout of pwx_total (kernels/reductions.cuh) for any T.
 struct Total {
   void* of_blocks;
   unsigned* done;
@@ -28,16 +26,16 @@ struct KernelReductions {
   std::vector<size_t> slots;  ///< where the host finds the results that do not stay on the GPU
 };
 
-/// Call it before the launch, and pass `arguments` to the kernel.
+/// Prepares the reductions before the launch; the kernel gets `arguments`.
 KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, long queue);
-/// Call it after the launch. A synchronous launch has its results on the host when this returns; with a queue
-/// they are there once the host has waited for the queue.
+/// Takes the results after the launch. Without a queue the host has them on return, else after waiting for
+/// the queue.
 void deliver_reductions(const KernelReductions& totals, const pwx_reduction* reductions, int count,
                         long queue);
 
-/// Allocates the memory of a queue's reductions now, so that the first reduction does not have to.
+/// Allocates the memory for a queue's reductions, so that the first reduction need not do so.
 void reserve_reductions(long queue);
-/// Call it before the CUDA context ends.
+/// Call it before the context ends.
 void free_reductions();
 
 }  // namespace pwx

@@ -32,7 +32,7 @@ void transpose(const pwx_array& to, const pwx_array& from) {
   scatter_whole(to, target);
 }
 
-/// Which subscripts of a dimension this node owns.
+/// The subscripts of a dimension that this node owns.
 std::vector<Range> owned(const pwx_array& a, int d) {
   const pwx_template_dim* t = template_dim(a, d);
   const int part = t == nullptr ? 0 : t->at;
@@ -62,7 +62,7 @@ void sort(Whole& values, bool up) {
   });
 }
 
-/// Calls `with` with a value of a type that has an order.
+/// Calls `with` with a value of the type, if the type has an order. Throws Failure otherwise.
 template <typename With>
 void ordered(pwx_type type, const char* function, With&& with) {
   for_type(type, [&]<typename Value>(Value value) {
@@ -73,7 +73,8 @@ void ordered(pwx_type type, const char* function, With&& with) {
   });
 }
 
-/// The elements that a mask chooses, side by side in a vector: `move(number, place)` for each of them.
+/// Calls `move(number, place)` for each element that a mask chooses: its number in the array, and its place
+/// in a vector of the chosen elements.
 template <typename Move>
 void each_chosen(const char* function, const pwx_array& vector, const pwx_array& shape, xmp_desc_t mask,
                  Move&& move) {
@@ -201,7 +202,7 @@ void xmp_scatter(xmp_desc_t to, xmp_desc_t from, ...) {
   va_end(indices);
 }
 
-// `peerway cc` has put the type into a call that names its first array; others do not know it.
+// `peerway cc` puts the type into a call whose first array it sees by name; in other calls it is unknown.
 void xmp_matmul(xmp_desc_t, xmp_desc_t, xmp_desc_t) {
   guarded(&kIntrinsic, [] { refuse("xmp_matmul needs the name of its array: xmp_desc_of(name)"); });
 }
