@@ -1,9 +1,6 @@
-"""Lowers the executable directives: which function lowers which directive, and in which order."""
+"""Lowers the executable directives of a file in order; the LOWERINGS of each module name the functions."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen import clause_rules, foreign_acc, openacc, sequences
@@ -14,25 +11,10 @@ from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering import communication, data, gmove, locks, loops, merged, reflects
 from peerway_xacc.lowering.unit import Unit
 
-_COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
-    d.Reflect: reflects.reflect,
-    d.Reduction: communication.reduction,
-    d.Bcast: communication.bcast,
-    d.Barrier: communication.barrier,
-    d.WaitAsync: communication.wait_async,
-    d.Gmove: gmove.gmove,
-    d.ArrayOn: gmove.array_on,
-    d.Post: communication.post,
-    d.Lock: locks.lock,
-    d.Wait: communication.wait,
-}
+# Directives that stand alone, and those that belong to the statement behind them.
+_ALONE = communication.LOWERINGS | gmove.LOWERINGS | locks.LOWERINGS | reflects.LOWERINGS
+_OF_STATEMENT = loops.LOWERINGS | openacc.LOWERINGS
 _ON_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait", "init", "shutdown", "set")
-_STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
-    d.Loop: loops.loop,
-    d.Task: loops.task,
-    d.Tasks: lambda _unit, _stack, _directive: None,
-    d.Acc: openacc.compute,
-}
 
 
 def lower(unit: Unit) -> None:
@@ -55,7 +37,7 @@ def lower(unit: Unit) -> None:
     for stack in stacks.values():
         for directive in stack.directives:
             with unit.diagnostics.collecting():
-                if lowering := _STACKED.get(type(directive)):
+                if lowering := _OF_STATEMENT.get(type(directive)):
                     lowering(unit, stack, directive)
     for generate in unit.compute.pending:
         with unit.diagnostics.collecting():
@@ -77,7 +59,7 @@ def _lower_alone(unit: Unit, directive: d.Directive) -> None:
     if isinstance(directive, d.Acc):
         clause_rules.check(unit, directive)
         (foreign_acc if unit.foreign_acc else data).executable(unit, directive)
-    elif lowering := _COMMUNICATION.get(type(directive)):
+    elif lowering := _ALONE.get(type(directive)):
         if unit.function_of(directive) is None:
             raise Refused(directive.place, "this directive must be in a function")
         lowering(unit, directive)
@@ -88,7 +70,7 @@ def _check_host(unit: Unit, on_gpu: list[Statement], directive: d.Directive) -> 
     acc_of_host = isinstance(directive, d.Acc) and directive.construct in _ON_HOST
     if acc_of_host and directive.file == unit.file and unit.function_of(directive) is None:
         raise Refused(directive.place, "this directive must be in a function")
-    host = acc_of_host or type(directive) in _COMMUNICATION or isinstance(directive, d.Task | d.Tasks)
+    host = acc_of_host or type(directive) in _ALONE or isinstance(directive, d.Task | d.Tasks)
     around = (
         [construct for construct in on_gpu if construct.start <= directive.start < construct.end]
         if directive.file == unit.file
@@ -115,7 +97,7 @@ def _has_statement(directive: d.Directive) -> bool:
     """Does a directive belong to the statement that follows it?"""
     if isinstance(directive, d.Acc):
         return directive.construct in openacc.STATEMENT
-    return isinstance(directive, d.Loop | d.Task | d.Tasks | d.Omp)
+    return type(directive) in _OF_STATEMENT or isinstance(directive, d.Omp)
 
 
 def _add_to_stack(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:

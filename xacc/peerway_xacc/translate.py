@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from peerway_xacc import executable, surroundings
 from peerway_xacc.analysis.paths import Communication
-from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Place
 from peerway_xacc.frontend.parsed import Parsed
 from peerway_xacc.frontend.preprocess import Texts
@@ -25,17 +22,6 @@ from peerway_xacc.lowering import (
 from peerway_xacc.lowering.output import Output
 from peerway_xacc.lowering.unit import Unit
 from peerway_xacc.reading import read
-
-_MAPPING: dict[type, Callable[[Unit, Any], None]] = {
-    d.Nodes: declare.nodes,
-    d.Template: declare.template,
-    d.Distribute: declare.distribute,
-    d.TemplateFix: declare.template_fix,
-    d.Align: declare.align,
-    d.Shadow: declare.shadow,
-    d.StaticDesc: declare.static_desc,
-    d.Coarray: coarray.directive,
-}
 
 
 @dataclass(frozen=True)
@@ -87,5 +73,5 @@ def translate(
 def _declared(parsed: Parsed) -> Unit:
     """Read the mapping directives of a file: nodes, templates, aligned arrays and coarrays."""
     unit = Unit(**vars(parsed), output=Output(parsed.file, parsed.text))
-    unit.each(_MAPPING)
+    unit.each(declare.LOWERINGS | coarray.LOWERINGS)
     return unit

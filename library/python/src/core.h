@@ -151,6 +151,9 @@ std::string device_name(pw_device device);
 std::string shown(const std::string& kind, std::initializer_list<std::pair<const char*, nb::object>> fields);
 
 void bind_core(nb::module_& module);
+void bind_team(nb::module_& module);
+void bind_memory(nb::module_& module);
+void bind_context(nb::module_& module);
 void bind_bench(nb::module_& module);
 void bind_bench_plans(nb::module_& module);
 void bind_config(nb::module_& module);

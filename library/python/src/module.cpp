@@ -39,6 +39,9 @@ NB_MODULE(_core, module) {
   });
   pwpy::bind_requests(module);
   pwpy::bind_core(module);
+  pwpy::bind_team(module);
+  pwpy::bind_memory(module);
+  pwpy::bind_context(module);
   pwpy::bind_exchange(module);
   pwpy::bind_plan(module);
   pwpy::bind_bench(module);

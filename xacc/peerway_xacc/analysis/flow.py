@@ -6,10 +6,6 @@ from peerway_xacc.analysis.mapped import Mapped
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Function, Range, Statement
 
-_GLOBAL = (d.Loop, d.Task, d.Tasks, d.Reflect, d.Reduction, d.Bcast, d.Barrier, d.Gmove, d.ArrayOn)
-_REFLECTING = (d.Reflect, d.WaitAsync)
-_WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
-
 
 class Flow:
     """The control flow of nodes through the functions of a file."""
@@ -29,7 +25,7 @@ class Flow:
         if switch or self._can_leave_early(block, function):
             return False
         return any(
-            isinstance(directive, _GLOBAL) and self._is_unconditional(directive.start, block)
+            directive.executed_by_all and self._is_unconditional(directive.start, block)
             for directive in self.unit.directives_in()
         )
 
@@ -71,7 +67,7 @@ class Flow:
         """May a statement reflect an array? A reflect clears the mark of a write before the statement."""
         inside = Range(statement.start, statement.end)
         return self.calls(inside, function) or any(
-            isinstance(directive, _REFLECTING) for directive in self.unit.directives_in(inside)
+            directive.reflects for directive in self.unit.directives_in(inside)
         )
 
     def calls(self, inside: Range, function: Function) -> bool:
@@ -102,7 +98,7 @@ class Flow:
     def moves(self, inside: Range) -> bool:
         """Does a range contain a directive that writes an array at run time?"""
         return any(
-            isinstance(directive, _WRITING)
+            directive.writes_arrays
             or (isinstance(directive, d.Reflect) and directive.kind == "reduce_shadow")
             for directive in self.unit.directives_in(inside)
         )  # fmt: skip

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis import restrictions as shared
 from peerway_xacc.analysis.mapped import Stack
@@ -132,3 +135,8 @@ def _sequential(directive: d.Acc, outer: list[d.Acc]) -> str:
     if any(other.construct.endswith("loop") and not other.all("seq") for other in outer):
         return _SHARED
     return ""
+
+
+LOWERINGS: dict[type, Callable[[Unit, Stack, Any], None]] = {
+    d.Acc: compute,
+}

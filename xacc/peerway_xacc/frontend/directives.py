@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from peerway_xacc.frontend.clauses import (
     AlignTo,
@@ -23,12 +24,19 @@ from peerway_xacc.frontend.tokens import Token
 
 @dataclass
 class Directive:
-    """The base of all directives: where it begins, and the range of the text that it occupies."""
+    """Where a directive begins, and the text it occupies.
+
+    The class variables are what analysis/flow.py asks of every directive; a class states what differs.
+    """
 
     place: Place
     start: int = 0
     end: int = 0
     file: str = ""
+
+    executed_by_all: ClassVar[bool] = False  # the language has every executing node do it
+    reflects: ClassVar[bool] = False  # its call brings halos up to date
+    writes_arrays: ClassVar[bool] = False  # its call at run time writes elements of distributed arrays
 
 
 @dataclass
@@ -110,6 +118,8 @@ def declared_names(directive: Directive) -> list[Name]:
 class Loop(Directive):
     """`loop (i, j) on t(j, i) reduction(+:s)`; `indices` is empty when the directive has none."""
 
+    executed_by_all: ClassVar[bool] = True
+
     indices: list[Name] = field(default_factory=list)
     on: Ref | None = None
     reduced: list[Reduced] = field(default_factory=list)
@@ -132,6 +142,9 @@ class Reflect(Communication):
     `kind` is reflect, reflect_init, reflect_do, reflect_wait or reduce_shadow.
     """
 
+    executed_by_all: ClassVar[bool] = True
+    reflects: ClassVar[bool] = True
+
     kind: str = "reflect"
     arrays: list[Name] = field(default_factory=list)
     widths: list[Width] | None = None
@@ -143,12 +156,17 @@ class Reflect(Communication):
 class Reduction(Communication):
     """`reduction (+:a) on p(:,*)`."""
 
+    executed_by_all: ClassVar[bool] = True
+    writes_arrays: ClassVar[bool] = True
+
     reduced: list[Reduced] = field(default_factory=list)
 
 
 @dataclass
 class Bcast(Communication):
     """`bcast (a) from p(1) on p(:,*)`."""
+
+    executed_by_all: ClassVar[bool] = True
 
     names: list[Name] = field(default_factory=list)
     source: Ref | None = None
@@ -158,10 +176,14 @@ class Bcast(Communication):
 class Barrier(Communication):
     """`barrier on p(1:2)`."""
 
+    executed_by_all: ClassVar[bool] = True
+
 
 @dataclass
 class WaitAsync(Communication):
     """`wait_async (1, 2)`."""
+
+    reflects: ClassVar[bool] = True
 
     ids: list[Expr] = field(default_factory=list)
 
@@ -172,6 +194,9 @@ class Gmove(Communication):
 
     The clause acc without names applies to all arrays of the assignment.
     """
+
+    executed_by_all: ClassVar[bool] = True
+    writes_arrays: ClassVar[bool] = True
 
     mode: str = "collective"
     on_device: list[Name] = field(default_factory=list)
@@ -217,12 +242,17 @@ class Coarray(Directive):
 class ArrayOn(Directive):
     """`array on t(:)` before an array assignment."""
 
+    executed_by_all: ClassVar[bool] = True
+    writes_arrays: ClassVar[bool] = True
+
     on: Ref | None = None
 
 
 @dataclass
 class Task(Directive):
     """`task on p(1) nocomm`."""
+
+    executed_by_all: ClassVar[bool] = True
 
     on: Ref | None = None
     nocomm: bool = False
@@ -231,6 +261,8 @@ class Task(Directive):
 @dataclass
 class Tasks(Directive):
     """`tasks`: the block of tasks that follows may run at the same time."""
+
+    executed_by_all: ClassVar[bool] = True
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from peerway_xacc.analysis import paths
 from peerway_xacc.frontend import directives as d
@@ -14,6 +16,8 @@ from peerway_xacc.lowering.c_text import at, numbers
 from peerway_xacc.lowering.sections import Section, remaining, run_time_section, section, variable_of
 from peerway_xacc.lowering.shapes import sizes_of
 from peerway_xacc.lowering.unit import Unit
+
+_BEFORE_STATEMENT = (";", "{", "}", ")", ":", "else", "do")
 
 
 @dataclass(frozen=True)
@@ -103,14 +107,27 @@ def _transfer(
     if stop is None:
         raise Refused(text.place(spans[first].start, spans[end].end), wanted)
     if end + 1 < stop and spans[end + 1].text == "=":
+        _check_statement(text, spans, first)
         statement = Range(spans[first].start, spans[stop].end)
         return Transfer(statement, spans[end + 2 : stop], remote, there, True)
     if stop != end + 1 or first < 2 or spans[first - 1].text != "=":
         raise Refused(text.place(spans[first].start, spans[end].end), wanted)
     begin = _begin(text, spans, first - 2)
+    _check_statement(text, spans, begin)
     return Transfer(
         Range(spans[begin].start, spans[stop].end), spans[begin : first - 1], remote, there, False
     )
+
+
+def _check_statement(text: Text, spans: list[Span], begin: int) -> None:
+    """Refuse a transfer in a declaration, or to what is no plain variable: nothing but it is replaced."""
+    if begin > 0 and spans[begin - 1].text not in _BEFORE_STATEMENT:
+        name, place = spans[begin].text, text.place(spans[begin].start, spans[begin].end)
+        message = (
+            f"expected a transfer of a coarray as a statement, which begins with the name of a variable, "
+            f"found '{spans[begin - 1].text}' before '{name}'; declare a variable first, and assign to it"
+        )
+        raise Refused(place, message)
 
 
 def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) -> None:
@@ -277,3 +294,8 @@ def _triplets(unit: Unit, found_section: Section, variable: Variable) -> str:
             count = dimension.length or remaining(dimension, size)
             parts.append(f"{{{dimension.first or '0'}, {count}, {dimension.step}, 0}}")
     return f"(const pwx_triplet[]){{{', '.join(parts)}}}"
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Coarray: directive,
+}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import clauses
@@ -185,3 +188,13 @@ def wait(unit: Unit, directive: d.Wait) -> None:
         directive, [f"pwx_wait({reference(unit, directive.node, directive)}, {tag}, {where(directive)});"]
     )
     unit.explain(directive, "wait: for a post, sends nothing")
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Reduction: reduction,
+    d.Bcast: bcast,
+    d.Barrier: barrier,
+    d.WaitAsync: wait_async,
+    d.Post: post,
+    d.Wait: wait,
+}

@@ -227,7 +227,9 @@ class _Finder:
             or (self.flow.reflects(last, function) and not (own and event.behind))
             or _LABEL.match(self.unit.text.text, last.start)
         ):
-            self._always_written(event.array, event.start, "it is written where not all nodes may come by")
+            self._always_written(
+                event.array, event.start, "it is written where perhaps not all nodes execute"
+            )
         elif event.behind:
             self.unit.output.edits.behind(last.end, f" pwx_written({event.array.address});")
         else:

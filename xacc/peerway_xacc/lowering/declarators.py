@@ -34,4 +34,4 @@ def _end(unit: Unit, start: int) -> int:
         depth += (span.text in "([{") - (span.text in ")]}")
         if span.text == ";" and depth == 0:
             return span.end
-    raise AssertionError("libclang has read it as a declaration")
+    raise AssertionError("libclang parsed a declaration here, so it has a semicolon")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.analysis.mapping import DistributedArray, NodeArray, TemplateOf
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
@@ -274,3 +277,14 @@ def static_desc(unit: Unit, directive: d.StaticDesc) -> None:
     """Only check the names of `static_desc`: descriptors of parameters are static anyway."""
     for name in directive.arrays:
         unit.array(name, directive)
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Nodes: nodes,
+    d.Template: template,
+    d.Distribute: distribute,
+    d.TemplateFix: template_fix,
+    d.Align: align,
+    d.Shadow: shadow,
+    d.StaticDesc: static_desc,
+}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import directives as d
@@ -30,8 +33,8 @@ _GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
 _TRANSFERS = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
 _EXPLAINED = {
     "collective": "all nodes of both sides send and receive",
-    "in": "executing nodes get their elements of the left side from the owners, which need not come by",
-    "out": "executing nodes put their elements of the right side to the owners, which need not come by",
+    "in": "executing nodes get their elements of the left side from the owners, which need not execute it",
+    "out": "executing nodes put their elements of the right side to the owners, which need not execute it",
 }
 
 
@@ -187,7 +190,7 @@ def array_on(unit: Unit, directive: d.ArrayOn) -> None:
 def _loops(
     unit: Unit, lhs: Section, variable: Variable, array: DistributedArray
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """A loop for each section of the left side, counting its elements, and the left side's subscripts."""
+    """Return the header of a loop for each section of the left side, and the left side's subscripts."""
     loops = []
     subscripts = []
     sizes = sizes_for(unit, variable, array)
@@ -280,3 +283,9 @@ def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
     return "".join(
         f"[{before}{part}{behind}]" for (before, behind), part in zip(parts, subscripts, strict=True)
     )
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Gmove: gmove,
+    d.ArrayOn: array_on,
+}

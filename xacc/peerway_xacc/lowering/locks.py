@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.lowering.c_text import where
@@ -43,3 +46,8 @@ def lock(unit: Unit, directive: d.Lock) -> None:
     unit.explain(
         directive, f"{directive.kind} {name} at {f'image {image}' if directive.image else 'this image'}"
     )
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Lock: lock,
+}

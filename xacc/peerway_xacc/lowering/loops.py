@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.analysis import bounds as beyond
 from peerway_xacc.analysis import loop_nest, mistakes, restrictions
 from peerway_xacc.analysis.loop_nest import For
@@ -288,3 +291,10 @@ def cycle(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     skip = "" if head.step == "1" else f"if (({index} - ({first})) % ({head.step})) continue; "
     edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
     edits.behind(loop.body.end, " }")
+
+
+LOWERINGS: dict[type, Callable[[Unit, Stack, Any], None]] = {
+    d.Loop: loop,
+    d.Task: task,
+    d.Tasks: lambda _unit, _stack, _directive: None,
+}

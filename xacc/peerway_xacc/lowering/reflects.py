@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer, faces, of_one_plan
 from peerway_xacc.frontend import clauses
@@ -265,3 +268,8 @@ def _width(width: clauses.Width) -> str:
     assert width.lower is not None
     assert width.upper is not None
     return f"{{{width.lower.text}, {width.upper.text}, {int(width.periodic)}}}"
+
+
+LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
+    d.Reflect: reflect,
+}

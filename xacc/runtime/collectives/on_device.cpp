@@ -147,16 +147,16 @@ void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size
   });
 }
 
-void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
                       const pwx_where* where) {
   pwx::guarded(where, [&] {
-    if (pwx::gpu() == nullptr) return pwx_gmove(mode, left, right, where);
-    pwx::update_section(*right, true, where);
+    if (pwx::gpu() == nullptr) return pwx_gmove(mode, target, source, where);
+    pwx::update_section(*source, true, where);
     // elements that the gmove does not write are copied back unchanged
-    pwx::update_section(*left, true, where);
+    pwx::update_section(*target, true, where);
     const bool in = mode == PWX_IN || mode == PWX_IN_FROM_GPUS;
-    pwx_gmove(mode == PWX_COLLECTIVE ? mode : in ? PWX_IN_FROM_GPUS : PWX_OUT_TO_GPUS, left, right, where);
-    pwx::update_section(*left, false, where);
+    pwx_gmove(mode == PWX_COLLECTIVE ? mode : in ? PWX_IN_FROM_GPUS : PWX_OUT_TO_GPUS, target, source, where);
+    pwx::update_section(*target, false, where);
   });
 }
 

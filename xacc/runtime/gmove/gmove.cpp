@@ -35,16 +35,16 @@ class Collective {
     std::vector<long> to;  ///< incoming: where each element goes
   };
 
-  void add(int to, int from, const Owned& left, const Owned& right, const Move& move) {
+  void add(int to, int from, const Owned& wanted, const Owned& given, const Move& move) {
     const int me = program().rank();
     const size_t count = sides_.elements(move), bytes = sides_.bytes;
     if (from == me) {
       auto& packed =
           (to == me ? own_ : out_).emplace_back(Packed{to, std::vector<std::byte>(count * bytes), {}});
-      const std::byte* out_of = sides_.right.memory();
+      const std::byte* memory = sides_.source.memory();
       std::byte* next = packed.data.data();
-      sides_.each_element(move, left.base, right.base, [&](long, long source) {
-        std::memcpy(next, out_of + source, bytes);
+      sides_.each_element(move, wanted.base, given.base, [&](long, long source) {
+        std::memcpy(next, memory + source, bytes);
         next += bytes;
       });
     }
@@ -52,7 +52,8 @@ class Collective {
     auto& packed =
         from == me ? own_.back() : in_.emplace_back(Packed{from, std::vector<std::byte>(count * bytes), {}});
     packed.to.reserve(count);
-    sides_.each_element(move, left.base, right.base, [&](long target, long) { packed.to.push_back(target); });
+    sides_.each_element(move, wanted.base, given.base,
+                        [&](long target, long) { packed.to.push_back(target); });
   }
 
   /// Sends and receives everything. All outgoing elements were packed before any is stored, since the two
@@ -63,7 +64,7 @@ class Collective {
     for (const Packed& packed : out_) out.push_back({packed.rank, packed.data.data(), packed.data.size()});
     for (Packed& packed : in_) in.push_back({packed.rank, packed.data.data(), packed.data.size()});
     program().mail.exchange(out, in);
-    std::byte* into = sides_.left.memory();
+    std::byte* into = sides_.target.memory();
     for (const auto* list : {&own_, &in_})
       for (const Packed& packed : *list)
         for (size_t i = 0; i < packed.to.size(); ++i)
@@ -79,11 +80,11 @@ class Collective {
 
 extern "C" {
 
-void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+void pwx_gmove(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
                const pwx_where* where) {
-  if (left->array != nullptr) pwx_written(left->array);
+  if (target->array != nullptr) pwx_written(target->array);
   pwx::guarded(where, [&] {
-    const pwx::Sides sides(*left, *right);
+    const pwx::Sides sides(*target, *source);
     if (mode == PWX_COLLECTIVE) return pwx::Collective(sides).run();
     if (mode == PWX_IN || mode == PWX_IN_FROM_GPUS)
       pwx::get_from_owners(sides, mode == PWX_IN_FROM_GPUS);

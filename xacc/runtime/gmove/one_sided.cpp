@@ -21,7 +21,7 @@ using peerway::check;
 /// buffer.
 struct Transfer {
   int rank;  ///< the other rank
-  long left = 0, right = 0;
+  long target = 0, source = 0;
   Move move;
   size_t packed = 0;
 };
@@ -47,7 +47,7 @@ std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
 class OneSided {
  public:
   OneSided(const Sides& sides, const Side& far, bool far_on_gpus)
-      : sides_(sides), far_(far), far_is_left_(&far == &sides.left) {
+      : sides_(sides), far_(far), far_is_target_(&far == &sides.target) {
     if (far.distributed()) {
       array_ = far.section.array->state->common_id;
       on_gpus_ = array_.id != 0 && far_on_gpus && gpu() != nullptr;
@@ -73,20 +73,20 @@ class OneSided {
   }
 
  private:
-  [[nodiscard]] bool one_element() const { return sides_.scalar && !far_is_left_; }
+  [[nodiscard]] bool one_element() const { return sides_.scalar && !far_is_target_; }
   [[nodiscard]] size_t elements(const Transfer& transfer) const {
     return one_element() ? 1 : sides_.elements(transfer.move);
   }
 
   void collect() {
     size_t bytes = 0;
-    const MustExecute must{!far_is_left_, far_is_left_,
-                           far_is_left_ ? "all that own the right side of a gmove out must"
-                                        : "all that own the left side of a gmove in must"};
+    const MustExecute must{!far_is_target_, far_is_target_,
+                           far_is_target_ ? "all that own the right side of a gmove out must"
+                                          : "all that own the left side of a gmove in must"};
     sides_.each_pair(
-        must, [&](int to, int from) { return (far_is_left_ ? from : to) == me_; },
-        [&](int to, int from, const Owned& left, const Owned& right, const Move& move) {
-          transfers_.push_back({far_is_left_ ? to : from, left.base, right.base, move, bytes});
+        must, [&](int to, int from) { return (far_is_target_ ? from : to) == me_; },
+        [&](int to, int from, const Owned& wanted, const Owned& given, const Move& move) {
+          transfers_.push_back({far_is_target_ ? to : from, wanted.base, given.base, move, bytes});
           bytes += elements(transfers_.back()) * sides_.bytes;
         });
     if (bytes > 0) span_ = bounce().take(bytes);
@@ -98,9 +98,9 @@ class OneSided {
 
   void pack(const Transfer& transfer) const {
     std::byte* next = packed(transfer);
-    const std::byte* from = sides_.right.memory();
-    if (one_element()) return void(std::memcpy(next, from + transfer.right, sides_.bytes));
-    sides_.each_element(transfer.move, transfer.left, transfer.right, [&](long, long source) {
+    const std::byte* from = sides_.source.memory();
+    if (one_element()) return void(std::memcpy(next, from + transfer.source, sides_.bytes));
+    sides_.each_element(transfer.move, transfer.target, transfer.source, [&](long, long source) {
       std::memcpy(next, from + source, sides_.bytes);
       next += sides_.bytes;
     });
@@ -108,8 +108,8 @@ class OneSided {
 
   void unpack(const Transfer& transfer) const {
     const std::byte* next = packed(transfer);
-    std::byte* to = sides_.left.memory();
-    sides_.each_element(transfer.move, transfer.left, transfer.right, [&](long target, long) {
+    std::byte* to = sides_.target.memory();
+    sides_.each_element(transfer.move, transfer.target, transfer.source, [&](long target, long) {
       std::memcpy(to + target, next, sides_.bytes);
       if (!one_element()) next += sides_.bytes;
     });
@@ -135,8 +135,8 @@ class OneSided {
       peerway::Remote& remote = remote_of(transfer.rank);
       each_block(transfer, [&](const BlockPair& pair) {
         const peerway::Block<pw_region> here{span_.of, pair.from};
-        check(far_is_left_ ? program().context.put(remote.block(pair.to), here)
-                           : program().context.get(here, remote.block(pair.to)));
+        check(far_is_target_ ? program().context.put(remote.block(pair.to), here)
+                             : program().context.get(here, remote.block(pair.to)));
       });
     }
     for (const int rank : others) check(program().context.flush(rank));
@@ -147,11 +147,11 @@ class OneSided {
   [[nodiscard]] peerway::Remote& remote_of(int rank) const {
     if (array_.id == 0)
       refuse(
-          "gmove ", far_is_left_ ? "out to " : "in from ", far_.name(),
+          "gmove ", far_is_target_ ? "out to " : "in from ", far_.name(),
           ", which was allocated before this program was known to reach it; call pwx_gmove_one_sided first");
     peerway::Remote* const remote = on_gpus_ ? published(rank, id()) : published(rank, array_);
     if (remote == nullptr)
-      refuse("gmove ", far_is_left_ ? "out to " : "in from ", far_.name(), ", which is ",
+      refuse("gmove ", far_is_target_ ? "out to " : "in from ", far_.name(), ", which is ",
              on_gpus_ ? "not present on the GPU" : "no longer allocated", " at node ", rank + 1,
              "; let a barrier, or post and wait, stand between this and that");
     return *remote;
@@ -165,7 +165,7 @@ class OneSided {
     std::array<long, PWX_MAX_DIMS> packed_strides{};
     const size_t dims = one_element() ? 0 : sides_.dims;
     const auto offsets = [&](size_t d) -> const std::vector<long>& {
-      return far_is_left_ ? transfer.move[d].left : transfer.move[d].right;
+      return far_is_target_ ? transfer.move[d].target : transfer.move[d].source;
     };
     long stride = static_cast<long>(sides_.bytes);
     for (size_t d = dims; d-- > 0; stride *= static_cast<long>(offsets(d).size())) {
@@ -176,7 +176,7 @@ class OneSided {
     for (;;) {
       SectionLayout there, here;
       there.element_bytes = here.element_bytes = sides_.bytes;
-      there.offset = far_is_left_ ? transfer.left : transfer.right;
+      there.offset = far_is_target_ ? transfer.target : transfer.source;
       here.offset = static_cast<long>(span_.offset + transfer.packed);
       for (size_t d = 0; d < dims; ++d) {
         const Progression& part = parts[d][at[d]];
@@ -196,7 +196,7 @@ class OneSided {
 
   const Sides& sides_;
   const Side& far_;
-  const bool far_is_left_;
+  const bool far_is_target_;
   const int me_ = program().rank();
   CommonId array_;
   bool on_gpus_ = false;
@@ -206,8 +206,8 @@ class OneSided {
 
 }  // namespace
 
-void get_from_owners(const Sides& sides, bool from_gpus) { OneSided(sides, sides.right, from_gpus).get(); }
+void get_from_owners(const Sides& sides, bool from_gpus) { OneSided(sides, sides.source, from_gpus).get(); }
 
-void put_to_owners(const Sides& sides, bool to_gpus) { OneSided(sides, sides.left, to_gpus).put(); }
+void put_to_owners(const Sides& sides, bool to_gpus) { OneSided(sides, sides.target, to_gpus).put(); }
 
 }  // namespace pwx

@@ -105,23 +105,24 @@ std::vector<int> Side::holders() const {
 }
 
 Sides::Sides(const pwx_section& to, const pwx_section& from)
-    : left(side_of(to, "left")), right(side_of(from, "right")), bytes(left.element_bytes()) {
+    : target(side_of(to, "left")), source(side_of(from, "right")), bytes(target.element_bytes()) {
   check();
-  left.view = own_nodes(right);
-  right.view = own_nodes(left);
-  dims = left.free_dims.size();
-  scalar = right.free_dims.empty() && dims > 0;
+  target.view = own_nodes(source);
+  source.view = own_nodes(target);
+  dims = target.free_dims.size();
+  scalar = source.free_dims.empty() && dims > 0;
 }
 
 void Sides::check() const {
-  if (right.element_bytes() != bytes)
-    refuse("gmove: elements of ", bytes, " bytes at the left and of ", right.element_bytes(),
+  if (source.element_bytes() != bytes)
+    refuse("gmove: elements of ", bytes, " bytes at the left and of ", source.element_bytes(),
            " at the right; both sides must have one type");
-  if (!right.free_dims.empty() && right.free_dims.size() != left.free_dims.size())
-    refuse("gmove: a section of ", left.free_dims.size(), " dimensions at the left and of ",
-           right.free_dims.size(), " at the right; they must be the same");
-  for (size_t d = 0; d < right.free_dims.size(); ++d) {
-    const long l = left.section.dim[left.free_dims[d]].count, r = right.section.dim[right.free_dims[d]].count;
+  if (!source.free_dims.empty() && source.free_dims.size() != target.free_dims.size())
+    refuse("gmove: a section of ", target.free_dims.size(), " dimensions at the left and of ",
+           source.free_dims.size(), " at the right; they must be the same");
+  for (size_t d = 0; d < source.free_dims.size(); ++d) {
+    const long l = target.section.dim[target.free_dims[d]].count,
+               r = source.section.dim[source.free_dims[d]].count;
     if (l != r)
       refuse("gmove: ", l, " elements at the left and ", r, " at the right in dimension ", d,
              " of the sections; they must be as many");
@@ -143,7 +144,7 @@ std::vector<Owned> Sides::owned(const Side& side, const std::vector<int>& ranks,
 }
 
 void Sides::check_views() const {
-  for (const auto& [side, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
+  for (const auto& [side, other] : {std::pair(&target, &source), std::pair(&source, &target)}) {
     const pwx_nodes* const nodes = other->view;
     if (nodes == nullptr || !other->distributed()) continue;
     const std::vector<int> view = ranks_of(*nodes), ranks = other->holders();
@@ -184,17 +185,17 @@ bool Sides::meet(const Owned& wanted, const Owned& given, Move& move) const {
     for (const auto& [k, offset] : wanted.places[d]) {
       while (!scalar && giver != end && giver->first < k) ++giver;
       if (!scalar && (giver == end || giver->first != k)) continue;
-      move[d].left.push_back(offset);
-      move[d].right.push_back(scalar ? 0 : giver->second);
+      move[d].target.push_back(offset);
+      move[d].source.push_back(scalar ? 0 : giver->second);
     }
-    if (move[d].left.empty()) return false;
+    if (move[d].target.empty()) return false;
   }
   return true;
 }
 
 size_t Sides::elements(const Move& move) const {
   size_t count = 1;
-  for (size_t d = 0; d < dims; ++d) count *= move[d].left.size();
+  for (size_t d = 0; d < dims; ++d) count *= move[d].target.size();
   return count;
 }
 

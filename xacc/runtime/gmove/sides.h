@@ -45,13 +45,13 @@ struct Owned {
 
 /// One dimension of what moves between two ranks: the offsets of each element at both ends, in bytes.
 struct Steps {
-  std::vector<long> left, right;
+  std::vector<long> target, source;
 };
 using Move = std::array<Steps, PWX_MAX_DIMS>;
 
 /// The sides whose owners must all execute the gmove, and the advice if they do not.
 struct MustExecute {
-  bool left, right;
+  bool target, source;
   const char* otherwise;
 };
 
@@ -59,13 +59,13 @@ struct MustExecute {
 class Sides {
  public:
   /// Throws Failure if the sections do not fit.
-  Sides(const pwx_section& left, const pwx_section& right);
+  Sides(const pwx_section& to, const pwx_section& from);
 
   /// Throws Failure if messages would not match: the nodes of one side differ between ranks, and elements of
   /// the other side are outside this rank's nodes.
   void check_views() const;
 
-  Side left, right;
+  Side target, source;
   size_t bytes;         ///< of an element
   size_t dims = 0;      ///< of the sections
   bool scalar = false;  ///< one element at the right goes to all at the left
@@ -74,9 +74,9 @@ class Sides {
   /// `relevant(to, from)`. Throws Failure if an owner that must execute does not.
   template <typename Relevant, typename Body>
   void each_pair(const MustExecute& must, Relevant&& relevant, Body&& body) const {
-    const std::vector<int> to = left.holders(), from = right.holders();
-    const std::vector<Owned> takers = owned(left, to, must.left ? must.otherwise : nullptr);
-    const std::vector<Owned> givers = owned(right, from, must.right ? must.otherwise : nullptr);
+    const std::vector<int> to = target.holders(), from = source.holders();
+    const std::vector<Owned> takers = owned(target, to, must.target ? must.otherwise : nullptr);
+    const std::vector<Owned> givers = owned(source, from, must.source ? must.otherwise : nullptr);
     for (size_t n = 0; n < to.size(); ++n) {
       if (!takers[n].any) continue;
       for (const size_t g : sources(to[n], from, givers)) {
@@ -89,19 +89,20 @@ class Sides {
 
   [[nodiscard]] size_t elements(const Move& move) const;
 
-  /// Calls `body(left, right)` with the offsets of each element, in an order that is the same at both ends.
+  /// Calls `body(target, source)` with the offsets of each element, in an order that is the same at both
+  /// ends.
   template <typename Body>
-  void each_element(const Move& move, long left_base, long right_base, Body&& body) const {
+  void each_element(const Move& move, long target_base, long source_base, Body&& body) const {
     std::array<size_t, PWX_MAX_DIMS> at{};
     for (;;) {
-      long to = left_base, from = right_base;
+      long to = target_base, from = source_base;
       for (size_t d = 0; d < dims; ++d) {
-        to += move[d].left[at[d]];
-        from += move[d].right[at[d]];
+        to += move[d].target[at[d]];
+        from += move[d].source[at[d]];
       }
       body(to, from);
       size_t d = dims;
-      while (d > 0 && ++at[d - 1] == move[d - 1].left.size()) at[--d] = 0;
+      while (d > 0 && ++at[d - 1] == move[d - 1].target.size()) at[--d] = 0;
       if (d == 0) return;
     }
   }

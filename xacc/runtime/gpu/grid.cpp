@@ -26,11 +26,11 @@ Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
   std::array<long, 3> grid = {std::min(blocks, kMostX), std::min(at_least_1(shape.iterations[1]), kMostY),
                               std::min(at_least_1(shape.iterations[2]), kMostY)};
   if (reduces || shape.blocks > 0) {
-    long left = shape.blocks > 0 ? shape.blocks : kMostX;
-    if (reduces) left = std::min<long>(left, most_joined(processors));
+    long remaining = shape.blocks > 0 ? shape.blocks : kMostX;
+    if (reduces) remaining = std::min<long>(remaining, most_joined(processors));
     for (long& size : grid) {
-      size = std::min(size, left);
-      left = at_least_1(left / size);
+      size = std::min(size, remaining);
+      remaining = at_least_1(remaining / size);
     }
   }
   return {{static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])},

@@ -1,3 +1,5 @@
+// The blocks of a kernel combine their values in GPU memory; the last block writes the result into a slot of
+// host memory, which the host polls. See kernels/reductions.cuh for the part in the kernel.
 #include "xacc/runtime/gpu/kernel_reductions.h"
 
 #include <array>

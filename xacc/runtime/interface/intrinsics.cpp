@@ -1,10 +1,8 @@
-// The transformational intrinsics of XcalableMP. Each node gets the whole operands and keeps its part of the
-// result, so operands may have any mapping, and each node needs memory for all of them.
+// The transformational intrinsics of XcalableMP.
 #include <algorithm>
 #include <complex>
 #include <cstdarg>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -15,114 +13,10 @@
 #include "xacc/runtime/base/element_types.h"
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/data/arrays.h"
+#include "xacc/runtime/interface/intrinsic_operands.h"
 
 namespace pwx {
 namespace {
-
-const pwx_where kIntrinsic{"xmp", 0};
-
-/// All elements of an array at this node, in C order.
-struct Whole {
-  std::vector<long> extents;
-  size_t element = 1;
-  std::vector<char> bytes;
-
-  explicit Whole(const pwx_array& a) : element(a.element_bytes) {
-    for (int d = 0; d < a.ndims; ++d) extents.push_back(a.dim[d].size);
-    bytes.resize(static_cast<size_t>(count()) * element);
-  }
-  long count() const { return std::accumulate(extents.begin(), extents.end(), 1L, std::multiplies<>()); }
-  char* at(long i) { return bytes.data() + static_cast<size_t>(i) * element; }
-  const char* at(long i) const { return bytes.data() + static_cast<size_t>(i) * element; }
-};
-
-pwx_section section_of(const pwx_array* a, Whole& whole, bool distributed) {
-  pwx_section out{};
-  out.ndims = static_cast<int>(whole.extents.size());
-  if (distributed) out.array = a;
-  if (!distributed) {
-    out.base = whole.bytes.data();
-    out.element_bytes = whole.element;
-  }
-  for (int d = 0; d < out.ndims; ++d) {
-    out.extent[d] = whole.extents[static_cast<size_t>(d)];
-    out.dim[d] = {0, out.extent[d], 1, 0};
-  }
-  return out;
-}
-
-const pwx_array& array_at(xmp_desc_t desc, const char* function) {
-  if (desc == nullptr) refuse(function, " got no array; write xmp_desc_of(name) of a distributed array");
-  return *static_cast<const pwx_array*>(desc);
-}
-
-Whole all_of(const pwx_array& a) {
-  Whole whole(a);
-  const pwx_section to = section_of(&a, whole, false), from = section_of(&a, whole, true);
-  pwx_gmove(PWX_COLLECTIVE, &to, &from, &kIntrinsic);
-  return whole;
-}
-
-void keep(const pwx_array& a, Whole& whole) {
-  const pwx_section to = section_of(&a, whole, true), from = section_of(&a, whole, false);
-  pwx_gmove(PWX_COLLECTIVE, &to, &from, &kIntrinsic);
-}
-
-void check_elements(const char* function, const pwx_array& a, const pwx_array& other) {
-  if (a.element_bytes != other.element_bytes)
-    refuse(function, ": elements of ", a.name, " have ", a.element_bytes, " bytes, those of ", other.name,
-           " ", other.element_bytes, "; both arrays need the same type");
-}
-void check_rank(const char* function, const pwx_array& a, int rank) {
-  if (a.ndims != rank) refuse(function, ": ", a.name, " has ", a.ndims, " dimensions, and needs ", rank);
-}
-void check_extent(const char* function, const pwx_array& a, int d, const pwx_array& b, int e) {
-  if (a.dim[d].size != b.dim[e].size)
-    refuse(function, ": dimension ", d, " of ", a.name, " has ", a.dim[d].size, " elements, dimension ", e,
-           " of ", b.name, " ", b.dim[e].size, "; they must be equal");
-}
-void check_shape(const char* function, const pwx_array& a, const pwx_array& b) {
-  check_rank(function, b, a.ndims);
-  for (int d = 0; d < a.ndims; ++d) check_extent(function, a, d, b, d);
-}
-
-/// Whether each element of a mask is true.
-std::vector<char> truths(const char* function, const pwx_array& shape, xmp_desc_t mask) {
-  Whole of_shape(shape);
-  std::vector<char> flags(static_cast<size_t>(of_shape.count()), 1);
-  if (mask == nullptr) return flags;
-  const pwx_array& m = array_at(mask, function);
-  check_shape(function, shape, m);
-  const Whole values = all_of(m);
-  for (size_t i = 0; i < flags.size(); ++i) {
-    const char* const value = values.at(static_cast<long>(i));
-    flags[i] = std::any_of(value, value + values.element, [](char byte) { return byte != 0; });
-  }
-  return flags;
-}
-
-/// The numbers of the elements that index arrays of one shape select in an array: one index array for each
-/// dimension.
-std::vector<long> named(const char* function, const pwx_array& shape, const pwx_array& indexed,
-                        va_list indices) {
-  const long count = Whole(shape).count();
-  std::vector<long> order(static_cast<size_t>(count), 0);
-  for (int d = 0; d < indexed.ndims; ++d) {
-    const pwx_array& index = array_at(va_arg(indices, xmp_desc_t), function);
-    check_shape(function, shape, index);
-    if (index.element_bytes != sizeof(int)) refuse(function, ": ", index.name, " must be an array of int");
-    const Whole values = all_of(index);
-    for (long i = 0; i < count; ++i) {
-      int value = 0;
-      std::memcpy(&value, values.at(i), sizeof value);
-      if (value < 0 || value >= indexed.dim[d].size)
-        refuse(function, ": ", index.name, " names element ", value, " of dimension ", d, " of ",
-               indexed.name, ", which has 0 to ", indexed.dim[d].size - 1);
-      order[static_cast<size_t>(i)] = order[static_cast<size_t>(i)] * indexed.dim[d].size + value;
-    }
-  }
-  return order;
-}
 
 void transpose(const pwx_array& to, const pwx_array& from) {
   check_rank("xmp_transpose", to, 2);
@@ -130,12 +24,12 @@ void transpose(const pwx_array& to, const pwx_array& from) {
   check_extent("xmp_transpose", to, 0, from, 1);
   check_extent("xmp_transpose", to, 1, from, 0);
   check_elements("xmp_transpose", to, from);
-  const Whole given = all_of(from);
+  const Whole given = gather_whole(from);
   Whole target(to);
   for (long i = 0; i < to.dim[0].size; ++i)
     for (long j = 0; j < to.dim[1].size; ++j)
       std::memcpy(target.at(i * to.dim[1].size + j), given.at(j * to.dim[0].size + i), given.element);
-  keep(to, target);
+  scatter_whole(to, target);
 }
 
 /// The subscripts of a dimension that this node owns.
@@ -146,11 +40,11 @@ std::vector<Range> owned(const pwx_array& a, int d) {
 }
 
 template <typename Value>
-void multiply(const pwx_array& x, const Whole& left, const Whole& right, Whole& product) {
-  const auto* const a = reinterpret_cast<const Value*>(left.bytes.data());
-  const auto* const b = reinterpret_cast<const Value*>(right.bytes.data());
+void multiply(const pwx_array& x, const Whole& lhs, const Whole& rhs, Whole& product) {
+  const auto* const a = reinterpret_cast<const Value*>(lhs.bytes.data());
+  const auto* const b = reinterpret_cast<const Value*>(rhs.bytes.data());
   auto* const to = reinterpret_cast<Value*>(product.bytes.data());
-  const long inner = left.extents[1], columns = right.extents[1];
+  const long inner = lhs.extents[1], columns = rhs.extents[1];
   for (const Range& rows : owned(x, 0))
     for (long i = rows.first; i <= rows.last; ++i)
       for (long k = 0; k < inner; ++k)
@@ -186,7 +80,7 @@ void each_chosen(const char* function, const pwx_array& vector, const pwx_array&
                  Move&& move) {
   check_rank(function, vector, 1);
   check_elements(function, vector, shape);
-  const std::vector<char> chosen = truths(function, shape, mask);
+  const std::vector<char> chosen = mask_flags(function, shape, mask);
   long next = 0;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] == 0) continue;
@@ -205,15 +99,15 @@ void matmul(pwx_type type, const pwx_array& x, const pwx_array& a, const pwx_arr
   check_extent(function, x, 0, a, 0);
   check_extent(function, x, 1, b, 1);
   check_extent(function, a, 1, b, 0);
-  const Whole left = all_of(a), right = all_of(b);
+  const Whole lhs = gather_whole(a), rhs = gather_whole(b);
   Whole product(x);
   if (type == PWX_FLOAT_COMPLEX)
-    multiply<std::complex<float>>(x, left, right, product);
+    multiply<std::complex<float>>(x, lhs, rhs, product);
   else if (type == PWX_DOUBLE_COMPLEX)
-    multiply<std::complex<double>>(x, left, right, product);
+    multiply<std::complex<double>>(x, lhs, rhs, product);
   else
-    ordered(type, function, [&](auto value) { multiply<decltype(value)>(x, left, right, product); });
-  keep(x, product);
+    ordered(type, function, [&](auto value) { multiply<decltype(value)>(x, lhs, rhs, product); });
+  scatter_whole(x, product);
 }
 
 void sort_into(pwx_type type, const pwx_array& from, const pwx_array& to, bool up) {
@@ -221,9 +115,9 @@ void sort_into(pwx_type type, const pwx_array& from, const pwx_array& to, bool u
   check_rank(function, from, 1);
   check_shape(function, from, to);
   check_elements(function, from, to);
-  Whole values = all_of(from);
+  Whole values = gather_whole(from);
   ordered(type, function, [&](auto value) { sort<decltype(value)>(values, up); });
-  keep(to, values);
+  scatter_whole(to, values);
 }
 
 }  // namespace
@@ -252,12 +146,12 @@ void xmp_pack(xmp_desc_t to, xmp_desc_t from, xmp_desc_t mask) {
   guarded(&kIntrinsic, [&] {
     const pwx_array& v = array_at(to, "xmp_pack");
     const pwx_array& a = array_at(from, "xmp_pack");
-    const Whole given = all_of(a);
-    Whole values = all_of(v);
+    const Whole given = gather_whole(a);
+    Whole values = gather_whole(v);
     each_chosen("xmp_pack", v, a, mask, [&](long number, long place) {
       std::memcpy(values.at(place), given.at(number), given.element);
     });
-    keep(v, values);
+    scatter_whole(v, values);
   });
 }
 
@@ -265,12 +159,12 @@ void xmp_unpack(xmp_desc_t to, xmp_desc_t from, xmp_desc_t mask) {
   guarded(&kIntrinsic, [&] {
     const pwx_array& a = array_at(to, "xmp_unpack");
     const pwx_array& v = array_at(from, "xmp_unpack");
-    const Whole given = all_of(v);
-    Whole values = all_of(a);
+    const Whole given = gather_whole(v);
+    Whole values = gather_whole(a);
     each_chosen("xmp_unpack", v, a, mask, [&](long number, long place) {
       std::memcpy(values.at(number), given.at(place), given.element);
     });
-    keep(a, values);
+    scatter_whole(a, values);
   });
 }
 
@@ -281,12 +175,12 @@ void xmp_gather(xmp_desc_t to, xmp_desc_t from, ...) {
     const pwx_array& x = array_at(to, "xmp_gather");
     const pwx_array& a = array_at(from, "xmp_gather");
     check_elements("xmp_gather", x, a);
-    const std::vector<long> sources = named("xmp_gather", x, a, indices);
-    const Whole given = all_of(a);
+    const std::vector<long> sources = indexed_elements("xmp_gather", x, a, indices);
+    const Whole given = gather_whole(a);
     Whole values(x);
     for (size_t i = 0; i < sources.size(); ++i)
       std::memcpy(values.at(static_cast<long>(i)), given.at(sources[i]), given.element);
-    keep(x, values);
+    scatter_whole(x, values);
   });
   va_end(indices);
 }
@@ -298,12 +192,12 @@ void xmp_scatter(xmp_desc_t to, xmp_desc_t from, ...) {
     const pwx_array& x = array_at(to, "xmp_scatter");
     const pwx_array& a = array_at(from, "xmp_scatter");
     check_elements("xmp_scatter", x, a);
-    const std::vector<long> targets = named("xmp_scatter", a, x, indices);
-    const Whole given = all_of(a);
-    Whole values = all_of(x);
+    const std::vector<long> targets = indexed_elements("xmp_scatter", a, x, indices);
+    const Whole given = gather_whole(a);
+    Whole values = gather_whole(x);
     for (size_t i = 0; i < targets.size(); ++i)
       std::memcpy(values.at(targets[i]), given.at(static_cast<long>(i)), given.element);
-    keep(x, values);
+    scatter_whole(x, values);
   });
   va_end(indices);
 }

@@ -17,13 +17,13 @@ LIBRARY = Path(peerway._core.__file__ or "").parent / "lib"
 
 
 def compiled(folder: Path, *names: str) -> Path:
-    made = folder / names[0]
+    program = folder / names[0]
     command = ["cc", "-std=c11", "-D_XCALABLEMP=201411", "-O1", f"-I{ROOT / 'library' / 'include'}"]
     command.append(f"-I{ROOT / 'xacc' / 'include'}")
-    command += [*(str(PROGRAMS / f"{name}.c") for name in names), "-o", str(made)]
+    command += [*(str(PROGRAMS / f"{name}.c") for name in names), "-o", str(program)]
     command += [f"-L{LIBRARY}", f"-Wl,-rpath,{LIBRARY}", "-lpeerway_xacc", "-lpeerway"]
     subprocess.run(command, check=True)
-    return made
+    return program
 
 
 @pytest.fixture(scope="module")

@@ -38,28 +38,28 @@ def test_every_directive_gives_what_a_sequential_program_has(
 def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
     tmp_path: Path, settings: dict[str, str], nodes: int
 ) -> None:
-    status, said, errors = outcome(nodes, compiled(tmp_path, SAMPLES / "reduction.c"), **settings)
+    status, output, errors = outcome(nodes, compiled(tmp_path, SAMPLES / "reduction.c"), **settings)
     assert (status, errors) == (0, "")
-    assert said.count('"right": true') == 2
+    assert output.count('"right": true') == 2
 
 
 def test_a_repeated_sequence_gives_the_same(tmp_path: Path, settings: dict[str, str]) -> None:
-    made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
+    program = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
     for nodes in (1, 2):
-        assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
+        assert outcome(nodes, program, **settings) == (0, "0 wrong\n", "")
 
 
 def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, settings: dict[str, str]) -> None:
-    made = compiled(tmp_path, PROGRAMS / "xacc_host.c", errors="warning: no kernel for GPUs")
+    program = compiled(tmp_path, PROGRAMS / "xacc_host.c", errors="warning: no kernel for GPUs")
     for nodes in (1, 2):
-        assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
+        assert outcome(nodes, program, **settings) == (0, "0 wrong\n", "")
 
 
 def test_coarrays_between_gpus(tmp_path: Path, settings: dict[str, str]) -> None:
-    made = compiled(tmp_path, PROGRAMS / "xacc_coarrays.c")
+    program = compiled(tmp_path, PROGRAMS / "xacc_coarrays.c")
     # with two GPUs, two of three images share one, so their kernels run late
     for images in (1, 2, *[3] * 15):
-        assert outcome(images, made, **settings) == (0, "0 wrong\n", "")
+        assert outcome(images, program, **settings) == (0, "0 wrong\n", "")
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
@@ -68,8 +68,8 @@ def test_a_spoiled_halo_stays_until_something_writes_the_array(
 ) -> None:
     for source in (PROGRAMS / "xacc_free").iterdir():
         shutil.copy(source, tmp_path)
-    made = compiled(tmp_path, f"-DNODES={nodes}", "-DGPU", "acc.c", "spoil.c")
-    assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
+    program = compiled(tmp_path, f"-DNODES={nodes}", "-DGPU", "acc.c", "spoil.c")
+    assert outcome(nodes, program, **settings) == (0, "0 wrong\n", "")
 
 
 def words(text: str) -> list[str | float]:
@@ -89,10 +89,10 @@ def test_a_sample_gives_what_it_gives_without_directives(
     tmp_path: Path, settings: dict[str, str], sample: str
 ) -> None:
     wanted = sequential(tmp_path, sample)
-    made = compiled(tmp_path, "-O2", *SMALL[sample], SAMPLES / f"{sample}.c")
+    program = compiled(tmp_path, "-O2", *SMALL[sample], SAMPLES / f"{sample}.c")
     for nodes in (1, 2):
-        status, said, errors = outcome(nodes, made, **settings)
+        status, output, errors = outcome(nodes, program, **settings)
         assert status == 0, errors
         # A GPU multiplies and adds in one step, and himeno computes in single precision.
-        for here, right in zip(words(said), words(wanted), strict=True):
-            assert here == (right if isinstance(right, str) else pytest.approx(right, rel=1e-4)), said
+        for here, right in zip(words(output), words(wanted), strict=True):
+            assert here == (right if isinstance(right, str) else pytest.approx(right, rel=1e-4)), output

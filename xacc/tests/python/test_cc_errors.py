@@ -1097,6 +1097,26 @@ def test_an_error_leaves_what_was_there(tmp_path: Path, stage: list[str]) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "prog.c"]
 
 
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("int y = x[0]:[1];", "4:5: error: expected a transfer of a coarray as a statement, which begins "
+         "with the name of a variable, found 'int' before 'y'; declare a variable first, and assign to it"),
+        ("t.v = x[0]:[1];", "found '.' before 'v'"),
+        ("*p = x[0]:[1];", "found '*' before 'p'"),
+        ("s[0] = 1, s[1] = x[0]:[1];", "found ',' before 's'"),
+        ("int z = s[0], x[0]:[1] = z;", "found ',' before 'x'"),
+    ],
+)  # fmt: skip
+def test_a_transfer_is_a_statement_of_its_own(tmp_path: Path, statement: str, error: str) -> None:
+    """What surrounds it would go with it, and libclang would then miss a variable of this name."""
+    source = f"int x[4]:[*], s[4], *p;\nstruct {{ int v; }} t;\nint main(void) {{\n{statement}\n}}\n"
+    result = compiled(tmp_path, source)
+    assert result.status == 1
+    assert error in result.errors
+    assert result.errors.count(": error: ") == 1
+
+
 def test_a_coarray_of_the_gpus_memory_is_refused_with_another_openacc_compiler(tmp_path: Path) -> None:
     source = (
         "int x[4]:[*], s[4];\nint main(void) {\n#pragma acc host_data use_device(x, s)\n"

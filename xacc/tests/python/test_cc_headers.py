@@ -85,5 +85,5 @@ def test_a_body_may_include_its_statements(tmp_path: Path) -> None:
 
 def _kernel(text: str) -> list[str]:
     """The lines of a program's kernel."""
-    found = text[text.index("static pwx_kernel") :]
-    return re.findall(r'^  "(?!#line)(.*)\\n"', found[: found.index(";\n")], re.MULTILINE)
+    kernel = text[text.index("static pwx_kernel") :]
+    return re.findall(r'^  "(?!#line)(.*)\\n"', kernel[: kernel.index(";\n")], re.MULTILINE)

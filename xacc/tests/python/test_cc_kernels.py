@@ -45,11 +45,11 @@ void rows(int n, const int *begin, const double *a, double *q) {
 
 def kernels(text: str) -> dict[str, str]:
     """The source of each kernel in a generated text, by the kernel's name."""
-    found = {}
+    sources = {}
     for name, literals in _KERNEL.findall(text):
         lines = [line.strip()[1:-1] for line in literals.split("\n")]
-        found[name] = "".join(line.encode().decode("unicode_escape") for line in lines)
-    return found
+        sources[name] = "".join(line.encode().decode("unicode_escape") for line in lines)
+    return sources
 
 
 def emitted(program: Path, *options: str) -> str:
@@ -67,10 +67,10 @@ def test_nvrtc_takes_every_kernel(
     program: Path,
     architecture: str,
 ) -> None:
-    found = kernels(emitted(program))
-    assert found
+    sources = kernels(emitted(program))
+    assert sources
     # One source with a namespace for each kernel: compiling the prelude takes longer than most kernels.
-    text = "".join(f"namespace {name}_alone {{\n{kernel}\n}}\n" for name, kernel in found.items())
+    text = "".join(f"namespace {name}_alone {{\n{kernel}\n}}\n" for name, kernel in sources.items())
     source = tmp_path / "kernels.cu"
     source.write_text(PRELUDE + text)
     ways: list[list[str]] = [[UNOPTIMIZED]] if architecture == "compute_75" else [[]]
@@ -88,7 +88,7 @@ LQCD = [ROOT / "apps" / "lqcd" / f"{name}.c" for name in ("xacc", "xacc_nowait")
 
 @pytest.mark.parametrize(
     ("program", "options"),
-    [*((one, ()) for one in SAMPLES + LQCD), *((one, ("-DPZ=2", "-DPT=2")) for one in LQCD)],
+    [*((sample, ()) for sample in SAMPLES + LQCD), *((sample, ("-DPZ=2", "-DPT=2")) for sample in LQCD)],
 )
 def test_no_subscript_of_a_sample_is_checked(program: Path, options: tuple[str, ...]) -> None:
     """A check in a hot loop costs time: all these subscripts are proved to be in memory."""
@@ -112,8 +112,8 @@ def test_accesses_are_joined_where_neighbours_are_read(
     """The PTX by which the run-time library decides (joins_accesses in runtime/gpu/kernels.cpp): an aligned
     hop.
     """
-    found = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
-    [text] = [text for name, text in found.items() if name.startswith("hop_sites")]
+    sources = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
+    [text] = [text for name, text in sources.items() if name.startswith("hop_sites")]
     source = tmp_path / "hop.cu"
     source.write_text(PRELUDE + text)
     flags = ["-std=c++20", "--restrict", "--gpu-architecture=compute_90"]
@@ -219,16 +219,16 @@ def test_nvrtc_takes_a_reduction_between_gpus(
     source.write_text(f"{text} {{ pwx_exchange(pwx_sum(), values, count, peers); }}")
     flags = ["-std=c++20", "--restrict", f"-I{ROOT / 'library' / 'include'}"]
     for architecture in ("sm_80", "compute_90"):
-        result, log, made = compile_with(nvrtc, source, *flags, f"--gpu-architecture={architecture}")
+        result, log, ptx = compile_with(nvrtc, source, *flags, f"--gpu-architecture={architecture}")
         assert result == 0, log
-    before, _, after = made.partition(b"griddepcontrol.wait")
+    before, _, after = ptx.partition(b"griddepcontrol.wait")
     assert b"ld.global" not in before  # nothing is read before the earlier work has ended
     assert b"st.volatile.global" in after
 
 
 def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ["gcc", "-print-file-name=include"]
-    folder = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    command = ["gcc", "-print-file-name=include"]
+    folder = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     monkeypatch.setenv("CPATH", folder)  # as at sites with several compilers
     text = emitted(ROOT / "apps" / "lqcd" / "xacc.c")
     for kernel in kernels(text).values():

@@ -47,7 +47,10 @@ def uses_of_the_prelude() -> str:
     ("architecture", "more"),
     [
         pytest.param("compute_75", [UNOPTIMIZED], id="compute_75"),
-        *(pytest.param(one, [], id=one, marks=pytest.mark.long) for one in ("compute_90", "sm_75", "sm_90")),
+        *(
+            pytest.param(architecture, [], id=architecture, marks=pytest.mark.long)
+            for architecture in ("compute_90", "sm_75", "sm_90")
+        ),
     ],
 )
 def test_the_prelude_of_generated_kernels_compiles_for_all_types(

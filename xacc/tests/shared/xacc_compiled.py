@@ -33,10 +33,10 @@ def compiled(folder: Path, *words: object, errors: str = "") -> Path:
 
     It must print nothing, or at least `errors`.
     """
-    made = run(PEERWAY, "cc", *words, "-lm", "-o", "made", folder=folder)
-    assert made.returncode == 0, made.stderr
-    assert made.stderr == errors if errors == "" else errors in made.stderr
-    return folder / "made"
+    compilation = run(PEERWAY, "cc", *words, "-lm", "-o", "program", folder=folder)
+    assert compilation.returncode == 0, compilation.stderr
+    assert compilation.stderr == errors if errors == "" else errors in compilation.stderr
+    return folder / "program"
 
 
 def of_all_directives(folder: Path, *options: str) -> Path:
@@ -45,8 +45,8 @@ def of_all_directives(folder: Path, *options: str) -> Path:
         shutil.copy(source, folder)
     for part in PARTS:
         words = ["-Wall", "-Wextra", "-O1", "-g", *options, "-c", f"{part}.c"]
-        made = run(PEERWAY, "cc", *words, folder=folder)
-        assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+        compilation = run(PEERWAY, "cc", *words, folder=folder)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
     return compiled(folder, *options, *(f"{part}.o" for part in PARTS))
 
 

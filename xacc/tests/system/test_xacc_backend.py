@@ -21,10 +21,10 @@ GCC = ["cc", "--openacc-backend=gcc", "-foffload=disable", "-Wall", "-Wextra"]
 def test_a_sample_gives_what_it_gives_without_directives(tmp_path: Path, sample: str) -> None:
     source = SAMPLES / f"{sample}.c"
     wanted = sequential(tmp_path, sample)
-    made = run(PEERWAY, *GCC, "-O2", *SMALL[sample], source, "-lm", "-o", "made", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    compilation = run(PEERWAY, *GCC, "-O2", *SMALL[sample], source, "-lm", "-o", "program", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
     for nodes in (1, 2, 4):
-        done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path)
+        done = run(PEERWAY, "run", "-n", nodes, "./program", folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, wanted)
 
 
@@ -33,8 +33,8 @@ def test_every_directive_gives_what_a_sequential_program_has(tmp_path: Path) -> 
         shutil.copy(source, tmp_path)
     # gcc 12 does not know sections in private, nor features that are newer than OpenACC 2.6.
     sources = [f"{part}.c" for part in PARTS if part not in ("newer", "data_newer", "own")]
-    made = run(PEERWAY, *GCC, "-O1", *sources, "-lm", "-o", "all", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    compilation = run(PEERWAY, *GCC, "-O1", *sources, "-lm", "-o", "all", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
     for nodes in (1, 2, 3):
         done = run(PEERWAY, "run", "-n", nodes, "--", "./all", folder=tmp_path, NODES=str(nodes))
         assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
@@ -44,18 +44,18 @@ def test_every_directive_gives_what_a_sequential_program_has(tmp_path: Path) -> 
 def test_the_clause_acc_of_reflect_and_gmove(tmp_path: Path, nodes: int) -> None:
     for source in (PROGRAMS / "xacc_free").iterdir():
         shutil.copy(source, tmp_path)
-    made = run(PEERWAY, *GCC, f"-DNODES={nodes}", "acc.c", "spoil.c", "-o", "acc", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    compilation = run(PEERWAY, *GCC, f"-DNODES={nodes}", "acc.c", "spoil.c", "-o", "acc", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
     done = run(PEERWAY, "run", "-n", nodes, "./acc", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "0 wrong\n")
 
 
 def test_acc_stays_and_a_construct_gets_the_address_on_the_device(tmp_path: Path) -> None:
-    made = run(PEERWAY, *GCC, "--emit", SAMPLES / "laplace.c", folder=tmp_path)
-    assert "#pragma acc parallel loop" in made.stdout
-    assert "deviceptr(" in made.stdout
-    assert "pwx_kernel" not in made.stdout
-    assert "#pragma omp" not in made.stdout
+    compilation = run(PEERWAY, *GCC, "--emit", SAMPLES / "laplace.c", folder=tmp_path)
+    assert "#pragma acc parallel loop" in compilation.stdout
+    assert "deviceptr(" in compilation.stdout
+    assert "pwx_kernel" not in compilation.stdout
+    assert "#pragma omp" not in compilation.stdout
 
 
 @pytest.fixture(scope="module")

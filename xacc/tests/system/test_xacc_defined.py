@@ -15,15 +15,18 @@ from xacc_compiled import PARTS, PEERWAY, PROGRAMS, ROOT, SAMPLES, run
 
 LQCD = ROOT / "apps" / "lqcd"
 SANITIZED = ("-fsanitize=undefined",)
-COMPILERS = [
-    name
-    for name in (
-        "gcc",
-        "clang",
-        *(f"{c}-{v}" for c, vs in (("gcc", range(12, 20)), ("clang", range(13, 24))) for v in vs),
-    )
-    if shutil.which(name)
-]
+
+
+def installed_compilers() -> list[str]:
+    """Each compiler of this machine by one name: gcc is often a link to gcc-12."""
+    versions = [("gcc", range(12, 20)), ("clang", range(13, 24))]
+    names = ["gcc", "clang", *(f"{family}-{version}" for family, among in versions for version in among)]
+    programs = {name: shutil.which(name) for name in names}
+    by_file = {Path(program).resolve(): name for name, program in programs.items() if program}
+    return sorted(by_file.values())
+
+
+COMPILERS = installed_compilers()
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 

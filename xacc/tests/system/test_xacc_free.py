@@ -11,10 +11,10 @@ from xacc_compiled import PEERWAY, PROGRAMS, run
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("xacc_free")
+    copy = tmp_path_factory.mktemp("xacc_free")
     for source in (PROGRAMS / "xacc_free").iterdir():
-        shutil.copy(source, made)
-    return made
+        shutil.copy(source, copy)
+    return copy
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])
@@ -22,10 +22,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_spoiled_halo_stays_until_something_writes_the_array(
     folder: Path, fake_gpu: dict[str, str], program: str, on: str, nodes: int
 ) -> None:
-    made = f"{program}{nodes}"
+    executable = f"{program}{nodes}"
     options = [f"-DNODES={nodes}", *(["-DGPU"] if on == "a GPU" else [])]
-    done = run(PEERWAY, "cc", "-Wall", *options, f"{program}.c", "spoil.c", "-o", made, folder=folder)
+    done = run(PEERWAY, "cc", "-Wall", *options, f"{program}.c", "spoil.c", "-o", executable, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     settings = fake_gpu if on == "a GPU" else {"PEERWAY_ACC": "host"}
-    done = run(PEERWAY, "run", "-n", nodes, "--", f"./{made}", folder=folder, **settings)
+    done = run(PEERWAY, "run", "-n", nodes, "--", f"./{executable}", folder=folder, **settings)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")

@@ -61,14 +61,14 @@ def test_devices_are_counted_from_1_where_acc_first_device_says_so(
     tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
     (tmp_path / "first.c").write_text(FIRST)
-    made = compiled(tmp_path, "first.c")
-    assert run(made, folder=tmp_path, **fake_gpu).stdout == "device 0\n"
+    program = compiled(tmp_path, "first.c")
+    assert run(program, folder=tmp_path, **fake_gpu).stdout == "device 0\n"
     from_1 = {**fake_gpu, "PEERWAY_ACC_FIRST_DEVICE": "1"}
-    assert run(made, "one", folder=tmp_path, **from_1).stdout == "device 1\n"
-    wrong = run(made, folder=tmp_path, **from_1)
+    assert run(program, "one", folder=tmp_path, **from_1).stdout == "device 1\n"
+    wrong = run(program, folder=tmp_path, **from_1)
     assert wrong.returncode == 1
     assert "acc_set_device_num(0, ...); devices are counted from 1" in wrong.stderr
-    beyond = run(made, *"123456789", folder=tmp_path, **fake_gpu)
+    beyond = run(program, *"123456789", folder=tmp_path, **fake_gpu)
     assert beyond.returncode == 1
     assert "acc_set_device_num(9), but there are " in beyond.stderr
     assert "set PEERWAY_ACC_FIRST_DEVICE=1 for a program that counts from 1" in beyond.stderr
@@ -102,57 +102,57 @@ int main(int argc, char** argv) {
 
 def test_a_process_computes_on_the_device_that_it_chose(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     (tmp_path / "another.c").write_text(ANOTHER)
-    made = compiled(tmp_path, "another.c")
-    done = run(made, folder=tmp_path, **fake_gpu)
+    program = compiled(tmp_path, "another.c")
+    done = run(program, folder=tmp_path, **fake_gpu)
     assert (done.returncode, done.stdout, done.stderr) == (0, "device 1 of 2, usual 0, 7\n", "")
-    refused = run(made, "late", folder=tmp_path, **fake_gpu)
+    refused = run(program, "late", folder=tmp_path, **fake_gpu)
     assert (refused.returncode, refused.stdout) == (1, done.stdout)
     error = "another.c:20: error: acc_set_device_num(0), but this process already uses device 1, "
     assert error in refused.stderr
-    on_cpus = run(made, "late", folder=tmp_path, PEERWAY_ACC="host")
+    on_cpus = run(program, "late", folder=tmp_path, PEERWAY_ACC="host")
     assert (on_cpus.returncode, on_cpus.stdout, on_cpus.stderr) == (0, "device 0 of 1, usual 0, 7\n", "")
 
 
 def test_a_repeated_sequence_gives_the_same(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
-    made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
+    program = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
     for nodes in (1, 3):
         for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
-            done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path, **settings)
+            done = run(PEERWAY, "run", "-n", nodes, program, folder=tmp_path, **settings)
             assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
 def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
     tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
-    made = compiled(tmp_path, "-DBATCHES=3", SAMPLES / "reduction.c")
+    program = compiled(tmp_path, "-DBATCHES=3", SAMPLES / "reduction.c")
     for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
-        done = run(PEERWAY, "run", "-n", 2, made, folder=tmp_path, **settings)
+        done = run(PEERWAY, "run", "-n", 2, program, folder=tmp_path, **settings)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.count('"right": true') == 2
 
 
 def test_a_call_with_an_array_of_its_own_is_timed_on_a_gpu(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
-    made = compiled(tmp_path, "-DBATCHES=2", "-DCALLS=3", SAMPLES / "local.c")
-    done = run(PEERWAY, "run", "-n", 2, made, folder=tmp_path, **fake_gpu)
+    program = compiled(tmp_path, "-DBATCHES=2", "-DCALLS=3", SAMPLES / "local.c")
+    done = run(PEERWAY, "run", "-n", 2, program, folder=tmp_path, **fake_gpu)
     assert (done.returncode, done.stderr) == (0, "")
     assert '"device": "GPU"' in done.stdout
     assert '"right": true' in done.stdout
 
 
 def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
-    made = run(PEERWAY, "cc", PROGRAMS / "xacc_host.c", "-o", "made", folder=tmp_path)
-    assert made.returncode == 0
-    assert "warning: no kernel for GPUs: the reduction of exact is of a long double" in made.stderr
-    assert "warning: no kernel for GPUs: the reduction of totals is not of a scalar" in made.stderr
-    assert "the firstprivate large is 4000 bytes; a kernel gets 2048 by value at most" in made.stderr
+    compilation = run(PEERWAY, "cc", PROGRAMS / "xacc_host.c", "-o", "program", folder=tmp_path)
+    assert compilation.returncode == 0
+    assert "warning: no kernel for GPUs: the reduction of exact is of a long double" in compilation.stderr
+    assert "warning: no kernel for GPUs: the reduction of totals is not of a scalar" in compilation.stderr
+    assert "the firstprivate large is 4000 bytes; a kernel gets 2048 by value at most" in compilation.stderr
     for nodes in (1, 2):
-        done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path, **fake_gpu)
+        done = run(PEERWAY, "run", "-n", nodes, "./program", folder=tmp_path, **fake_gpu)
         assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
 def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
-    made = run(PEERWAY, "cc", PROGRAMS / "xacc_coarrays.c", "-o", "made", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    compilation = run(PEERWAY, "cc", PROGRAMS / "xacc_coarrays.c", "-o", "program", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
     settings: tuple[dict[str, str], ...] = (
         fake_gpu,
         {**fake_gpu, "FAKE_CUDA_LATE": "50"},  # milliseconds
@@ -160,15 +160,15 @@ def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
         {"PEERWAY_ACC": "host"},
     )
     for images in (1, 3):
-        for one in settings:
-            done = run(PEERWAY, "run", "-n", images, "./made", folder=tmp_path, **one)
+        for environment in settings:
+            done = run(PEERWAY, "run", "-n", images, "./program", folder=tmp_path, **environment)
             assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
 def test_functions_and_blocks_have_their_own_declarations(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
-    made = compiled(tmp_path, "-O1", PROGRAMS / "xacc_local.c")
+    program = compiled(tmp_path, "-O1", PROGRAMS / "xacc_local.c")
     for nodes, settings in ((1, fake_gpu), (3, fake_gpu), (4, {"PEERWAY_ACC": "host"})):
-        done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path, **settings)
+        done = run(PEERWAY, "run", "-n", nodes, program, folder=tmp_path, **settings)
         assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
@@ -220,9 +220,9 @@ def test_a_subscript_outside_memory_ends_a_kernel(
 
 
 def test_posts_need_not_be_waited_for_at_once(tmp_path: Path) -> None:
-    made = compiled(tmp_path, PROGRAMS / "xacc_posts.c")
+    program = compiled(tmp_path, PROGRAMS / "xacc_posts.c")
     for nodes in (1, 2, 3):
-        done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path)
+        done = run(PEERWAY, "run", "-n", nodes, program, folder=tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (
             0,
             f"{nodes * (nodes + 1) // 2}, 0 wrong\n",
@@ -282,10 +282,10 @@ int main(int argc, char **argv) {
 
 def test_a_gmove_over_nodes_that_differ_from_node_to_node(tmp_path: Path) -> None:
     (tmp_path / "row.c").write_text(OWN_ROW)
-    made = compiled(tmp_path, "row.c")
-    done = run(PEERWAY, "run", "-n", 4, made, folder=tmp_path)
+    program = compiled(tmp_path, "row.c")
+    done = run(PEERWAY, "run", "-n", 4, program, folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
-    beyond = run(PEERWAY, "run", "-n", 4, made, "beyond", folder=tmp_path)
+    beyond = run(PEERWAY, "run", "-n", 4, program, "beyond", folder=tmp_path)
     assert beyond.returncode == 1
     assert "row.c:27: error: gmove of x, which is on row, and b, elements of which node 3" in beyond.stderr
 
@@ -308,9 +308,9 @@ int main(void) {
 
 def test_a_coarray_that_is_not_on_the_other_gpu_is_an_error(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     (tmp_path / "absent.c").write_text("#include <xmp.h>" + ABSENT)
-    made = run(PEERWAY, "cc", "absent.c", "-o", "made", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
-    done = run(PEERWAY, "run", "-n", 2, "./made", folder=tmp_path, **fake_gpu)
+    compilation = run(PEERWAY, "cc", "absent.c", "-o", "program", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
+    done = run(PEERWAY, "run", "-n", 2, "./program", folder=tmp_path, **fake_gpu)
     assert done.returncode == 1
     assert (
         "absent.c:10: error: coarray x is not on the GPU of image 1; all images name it in acc" in done.stderr
@@ -330,13 +330,13 @@ UNFIXED = {
 
 
 def test_a_template_used_before_it_is_fixed_is_an_error_with_the_line(tmp_path: Path) -> None:
-    made = run(PEERWAY, "cc", PROGRAMS / "xacc_unfixed.c", "-o", "made", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
-    for what, (line, text) in UNFIXED.items():
-        done = run(PEERWAY, "run", "-n", 2, "--", "./made", what, folder=tmp_path)
+    compilation = run(PEERWAY, "cc", PROGRAMS / "xacc_unfixed.c", "-o", "program", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
+    for directive, (line, text) in UNFIXED.items():
+        done = run(PEERWAY, "run", "-n", 2, "--", "./program", directive, folder=tmp_path)
         assert done.returncode == 1
         assert f"xacc_unfixed.c:{line}: error: {text}\n" in done.stderr
-    done = run(PEERWAY, "run", "-n", 2, "--", "./made", "no", folder=tmp_path)
+    done = run(PEERWAY, "run", "-n", 2, "--", "./program", "no", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -350,26 +350,28 @@ def test_a_sample_gives_on_all_numbers_of_nodes_what_it_gives_without_directives
     wanted = sequential(tmp_path, sample)
     compiled(tmp_path, "-O2", *SMALL[sample], SAMPLES / f"{sample}.c")
     for nodes in (1, 4):
-        done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path)
+        done = run(PEERWAY, "run", "-n", nodes, "./program", folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, wanted)
     if sample == "laplace":  # its 7,616 steps take long on a simulated GPU
         return
-    done = run(PEERWAY, "run", "-n", 2, "./made", folder=tmp_path, **fake_gpu)
+    done = run(PEERWAY, "run", "-n", 2, "./program", folder=tmp_path, **fake_gpu)
     assert (done.returncode, done.stdout) == (0, wanted)
 
 
 def test_explain_says_what_this_host_sends_by_which_path(tmp_path: Path) -> None:
-    told = run(PEERWAY, "cc", "--explain", SAMPLES / "laplace.c", folder=tmp_path)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert ": reflect u: halo plan 1: 2 faces of " in told.stdout
-    assert " by plan/" in told.stdout
-    assert told.stdout.splitlines()[-1].startswith("note: paths are those between two ranks of this host (")
+    explanation = run(PEERWAY, "cc", "--explain", SAMPLES / "laplace.c", folder=tmp_path)
+    assert (explanation.returncode, explanation.stderr) == (0, "")
+    assert ": reflect u: halo plan 1: 2 faces of " in explanation.stdout
+    assert " by plan/" in explanation.stdout
+    assert explanation.stdout.splitlines()[-1].startswith(
+        "note: paths are those between two ranks of this host ("
+    )
 
 
 @pytest.mark.long
 def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:
-    made = run(PEERWAY, "cc", "-O2", "-DCLASS_W", SAMPLES / "cg.c", "-lm", "-o", "cg", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    compilation = run(PEERWAY, "cc", "-O2", "-DCLASS_W", SAMPLES / "cg.c", "-lm", "-o", "cg", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
     done = run(PEERWAY, "run", "-n", 4, "./cg", folder=tmp_path, PEERWAY_ACC="host")
     assert (done.returncode, done.stdout) == (0, "zeta 10.3625950871, as published\n")
 
@@ -378,8 +380,8 @@ def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:
 def test_laplace_on_a_gpu_takes_the_steps_that_it_takes_on_cpus(
     tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
-    made = run(PEERWAY, "cc", "-O2", SAMPLES / "laplace.c", "-lm", "-o", "laplace", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    compilation = run(PEERWAY, "cc", "-O2", SAMPLES / "laplace.c", "-lm", "-o", "laplace", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
     wanted = run("./laplace", "100", folder=tmp_path, PEERWAY_ACC="host")
     for nodes in (1, 2):
         done = run(PEERWAY, "run", "-n", nodes, "--", "./laplace", "100", folder=tmp_path, **fake_gpu)

@@ -232,7 +232,7 @@ PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* devi
 
 /* A gmove of the copies on the GPU; afterwards the host's memory is equal. A local side that is not
  * present is taken from the host. */
-PWX_API void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+PWX_API void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
                               const pwx_where* where);
 
 /* Waits for queues; `count` 0 means all. If `queue` is not PWX_QUEUE_SYNC, that queue waits, and not the

@@ -360,16 +360,16 @@ typedef enum pwx_gmove_mode {
   PWX_OUT_TO_GPUS = 4
 } pwx_gmove_mode;
 
-/* left = right. Both have the same number of dimensions with the same counts, or the right side is a
+/* target = source. Both have the same number of dimensions with the same counts, or the right side is a
  * scalar. */
-PWX_API void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+PWX_API void pwx_gmove(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
                        const pwx_where* where);
 
 /* Call it before pwx_begin in programs with gmove in or out: it lets other nodes reach the arrays. */
 PWX_API void pwx_gmove_one_sided(void);
 
 /* xmp_matmul, and xmp_sort_up or xmp_sort_down, with the type of the elements. */
-PWX_API void pwx_matmul(pwx_type type, void* product, void* left, void* right);
+PWX_API void pwx_matmul(pwx_type type, void* product, void* lhs, void* rhs);
 PWX_API void pwx_sort(pwx_type type, void* from, void* to, int up);
 
 /* ---- coarrays, post and wait ---- */

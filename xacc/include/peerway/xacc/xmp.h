@@ -113,7 +113,7 @@ int xmp_nodes_size(xmp_desc_t nodes, int dim, int* size);
  * and each needs memory for all operands. A mask is true where an element is not 0; NULL means all true.
  * An index array of int has subscripts from 0; there is one for each dimension of the indexed array. */
 void xmp_transpose(xmp_desc_t to, xmp_desc_t from, int may_change_from);
-void xmp_matmul(xmp_desc_t product, xmp_desc_t left, xmp_desc_t right); /* only with xmp_desc_of(name) */
+void xmp_matmul(xmp_desc_t product, xmp_desc_t lhs, xmp_desc_t rhs); /* only with xmp_desc_of(name) */
 void xmp_pack(xmp_desc_t vector, xmp_desc_t from, xmp_desc_t mask);
 void xmp_unpack(xmp_desc_t to, xmp_desc_t vector, xmp_desc_t mask);
 void xmp_gather(xmp_desc_t to, xmp_desc_t from, ...);  /* to[i] = from[index[i]] */
