@@ -33,9 +33,9 @@ def row(cells: Sequence[object]) -> str:
 def test_architecture_a_late_peer() -> None:
     def blocks(library: str) -> list[float]:
         return [
-            one["blocks_us"]
-            for one in lines("late-peer/h200-x2.jsonl")
-            if (one["library"], one["rank"]) == (library, 1)
+            line["blocks_us"]
+            for line in lines("late-peer/h200-x2.jsonl")
+            if (line["library"], line["rank"]) == (library, 1)
         ]
 
     old, new = blocks("every warp polls host memory"), blocks("one wait polls host memory for all")
@@ -45,13 +45,13 @@ def test_architecture_a_late_peer() -> None:
 
 def test_gpu_host_ranks_that_share_a_gpu() -> None:
     def of(file: str, test: str, via: str, size: int) -> float:
-        (found,) = (
-            one.p50_us
-            for one in records.read(ROOT / "results" / "h200-x1" / f"{file}.jsonl")
-            if (one.test, one.via, one.bytes) == (test, via, size)
-            and one.shape in ("contiguous", "cube:16/i")
+        (median,) = (
+            record.p50_us
+            for record in records.read(ROOT / "results" / "h200-x1" / f"{file}.jsonl")
+            if (record.test, record.via, record.bytes) == (test, via, size)
+            and record.shape in ("contiguous", "cube:16/i")
         )
-        return found
+        return median
 
     files, text = ("time-sliced", "mps"), page("docs/gpu-host.md")
 
