@@ -286,14 +286,14 @@ def test_what_pieces_of_many_messages_cost() -> None:
 @pytest.mark.parametrize("op", ["put", "get"])
 def test_the_route_of_numpy_memory_is_the_best_path_with_the_numbers_of_its_records(op: str) -> None:
     lines = (ROOT / "results" / "cpu-2-numpy" / "routes.jsonl").read_text().splitlines()
-    measured = [one for one in map(json.loads, lines) if one["test"] == f"numpy_{op}"]
-    assert all(one["validated"] and one["chosen"] == one["best"] for one in measured)
+    measured = [size for size in map(json.loads, lines) if size["test"] == f"numpy_{op}"]
+    assert all(size["validated"] and size["chosen"] == size["best"] for size in measured)
     section = PAGE.split("(`results/cpu-2-numpy`)")[1].split("\n## ")[0]
-    assert f"| {' | '.join(size_text(one['bytes']) for one in measured)} |" in section
+    assert f"| {' | '.join(size_text(size['bytes']) for size in measured)} |" in section
     for words, ratio in (("to best path alone", "route_to_best"), ("with a table", "route_to_untuned")):
         (row,) = [line for line in section.splitlines() if line.startswith(f"| {op}: route {words}")]
-        assert row.endswith(f"| {' | '.join(format(one[ratio]['p50'], '.2f') for one in measured)} |")
-    slower = [one["p50_us"]["staged"] / one["p50_us"][one["best"]] for one in measured]
+        assert row.endswith(f"| {' | '.join(format(size[ratio]['p50'], '.2f') for size in measured)} |")
+    slower = [size["p50_us"]["staged"] / size["p50_us"][size["best"]] for size in measured]
     assert 2.7 <= round(min(slower), 1) < max(slower) < 410.5
 
 

@@ -26,13 +26,13 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def made_once(folder: Path) -> Iterator[bool]:
     """Whether to fill the folder, which no other process does meanwhile, and none has done before."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "made").open("a+") as made:
-        fcntl.flock(made, fcntl.LOCK_EX)
-        made.seek(0, os.SEEK_END)
-        make = made.tell() == 0
+    with (folder / "made").open("a+") as marker:
+        fcntl.flock(marker, fcntl.LOCK_EX)
+        marker.seek(0, os.SEEK_END)
+        make = marker.tell() == 0
         yield make
         if make:
-            made.write("made\n")
+            marker.write("made\n")
 
 
 def seeing(first: str, second: str) -> list[str]:
