@@ -63,8 +63,8 @@ class Test {
     const hpl::Panel& panel = panels[size_t(axis.mine)];
     const Index rows = axis.count - panel.first;
     double most = 0;
-    const auto compare = [&](double found, Index i, Index j) {
-      const double difference = std::abs(found - expected_.a[size_t(j * rows + i)]);
+    const auto compare = [&](double value, Index i, Index j) {
+      const double difference = std::abs(value - expected_.a[size_t(j * rows + i)]);
       most = difference <= most ? most : std::isnan(difference) ? INFINITY : difference;
     };
     for (Index j = 0; j < panel.width; ++j) {
@@ -94,10 +94,10 @@ int main(int argc, char** argv) {
   const Index n = std::atoll(argv[2]), nb = std::atoll(argv[3]);
   fake_multiprocessors = std::atoi(argv[4]);
   std::vector<hpl::Layout> layouts;
-  std::vector<std::vector<hpl::Told>> rooms;
+  std::vector<std::vector<hpl::StampedValue>> rooms;
   for (int rank = 0; rank < ranks; ++rank) {
     layouts.push_back(hpl::Layout::of(hpl::Grid::of(ranks, 1, rank, true), n, nb));
-    rooms.emplace_back(hpl::CudaPanel::room(nb) / sizeof(hpl::Told));
+    rooms.emplace_back(hpl::CudaPanel::room(nb) / sizeof(hpl::StampedValue));
   }
   std::vector<Test> tests;
   for (Index panel = 0; panel < std::min<Index>(layouts[0].blocks(), std::atoll(argv[5])); ++panel)

@@ -51,9 +51,9 @@ struct Layout {
   int64_t ld;  // of the local part, which is stored by columns
 
   static Layout of(const Grid& grid, int64_t n, int64_t nb) {
-    Layout made{grid, n, nb, {n, nb, grid.rows, grid.row}, {n + 1, nb, grid.columns, grid.column}, 0};
-    made.ld = padded(made.rows.size());
-    return made;
+    Layout layout{grid, n, nb, {n, nb, grid.rows, grid.row}, {n + 1, nb, grid.columns, grid.column}, 0};
+    layout.ld = padded(layout.rows.size());
+    return layout;
   }
   /// A multiple of 8, for aligned loads, and not of 512, for columns that share no cache sets.
   static int64_t padded(int64_t rows) {

@@ -15,7 +15,7 @@ constexpr int kLeafMaxBlocks = 256;  // of all ranks
 constexpr int kLeafMaxRanks = 16;
 
 /// A value of a column, whose number (counted over all leaves) says that it is there: one store, one load.
-struct alignas(16) Told {
+struct alignas(16) StampedValue {
   double value;
   unsigned long long number;
 };
@@ -24,10 +24,10 @@ struct alignas(16) Told {
 /// again only after it has read the next one of all blocks, and these were written after theirs had been
 /// read. That holds from one leaf to the next, too, since the numbers go on.
 struct LeafMail {
-  Told magnitude[kLeafMaxBlocks];             // of the candidates; those of rank 0 first
-  Told row[kLeafMaxBlocks];                   // theirs, in the local matrix of their rank
-  Told values[kLeafMaxBlocks][kLeafColumns];  // their rows of the leaf
-  Told top[kLeafColumns];                     // the row that the pivot's takes the place of
+  StampedValue magnitude[kLeafMaxBlocks];             // of the candidates; those of rank 0 first
+  StampedValue row[kLeafMaxBlocks];                   // theirs, in the local matrix of their rank
+  StampedValue values[kLeafMaxBlocks][kLeafColumns];  // their rows of the leaf
+  StampedValue top[kLeafColumns];                     // the row that the pivot's takes the place of
 };
 
 /// What a rank has for messages from its column; behind it are kMovedBytes for each column of the panel,
@@ -35,7 +35,7 @@ struct LeafMail {
 struct LeafRoom {
   LeafMail mail[2];
 };
-constexpr unsigned long long kMovedBytes = sizeof(Told) * 2 * kLeafColumns;
+constexpr unsigned long long kMovedBytes = sizeof(StampedValue) * 2 * kLeafColumns;
 
 /// A leaf as one rank of the column has it. Rows of the panel are numbered from the top's first.
 struct Leaf {
@@ -53,8 +53,8 @@ struct Leaf {
   int share;                  // rows of a block
   unsigned long long number;  // of the leaf's first column
 
-  [[nodiscard]] __device__ Told* moved(int rank, int column_of_panel, int row) const {
-    return reinterpret_cast<Told*>(room[rank] + 1) + column_of_panel * 2LL * kLeafColumns + row;
+  [[nodiscard]] __device__ StampedValue* moved(int rank, int column_of_panel, int row) const {
+    return reinterpret_cast<StampedValue*>(room[rank] + 1) + column_of_panel * 2LL * kLeafColumns + row;
   }
   [[nodiscard]] __device__ bool is_top() const { return rows.mine == top; }
   /// Of a row of the panel, its rank and its place in the body there.
@@ -66,13 +66,13 @@ struct Leaf {
 };
 
 #ifndef HPL_ON_CPU  // panel_cuda_test.cpp has these for the CPU, and those of panel_cuda.cuh
-__device__ inline void tell(Told* to, double value, unsigned long long number) {
+__device__ inline void tell(StampedValue* to, double value, unsigned long long number) {
   asm volatile(
       "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.global.b128 [%0], both; }" ::"l"(to),
       "l"(__double_as_longlong(value)), "l"(number)
       : "memory");
 }
-__device__ inline Told look(const Told* from) {
+__device__ inline StampedValue look(const StampedValue* from) {
   long long value;
   unsigned long long number;
   asm volatile("{ .reg .b128 both; ld.relaxed.sys.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
@@ -83,10 +83,10 @@ __device__ inline Told look(const Told* from) {
 }
 #endif
 
-__device__ inline double hear(const Told* from, unsigned long long number) {
-  Told told = look(from);
-  while (told.number != number) told = look(from);
-  return told.value;
+__device__ inline double hear(const StampedValue* from, unsigned long long number) {
+  StampedValue stamped = look(from);
+  while (stamped.number != number) stamped = look(from);
+  return stamped.value;
 }
 
 }  // namespace hpl

@@ -25,7 +25,7 @@ struct PivotRoom {
 /// When a column of a leaf gets the updates of those before it: just before its pivot is searched, its part
 /// of U too (left) or that as soon as its row is there (Crout); or after each of them (right). With halves,
 /// the recursion above is the same for all three. The values are those of HPL.dat.
-enum class Looking { left = 0, crout = 1, right = 2 };
+enum class Looking { left_looking = 0, crout = 1, right = 2 };
 
 /// Recursive, with partial pivoting: columns are split in halves down to `leaf`, and each pivot is one
 /// exchange of its row among the ranks of the column. `panel` is in host memory, `pool` is the memory of

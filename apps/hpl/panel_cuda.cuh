@@ -47,17 +47,17 @@ constexpr int kTogether = 8;
 __device__ inline int best_block(const LeafMail& mail, unsigned long long number, int blocks, int otherwise) {
   constexpr int kEach = kLeafMaxBlocks / 32;
   const int lane = threadIdx.x % 32;
-  Told told[kEach];
+  StampedValue candidate[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i)
-    if (lane + 32 * i < blocks) told[i] = look(&mail.magnitude[lane + 32 * i]);
+    if (lane + 32 * i < blocks) candidate[i] = look(&mail.magnitude[lane + 32 * i]);
   Best best{-1, 1 << 30};
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int block = lane + 32 * i;
     if (block >= blocks) continue;
-    while (told[i].number != number) told[i] = look(&mail.magnitude[block]);
-    best = better(best, {told[i].value, block});
+    while (candidate[i].number != number) candidate[i] = look(&mail.magnitude[block]);
+    best = better(best, {candidate[i].value, block});
   }
   best = best_of_warp(best);
   return best.magnitude >= 0 ? best.index : otherwise;

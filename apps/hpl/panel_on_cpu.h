@@ -41,9 +41,9 @@ static thread_local std::vector<double> memory;
 
 namespace hpl {
 constexpr int kLeafThreads = 64;
-struct Told;
-static void tell(Told* to, double value, unsigned long long number);
-static Told look(const Told* from);
+struct StampedValue;
+static void tell(StampedValue* to, double value, unsigned long long number);
+static StampedValue look(const StampedValue* from);
 static double* shared_memory() { return memory.data(); }
 }  // namespace hpl
 
@@ -51,16 +51,16 @@ static double* shared_memory() { return memory.data(); }
 #include "random.h"
 
 namespace hpl {
-static void tell(Told* to, double value, unsigned long long number) {
+static void tell(StampedValue* to, double value, unsigned long long number) {
   __atomic_store(&to->value, &value, __ATOMIC_RELAXED);
   __atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
 }
-static Told look(const Told* from) {
+static StampedValue look(const StampedValue* from) {
   std::this_thread::yield();
-  Told told{};
-  told.number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
-  __atomic_load(&from->value, &told.value, __ATOMIC_RELAXED);
-  return told;
+  StampedValue stamped{};
+  stamped.number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
+  __atomic_load(&from->value, &stamped.value, __ATOMIC_RELAXED);
+  return stamped;
 }
 }  // namespace hpl
 
@@ -115,18 +115,18 @@ struct Factors {
 
 /// Of pivots that are as good, that of the first rank, and then the first row.
 inline Factors plain(const Case& of) {
-  Factors made{of.matrix(), {}, 0};
-  const auto at = [&](Index i, Index j) -> double& { return made.a[size_t(j * of.rows + i)]; };
+  Factors factors{of.matrix(), {}, 0};
+  const auto at = [&](Index i, Index j) -> double& { return factors.a[size_t(j * of.rows + i)]; };
   for (Index k = 0; k < of.columns; ++k) {
     Index best = k;
     double most = -1;
     for (int rank = 0; rank < of.ranks; ++rank)
       for (Index i = k; i < of.rows; ++i)
         if (of.owner(i) == rank && std::abs(at(i, k)) > most) most = std::abs(at(i, k)), best = i;
-    made.pivots.push_back(of.first() + best);
+    factors.pivots.push_back(of.first() + best);
     for (Index j = 0; j < of.columns; ++j) std::swap(at(k, j), at(best, j));
     if (at(k, k) == 0) {
-      if (made.info == 0) made.info = of.first() + k + 1;
+      if (factors.info == 0) factors.info = of.first() + k + 1;
       continue;
     }
     const double inverse = 1 / at(k, k);
@@ -134,7 +134,7 @@ inline Factors plain(const Case& of) {
     for (Index j = k + 1; j < of.columns; ++j)
       for (Index i = k + 1; i < of.rows; ++i) at(i, j) -= at(i, k) * at(k, j);
   }
-  return made;
+  return factors;
 }
 
 }  // namespace on_cpu

@@ -19,7 +19,7 @@ std::string time_of_day(long when) {
 }
 
 std::string name_of(Looking looking) {
-  return looking == Looking::left ? "Left" : looking == Looking::crout ? "Crout" : "Right";
+  return looking == Looking::left_looking ? "Left" : looking == Looking::crout ? "Crout" : "Right";
 }
 
 /// W, the order of the ranks, and the numbers of the method as HPL writes them; panels are halved (2).

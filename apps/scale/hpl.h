@@ -33,7 +33,7 @@ struct LinpackResult : Result {
 };
 
 /// The factorization of N x N on a grid of P x Q ranks, P the first dimension of the job's grid.
-LinpackResult linpack(simgrid::s4u::Engine& engine, const Job& job, const Linpack& asked, uint64_t n);
+LinpackResult linpack(simgrid::s4u::Engine& engine, const Job& job, const Linpack& settings, uint64_t n);
 
 }  // namespace scale
 

@@ -11,14 +11,14 @@
 
 int main() {
   std::vector<std::unique_ptr<peerway::trace::Region>> open;
-  std::string what, name;
-  while (std::cin >> what) {
-    if (what != "leave") std::cin >> name;
-    if (what == "region") {
+  std::string action, name;
+  while (std::cin >> action) {
+    if (action != "leave") std::cin >> name;
+    if (action == "region") {
       const peerway::trace::Region region(name);
-    } else if (what == "enter") {
+    } else if (action == "enter") {
       open.push_back(std::make_unique<peerway::trace::Region>(name));
-    } else if (what == "leave") {
+    } else if (action == "leave") {
       open.pop_back();
     } else if (const pid_t child = fork(); child == 0) {
       {
