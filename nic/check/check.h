@@ -30,8 +30,8 @@ struct Options {
   std::string plugin;         ///< a file
   std::string configuration;  ///< the plugin's own text
   uint64_t seed = 1;
-  double effort = 1;      ///< tests under load take that many times their usual time
-  double patience_s = 2;  ///< CPU time of a polling thread after which something will not come any more
+  double effort = 1;     ///< tests under load take that many times their usual time
+  double timeout_s = 2;  ///< CPU time of a polling thread after which something will not come any more
   std::vector<std::string> only;  ///< names of tests; empty: all
 };
 

@@ -100,7 +100,8 @@ def test_every_status_of_the_c_interface_has_an_exception() -> None:
 
 def test_every_setting_is_described() -> None:
     names = [setting.name for setting in settings()]
-    assert len(names) == len(set(names)) > 0
+    assert names == sorted(set(names))
+    assert names
     for setting in settings():
         assert re.fullmatch(r"[a-z][a-z_]*", setting.name)
         assert setting.help.endswith(".")

@@ -4,7 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/setting.h"
+
 namespace pw {
+namespace settings {
+
+extern const TextSetting host_id;
+
+}  // namespace settings
 
 /// The same value in processes that share a running kernel and a process-id namespace, where they can watch
 /// one another and reach one another's memory. `simulated` sets apart processes that are to act as if they

@@ -155,10 +155,10 @@ class Context {
         return PW_OK;
       }
     }
-    return transfer_inside(range, nullptr);
+    return transfer_in_bounds(range, nullptr);
   }
   pw_status transfer_untraced(const RangeTransfer& range, const Notification& notification) {
-    return is_inside(range) ? transfer_inside(range, &notification) : refuse(range);
+    return is_inside(range) ? transfer_in_bounds(range, &notification) : refuse(range);
   }
   // The same operations with an event recorded around each, for `peerway trace`.
   pw_status transfer_traced(const RangeTransfer& range, const Notification* notification);
@@ -168,20 +168,20 @@ class Context {
   pw_status notify_behind(uint64_t paths, const Notification& notification);
   pw_status flush_untraced(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
-  pw_status transfer_inside(const RangeTransfer& range, const Notification* notification);
+  pw_status transfer_in_bounds(const RangeTransfer& range, const Notification* notification);
   /// Notes that something was started towards the rank, which a flush asks `by` about.
   void record_start(int rank, uint64_t by) {
     auto& started = started_towards_[static_cast<size_t>(rank)];
     if ((started.load(std::memory_order_relaxed) & by) != by) started.fetch_or(by, std::memory_order_relaxed);
   }
   /// The same for a notification; on another host any path may store it.
-  void record_start(const Remote& signal) {
+  void record_notification(const Remote& signal) {
     record_start(signal.rank(), signal.same_host() ? kNotified : kNotified | later_paths_);
   }
   static uint64_t bit_of(const Path& path) {
     return path.completes_at_start() ? kAtStart : uint64_t{1} << path.number();
   }
-  pw_status start(Path& path, const Transfer& transfer, const Notification& notification);
+  pw_status start_with_notification(Path& path, const Transfer& transfer, const Notification& notification);
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Notification* notification);
 

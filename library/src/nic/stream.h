@@ -18,8 +18,8 @@
 
 namespace pw::nic {
 
-/// A word of memory of a peer.
-struct Word {
+/// A store of a 64-bit word to memory of a peer.
+struct WordStore {
   RemoteMemory* remote;
   uint64_t offset;
   uint64_t value;
@@ -57,11 +57,11 @@ class Stream {
 
   /// A put and a word after it, both started or neither; where the NIC can, as one operation.
   virtual pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                                 uint64_t bytes, const Word& word, pw_nic_done* done) = 0;
+                                 uint64_t bytes, const WordStore& word, pw_nic_done* done) = 0;
 
   /// Stores a word at the peer once all puts before it are in place there; words of a stream are stored in
   /// order. Puts that follow may come before it.
-  virtual pw_nic_status word(const Word& word) = 0;
+  virtual pw_nic_status store_word(const WordStore& word) = 0;
 
   /// `done` once all puts and words before it are in place at the peer.
   virtual pw_nic_status flush(pw_nic_done* done) = 0;
@@ -75,7 +75,7 @@ class Stream {
   virtual unsigned advance(bool& unfinished) = 0;
   virtual void forget(const RemoteMemory&) {}  ///< drops words that wait to be stored there
 
-  pw_nic_status start_word(const Word& word);
+  pw_nic_status start_word(const WordStore& word);
   pw_nic_status start_get_of_marker(pw_nic_done* done);
   void activate() { endpoint_.activate(*this); }
   /// What the NIC may still call, once this stream is gone.
@@ -84,7 +84,7 @@ class Stream {
     if (done != nullptr) done->call(done, status);
   }
   /// Ends all that follows with that status, when it is one that lasts.
-  pw_nic_status note(pw_nic_status status) {
+  pw_nic_status record_failure(pw_nic_status status) {
     if (status == PW_NIC_UNREACHABLE || status == PW_NIC_BROKEN) failed_ = status;
     return status;
   }

@@ -32,7 +32,7 @@ class Progress {
   void stop();
 
   /// Lets the thread look at the sources again; any thread may call it.
-  void wake() const { control_.bell().ring(); }
+  void wake() const { control_.wakeup_pipe().wake(); }
   /// The same, where it costs nothing while the thread is awake. The caller holds a lock that arm() of its
   /// source takes.
   void wake_if_asleep() const {

@@ -30,8 +30,8 @@ class Source {
   /// unannounced.
   [[nodiscard]] virtual uint64_t awake_ns() const { return 0; }
 
-  /// Whether all that gives it work rings this rank's bell, so that nobody need poll; and then, whether there
-  /// is some.
+  /// Whether all that gives it work rings this rank's wakeup pipe, so that nobody need poll; and then,
+  /// whether there is some.
   [[nodiscard]] virtual bool rings() const { return false; }
   [[nodiscard]] virtual bool has_work() const { return false; }
 };

@@ -1,7 +1,7 @@
 // Quoting and did-you-mean for the messages of the route layer.
 #include "route/suggest.h"
 
-#include "base/config_value.h"
+#include "base/setting_value.h"
 
 namespace pw::route {
 namespace {

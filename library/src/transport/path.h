@@ -22,7 +22,7 @@
 namespace pw {
 
 /// The operations that are routed. Paths carry puts and gets; a send belongs to a plan, which has methods of
-/// its own (plan/methods.h).
+/// its own (plan/negotiation/methods.h).
 enum class Op : uint8_t { put, get, send };
 
 /// The facts about a pair of memories that are known before any byte moves, whatever would move it.

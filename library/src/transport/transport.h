@@ -7,10 +7,16 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/setting.h"
 #include "transport/known.h"
 #include "transport/path.h"
 
 namespace pw {
+namespace settings {
+
+extern const ChoiceSetting<bool> strict;
+
+}  // namespace settings
 
 /// The facts that a rank assumes of all when it opens its transports.
 struct Together {

@@ -13,6 +13,9 @@ namespace pw::cuda {
 std::string cached_image(const std::string& folder, const std::string& key,
                          const std::function<std::string()>& compile);
 
+/// The folder of the setting `cache` for kernels.
+std::string kernel_folder();
+
 /// The file that holds the image of `key`.
 std::string cache_file(const std::string& folder, const std::string& key);
 

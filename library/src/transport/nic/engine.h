@@ -63,11 +63,11 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
 
   /// Moves bytes to or from `offset` of the rank's memory; with a word, stores that after a put.
   pw_status move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data, RegionMemory& local,
-                 uint64_t bytes, const std::optional<Word>& word = {});
+                 uint64_t bytes, const std::optional<WordStore>& word = {});
   /// The same for the blocks of a layout; `offset` and `data` are those of the first.
   pw_status move_blocks(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
                         RegionMemory& local, const Layout& layout);
-  pw_status put_word(int rank, const Word& word);
+  pw_status put_word(int rank, const WordStore& word);
   /// Gets one word, which is there once a mark is reached. One at a time. Throws Error.
   std::shared_ptr<const uint64_t> get_word(int rank, RankMemory& remote, uint64_t offset);
 
@@ -95,8 +95,9 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   pw_status in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on);
   void resume_all();  ///< what waits for room
   bool puts_strided(int rank);
-  static pw_nic_status start(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
-                             std::byte* data, nic::Memory& local, uint64_t bytes, const Word* word);
+  static pw_nic_status start_piece(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
+                                   std::byte* data, nic::Memory& local, uint64_t bytes,
+                                   const WordStore* word);
   static pw_nic_status start_row(NicPeer& peer, nic::RemoteMemory& remote, uint64_t offset,
                                  const std::byte* data, nic::Memory& local, const Blocks& blocks);
   void drop(const void* memory);

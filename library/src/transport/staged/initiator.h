@@ -47,7 +47,7 @@ class StagingInitiator final : public TransferQueue {
   const Surroundings surroundings_;
   const std::shared_ptr<Control> target_;
   const Descriptor memfd_;
-  const Bell bell_;  ///< the target's
+  const WakeupPipe wakeup_pipe_;  ///< the target's
   const std::atomic<uint64_t>& chunk_bytes_;
 
   ChannelEnd end_;

@@ -1,6 +1,6 @@
 // The staging service: serves the staging channels that peers announce in this rank's mailboxes. It copies
 // between chunks and this rank's regions, on any device. Peers count up this rank's doorbell when they have
-// work, and ring its bell when no thread of it watches that.
+// work, and write to its wakeup pipe when no thread of it watches that.
 #pragma once
 
 #include <atomic>
@@ -52,8 +52,8 @@ class StagingService final : public Source {
   std::atomic<bool> busy_{false};                  ///< the last turn left something to do
 };
 
-/// Tells the service behind `control` that there is work; `bell` is that of its rank.
-void ring(Control& control, const Bell& bell);
+/// Tells the service behind `control` that there is work; `wakeup_pipe` is that of its rank.
+void ring(Control& control, const WakeupPipe& wakeup_pipe);
 
 /// The paths over it, and this rank's service of the channels of peers.
 class StagedTransport final : public Transport {
