@@ -20,7 +20,7 @@ void log(LogLevel level, std::string_view message) {
   static const LogLevel limit = [] {
     try {
       return settings::log.value();
-    } catch (const Error&) {  // check_settings() says so; logging itself must not fail
+    } catch (const Error&) {  // check_settings() reports it; logging itself must not fail
       return LogLevel::warning;
     }
   }();

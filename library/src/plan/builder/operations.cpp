@@ -67,7 +67,9 @@ LaneEnd PlanOperations::make_end(int rank, int tag, std::shared_ptr<Region> regi
   dense.block_bytes = block.block_bytes;
   for (uint32_t d = 0; d < std::min<uint32_t>(block.dims, PW_MAX_DIMS); ++d)
     dense.block_bytes *= block.count[d];
-  const std::string text = described(*region).text();
+  const Described span = described(*region);
+  if (!sends) require_writable(span);
+  const std::string text = span.text();
   LaneEnd end;
   end.rank = rank;
   end.tag = tag;
