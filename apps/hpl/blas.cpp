@@ -18,7 +18,7 @@ std::optional<Blas> loaded;
 
 void* symbol(void* library, const char* name) {
   for (const char* prefix : kPrefixes)
-    if (void* found = dlsym(library, (std::string(prefix) + name).c_str())) return found;
+    if (void* address = dlsym(library, (std::string(prefix) + name).c_str())) return address;
   return nullptr;
 }
 
@@ -47,12 +47,12 @@ const Blas& load_blas(const std::string& file, int threads) {
       tried += std::string("\n  ") + dlerror();
       continue;
     }
-    Blas found{reinterpret_cast<Blas::Gemm*>(symbol(library, "dgemm_")),
-               reinterpret_cast<Blas::Trsm*>(symbol(library, "dtrsm_")),
-               reinterpret_cast<Blas::Gemv*>(symbol(library, "dgemv_")), name};
-    if (found.gemm != nullptr && found.trsm != nullptr && found.gemv != nullptr) {
+    Blas functions{reinterpret_cast<Blas::Gemm*>(symbol(library, "dgemm_")),
+                   reinterpret_cast<Blas::Trsm*>(symbol(library, "dtrsm_")),
+                   reinterpret_cast<Blas::Gemv*>(symbol(library, "dgemv_")), name};
+    if (functions.gemm != nullptr && functions.trsm != nullptr && functions.gemv != nullptr) {
       if (threads > 0) set_threads(library, threads);
-      return loaded.emplace(std::move(found));
+      return loaded.emplace(std::move(functions));
     }
     tried += "\n  " + name + " has no dgemm_, dtrsm_ and dgemv_ of 32-bit integers";
     dlclose(library);
@@ -67,16 +67,16 @@ void Blas::minus_product(int64_t m, int64_t n, int64_t k, const double* a, int64
                          int64_t b_ld, double* c, int64_t c_ld) const {
   if (m <= 0 || n <= 0 || k <= 0) return;
   const Int sizes[] = {Int(m), Int(n), Int(k)}, lds[] = {Int(a_ld), Int(b_ld), Int(c_ld)};
-  const double minus = -1, one = 1;
-  gemm("N", "N", &sizes[0], &sizes[1], &sizes[2], &minus, a, &lds[0], b, &lds[1], &one, c, &lds[2], 1, 1);
+  const double minus = -1, plus = 1;
+  gemm("N", "N", &sizes[0], &sizes[1], &sizes[2], &minus, a, &lds[0], b, &lds[1], &plus, c, &lds[2], 1, 1);
 }
 
 void Blas::solve(char part, int64_t m, int64_t n, const double* t, int64_t t_ld, double* b,
                  int64_t b_ld) const {
   if (m <= 0 || n <= 0) return;
   const Int sizes[] = {Int(m), Int(n)}, lds[] = {Int(t_ld), Int(b_ld)};
-  const double one = 1;
-  trsm("L", part == 'L' ? "L" : "U", "N", part == 'L' ? "U" : "N", &sizes[0], &sizes[1], &one, t, &lds[0], b,
+  const double plus = 1;
+  trsm("L", part == 'L' ? "L" : "U", "N", part == 'L' ? "U" : "N", &sizes[0], &sizes[1], &plus, t, &lds[0], b,
        &lds[1], 1, 1, 1, 1);
 }
 
@@ -84,8 +84,8 @@ void Blas::minus_vector(int64_t m, int64_t n, const double* a, int64_t a_ld, con
                         double* y) const {
   if (m <= 0 || n <= 0) return;
   const Int sizes[] = {Int(m), Int(n)}, lds[] = {Int(a_ld), 1};
-  const double minus = -1, one = 1;
-  gemv("N", &sizes[0], &sizes[1], &minus, a, &lds[0], x, &lds[1], &one, y, &lds[1], 1);
+  const double minus = -1, plus = 1;
+  gemv("N", &sizes[0], &sizes[1], &minus, a, &lds[0], x, &lds[1], &plus, y, &lds[1], 1);
 }
 
 }  // namespace hpl

@@ -61,38 +61,38 @@ Variant variant_of(const std::string& name) {
 }
 
 std::vector<Message> messages(Variant variant, int count, int place) {
-  Messages made;
+  Messages messages;
   const bool modified = variant == Variant::ring_modified || variant == Variant::two_rings_modified ||
                         variant == Variant::spread_modified;
   int first = 1;
   if (modified && count > 1) {
-    chain(made, 1, 1, place);
+    chain(messages, 1, 1, place);
     first = 2;
   }
   switch (variant) {
     case Variant::ring:
     case Variant::ring_modified:
-      chain(made, first, count - 1, place);
+      chain(messages, first, count - 1, place);
       break;
     case Variant::two_rings:
     case Variant::two_rings_modified: {
       const int middle = first + (count - first + 1) / 2;
-      chain(made, first, middle - 1, place);
-      chain(made, middle, count - 1, place);
+      chain(messages, first, middle - 1, place);
+      chain(messages, middle, count - 1, place);
       break;
     }
     case Variant::spread:
     case Variant::spread_modified:
-      spread(made, first, count - 1, place);
+      spread(messages, first, count - 1, place);
       break;
     case Variant::tree:
-      tree(made, count, place);
+      tree(messages, count, place);
       break;
     case Variant::star:
-      for (int next = 1; next < count; ++next) chain(made, next, next, place);
+      for (int next = 1; next < count; ++next) chain(messages, next, next, place);
       break;
   }
-  return made;
+  return messages;
 }
 
 std::vector<Message> Broadcast::messages_of(int root) const {

@@ -63,8 +63,8 @@ class Test {
     const hpl::Panel& panel = panels[size_t(axis.mine)];
     const Index rows = axis.count - panel.first;
     double most = 0;
-    const auto compare = [&](double found, Index i, Index j) {
-      const double difference = std::abs(found - expected_.a[size_t(j * rows + i)]);
+    const auto compare = [&](double value, Index i, Index j) {
+      const double difference = std::abs(value - expected_.a[size_t(j * rows + i)]);
       most = difference <= most ? most : std::isnan(difference) ? INFINITY : difference;
     };
     for (Index j = 0; j < panel.width; ++j) {

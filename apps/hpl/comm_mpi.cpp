@@ -18,12 +18,12 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 30;  // counts in MPI are ints
 
-void must(int status, const char* what) {
+void must(int status, const char* call) {
   if (status == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(status, text, &length);
-  throw std::runtime_error(std::string("hpl: ") + what + " failed: " + text);
+  throw std::runtime_error(std::string("hpl: ") + call + " failed: " + text);
 }
 
 class MpiComm : public Comm {

@@ -24,11 +24,11 @@ inline std::vector<Counter> make_counters(peerway::Team& team, peerway::Context&
                                           const std::vector<int>& group, size_t each,
                                           peerway::Timeout timeout) {
   constexpr size_t kWidth = PW_KEY_MAX + sizeof(uint64_t);
-  std::vector<Counter> made;
+  std::vector<Counter> counters;
   std::vector<std::byte> mine;
   for (const int peer : group)
     for (size_t i = 0; i < each; ++i) {
-      const peerway::Key key = made.emplace_back(context.signal(peer)).mine.key();
+      const peerway::Key key = counters.emplace_back(context.signal(peer)).mine.key();
       const uint64_t length = key.size();
       std::byte* entry = &*mine.insert(mine.end(), kWidth, std::byte{});
       std::copy_n(reinterpret_cast<const std::byte*>(&length), sizeof length, entry);
@@ -36,13 +36,13 @@ inline std::vector<Counter> make_counters(peerway::Team& team, peerway::Context&
     }
   const auto all = team.all_gather(mine, timeout);
   const auto me = static_cast<size_t>(std::find(group.begin(), group.end(), team.rank()) - group.begin());
-  for (size_t i = 0; i < made.size(); ++i) {
+  for (size_t i = 0; i < counters.size(); ++i) {
     const std::byte* entry = &all[static_cast<size_t>(group[i / each])][(me * each + i % each) * kWidth];
     uint64_t length = 0;
     std::copy_n(entry, sizeof length, reinterpret_cast<std::byte*>(&length));
-    made[i].theirs.emplace(context.import({entry + sizeof length, length}));
+    counters[i].theirs.emplace(context.import({entry + sizeof length, length}));
   }
-  return made;
+  return counters;
 }
 
 }  // namespace hpl

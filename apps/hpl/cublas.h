@@ -12,9 +12,9 @@
 
 namespace hpl {
 
-inline void must(cudaError_t error, const char* what) {
+inline void must(cudaError_t error, const char* action) {
   if (error != cudaSuccess)
-    throw std::runtime_error(std::string("hpl: ") + what + " failed: " + cudaGetErrorString(error));
+    throw std::runtime_error(std::string("hpl: ") + action + " failed: " + cudaGetErrorString(error));
 }
 
 class Cublas {
@@ -49,9 +49,9 @@ class Cublas {
   int (*trsv)(void* handle, int part, int op, int diagonal, int n, const double* a, int a_ld, double* x,
               int x_step);
 
-  static void must(int status, const char* what) {
+  static void must(int status, const char* action) {
     if (status != 0)
-      throw std::runtime_error(std::string("hpl: ") + what + " of cuBLAS failed with status " +
+      throw std::runtime_error(std::string("hpl: ") + action + " of cuBLAS failed with status " +
                                std::to_string(status) + ".");
   }
 
@@ -92,8 +92,8 @@ class CublasStream {
   }
   void solve_lower(int64_t m, int64_t n, const double* l, int64_t l_ld, double* b, int64_t b_ld) const {
     if (m <= 0 || n <= 0) return;
-    const double one = 1;
-    Cublas::must(library_.trsm(handle_, 0, 0, 0, 1, int(m), int(n), &one, l, int(l_ld), b, int(b_ld)),
+    const double plus = 1;
+    Cublas::must(library_.trsm(handle_, 0, 0, 0, 1, int(m), int(n), &plus, l, int(l_ld), b, int(b_ld)),
                  "cublasDtrsm");
   }
   void solve_upper(int64_t n, const double* u, int64_t u_ld, double* x) const {
@@ -101,8 +101,8 @@ class CublasStream {
   }
   void gemv(int64_t m, int64_t n, const double* a, int64_t a_ld, const double* x, double* y) const {
     if (m <= 0 || n <= 0) return;
-    const double minus = -1, one = 1;
-    Cublas::must(library_.gemv(handle_, 0, int(m), int(n), &minus, a, int(a_ld), x, 1, &one, y, 1),
+    const double minus = -1, plus = 1;
+    Cublas::must(library_.gemv(handle_, 0, int(m), int(n), &minus, a, int(a_ld), x, 1, &plus, y, 1),
                  "cublasDgemv");
   }
 

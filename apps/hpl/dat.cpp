@@ -60,12 +60,12 @@ class Lines {
   std::vector<std::string> lines_;
 };
 
-void note(Options& options, const Lines& lines, const char* what, size_t line, int only,
+void note(Options& options, const Lines& lines, const char* meaning_of_line, size_t line, int only,
           const char* meaning) {
-  const int found = lines.number<int>(line, -1e9, 1e9);
-  if (found == only) return;
-  options.notes.push_back("HPL.dat: " + std::string(what) + " " + std::to_string(found) + " is read as " +
-                          std::to_string(only) + " (" + meaning + "), the only one here");
+  const int number = lines.number<int>(line, -1e9, 1e9);
+  if (number == only) return;
+  options.notes.push_back("HPL.dat: " + std::string(meaning_of_line) + " " + std::to_string(number) +
+                          " is read as " + std::to_string(only) + " (" + meaning + "), the only one here");
 }
 
 }  // namespace

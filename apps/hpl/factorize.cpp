@@ -101,27 +101,32 @@ class Factorization {
   /// afterwards is for later panels.
   void make(int64_t k) {
     const Timed timed(phases_.panel);
-    const Panel made = panel(k);
-    const int64_t column = layout_.columns.local(made.first), row = layout_.rows.before(made.first);
+    const Panel next_panel = panel(k);
+    const int64_t column = layout_.columns.local(next_panel.first),
+                  row = layout_.rows.before(next_panel.first);
     double* here = system_.a + column * layout_.ld + row;
     broadcast_.settle();
     if (by_device_) system_.comm.settle(Channel::swap);
-    device_.copy(kAhead, made.body(), made.ld, here, layout_.ld, made.rows, made.width);
-    if (!by_device_ || !device_.factorize(made)) factorize_on_cpu(made);
-    if (made.top) device_.copy(kAhead, here, layout_.ld, made.square(), made.width, made.width, made.width);
-    broadcast_.start(k, made.bytes());
+    device_.copy(kAhead, next_panel.body(), next_panel.ld, here, layout_.ld, next_panel.rows,
+                 next_panel.width);
+    if (!by_device_ || !device_.factorize(next_panel)) factorize_on_cpu(next_panel);
+    if (next_panel.top)
+      device_.copy(kAhead, here, layout_.ld, next_panel.square(), next_panel.width, next_panel.width,
+                   next_panel.width);
+    broadcast_.start(k, next_panel.bytes());
   }
 
-  void factorize_on_cpu(const Panel& made) {
-    if (device_.on_host()) return on_cpu_.run(made);
+  void factorize_on_cpu(const Panel& its_panel) {
+    if (device_.on_host()) return on_cpu_.run(its_panel);
     if (by_device_)
       system_.cpu_panels = "the first ones have more rows than shared memory of the GPUs has room for";
-    Panel staged = made;
+    Panel staged = its_panel;
     staged.memory = system_.staged_panel();
     device_.wait(kAhead);
-    device_.copy(kAhead, staged.body(), made.body(), sizeof(double) * size_t(made.ld * made.width));
+    device_.copy(kAhead, staged.body(), its_panel.body(),
+                 sizeof(double) * size_t(its_panel.ld * its_panel.width));
     on_cpu_.run(staged);
-    device_.copy(kAhead, made.memory, staged.memory, made.bytes());
+    device_.copy(kAhead, its_panel.memory, staged.memory, its_panel.bytes());
   }
 
   Panel receive(int64_t k) {

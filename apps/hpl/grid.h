@@ -52,9 +52,9 @@ struct Layout {
   int64_t ld;  // of the local part, which is stored by columns
 
   static Layout of(const Grid& grid, int64_t n, int64_t nb) {
-    Layout made{grid, n, nb, {n, nb, grid.rows, grid.row}, {n + 1, nb, grid.columns, grid.column}, 0};
-    made.ld = padded(made.rows.size());
-    return made;
+    Layout layout{grid, n, nb, {n, nb, grid.rows, grid.row}, {n + 1, nb, grid.columns, grid.column}, 0};
+    layout.ld = padded(layout.rows.size());
+    return layout;
   }
   /// Rounds up to a multiple of 8, for aligned loads, but not of 512, so that columns do not share cache
   /// sets.

@@ -93,12 +93,12 @@ Phases slowest(Comm& comm, const Phases& mine) {
   std::vector<Phases> all(static_cast<size_t>(comm.size()));
   comm.all_gather(&mine, sizeof mine, all.data());
   Phases most;
-  for (const Phases& one : all) {
-    most.panel = std::max(most.panel, one.panel);
-    most.broadcast = std::max(most.broadcast, one.broadcast);
-    most.swap = std::max(most.swap, one.swap);
-    most.update = std::max(most.update, one.update);
-    most.solve = std::max(most.solve, one.solve);
+  for (const Phases& phases : all) {
+    most.panel = std::max(most.panel, phases.panel);
+    most.broadcast = std::max(most.broadcast, phases.broadcast);
+    most.swap = std::max(most.swap, phases.swap);
+    most.update = std::max(most.update, phases.update);
+    most.solve = std::max(most.solve, phases.solve);
   }
   return most;
 }
@@ -122,7 +122,7 @@ class Tests {
           for (const int depth : options_.depths)
             for (const std::string& broadcast : options_.broadcasts)
               for (const Method& method : methods(depth))
-                one(Grid::of(rows, columns, comm_.rank(), options_.by_rows), n, nb, method, broadcast);
+                test_case(Grid::of(rows, columns, comm_.rank(), options_.by_rows), n, nb, method, broadcast);
     if (comm_.rank() == 0 && !options_.json) print_end(passed_, failed_);
     return failed_ == 0 ? 0 : 1;
   }
@@ -136,7 +136,7 @@ class Tests {
         for (const int leaf : options_.leaves) all.push_back({leaf, depth, pfact, rfact, {}});
     return all;
   }
-  void one(const Grid& grid, int64_t n, int64_t nb, Method method, const std::string& broadcast) {
+  void test_case(const Grid& grid, int64_t n, int64_t nb, Method method, const std::string& broadcast) {
     System system(comm_, device_, Layout::of(grid, n, nb));
     Result result{};
     result.n = n, result.nb = nb, result.grid = grid;
@@ -151,8 +151,8 @@ class Tests {
     const auto gemm_s = of_all(comm_, after.first - before.first);
     const auto gemm_flop = of_all(comm_, after.second - before.second);
     double seconds = 0, flop = 0;
-    for (const double one : gemm_s) seconds += one;
-    for (const double one : gemm_flop) flop += one;
+    for (const double per_rank : gemm_s) seconds += per_rank;
+    for (const double per_rank : gemm_flop) flop += per_rank;
     result.gemm_seconds = *std::max_element(gemm_s.begin(), gemm_s.end());
     result.gemm_gflops = seconds > 0 ? flop / seconds / 1e9 : 0;
     const auto order = static_cast<double>(n);

@@ -45,8 +45,8 @@ ranks, and prints HPL's table. Numbers joined by commas are lists; all combinati
   --json                print one JSON object for each test in place of text
 )";
 
-[[noreturn]] void refuse(const std::string& option, const std::string& found, const std::string& allowed) {
-  throw BadOption("hpl: --" + option + " is '" + found + "'; give " + allowed + ".");
+[[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& allowed) {
+  throw BadOption("hpl: --" + option + " is '" + text + "'; give " + allowed + ".");
 }
 
 template <typename Number>
@@ -96,15 +96,15 @@ std::string one_of(const std::string& option, const std::string& text,
 
 Looking looking(const std::string& option, const std::string& text) {
   one_of(option, text, {"left", "crout", "right"});
-  return text == "left" ? Looking::left : text == "crout" ? Looking::crout : Looking::right;
+  return text == "left" ? Looking::left_looking : text == "crout" ? Looking::crout : Looking::right;
 }
 
 void set(Options& options, const std::string& name, const std::string& text) {
   const auto many = [&](int64_t least, int64_t most) {
-    return list(text, [&](const std::string& one) { return number(name, one, least, most); });
+    return list(text, [&](const std::string& entry) { return number(name, entry, least, most); });
   };
   const auto few = [&](int least, int most) {
-    return list(text, [&](const std::string& one) { return number(name, one, least, most); });
+    return list(text, [&](const std::string& entry) { return number(name, entry, least, most); });
   };
   if (name == "n") options.n = many(1, 1 << 30);
   if (name == "nb") options.nb = many(1, 1 << 16);
@@ -112,9 +112,9 @@ void set(Options& options, const std::string& name, const std::string& text) {
   if (name == "pmap") options.by_rows = one_of(name, text, {"rows", "columns"}) == "rows";
   if (name == "nbmin") options.leaves = few(1, 1 << 16);
   if (name == "pfact")
-    options.pfacts = list(text, [&](const std::string& one) { return looking(name, one); });
+    options.pfacts = list(text, [&](const std::string& entry) { return looking(name, entry); });
   if (name == "rfact")
-    options.rfacts = list(text, [&](const std::string& one) { return looking(name, one); });
+    options.rfacts = list(text, [&](const std::string& entry) { return looking(name, entry); });
   if (name == "depth") options.depths = few(0, 1);
   if (name == "bcast") options.broadcasts = list(text, broadcast);
   if (name == "dat") read_dat(text, options);
@@ -152,9 +152,9 @@ Options parse(int argc, char** argv) {
   int index = 0;
   while (true) {
     const int word = optind;
-    const int found = getopt_long(argc, argv, "", all, &index);
-    if (found == -1) break;
-    if (found != 0)
+    const int code = getopt_long(argc, argv, "", all, &index);
+    if (code == -1) break;
+    if (code != 0)
       throw BadOption("hpl: " + std::string(argv[word]) +
                       " is no option, or lacks its value; see hpl --help.");
     set(options, all[index].name, optarg == nullptr ? "" : optarg);

@@ -87,7 +87,7 @@ void PanelFactorization::part(int64_t begin, int64_t end) {
 void PanelFactorization::columns(int64_t begin, int64_t end) {
   const Panel& panel = *panel_;
   for (int64_t c = begin; c < end; ++c) {
-    if (looking_ == Looking::left) solve_column(begin, c);
+    if (looking_ == Looking::left_looking) solve_column(begin, c);
     if (looking_ != Looking::right) update_column(begin, c);
     pivot(c);
     if (looking_ == Looking::crout) update_row(begin, c, end);
@@ -156,8 +156,9 @@ PanelFactorization::Candidate PanelFactorization::best_here(int64_t column) cons
   if (count <= 0) return {-1, -1, layout_.grid.row, nullptr};
   const double* x = panel.body() + column * panel.ld + from;
   const double most = largest(x, count);
-  const double* found = std::find_if(x, x + count, [most](double value) { return std::abs(value) == most; });
-  const int64_t row = from + (found == x + count ? 0 : found - x);  // all are NaN: any row will do
+  const double* largest =
+      std::find_if(x, x + count, [most](double value) { return std::abs(value) == most; });
+  const int64_t row = from + (largest == x + count ? 0 : largest - x);  // all are NaN: any row will do
   double* values = const_cast<double*>(row_.data());
   for (int64_t j = 0; j < panel.width; ++j) values[j] = panel.body()[j * panel.ld + row];
   return {most, global_row(row), layout_.grid.row, values};

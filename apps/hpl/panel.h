@@ -27,7 +27,7 @@ struct PivotRoom {
 /// its part of U (left) or with that part as soon as its row is there (Crout); or after each earlier column
 /// (right). The recursion by halves above the leaves is the same for all three. The values are those of
 /// HPL.dat.
-enum class Looking { left = 0, crout = 1, right = 2 };
+enum class Looking { left_looking = 0, crout = 1, right = 2 };
 
 /// Recursive, with partial pivoting: columns are halved down to `leaf`, and for each pivot the ranks of the
 /// column exchange its row once. `panel` is in host memory, `pool` is the memory of `comm`.

@@ -62,10 +62,10 @@ void CudaPanel::part(const Panel& panel, int64_t begin, int64_t end) {
   const int64_t middle = begin + ((end - begin + 1) / 2 + leaf_ - 1) / leaf_ * leaf_;
   part(panel, begin, middle);
   if (middle >= end) return;
-  const double* left = panel.square() + begin * panel.width + begin;
+  const double* triangle = panel.square() + begin * panel.width + begin;
   double* right = panel.square() + middle * panel.width + begin;
   const int64_t from = panel.top ? middle : 0;
-  blas_.solve_lower(middle - begin, end - middle, left, panel.width, right, panel.width);
+  blas_.solve_lower(middle - begin, end - middle, triangle, panel.width, right, panel.width);
   blas_.gemm(panel.rows - from, end - middle, middle - begin, panel.body() + begin * panel.ld + from,
              panel.ld, right, panel.width, panel.body() + middle * panel.ld + from, panel.ld);
   part(panel, middle, end);

@@ -37,7 +37,7 @@ class Rank {
       leaf_.room[p] = reinterpret_cast<hpl::LeafRoom*>(all[p].room_.data());
   }
   [[nodiscard]] Index active(Index column) const { return leaf_.is_top() ? column : 0; }
-  [[nodiscard]] Index left(Index column) const { return count_ - active(column); }
+  [[nodiscard]] Index remaining(Index column) const { return count_ - active(column); }
 
   /// Works like a stream: only the kernels wait for other ranks. `most[i]` is the largest number of rows that
   /// a rank has in leaf number i.
@@ -46,9 +46,9 @@ class Rank {
       leaf_.column = int(begin), leaf_.width = int(std::min(of_.leaf, of_.columns - begin));
       leaf_.number = unsigned(begin) + 1;
       const auto blocks = int((most[size_t(i)] + of_.share - 1) / of_.share);
-      const hpl::Leaf asked = leaf_;
-      launch(blocks, hpl::kLeafThreads, of_.share * leaf_.width, [=] { hpl::factorize_leaf(asked); });
-      launch(3, 2 * hpl::kLeafColumns, 0, [=] { hpl::exchange_rows(asked); });
+      const hpl::Leaf leaf = leaf_;
+      launch(blocks, hpl::kLeafThreads, of_.share * leaf_.width, [=] { hpl::factorize_leaf(leaf); });
+      launch(3, 2 * hpl::kLeafColumns, 0, [=] { hpl::exchange_rows(leaf); });
       eliminate();
     }
   }
@@ -98,15 +98,15 @@ Factors by_kernels(const Case& of, bool& same) {
   std::vector<Index> most;
   for (Index begin = 0; begin < of.columns; begin += of.leaf) {
     most.push_back(0);
-    for (const Rank& rank : ranks) most.back() = std::max(most.back(), rank.left(begin));
+    for (const Rank& rank : ranks) most.back() = std::max(most.back(), rank.remaining(begin));
   }
   for (Rank& rank : ranks) rank.join(ranks);
   std::vector<std::thread> streams;
   for (Rank& rank : ranks) streams.emplace_back([&] { rank.factorize(most); });
   for (std::thread& stream : streams) stream.join();
-  Factors made{Matrix(a.size()), {}, 0};
-  for (const Rank& rank : ranks) rank.give(made, same);
-  return made;
+  Factors factors{Matrix(a.size()), {}, 0};
+  for (const Rank& rank : ranks) rank.give(factors, same);
+  return factors;
 }
 
 }  // namespace
@@ -114,19 +114,19 @@ Factors by_kernels(const Case& of, bool& same) {
 int main(int argc, char** argv) {
   if (argc < 8) return 2;
   const auto number = [&](int i) { return std::atoll(argv[i]); };
-  const Case asked{int(number(1)), number(2), number(3), number(4),
-                   number(5),      number(6), number(7), argc > 8 ? argv[8] : ""};
-  const Factors expected = plain(asked);
+  const Case test_case{int(number(1)), number(2), number(3), number(4),
+                       number(5),      number(6), number(7), argc > 8 ? argv[8] : ""};
+  const Factors expected = plain(test_case);
   bool alike = true;
-  const Factors found = by_kernels(asked, alike);
+  const Factors computed = by_kernels(test_case, alike);
   double difference = 0;
-  for (size_t i = 0; i < found.a.size(); ++i) {
-    const bool lost = std::isnan(found.a[i]) != std::isnan(expected.a[i]);
-    difference = std::max(difference, lost ? INFINITY : std::abs(found.a[i] - expected.a[i]));
+  for (size_t i = 0; i < computed.a.size(); ++i) {
+    const bool lost = std::isnan(computed.a[i]) != std::isnan(expected.a[i]);
+    difference = std::max(difference, lost ? INFINITY : std::abs(computed.a[i] - expected.a[i]));
   }
-  const bool same = found.pivots == expected.pivots;
+  const bool same = computed.pivots == expected.pivots;
   std::printf("pivots %s, ranks %s, largest difference %.1e, info %lld, expected %lld\n",
-              same ? "the same" : "DIFFER", alike ? "alike" : "DIFFER", difference, found.info,
+              same ? "the same" : "DIFFER", alike ? "alike" : "DIFFER", difference, computed.info,
               expected.info);
-  return same && alike && difference < 1e-11 && found.info == expected.info ? 0 : 1;
+  return same && alike && difference < 1e-11 && computed.info == expected.info ? 0 : 1;
 }

@@ -115,18 +115,18 @@ struct Factors {
 
 /// Among equal pivots it takes that of the first rank, and there the first row.
 inline Factors plain(const Case& of) {
-  Factors made{of.matrix(), {}, 0};
-  const auto at = [&](Index i, Index j) -> double& { return made.a[size_t(j * of.rows + i)]; };
+  Factors factors{of.matrix(), {}, 0};
+  const auto at = [&](Index i, Index j) -> double& { return factors.a[size_t(j * of.rows + i)]; };
   for (Index k = 0; k < of.columns; ++k) {
     Index best = k;
     double most = -1;
     for (int rank = 0; rank < of.ranks; ++rank)
       for (Index i = k; i < of.rows; ++i)
         if (of.owner(i) == rank && std::abs(at(i, k)) > most) most = std::abs(at(i, k)), best = i;
-    made.pivots.push_back(of.first() + best);
+    factors.pivots.push_back(of.first() + best);
     for (Index j = 0; j < of.columns; ++j) std::swap(at(k, j), at(best, j));
     if (at(k, k) == 0) {
-      if (made.info == 0) made.info = of.first() + k + 1;
+      if (factors.info == 0) factors.info = of.first() + k + 1;
       continue;
     }
     const double inverse = 1 / at(k, k);
@@ -134,7 +134,7 @@ inline Factors plain(const Case& of) {
     for (Index j = k + 1; j < of.columns; ++j)
       for (Index i = k + 1; i < of.rows; ++i) at(i, j) -= at(i, k) * at(k, j);
   }
-  return made;
+  return factors;
 }
 
 }  // namespace on_cpu

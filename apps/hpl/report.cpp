@@ -19,7 +19,7 @@ std::string time_of_day(long when) {
 }
 
 std::string name_of(Looking looking) {
-  return looking == Looking::left ? "Left" : looking == Looking::crout ? "Crout" : "Right";
+  return looking == Looking::left_looking ? "Left" : looking == Looking::crout ? "Crout" : "Right";
 }
 
 /// Returns HPL's code of the variant: W, the order of the ranks, and the numbers of the method; panels are

@@ -10,14 +10,14 @@ Permutation Permutation::of(int64_t first, const int64_t* pivots, int64_t count,
                             std::vector<int64_t>& content) {
   const auto in = [&](int64_t row) -> int64_t& { return content[static_cast<size_t>(row)]; };
   for (int64_t i = 0; i < count; ++i) std::swap(in(first + i), in(pivots[i]));
-  Permutation made;
-  for (int64_t i = 0; i < count; ++i) made.top.push_back(std::exchange(in(first + i), first + i));
+  Permutation permutation;
+  for (int64_t i = 0; i < count; ++i) permutation.top.push_back(std::exchange(in(first + i), first + i));
   for (int64_t i = 0; i < count; ++i) {  // in the order of the pivots, so that all ranks agree
     const int64_t row = pivots[i];
     if (row < first + count || in(row) == row) continue;
-    made.displaced.emplace_back(row, std::exchange(in(row), row));
+    permutation.displaced.emplace_back(row, std::exchange(in(row), row));
   }
-  return made;
+  return permutation;
 }
 
 SwapRooms SwapRooms::of(const Layout& layout, int64_t widest, size_t first) {

@@ -50,22 +50,22 @@ double seconds() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void give_up(const std::string& what) {
-  std::fprintf(stderr, "rank %d: %s\n", rank, what.c_str());
+[[noreturn]] void give_up(const std::string& expectation) {
+  std::fprintf(stderr, "rank %d: %s\n", rank, expectation.c_str());
   meeting->failed = 1;
   _exit(1);
 }
 
-void require(bool holds, const std::string& what) {
-  if (!holds) give_up(what);
+void require(bool holds, const std::string& expectation) {
+  if (!holds) give_up(expectation);
 }
 
 // Two cores have to do for all ranks and their NICs: who waits sleeps.
 template <typename Holds>
-void await(const char* what, Holds&& holds) {
+void await(const char* expectation, Holds&& holds) {
   for (const double limit = seconds() + kHang; !holds(); usleep(20)) {
     if (meeting->failed != 0) _exit(1);
-    require(seconds() < limit, what);
+    require(seconds() < limit, expectation);
   }
 }
 

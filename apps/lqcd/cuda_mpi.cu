@@ -51,9 +51,9 @@ double *partial, *reduced;  // sums of blocks; the result, in host memory
 unsigned* arrived;
 double *sent_z, *received_z;
 
-void must(cudaError_t status, const char* what) {
+void must(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
-  fprintf(stderr, "lqcd: %s failed: %s\n", what, cudaGetErrorString(status));
+  fprintf(stderr, "lqcd: %s failed: %s\n", call, cudaGetErrorString(status));
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -279,9 +279,9 @@ void each(Action action) {
 }
 
 struct Dot {
-  const double2 *left, *right;
+  const double2 *first, *second;
   __device__ double operator()(int i) const {
-    const double2 a = __ldg(left + i), b = __ldg(right + i);
+    const double2 a = __ldg(first + i), b = __ldg(second + i);
     return a.x * b.x + a.y * b.y;
   }
 };
@@ -361,12 +361,12 @@ void load(double* field, int elements, Elements elements_of) {
 
 /* b: 1 at site 0 in element k; x = b. */
 void source(int element) {
-  const double one = 1;
+  const double unit = 1;
   for (double* field : {b, x}) {
     must(cudaMemsetAsync(field, 0, kFieldSize * sizeof(double), stream), "clearing a field");
     if (rank == 0) {
       double* to = field + at(row_of(0, 0, 0), 0, SPINOR) + element * kStride;
-      must(cudaMemcpyAsync(to, &one, sizeof one, cudaMemcpyDefault, stream), "the source");
+      must(cudaMemcpyAsync(to, &unit, sizeof unit, cudaMemcpyDefault, stream), "the source");
     }
   }
   must(cudaStreamSynchronize(stream), "the source");
@@ -442,10 +442,10 @@ void solve_all(struct results* results, const struct options* options) {
  */
 void check_hermitian(struct results* results) {
   hop(v, halo_r);
-  const double one = dot();
+  const double once = dot();
   hop(v, halo_p);
   turn(0);  // p = r
-  tell_check(results, "g5-hermiticity", fabs(one - dot()) / (SITES * SPINOR), 1e-12);
+  tell_check(results, "g5-hermiticity", fabs(once - dot()) / (SITES * SPINOR), 1e-12);
 }
 
 /* The timed parts. */

@@ -114,8 +114,8 @@ static void link_of(double element[LINK], const struct gauge* gauge, int mu, int
 }
 
 /* Exit with a message: what is wrong, and what to do. */
-static void refuse(const char* what, const char* found, const char* todo) {
-  fprintf(stderr, "lqcd: %s %s; %s\n", what, found, todo);
+static void refuse(const char* subject, const char* problem, const char* todo) {
+  fprintf(stderr, "lqcd: %s %s; %s\n", subject, problem, todo);
   exit(2);
 }
 
@@ -125,9 +125,9 @@ static double* read_tile(const char* path) {
   double* tile = (double*)malloc(TILE_WORDS * sizeof *tile);
   for (int i = 0; i < TILE_WORDS; i++)
     if (fscanf(file, "%lf", tile + i) != 1) {
-      char found[80];
-      snprintf(found, sizeof found, "has %d numbers, but 8 x 8 x 8 x 16 links are %d", i, TILE_WORDS);
-      refuse(path, found, "give the whole file");
+      char size[80];
+      snprintf(size, sizeof size, "has %d numbers, but 8 x 8 x 8 x 16 links are %d", i, TILE_WORDS);
+      refuse(path, size, "give the whole file");
     }
   fclose(file);
   return tile;

@@ -267,10 +267,10 @@ static void solve_all(struct results* results, const struct options* options) {
  */
 static void check_hermitian(struct results* results) {
   hop(v, r);
-  const double one = dot();
+  const double once = dot();
   hop(v, p);
   turn(0); /* p = r */
-  tell_check(results, "g5-hermiticity", fabs(one - dot()) / (SITES * SPINOR), 1e-12);
+  tell_check(results, "g5-hermiticity", fabs(once - dot()) / (SITES * SPINOR), 1e-12);
 }
 
 /* The timed parts. */

@@ -168,7 +168,7 @@ class Judge:
     runner: Runner
     suite: Suite
     tries: int
-    patience: float
+    timeout_multiplier: float
 
     def at_once(self, program: Program, limit: float) -> dict[str, object] | Run:
         """Run a program once over the NIC: its record if it passes, or else the failed run."""
@@ -179,7 +179,7 @@ class Judge:
 
     def judge_failed(self, program: Program, first: Run) -> dict[str, object]:
         """Run a failed program again in all ways; the run `first` counts too, unless it ran out of time."""
-        file, limit = self.suite.file(program), program.limit_s * self.patience
+        file, limit = self.suite.file(program), program.limit_s * self.timeout_multiplier
         runs: dict[str, list[Run]] = {way: [] for way in WAYS}
         runs["nic"] = [] if first.late else [first]
         while len(runs["nic"]) < self.tries:
@@ -214,7 +214,12 @@ class Judge:
 @click.option("--only", multiple=True, metavar="FOLDER/PROGRAM", help="Only these programs.")
 @click.option("--tries", type=click.IntRange(1, 99), default=3, show_default=True, help="Runs of what fails.")
 @click.option(
-    "--patience", type=Number(0.01, 1000), default=1.0, help="Times the suite's own limits of time."
+    "--timeout-multiplier",
+    "--patience",  # its name in 0.1
+    "timeout_multiplier",
+    type=Number(0.01, 1000),
+    default=1.0,
+    help="Times the suite's own limits of time.",
 )
 @click.option(
     "--first", type=Number(1, 86400), default=LIMIT_S, help="Seconds that a program's first run may take."
@@ -229,7 +234,7 @@ def main(
     folders: tuple[str, ...],
     only: tuple[str, ...],
     tries: int,
-    patience: float,
+    timeout_multiplier: float,
     first: float,
     at_once: int,
     out: Path,
@@ -238,7 +243,7 @@ def main(
     try:
         suite = Suite(folder.resolve())
         runner = Runner(find_launcher(shutil.which(mpirun) or mpirun), nic)
-        judge = Judge(runner, suite, tries, patience)
+        judge = Judge(runner, suite, tries, timeout_multiplier)
     except (MpiError, FileNotFoundError) as error:
         raise click.ClickException(str(error)) from error
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -18,19 +18,19 @@ struct Face {
 
 /// Names contain the sender's face, because two ranks in a dimension are each other's neighbours on both
 /// sides.
-std::string name_of(const char* what, size_t from, size_t dim, bool forward) {
-  return what + std::to_string(from) + (forward ? "+" : "-") + std::to_string(dim);
+std::string name_of(const char* kind, size_t from, size_t dim, bool forward) {
+  return kind + std::to_string(from) + (forward ? "+" : "-") + std::to_string(dim);
 }
 
 using Pair = std::array<Face, 2>;  // backward, forward
 
-std::vector<Pair> faces_of(const char* what, size_t rank, const Extents& grid) {
+std::vector<Pair> faces_of(const char* kind, size_t rank, const Extents& grid) {
   std::vector<Pair> all;
   for (size_t dim = 0; dim < grid.size(); ++dim) {
     if (grid[dim] == 1) continue;
     const auto face = [&](bool forward) {
       const size_t peer = neighbour(rank, grid, dim, forward);
-      return Face{peer, Lane(name_of(what, rank, dim, forward)), Lane(name_of(what, peer, dim, !forward))};
+      return Face{peer, Lane(name_of(kind, rank, dim, forward)), Lane(name_of(kind, peer, dim, !forward))};
     };
     all.push_back({face(false), face(true)});
   }

@@ -55,7 +55,7 @@ class Rank {
       : plan_(plan),
         p_(p),
         q_(q),
-        gpu_(plan.asked.pieces),
+        gpu_(plan.settings.pieces),
         panels_("panel", plan.rank(p, q)),
         credits_("room", plan.rank(p, q)),
         column_(plan, "swap", p, q) {}
@@ -148,8 +148,8 @@ class Rank {
 
   void make(size_t k) {
     settle();
-    const double width = static_cast<double>(plan_.asked.nb);
-    const double kernels = width * plan_.asked.kernels.column_us;
+    const double width = static_cast<double>(plan_.settings.nb);
+    const double kernels = width * plan_.settings.kernels.column_us;
     gpu_.ahead(kernels);
     s4u::this_actor::sleep_for(kernels + width * plan_.pivot_us);
     for (const hpl::Message& message : messages(k)) give(k, message);
@@ -159,7 +159,7 @@ class Rank {
   void exchange(size_t k, double columns) {
     if (plan_.rows == 1) return;
     const double share = plan_.share(columns);
-    if (plan_.asked.whole) {
+    if (plan_.settings.whole) {
       const auto bytes = static_cast<uint64_t>(plan_.holder(k) == p_ ? 2 * share : share);
       right_ = column_.all(bytes, {k}) && right_;
       return;
@@ -168,22 +168,22 @@ class Rank {
     right_ = column_.next(static_cast<uint64_t>(plan_.shares * share), {k}) && right_;
   }
   [[nodiscard]] double update_us(size_t k, double columns) const {
-    const Kernels& kernels = plan_.asked.kernels;
-    const double width = static_cast<double>(plan_.asked.nb);
+    const Kernels& kernels = plan_.settings.kernels;
+    const double width = static_cast<double>(plan_.settings.nb);
     return columns * width * (2 * plan_.rows_behind(k) / kernels.gemm + kernels.element_us);
   }
 
   void step(size_t k) {
     const bool next = k + 1 < plan_.chosen.size() && mine(k + 1);
     const double columns = plan_.columns_behind(k);
-    const double first = next ? std::min(static_cast<double>(plan_.asked.nb), columns) : 0;
+    const double first = next ? std::min(static_cast<double>(plan_.settings.nb), columns) : 0;
     double ahead = 0;
     if (next) {
       sleep_until(gpu_.updated(0));
       exchange(k, first);
       ahead = gpu_.ahead(update_us(k, first));
     }
-    const auto pieces = static_cast<size_t>(plan_.asked.pieces);
+    const auto pieces = static_cast<size_t>(plan_.settings.pieces);
     const double part = (columns - first) / static_cast<double>(pieces);
     for (size_t piece = 0; piece < pieces; ++piece) {
       sleep_until(gpu_.updated(piece));
@@ -217,26 +217,26 @@ std::vector<double> spread(uint64_t all, uint64_t wanted) {
   return chosen;
 }
 
-LinpackPlan plan_of(const Job& job, const Linpack& asked, uint64_t n) {
+LinpackPlan plan_of(const Job& job, const Linpack& settings, uint64_t n) {
   if (job.grid.size() != 2) throw std::runtime_error("scale: Linpack needs a grid of P x Q; give --grid.");
-  if (n % asked.nb != 0)
-    throw std::runtime_error("scale: N = " + std::to_string(n) +
-                             " is no multiple of NB = " + std::to_string(asked.nb) + "; give one that is.");
-  if (asked.doubling && !std::has_single_bit(job.grid[0]))
+  if (n % settings.nb != 0)
+    throw std::runtime_error("scale: N = " + std::to_string(n) + " is no multiple of NB = " +
+                             std::to_string(settings.nb) + "; give one that is.");
+  if (settings.doubling && !std::has_single_bit(job.grid[0]))
     throw std::runtime_error("scale: --pivots doubling needs a power of two of rows of ranks.");
   return {job,
-          asked,
+          settings,
           n,
-          hpl::variant_of(asked.broadcast),
+          hpl::variant_of(settings.broadcast),
           job.grid[0],
           job.grid[1],
-          spread(n / asked.nb, asked.panels)};
+          spread(n / settings.nb, settings.panels)};
 }
 
 }  // namespace
 
-LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& asked, uint64_t n) {
-  LinpackPlan plan = plan_of(job, asked, n);
+LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& settings, uint64_t n) {
+  LinpackPlan plan = plan_of(job, settings, n);
   LinpackResult result;
   result.panels = plan.chosen.size();
   if (plan.rows > 1) {
@@ -260,7 +260,7 @@ LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& asked,
     result.right = result.right && rank->right();
   }
   // The first panel arrives once; each simulated panel stands for equally many others.
-  const double times = static_cast<double>(n / asked.nb) / static_cast<double>(plan.chosen.size());
+  const double times = static_cast<double>(n / settings.nb) / static_cast<double>(plan.chosen.size());
   result.us = first + times * (us - first);
   result.busy = spent * times / (static_cast<double>(plan.ranks()) * result.us);
   return result;

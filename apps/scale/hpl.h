@@ -35,7 +35,7 @@ struct LinpackResult : Result {
 
 /// Simulates the factorization of an N x N matrix on a grid of P x Q ranks; P is the first dimension of the
 /// job's grid.
-LinpackResult linpack(simgrid::s4u::Engine& engine, const Job& job, const Linpack& asked, uint64_t n);
+LinpackResult linpack(simgrid::s4u::Engine& engine, const Job& job, const Linpack& settings, uint64_t n);
 
 }  // namespace scale
 

@@ -62,10 +62,10 @@ constexpr int kPivotsTimed = 8;
 /// Returns the time that the ranks of the first process column take for something while nothing else is going
 /// on.
 template <class Act>
-double in_column(s4u::Engine& engine, const LinpackPlan& plan, const char* what, bool& right, Act&& act) {
+double in_column(s4u::Engine& engine, const LinpackPlan& plan, const char* lane, bool& right, Act&& act) {
   return timed(engine, [&] {
     for (size_t p = 0; p < plan.rows; ++p) {
-      const auto column = std::make_shared<Column>(plan, what, p, 0);
+      const auto column = std::make_shared<Column>(plan, lane, p, 0);
       column->open(s4u::Actor::create("rank", plan.job.host_of[p], [&, column, p] {
         if (!act(*column, p)) right = false;
       }));
@@ -76,11 +76,11 @@ double in_column(s4u::Engine& engine, const LinpackPlan& plan, const char* what,
 }  // namespace
 
 double pivot_us(s4u::Engine& engine, const LinpackPlan& plan, bool& right) {
-  const uint64_t bytes = kNumber * (2 * plan.asked.nb + 8);
+  const uint64_t bytes = kNumber * (2 * plan.settings.nb + 8);
   const double us = in_column(engine, plan, "pivot", right, [&](Column& column, size_t) {
     bool good = true;
     for (uint64_t i = 0; i < kPivotsTimed; ++i)
-      good = (plan.asked.doubling ? column.doubling(bytes, {i}) : column.all(bytes, {i})) && good;
+      good = (plan.settings.doubling ? column.doubling(bytes, {i}) : column.all(bytes, {i})) && good;
     return good;
   });
   return us / kPivotsTimed;
@@ -91,9 +91,9 @@ double shares(s4u::Engine& engine, const LinpackPlan& plan, bool& right) {
   const double all = in_column(engine, plan, "rows", right, [&](Column& column, size_t p) {
     return column.all(p == 0 ? 2 * kShare : kShare, {0});
   });
-  const double one =
+  const double single =
       in_column(engine, plan, "row", right, [&](Column& column, size_t) { return column.next(kShare, {0}); });
-  return all / one;
+  return all / single;
 }
 
 }  // namespace scale

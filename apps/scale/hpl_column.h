@@ -11,8 +11,8 @@ namespace scale {
 /// One rank's end; all ranks of the column take part.
 class Column {
  public:
-  Column(const LinpackPlan& plan, const char* what, size_t p, size_t q)
-      : plan_(plan), p_(p), q_(q), lanes_(what, plan.rank(p, q)) {}
+  Column(const LinpackPlan& plan, const char* lane, size_t p, size_t q)
+      : plan_(plan), p_(p), q_(q), lanes_(lane, plan.rank(p, q)) {}
   void open(const simgrid::s4u::ActorPtr& receiver);
   /// Sends to each other rank, nearest first; returns false if something other than the expected message
   /// arrived.

@@ -48,8 +48,8 @@ Of hpl, whose grid is P x Q:
   --element-ps X        rows moved and solved, for each element of U                200
 )";
 
-[[noreturn]] void refuse(const std::string& option, const std::string& found, const std::string& allowed) {
-  throw std::runtime_error("scale: --" + option + " is '" + found + "'; give " + allowed + ".");
+[[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& allowed) {
+  throw std::runtime_error("scale: --" + option + " is '" + text + "'; give " + allowed + ".");
 }
 
 template <class Number>
@@ -143,8 +143,8 @@ bool parse(int argc, char** argv, Options& options) {
   for (const char* name : names)
     known.push_back({name, name == names[0] ? no_argument : required_argument, nullptr, 0});
   known.push_back({nullptr, 0, nullptr, 0});
-  for (int index = 0, found = 0; (found = getopt_long(argc, argv, "", known.data(), &index)) != -1;) {
-    if (found == '?') throw std::runtime_error("scale: --help lists the options.");
+  for (int index = 0, code = 0; (code = getopt_long(argc, argv, "", known.data(), &index)) != -1;) {
+    if (code == '?') throw std::runtime_error("scale: --help lists the options.");
     if (index == 0) {
       std::printf(kHelp, argv[0]);
       return false;

@@ -74,8 +74,8 @@ Verdict check(const Lattice& lattice, const std::vector<double>& field, uint64_t
   mine.tolerance = 4 * std::numeric_limits<double>::epsilon() * (static_cast<double>(steps) + 8);
   mine.serial = cells <= kSerialCells && cells * steps <= kSerialSteps;
   if (mine.serial) {
-    const std::vector<double> found = assemble(lattice, field, group);
-    if (group.rank() == 0) mine.differing = count_differing(found, serial(lattice, steps));
+    const std::vector<double> whole = assemble(lattice, field, group);
+    if (group.rank() == 0) mine.differing = count_differing(whole, serial(lattice, steps));
   }
   std::vector<Verdict> all(static_cast<size_t>(group.size()));
   group.all_gather(&mine, sizeof mine, all.data());

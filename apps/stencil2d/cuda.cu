@@ -86,9 +86,9 @@ void launch_sweep(const Lattice& lattice, const double* from, double* to, const 
 class CudaGraph : public Graph {
  public:
   explicit CudaGraph(cudaGraph_t graph) {
-    const cudaError_t made = cudaGraphInstantiate(&executable_, graph, 0);
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);
-    must(made, "cudaGraphInstantiate");
+    must(status, "cudaGraphInstantiate");
   }
   ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
   void replay(pw_stream queue) override {

@@ -9,9 +9,9 @@
 
 namespace stencil {
 
-inline void must(cudaError_t status, const char* what) {
+inline void must(cudaError_t status, const char* call) {
   if (status != cudaSuccess)
-    throw std::runtime_error(std::string("stencil2d: ") + what + " failed: " + cudaGetErrorString(status));
+    throw std::runtime_error(std::string("stencil2d: ") + call + " failed: " + cudaGetErrorString(status));
 }
 
 }  // namespace stencil

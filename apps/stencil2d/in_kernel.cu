@@ -196,9 +196,9 @@ class InKernel : public Variant {
     peerway::check(pw_stream_wait(context_.get(), queue_, PW_FOREVER));  // the plan's guard ends it
     lanes_.check();
     work_.flag += static_cast<unsigned>(steps);
-    std::vector<Word> found(steps / batch + 1);
-    must(cudaMemcpy(found.data(), marks.get(), found.size() * sizeof(Word), cudaMemcpyDefault), "cudaMemcpy");
-    return differences({found.begin(), found.end()});
+    std::vector<Word> words(steps / batch + 1);
+    must(cudaMemcpy(words.data(), marks.get(), words.size() * sizeof(Word), cudaMemcpyDefault), "cudaMemcpy");
+    return differences({words.begin(), words.end()});
   }
 
   /// The exchange is part of the computation.

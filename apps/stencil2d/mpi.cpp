@@ -23,12 +23,12 @@ namespace stencil {
 
 namespace {
 
-void must(int status, const char* what) {
+void must(int status, const char* call) {
   if (status == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(status, text, &length);
-  throw std::runtime_error(std::string("stencil2d_mpi: ") + what + " failed: " + text);
+  throw std::runtime_error(std::string("stencil2d_mpi: ") + call + " failed: " + text);
 }
 
 class MpiGroup : public Group {

@@ -40,8 +40,8 @@ class BadOption : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-[[noreturn]] void refuse(const std::string& option, const std::string& found, const std::string& allowed) {
-  throw BadOption("stencil2d: --" + option + " is " + found + "; give " + allowed + ".");
+[[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& allowed) {
+  throw BadOption("stencil2d: --" + option + " is " + text + "; give " + allowed + ".");
 }
 
 uint64_t number(const std::string& option, const char* text, uint64_t least, uint64_t most) {
@@ -102,11 +102,11 @@ bool parse(int argc, char** argv, const std::vector<std::string>& variants, int 
   options.variants = {variants.front()};
   int index = 0;
   opterr = 0;  // getopt would speak on every rank
-  for (int found = 0; (found = getopt_long(argc, argv, "h", kOptions, &index)) != -1;) {
-    if (found == '?')
+  for (int code = 0; (code = getopt_long(argc, argv, "h", kOptions, &index)) != -1;) {
+    if (code == '?')
       throw BadOption(std::string("stencil2d: '") + argv[optind - 1] +
                       "' is no option, or lacks its value; see --help.");
-    if (found == 'h') {
+    if (code == 'h') {
       if (rank == 0) std::printf(kHelp, argv[0], joined(variants).c_str());
       return false;
     }

@@ -66,10 +66,10 @@ void print(const Costs& costs, bool pairs) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const std::string what = arguments[1];
+  const std::string operation = arguments[1];
   const int rounds = std::atoi(arguments[2]);
   const bool pairs = count > 3 && peerway::trace::recording;
-  if (what == "region") {
+  if (operation == "region") {
     print(time_of(rounds, kBlock, pairs,
                   [](int) {
                     for (int i = 0; i < kBlock; ++i) const peerway::trace::Region region("region");
@@ -83,13 +83,13 @@ int main(int count, char** arguments) {
   auto signal = context.signal();
   const auto regions = team.all_gather(region.key());
   const auto signals = team.all_gather(signal.key());
-  const int other = what == "put" ? 0 : 1 - team.rank();
+  const int other = operation == "put" ? 0 : 1 - team.rank();
   const auto remote = context.import(regions[static_cast<size_t>(other)]);
   const auto theirs = context.import(signals[static_cast<size_t>(other)]);
   const auto to = remote.span(0, 8);
   const auto from = region.span(2048, 8);
   Costs costs{};
-  if (what == "put") {
+  if (operation == "put") {
     costs = time_of(rounds, kBlock, pairs, [&](int) {
       for (int i = 0; i < kBlock; ++i) peerway::check(context.put(to, from));
     });

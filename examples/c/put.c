@@ -26,12 +26,12 @@ int main(void) {
   check(pw_team_from_launcher(&team));
   check(pw_context_create(team, &context));
   const int rank = pw_team_rank(team), size = pw_team_size(team);
-  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
 
   pw_region* region; /* two halves: what I send, what I receive */
   pw_signal* arrived;
   check(pw_region_allocate(context, (pw_device){.kind = PW_HOST}, 128, &region));
-  check(pw_signal_create(context, left, (pw_device){.kind = PW_HOST}, &arrived));
+  check(pw_signal_create(context, previous, (pw_device){.kind = PW_HOST}, &arrived));
 
   struct keys mine = {0}, *all = calloc((size_t)size, sizeof mine);
   check(pw_region_key(region, mine.region, PW_KEY_MAX, &mine.region_length));
@@ -39,12 +39,12 @@ int main(void) {
   check(pw_team_all_gather(team, all, &mine, sizeof mine, 10 * SECOND));
 
   pw_remote *target, *their_signal;
-  check(pw_remote_import(context, all[right].region, all[right].region_length, &target));
-  check(pw_remote_import(context, all[right].signal, all[right].signal_length, &their_signal));
+  check(pw_remote_import(context, all[next].region, all[next].region_length, &target));
+  check(pw_remote_import(context, all[next].signal, all[next].signal_length, &their_signal));
 
   char *sent = pw_region_address(region), *received = sent + 64, expected[64];
   snprintf(sent, 64, "hello from rank %d", rank);
-  snprintf(expected, 64, "hello from rank %d", left);
+  snprintf(expected, 64, "hello from rank %d", previous);
   const pw_notification notification = {.size = sizeof notification, .signal = their_signal, .by = 1};
   check(pw_put(context, target, 64, region, 0, 64, &notification));
   check(pw_signal_wait(arrived, 1, 10 * SECOND));

@@ -65,9 +65,9 @@ def speed(command: list[str]) -> float:
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
-    found = re.search(r"([\d.]+) million points", done.stderr)
-    assert found, done.stderr
-    return float(found[1])
+    rate = re.search(r"([\d.]+) million points", done.stderr)
+    assert rate, done.stderr
+    return float(rate[1])
 
 
 if __name__ == "__main__":

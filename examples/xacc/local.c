@@ -37,8 +37,8 @@ static int smooth(int add) {
 }
 
 static int by_size(const void* a, const void* b) {
-  const double left = *(const double*)a, right = *(const double*)b;
-  return (left > right) - (left < right);
+  const double first = *(const double*)a, second = *(const double*)b;
+  return (first > second) - (first < second);
 }
 
 int main(void) {

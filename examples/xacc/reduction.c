@@ -43,8 +43,8 @@ static const char* loops_run_on(void) {
 }
 
 static int by_size(const void* a, const void* b) {
-  const double left = *(const double*)a, right = *(const double*)b;
-  return (left > right) - (left < right);
+  const double first = *(const double*)a, second = *(const double*)b;
+  return (first > second) - (first < second);
 }
 
 /* The median of some batches, in microseconds per reduction; returns 1 if the value is wrong. */

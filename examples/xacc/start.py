@@ -42,17 +42,17 @@ def main() -> None:
         program = given.program or [str(sample), "1"]
         launcher = [str(PEERWAY), "run", "-n", str(given.nodes), "--"]
         seconds([*launcher, *program])  # fills the cache
-        found: dict[str, list[float]] = {"empty": [], "program": []}
+        times: dict[str, list[float]] = {"empty": [], "program": []}
         for _ in range(given.repeat):
-            found["empty"].append(seconds([*launcher, str(empty)]))
-            found["program"].append(seconds([*launcher, *program]))
-    medians = {name: statistics.median(all_) for name, all_ in found.items()}
+            times["empty"].append(seconds([*launcher, str(empty)]))
+            times["program"].append(seconds([*launcher, *program]))
+    medians = {name: statistics.median(all_) for name, all_ in times.items()}
     more = medians["program"] - medians["empty"]
     print(f"empty {medians['empty']:.3f} s, the program {medians['program']:.3f} s: {more:.3f} s more")
     record = {
         "test": "start", "program": shlex.join(given.program) or "laplace.c, 1 step",
         "processes": given.nodes, "acc": os.environ.get("PEERWAY_ACC", ""), "unit": "seconds",
-        **{f"{name}_seconds": [round(one, 4) for one in all_] for name, all_ in found.items()},
+        **{f"{name}_seconds": [round(each, 4) for each in all_] for name, all_ in times.items()},
         "more": round(more, 4),
         "command": shlex.join(["python", *sys.argv]), "host": os.uname().nodename, "cpus": os.cpu_count(),
         "load": os.getloadavg()[0], "date": datetime.now(UTC).isoformat(timespec="seconds"),

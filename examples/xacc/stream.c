@@ -62,12 +62,14 @@ int main(void) {
     }
   }
 
-  double one = 1, two = 2, three = 0;
+  double expected_a = 1, expected_b = 2, expected_c = 0;
   for (int k = 0; k < TIMES; k++)
-    three = one, two = scalar * three, three = one + two, one = two + scalar * three;
+    expected_c = expected_a, expected_b = scalar * expected_c, expected_c = expected_a + expected_b,
+    expected_a = expected_b + scalar * expected_c;
 #pragma xmp loop on t[i] reduction(max : wrong)
   for (int i = 0; i < N; i++)
-    wrong = fmax(wrong, fabs(a[i] / one - 1) + fabs(b[i] / two - 1) + fabs(c[i] / three - 1));
+    wrong =
+        fmax(wrong, fabs(a[i] / expected_a - 1) + fabs(b[i] / expected_b - 1) + fabs(c[i] / expected_c - 1));
 
   show("copy", 2, best[0]);
   show("scale", 2, best[1]);

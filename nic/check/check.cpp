@@ -185,7 +185,7 @@ std::vector<std::string> test_names() {
 }
 
 void check(const Options& options, const std::function<void(const Verdict&)>& tell) {
-  longest_wait_ns = static_cast<uint64_t>(options.patience_s * 1e9);
+  longest_wait_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
   Supervisor(options, tell).run();
 }
 

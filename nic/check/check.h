@@ -31,7 +31,7 @@ struct Options {
   std::string configuration;  ///< options for the plugin
   uint64_t seed = 1;
   double effort = 1;              ///< tests under load take this many times their usual time
-  double patience_s = 2;          ///< CPU time of a polling thread after which an event counts as missing
+  double timeout_s = 2;           ///< CPU time of a polling thread after which an event counts as missing
   std::vector<std::string> only;  ///< names of tests; empty: all
 };
 

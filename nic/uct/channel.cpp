@@ -17,7 +17,7 @@ Channel::Channel(Domain& domain, Peer& peer, const pw_nic_key& inbox)
 bool Channel::room() {
   if (!announced_) {
     const uint64_t place = presence_at(domain_.endpoint().info().number);
-    announced_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::here)}) == PW_NIC_OK;
+    announced_ = peer_.store_word({inbox_.get(), place, static_cast<uint64_t>(Presence::here)}) == PW_NIC_OK;
     if (!announced_) return false;  // the receiver would not look for messages
   }
   if (!known_ || sent_ - taken_ >= kRingSlots / 2) request_count();
@@ -27,9 +27,9 @@ bool Channel::room() {
 pw_nic_status Channel::send(uint8_t id, const void* data, size_t bytes, nic::Memory* memory,
                             Operation* operation) {
   const uint64_t slot = slot_at(ring_, sent_);
-  const nic::Word word{inbox_.get(), slot, slot_word(sent_, id, bytes)};
+  const nic::WordStore word{inbox_.get(), slot, slot_word(sent_, id, bytes)};
   const pw_nic_status status =
-      bytes == 0 ? peer_.word(word)
+      bytes == 0 ? peer_.store_word(word)
                  : peer_.put_word(*inbox_, slot + sizeof(uint64_t), data, memory, bytes, word, operation);
   if (status == PW_NIC_OK) ++sent_;
   return status;
@@ -40,7 +40,7 @@ void Channel::probe() { request_count(); }
 bool Channel::leave() {
   if (!announced_ || departed_ || peer_.failed()) return true;
   const uint64_t place = presence_at(domain_.endpoint().info().number);
-  departed_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::departed)}) == PW_NIC_OK;
+  departed_ = peer_.store_word({inbox_.get(), place, static_cast<uint64_t>(Presence::departed)}) == PW_NIC_OK;
   if (departed_) peer_.settle(nullptr);
   return departed_ || peer_.failed();
 }

@@ -32,15 +32,15 @@ pw_nic_status Peer::put(nic::RemoteMemory& remote, uint64_t offset, const void* 
 }
 
 pw_nic_status Peer::put_word(nic::RemoteMemory& remote, uint64_t offset, const void* data,
-                             nic::Memory* memory, uint64_t bytes, const nic::Word& word,
+                             nic::Memory* memory, uint64_t bytes, const nic::WordStore& word,
                              Operation* operation) {
   if (failed()) return failed_;
   return note_put(stream_->put_word(remote, offset, data, memory, bytes, word, operation));
 }
 
-pw_nic_status Peer::word(const nic::Word& word) {
+pw_nic_status Peer::store_word(const nic::WordStore& word) {
   if (failed()) return failed_;
-  return note_put(stream_->word(word));
+  return note_put(stream_->store_word(word));
 }
 
 pw_nic_status Peer::get(nic::RemoteMemory& remote, uint64_t offset, void* data, nic::Memory& memory,

@@ -29,8 +29,8 @@ class Peer {
   pw_nic_status put(nic::RemoteMemory& remote, uint64_t offset, const void* data, nic::Memory* memory,
                     uint64_t bytes, Operation* operation);
   pw_nic_status put_word(nic::RemoteMemory& remote, uint64_t offset, const void* data, nic::Memory* memory,
-                         uint64_t bytes, const nic::Word& word, Operation* operation);
-  pw_nic_status word(const nic::Word& word);
+                         uint64_t bytes, const nic::WordStore& word, Operation* operation);
+  pw_nic_status store_word(const nic::WordStore& word);
   pw_nic_status get(nic::RemoteMemory& remote, uint64_t offset, void* data, nic::Memory& memory,
                     uint64_t bytes, Operation& operation);
 

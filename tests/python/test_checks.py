@@ -114,17 +114,17 @@ def test_a_unit_test_that_fails_is_named(
 ) -> None:
     totals = run_tests(tmp_path, monkeypatch, ends=False, shards=shards)
     assert totals.line() == "2 passed, 1 failed, 1 skipped"
-    ((what, said),) = totals.failures
-    assert "All/Bad.Holds/0" in what
-    assert said == ["expected 1, found 2"]
+    ((title, failures),) = totals.failures
+    assert "All/Bad.Holds/0" in title
+    assert failures == ["expected 1, found 2"]
 
 
 def test_a_unit_test_that_ends_the_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     totals = run_tests(tmp_path, monkeypatch, ends=True, shards=2)
     assert totals.line() == "2 passed, 1 failed, 0 skipped"  # of the other shard
-    ((what, said),) = totals.failures
-    assert "status -6 in All/Bad.Holds/0" in what
-    assert "expected 1, found 2" in said
+    ((title, failures),) = totals.failures
+    assert "status -6 in All/Bad.Holds/0" in title
+    assert "expected 1, found 2" in failures
 
 
 def test_a_python_test_that_fails_is_shown_and_named(
@@ -155,6 +155,6 @@ def test_a_run_of_python_tests_that_ends_otherwise_is_a_failure(
     monkeypatch.setattr(checks, "OUT", tmp_path)
     totals = Totals()
     checks.pytest(totals, "some", none, "-p", "no:cacheprovider")
-    ((what, _),) = totals.failures
-    assert what == "FAILED some: pytest ended with status 5, see out/test/some.log"
+    ((title, _),) = totals.failures
+    assert title == "FAILED some: pytest ended with status 5, see out/test/some.log"
     assert totals.line() == "0 passed, 1 failed, 0 skipped"

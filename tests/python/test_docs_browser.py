@@ -49,8 +49,8 @@ def test_pages_that_were_opened_from_a_disk_can_be_searched(browser: Chrome, sit
         "field.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}))"
     )
     until(browser, "return document.querySelectorAll('.md-search-result__item a').length > 0")
-    found = browser.execute_script("return document.querySelector('.md-search-result__item a').href")
-    assert found.startswith(site.as_uri())
+    target = browser.execute_script("return document.querySelector('.md-search-result__item a').href")
+    assert target.startswith(site.as_uri())
 
 
 @pytest.mark.parametrize("name", WIDE)

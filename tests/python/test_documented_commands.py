@@ -250,8 +250,8 @@ def options_of(words: list[str]) -> list[str]:
 
 
 def test_each_command_in_the_documents_has_its_class() -> None:
-    found = Counter(line for file in documents() for line in commands(file.read_text()))
-    assert set(found) == set(CLASSES)
+    counts = Counter(line for file in documents() for line in commands(file.read_text()))
+    assert set(counts) == set(CLASSES)
 
 
 def test_blocks_and_remarks_are_told_apart() -> None:

@@ -105,7 +105,7 @@ def test_names_in_a_report_are_only_text(evil: tuple[Path, Path], tmp_path: Path
 
 def test_nothing_prints_past_the_one_printer() -> None:
     """Rich's own console obeys markup and passes escape sequences on; peerway_common.terminal's does not."""
-    found = Counter(
+    counts = Counter(
         str(file.relative_to(ROOT))
         for package in PACKAGES
         for file in (ROOT / package).rglob("*.py")
@@ -113,7 +113,7 @@ def test_nothing_prints_past_the_one_printer() -> None:
         for _ in re.findall(r"click\.echo\(|(?<!\w)Console\(", file.read_text())
     )
     shared = "common/peerway_common"  # the one printer; errors, which import no rich
-    assert found == {f"{shared}/terminal.py": 1, f"{shared}/cli/__init__.py": 4}
+    assert counts == {f"{shared}/terminal.py": 1, f"{shared}/cli/__init__.py": 4}
 
 
 @pytest.mark.parametrize(
@@ -255,10 +255,10 @@ def test_a_text_that_is_not_utf_8_is_refused_with_its_file_and_line(
     file = tmp_path / "campaign.toml"
     file.write_bytes('a = "b"\nc = "Köln"\n'.encode("latin-1"))
     places = {"FILE": file, "FOLDER": tmp_path}
-    told = invoke(*(places.get(word, word) for word in words))
-    assert told.exit_code in (1, 2)
-    assert isinstance(told.exception, SystemExit), told.exception
-    assert f"{file}:2: the byte 0xf6 is not UTF-8; save the file as text in UTF-8" in told.output
+    outcome = invoke(*(places.get(word, word) for word in words))
+    assert outcome.exit_code in (1, 2)
+    assert isinstance(outcome.exception, SystemExit), outcome.exception
+    assert f"{file}:2: the byte 0xf6 is not UTF-8; save the file as text in UTF-8" in outcome.output
 
 
 def test_records_for_curves_that_are_not_utf_8_are_refused_with_their_file_and_line(tmp_path: Path) -> None:

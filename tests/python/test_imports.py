@@ -1,7 +1,8 @@
 """Imports and includes form no circle, and products import downward only.
 
 Imports inside functions and those for types count, too. Includes are checked between the folders of
-library/src, which are the layers of the library, and between the folders of xacc/runtime.
+library/src, which are the layers of the library, between the phases of plans, and between the folders of
+xacc/runtime.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ Graph = dict[str, set[str]]
 
 def modules(package: Path) -> dict[str, Path]:
     """By name; compiled modules by the file that describes their types."""
-    found = {}
+    by_name = {}
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.pyi")]):
         name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = path
-    return found
+        by_name[name.removesuffix(".__init__")] = path
+    return by_name
 
 
 def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
@@ -60,13 +61,13 @@ def graph(*packages: Path) -> Graph:
 
 def layers(sources: Path, prefix: str = "") -> Graph:
     """The folders that files of each folder include from; `prefix` stands before their names in includes."""
-    found: Graph = {folder.name: set() for folder in sources.iterdir() if folder.is_dir()}
+    included: Graph = {folder.name: set() for folder in sources.iterdir() if folder.is_dir()}
     for path in sources.rglob("*.[hc]*"):
         layer = path.relative_to(sources).parts[0]
-        if layer in found:
+        if layer in included:
             named = set(re.findall(rf'^#include "{prefix}(\w+)/', path.read_text(), re.MULTILINE))
-            found[layer] |= (named & found.keys()) - {layer}
-    return found
+            included[layer] |= (named & included.keys()) - {layer}
+    return included
 
 
 def packages_of(modules: Graph) -> Graph:
@@ -90,24 +91,28 @@ def circle(of: Graph) -> str:
 
 
 def test_no_module_needs_itself() -> None:
-    found = graph(*(ROOT / folder for folder in PRODUCTS))
-    assert found["peerway.context"] >= {"peerway._core", "peerway.halo"}
-    assert not circle(found), f"imports run in a circle: {circle(found)}; move what both need below both"
+    imported = graph(*(ROOT / folder for folder in PRODUCTS))
+    assert imported["peerway.context"] >= {"peerway._core", "peerway.halo"}
+    assert not circle(imported), (
+        f"imports run in a circle: {circle(imported)}; move what both need below both"
+    )
 
 
 def test_no_part_of_the_job_monitor_needs_itself() -> None:
-    found = packages_of(graph(ROOT / "jobs" / "peerway_jobs"))
-    assert found["serve"] >= {"rules", "store"}
-    assert not circle(found), f"imports run in a circle: {circle(found)}; move what both need below both"
+    imported = packages_of(graph(ROOT / "jobs" / "peerway_jobs"))
+    assert imported["serve"] >= {"rules", "store"}
+    assert not circle(imported), (
+        f"imports run in a circle: {circle(imported)}; move what both need below both"
+    )
 
 
 @pytest.mark.parametrize("folder", PRODUCTS)
 def test_a_product_imports_only_those_below_it(folder: str) -> None:
     package = Path(folder).name
-    found = graph(*(ROOT / product for product in PRODUCTS))
+    all_imports = graph(*(ROOT / product for product in PRODUCTS))
     above = {
         f"{name} imports {other}"
-        for name, imported in found.items()
+        for name, imported in all_imports.items()
         if name.partition(".")[0] == package
         for other in imported
         if other.partition(".")[0] not in {package, *PRODUCTS[folder]}
@@ -117,14 +122,14 @@ def test_a_product_imports_only_those_below_it(folder: str) -> None:
 
 def test_a_phase_of_the_compiler_imports_only_those_before_it() -> None:
     phases = ["frontend", "analysis", "lowering", "codegen"]
-    found = graph(ROOT / "xacc" / "peerway_xacc")
+    all_imports = graph(ROOT / "xacc" / "peerway_xacc")
 
     def phase(module: str) -> int:
         return next((n for n, name in enumerate(phases) if f"peerway_xacc.{name}" in module), len(phases))
 
     backwards = {
         f"{name} imports {other}"
-        for name, imported in found.items()
+        for name, imported in all_imports.items()
         for other in imported
         if phase(other) > phase(name) and phase(other) < len(phases)
     }
@@ -138,28 +143,43 @@ def test_a_circle_is_named(tmp_path: Path) -> None:
     (package / "roof.py").write_text("def build():\n    from house import wall\n")
     (package / "wall.py").write_text("if TYPE_CHECKING:\n    from .floor import Floor\n")
     (package / "floor.py").write_text("import house.roof\n")
-    found = circle(graph(package))
-    assert found.count(" -> ") == 3
-    assert found in " -> ".join(["house.roof", "house.wall", "house.floor"] * 3)
+    way = circle(graph(package))
+    assert way.count(" -> ") == 3
+    assert way in " -> ".join(["house.roof", "house.wall", "house.floor"] * 3)
 
 
 def test_no_layer_of_the_core_needs_itself() -> None:
-    found = layers(SOURCES)
-    assert found["transport"] >= {"base", "memory"}
-    assert not found["base"]
-    assert not circle(found), f"includes run in a circle: {circle(found)}; move what both need below both"
+    included = layers(SOURCES)
+    assert included["transport"] >= {"base", "memory"}
+    assert not included["base"]
+    assert not circle(included), (
+        f"includes run in a circle: {circle(included)}; move what both need below both"
+    )
+
+
+def test_a_phase_of_plans_includes_only_those_before_it() -> None:
+    folder = SOURCES / "plan"
+    included = layers(folder, "plan/")
+    assert included["lowering"] >= {"builder", "negotiation", "run"}
+    assert not circle(included), f"includes run in a circle: {circle(included)}"
+    upward = [
+        path.relative_to(folder)
+        for path in folder.glob("*/*.[hc]*")
+        if re.search(r'^#include "plan/[a-z_]+\.h"', path.read_text(), re.MULTILINE)
+    ]
+    assert not upward, "a phase includes what leads all phases"
 
 
 def test_a_folder_of_the_run_time_of_directives_includes_only_those_before_it() -> None:
     # the rows of xacc/runtime/README.md; folders of one row do not include each other
     rows = re.findall(r"^\| (`.*?/`) \|", (ROOT / "xacc" / "runtime" / "README.md").read_text(), re.MULTILINE)
-    found = layers(ROOT / "xacc" / "runtime", "xacc/runtime/")
-    assert found["data"] >= {"gpu", "program"}
+    rooms = layers(ROOT / "xacc" / "runtime", "xacc/runtime/")
+    assert rooms["data"] >= {"gpu", "program"}
     row = {folder: n for n, text in enumerate(rows) for folder in re.findall(r"`(\w+)/`", text)}
-    assert row.keys() == found.keys()
+    assert row.keys() == rooms.keys()
     wrong = {
         f"{folder} includes {other}"
-        for folder, included in found.items()
+        for folder, included in rooms.items()
         for other in included
         if row[other] >= row[folder]
     }

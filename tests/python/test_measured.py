@@ -121,12 +121,12 @@ def test_a_row_has_the_numbers_of_its_records(
     folder: str, begins: str, expected_row: tuple[str, str, int, str]
 ) -> None:
     test, shape, size, vias = expected_row
-    found = records.read(sorted((ROOT / "results" / folder).glob("*.jsonl")))
+    measured = records.read(sorted((ROOT / "results" / folder).glob("*.jsonl")))
     section = PAGE.split(f"(`results/{folder}`)")[1].split("\n## ")[0]
     (row,) = [line for line in section.splitlines() if line.startswith(f"| {begins}")]
     at = 0
     for via in vias.split():
-        same = [r for r in found if (r.test, r.shape, r.bytes, r.via) == (test, shape, size, via)]
+        same = [r for r in measured if (r.test, r.shape, r.bytes, r.via) == (test, shape, size, via)]
         same = [r for r in same if r.ranks == max(s.ranks for s in same)]
         assert all(r.validated for r in same)
         if test.endswith("_bw"):
@@ -157,7 +157,7 @@ def test_what_lines_changed_on_two_gpus() -> None:
     messages = _listed(_us(old, "plan_latency", size, "sendrecv/graph") for size in (8, 64 * K))
     halo = _listed(_us(old, "halo", 1536 * K, via) for via in ("plan/graph", "plan/stream", "plan"))
     assert f"exchanges in a graph {exchanges}, messages {messages}, the halo {halo}." in section
-    kernel = [time_text(_us(found, "kernel_latency", 8, "sendrecv/kernel")) for found in (new, old)]
+    kernel = [time_text(_us(measured, "kernel_latency", 8, "sendrecv/kernel")) for measured in (new, old)]
     assert f"{kernel[0]} instead of {kernel[1].removesuffix(' µs')} by packets" in section
     read = [records.read([folder / "kernels" / f"{name}.jsonl"]) for name in ("before", "after")]
     less = [
@@ -177,7 +177,9 @@ def test_what_lines_changed_on_two_gpus() -> None:
     assert f"takes {small} µs: together {1.5 * each + small:.2f} µs" in section
     assert f"The halo takes {time_text(whole)}." in section
     threads = [records.read([folder / "line-threads" / f"{count}.jsonl"]) for count in (256, 512)]
-    small, large = ([_us(found, "halo", mib * M // 2, "plan/graph") for found in threads] for mib in (3, 12))
+    small, large = (
+        [_us(measured, "halo", mib * M // 2, "plan/graph") for measured in threads] for mib in (3, 12)
+    )
     fewer, more = map(time_text, small)
     assert f"with 256 threads the halo took {fewer}, with 512 it took {more};" in section
     fewer, more = map(time_text, large)
@@ -188,22 +190,22 @@ def test_halos_by_each_method() -> None:
     """And that the table leads to the better one."""
     tables = PAGE.split("(`methods/`)")[1:]
     for ranks, table in zip((2, 4), tables, strict=True):
-        found = records.read([ROOT / "results" / f"h100-x{ranks}" / "methods" / "halo_sizes.jsonl"])
-        assert len({record.bytes for record in found}) >= 5
-        for size in {record.bytes for record in found}:
+        measured = records.read([ROOT / "results" / f"h100-x{ranks}" / "methods" / "halo_sizes.jsonl"])
+        assert len({record.bytes for record in measured}) >= 5
+        for size in {record.bytes for record in measured}:
             us = {
                 record.extra.get("allowed", ""): record.p50_us
-                for record in found
+                for record in measured
                 if (record.bytes, record.via) == (size, "plan/graph")
             }
             best = min(us["plan/lines"], us["plan/straight"])
             assert us.get("", best) < 1.02 * best
-            row = f"| {size / M:g} MiB | " + " | ".join(time_text(one) for one in us.values()) + " |"
+            row = f"| {size / M:g} MiB | " + " | ".join(time_text(each) for each in us.values()) + " |"
             assert row in table.split("\n\n")[1]
 
 
 def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
-    found = records.read([ROOT / "results" / "h100-x4" / "halo.jsonl"])
+    measured = records.read([ROOT / "results" / "h100-x4" / "halo.jsonl"])
     older = records.read([ROOT / "results" / "h100-x4" / "before-lines" / "halo.jsonl"])
     section = PAGE.split("(`results/h100-x4`)")[1].split("\n## ")[0]
     took = _listed(_us(older, "halo", 1536 * K, via) for via in ("plan/graph", "plan/stream", "plan"))
@@ -211,7 +213,7 @@ def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
     row = "| the slowest p99 of a run |"
     differ = {}
     for via in ("plan/graph", "plan/stream", "plan"):
-        runs = [record for record in found if record.via == via]
+        runs = [record for record in measured if record.via == via]
         assert len(runs) == 20
         row += f" {time_text(max(record.p99_us for record in runs))} |"
         medians = [record.p50_us for record in runs]
@@ -223,23 +225,23 @@ def test_no_run_of_the_halo_on_four_gpus_was_slow() -> None:
 
 
 def test_no_run_of_the_stencil_on_four_gpus_was_slow() -> None:
-    found = records.read([ROOT / "results" / "h200-x4-stencil" / "stencil2d.jsonl"])
-    assert all(record.validated for record in found)
+    measured = records.read([ROOT / "results" / "h200-x4-stencil" / "stencil2d.jsonl"])
+    assert all(record.validated for record in measured)
     section = PAGE.split("(`results/h200-x4-stencil`)")[1].split("\n## ")[0]
     medians, slowest = "| a step, median |", "| the slowest p99 of a run |"
     for via in ("graph", "graph/serial", "stream", "stream/serial"):
-        runs = [record for record in found if record.via == via and "mpi" not in record.command]
+        runs = [record for record in measured if record.via == via and "mpi" not in record.command]
         assert len(runs) == 20
         medians += f" {time_text(median(record.p50_us for record in runs))} |"
         slowest += f" {time_text(max(record.p99_us for record in runs))} |"
     assert medians in section
     assert slowest in section
-    mpi = {record.via: time_text(record.p50_us) for record in found if record.via.startswith("mpi")}
+    mpi = {record.via: time_text(record.p50_us) for record in measured if record.via.startswith("mpi")}
     assert f"MPI took {mpi['mpi']}, and {mpi['mpi-overlap']} overlapped" in section
 
 
 def test_what_a_blocking_wait_costs() -> None:
-    found = [
+    measured = [
         json.loads(line) for line in (ROOT / "results" / "waits" / "h200.jsonl").read_text().splitlines()
     ]
     section = PAGE.split("(`results/waits`)")[1].split("\n## ")[0]
@@ -253,15 +255,17 @@ def test_what_a_blocking_wait_costs() -> None:
     }.items():
         row = f"| {name} |"
         for way in ("peerway, blocking", "cudaEventBlockingSync", "peerway, busy-poll"):
-            (one,) = [one for one in found if (one["way"], one["graph_us"]) == (way, us)]
-            row += f" {one['p50_us']:.0f} µs, {one['cpu_us']:.0f} µs of CPU, {one['cpu_percent']:.0f} % |"
+            (case,) = [case for case in measured if (case["way"], case["graph_us"]) == (way, us)]
+            row += f" {case['p50_us']:.0f} µs, {case['cpu_us']:.0f} µs of CPU, {case['cpu_percent']:.0f} % |"
         assert row in section
     records_of = records.read([ROOT / "results" / "h200-x2" / "async_pingpong.jsonl"])
     for via, words in (("graph", "round trips costs {} to {} %"), ("stream", "one by one cost {} to {} %")):
-        of = [use for one in records_of if one.via == f"{via}/blocking" for use in one.extra["cpu_percents"]]
+        of = [
+            use for case in records_of if case.via == f"{via}/blocking" for use in case.extra["cpu_percents"]
+        ]
         assert words.format(round(min(of)), round(max(of))) in PAGE
-    kernel = [one for one in records_of if one.via == "kernel/blocking"]
-    assert max(use for one in kernel for use in one.extra["cpu_percents"]) <= 1
+    kernel = [case for case in records_of if case.via == "kernel/blocking"]
+    assert max(use for case in kernel for use in case.extra["cpu_percents"]) <= 1
 
 
 def test_what_pieces_of_many_messages_cost() -> None:
@@ -283,22 +287,22 @@ def test_what_pieces_of_many_messages_cost() -> None:
 @pytest.mark.parametrize("op", ["put", "get"])
 def test_the_route_of_numpy_memory_is_the_best_path_with_the_numbers_of_its_records(op: str) -> None:
     lines = (ROOT / "results" / "cpu-2-numpy" / "routes.jsonl").read_text().splitlines()
-    found = [one for one in map(json.loads, lines) if one["test"] == f"numpy_{op}"]
-    assert all(one["validated"] and one["chosen"] == one["best"] for one in found)
+    measured = [size for size in map(json.loads, lines) if size["test"] == f"numpy_{op}"]
+    assert all(size["validated"] and size["chosen"] == size["best"] for size in measured)
     section = PAGE.split("(`results/cpu-2-numpy`)")[1].split("\n## ")[0]
-    assert f"| {' | '.join(size_text(one['bytes']) for one in found)} |" in section
+    assert f"| {' | '.join(size_text(size['bytes']) for size in measured)} |" in section
     for words, ratio in (("to best path alone", "route_to_best"), ("with a table", "route_to_untuned")):
         (row,) = [line for line in section.splitlines() if line.startswith(f"| {op}: route {words}")]
-        assert row.endswith(f"| {' | '.join(format(one[ratio]['p50'], '.2f') for one in found)} |")
-    slower = [one["p50_us"]["staged"] / one["p50_us"][one["best"]] for one in found]
+        assert row.endswith(f"| {' | '.join(format(size[ratio]['p50'], '.2f') for size in measured)} |")
+    slower = [size["p50_us"]["staged"] / size["p50_us"][size["best"]] for size in measured]
     assert 2.7 <= round(min(slower), 1) < max(slower) < 410.5
 
 
 def test_what_loss_costs_has_the_numbers_of_its_records() -> None:
     page = (ROOT / "docs" / "nic" / "torus.md").read_text()
-    found = records.read(ROOT / "results" / "cpu-2-torus" / "loss.jsonl")
-    assert found
-    for clean, lossy in zip(found[::2], found[1::2], strict=True):
+    measured = records.read(ROOT / "results" / "cpu-2-torus" / "loss.jsonl")
+    assert measured
+    for clean, lossy in zip(measured[::2], measured[1::2], strict=True):
         assert (clean.validated, lossy.validated, clean.bytes, clean.extra["drop"]) == (True, True, M, 0)
         speeds = [f"{record.bandwidth_MBps:.0f} MB/s" for record in (clean, lossy)]
         cells = [str(lossy.extra["in_flight"]), *speeds, f"{lossy.extra['cost']:.0%}"]

@@ -33,9 +33,9 @@ def row(cells: Sequence[object]) -> str:
 def test_architecture_a_late_peer() -> None:
     def blocks(library: str) -> list[float]:
         return [
-            one["blocks_us"]
-            for one in lines("late-peer/h200-x2.jsonl")
-            if (one["library"], one["rank"]) == (library, 1)
+            line["blocks_us"]
+            for line in lines("late-peer/h200-x2.jsonl")
+            if (line["library"], line["rank"]) == (library, 1)
         ]
 
     old, new = blocks("every warp polls host memory"), blocks("one wait polls host memory for all")
@@ -45,13 +45,13 @@ def test_architecture_a_late_peer() -> None:
 
 def test_gpu_host_ranks_that_share_a_gpu() -> None:
     def of(file: str, test: str, via: str, size: int) -> float:
-        (found,) = (
-            one.p50_us
-            for one in records.read(ROOT / "results" / "h200-x1" / f"{file}.jsonl")
-            if (one.test, one.via, one.bytes) == (test, via, size)
-            and one.shape in ("contiguous", "cube:16/i")
+        (median,) = (
+            record.p50_us
+            for record in records.read(ROOT / "results" / "h200-x1" / f"{file}.jsonl")
+            if (record.test, record.via, record.bytes) == (test, via, size)
+            and record.shape in ("contiguous", "cube:16/i")
         )
-        return found
+        return median
 
     files, text = ("time-sliced", "mps"), page("docs/gpu-host.md")
 
@@ -75,9 +75,9 @@ def test_mpi_over_nics_two_kinds_of_windows() -> None:
 
     def of(osc: str, test: str, size: int) -> float:
         return median(
-            one["p50_us"]
-            for one in runs
-            if one["osc"].startswith(osc) and (one["test"], one["bytes"]) == (test, size)
+            run["p50_us"]
+            for run in runs
+            if run["osc"].startswith(osc) and (run["test"], run["bytes"]) == (test, size)
         )
 
     put = [of(osc, "mpi_put", 8) for osc in ("ucx", "rdma")]
@@ -89,8 +89,8 @@ def test_mpi_over_nics_two_kinds_of_windows() -> None:
 
 def test_ranks() -> None:
     text = page("docs/library/ranks.md")
-    before = {one["ranks"]: one["of_ranks"] for one in lines("scale-ranks/before.jsonl")}
-    now = {one["ranks"]: one["of_ranks"] for one in lines("scale-ranks/partners.jsonl")}
+    before = {line["ranks"]: line["of_ranks"] for line in lines("scale-ranks/before.jsonl")}
+    now = {line["ranks"]: line["of_ranks"] for line in lines("scale-ranks/partners.jsonl")}
     assert len(now) == 8
 
     def cell(ranks: int, kind: str, who: str, unit: float, digits: int) -> str:
@@ -99,8 +99,8 @@ def test_ranks() -> None:
 
     for ranks, of in now.items():
         sizes = [
-            cell(ranks, what, who, unit, digits)
-            for what, unit, digits in (("descriptors", 1, 0), ("added_private_kib", 1024, 1))
+            cell(ranks, resource, who, unit, digits)
+            for resource, unit, digits in (("descriptors", 1, 0), ("added_private_kib", 1024, 1))
             for who in ("median", "rank_0")
         ]
         assert row([ranks, *sizes]) in text
@@ -108,7 +108,7 @@ def test_ranks() -> None:
             ("context_cpu_ms", "median", 0), ("plan_cpu_ms", "median", 1), ("prepare_cpu_ms", "median", 1),
             ("prepare_cpu_ms", "rank_0", 1), ("context_ms", "median", 0), ("prepare_ms", "median", 0),
         )  # fmt: skip
-        assert row([ranks, *(f"{of[what][who]:.{digits}f}" for what, who, digits in times)]) in text
+        assert row([ranks, *(f"{of[resource][who]:.{digits}f}" for resource, who, digits in times)]) in text
     (gpu,) = lines("scale-ranks/gpu-memory.jsonl")
     private, shared = (median(gpu[name]) / 1024 for name in ("private_kib", "shared_kib"))
     assert f"A rank adds {private:.1f} MiB of private memory, an eighth of the shared memory" in text
@@ -116,23 +116,23 @@ def test_ranks() -> None:
 
 
 def test_jobs_the_cost_of_an_agent() -> None:
-    text, found = page("docs/jobs/agent.md"), lines("jobs/agent.jsonl")
+    text, measured = page("docs/jobs/agent.md"), lines("jobs/agent.jsonl")
     names = {"cgroups": "cgroups v2", "processes": "`/proc` alone"}
-    for one in (*found[2:4], *found[-2:]):
-        name = names[one["way"]] + (", two H100 through NVML" if "nvml" in one else "")
-        ms = one["cpu_ms_a_round"]
+    for way in (*measured[2:4], *measured[-2:]):
+        name = names[way["way"]] + (", two H100 through NVML" if "nvml" in way else "")
+        ms = way["cpu_ms_a_round"]
         assert (
             row(
                 [
                     name,
                     f"{ms:.0f} ms",
                     f"{ms / 10_000:.2%}".replace("%", " %"),
-                    f"{one['resident_mib']:.0f} MiB",
+                    f"{way['resident_mib']:.0f} MiB",
                 ]
             )
             in text
         )
-    assert f"up to {max(one['cpu_ms_a_round'] for one in found):.0f} ms" in text
+    assert f"up to {max(way['cpu_ms_a_round'] for way in measured):.0f} ms" in text
 
 
 def test_jobs_the_load_of_a_server() -> None:
@@ -153,13 +153,13 @@ def test_jobs_the_load_of_a_server() -> None:
         f"samples in VictoriaMetrics | {database['of_one_core']:.2f} of a core, {memory(database)}; "
         f"VictoriaMetrics {theirs:.2f} of a core" in text
     )
-    *_, quiet, busy = (one for one in lines("jobs/load.jsonl") if one["test"] == "job page in a browser")
+    *_, quiet, busy = (line for line in lines("jobs/load.jsonl") if line["test"] == "job page in a browser")
     assert f"{quiet['median']['drawn_s']:.2f} s, the median of 25 rounds at a load of 2;" in text
     assert f"{busy['median']['drawn_s']:.2f} s at a load of 6 to 8" in text
     *_, many = (
-        one for one in lines("jobs/load.jsonl") if (one["test"], one.get("jobs")) == ("many jobs", 10**6)
+        line for line in lines("jobs/load.jsonl") if (line["test"], line.get("jobs")) == ("many jobs", 10**6)
     )
-    mine, statistics = (many[what]["wall_s"] for what in ("my_jobs", "statistics_30_days"))
+    mine, statistics = (many[page_name]["wall_s"] for page_name in ("my_jobs", "statistics_30_days"))
     assert f"statistics of 30 days | {mine:.2f} s; {statistics:.2f} s |" in text
     *_, last = (one for one in lines("jobs/load.jsonl") if one["test"] == "many jobs")
     mine, statistics = (last[what]["wall_s"] for what in ("my_jobs", "statistics_30_days"))
@@ -169,9 +169,9 @@ def test_jobs_the_load_of_a_server() -> None:
 
 def test_xcalableacc() -> None:
     text = page("docs/xacc/directives.md")
-    for one in lines("xacc/laplace.jsonl"):
-        ratio = median(ours / theirs for ours, theirs in zip(one["xacc"], one["mpi"], strict=True))
-        assert row([f"{one['points']} × {one['points']}", f"{ratio:.2f}"]) in text
+    for line in lines("xacc/laplace.jsonl"):
+        ratio = median(ours / theirs for ours, theirs in zip(line["xacc"], line["mpi"], strict=True))
+        assert row([f"{line['points']} × {line['points']}", f"{ratio:.2f}"]) in text
     (compiled,) = lines("xacc/compile.jsonl")
     assert f"takes {min(compiled['wall']):.1f} to {max(compiled['wall']):.1f} s to compile" in text
     (started,) = lines("xacc/start.jsonl")
@@ -185,8 +185,8 @@ def test_how_long_the_first_commands_take(name: str) -> None:
     demo = lines("tests/demo.jsonl")[0]
     text = page(name)
     assert f"about {demo['wall_s'] / 60:.0f} minutes on 2" in text
-    tests = [one["wall_s"] / 60 for one in lines("tests/make-test.jsonl") if "command" in one]
-    told = re.findall(r"in (\d+) to (\d+) minutes on them", text)
-    assert told == ([(f"{min(tests):.0f}", f"{max(tests):.0f}")] if name == "README.md" else [])
+    tests = [line["wall_s"] / 60 for line in lines("tests/make-test.jsonl") if "command" in line]
+    written = re.findall(r"in (\d+) to (\d+) minutes on them", text)
+    assert written == ([(f"{min(tests):.0f}", f"{max(tests):.0f}")] if name == "README.md" else [])
     if name == "README.md":
         assert f"first installs for {lines('tests/setup.jsonl')[0]['wall_s'] / 60:.0f} minutes" in text

@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_one_version_everywhere() -> None:
-    said = re.search(r"project\(peerway VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
-    assert said is not None
-    version = said[1]
+    declared = re.search(r"project\(peerway VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
+    assert declared is not None
+    version = declared[1]
     assert peerway.__version__ == version
     assert importlib.metadata.version("peerway") == version
     assert (
@@ -100,7 +100,8 @@ def test_every_status_of_the_c_interface_has_an_exception() -> None:
 
 def test_every_setting_is_described() -> None:
     names = [setting.name for setting in settings()]
-    assert len(names) == len(set(names)) > 0
+    assert names == sorted(set(names))
+    assert names
     for setting in settings():
         assert re.fullmatch(r"[a-z][a-z_]*", setting.name)
         assert setting.help.endswith(".")
@@ -124,25 +125,25 @@ def test_config_says_where_a_value_came_from(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "peerway" / "config.json").write_text('{"strict": true, "log": "info"}')
     done = config(PEERWAY_LOG="debug")
     assert done.returncode == 0, done.stderr
-    found = {setting["name"]: setting for setting in json.loads(done.stdout)}
-    assert (found["log"]["value"], found["log"]["origin"]) == ("debug", "PEERWAY_LOG")
-    assert found["strict"]["value"] == "on"
-    assert str(tmp_path) in found["strict"]["origin"]
+    by_name = {setting["name"]: setting for setting in json.loads(done.stdout)}
+    assert (by_name["log"]["value"], by_name["log"]["origin"]) == ("debug", "PEERWAY_LOG")
+    assert by_name["strict"]["value"] == "on"
+    assert str(tmp_path) in by_name["strict"]["origin"]
 
 
 def test_config_shows_what_was_derived_and_from_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     done = config(XDG_CACHE_HOME="/nowhere/cache", PEERWAY_RULES=str(tmp_path / "mine.json"))
     assert done.returncode == 0, done.stderr
-    found = {one["name"]: (one["derived"], one["derived_from"]) for one in json.loads(done.stdout)}
-    assert found["cache"] == ("/nowhere/cache/peerway", "XDG_CACHE_HOME")
-    assert found["routes"][0] == _core.default_table_file()
-    assert "`peerway tune` makes it" in found["routes"][1]
-    assert found["rules"] == ("", "")  # it was given
-    assert found["log"] == ("", "")  # it has a default
-    assert found["cores"][0] == str(len(os.sched_getaffinity(0)))
+    by_name = {row["name"]: (row["derived"], row["derived_from"]) for row in json.loads(done.stdout)}
+    assert by_name["cache"] == ("/nowhere/cache/peerway", "XDG_CACHE_HOME")
+    assert by_name["routes"][0] == _core.default_table_file()
+    assert "`peerway tune` makes it" in by_name["routes"][1]
+    assert by_name["rules"] == ("", "")  # it was given
+    assert by_name["log"] == ("", "")  # it has a default
+    assert by_name["cores"][0] == str(len(os.sched_getaffinity(0)))
     every = [setting for setting in settings() if not setting.default]
-    assert all(found[setting.name][0] for setting in every if setting.name != "rules")
+    assert all(by_name[setting.name][0] for setting in every if setting.name != "rules")
 
 
 def test_config_says_once_that_a_key_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

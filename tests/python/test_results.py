@@ -18,9 +18,9 @@ PAGE = (RESULTS / "README.md").read_text()
 
 def rows(folder: str) -> str:
     """What the table says of a folder, in one row or several."""
-    found = [line for line in PAGE.splitlines() if re.match(rf"\| `{re.escape(folder)}`[, ]", line)]
-    assert found, f"results/{folder} is not in the table of results/README.md"
-    return "\n".join(found)
+    of_folder = [line for line in PAGE.splitlines() if re.match(rf"\| `{re.escape(folder)}`[, ]", line)]
+    assert of_folder, f"results/{folder} is not in the table of results/README.md"
+    return "\n".join(of_folder)
 
 
 def tell_their_command(file: Path) -> bool:
@@ -31,14 +31,14 @@ def tell_their_command(file: Path) -> bool:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_each_file_tells_its_command_or_the_page_does(folder: str) -> None:
-    told = rows(folder)
+    text = rows(folder)
     own = RESULTS / folder / "README.md"
     if own.exists():
-        assert f"({folder}/README.md)" in told
-        told += own.read_text()
+        assert f"({folder}/README.md)" in text
+        text += own.read_text()
     for file in (path for path in (RESULTS / folder).rglob("*") if path.is_file() and path != own):
         place = file.relative_to(RESULTS / folder)
-        named = re.search(rf"[` ]{re.escape(place.parts[0])}`", told)
+        named = re.search(rf"[` ]{re.escape(place.parts[0])}`", text)
         assert named or tell_their_command(file), (
             f"results/README.md does not say how {folder}/{place} was made"
         )

@@ -55,9 +55,9 @@ class Recipe:
         stand_in.__all__ = [name for name in vars(stand_in) if not name.startswith("_")]
         monkeypatch.setitem(sys.modules, "spack", ModuleType("spack"))
         monkeypatch.setitem(sys.modules, "spack.package", stand_in)
-        found: dict[str, Any] = {"__name__": "recipe"}
-        exec(compile(RECIPE.read_text(), RECIPE, "exec"), found)
-        self.package = found["Peerway"]
+        module: dict[str, Any] = {"__name__": "recipe"}
+        exec(compile(RECIPE.read_text(), RECIPE, "exec"), module)
+        self.package = module["Peerway"]
 
 
 def lowest(needs: list[str]) -> dict[str, str]:

@@ -37,8 +37,8 @@ def test_the_library_knows_every_variable_that_the_package_reads() -> None:
     named = {name for path in files for name in re.findall(r"\bPEERWAY_[A-Z_]+\b", path.read_text())}
     assert len(named) > 20
     names = [*sorted(named - PLACEHOLDERS), "PEERWAY_BANANA"]
-    found = subprocess.run([sys.executable, "-c", PROGRAM, *names], capture_output=True, check=True)
-    assert json.loads(found.stdout) == ["PEERWAY_BANANA"]
+    output = subprocess.run([sys.executable, "-c", PROGRAM, *names], capture_output=True, check=True)
+    assert json.loads(output.stdout) == ["PEERWAY_BANANA"]
 
 
 def test_config_refuses_a_variable_that_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,10 +58,12 @@ def test_a_variable_that_is_not_utf_8_is_told_as_it_is(tmp_path: Path) -> None:
             capture_output=True, check=False, env={**os.environb, variable: value},
         )  # fmt: skip
         assert done.returncode == status, done.stderr
-        found = {one["name"]: one for one in json.loads(done.stdout)}
-        one = found[variable.removeprefix(b"PEERWAY_").decode().lower()]
+        by_name = {setting["name"]: setting for setting in json.loads(done.stdout)}
+        setting = by_name[variable.removeprefix(b"PEERWAY_").decode().lower()]
         if status:
-            assert os.fsencode(one["problem"]).startswith(b"peerway: PEERWAY_WAIT is 'bl\xf6ck'; it must be")
+            assert os.fsencode(setting["problem"]).startswith(
+                b"peerway: PEERWAY_WAIT is 'bl\xf6ck'; it must be"
+            )
             assert rb"PEERWAY_WAIT is 'bl\udcf6ck'; it must be" in done.stderr.replace(b"\n", b" ")
         else:
-            assert os.fsencode(one["value"]) == folder
+            assert os.fsencode(setting["value"]) == folder

@@ -28,13 +28,13 @@ def made_once(folder: Path) -> Iterator[bool]:
     and only once.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "made").open("a+") as made:
-        fcntl.flock(made, fcntl.LOCK_EX)
-        made.seek(0, os.SEEK_END)
-        make = made.tell() == 0
+    with (folder / "made").open("a+") as marker:
+        fcntl.flock(marker, fcntl.LOCK_EX)
+        marker.seek(0, os.SEEK_END)
+        make = marker.tell() == 0
         yield make
         if make:
-            made.write("made\n")
+            marker.write("made\n")
 
 
 def seeing(first: str, second: str) -> list[str]:

@@ -111,8 +111,8 @@ class Carried:
         return [json.loads(line) for line in self.counters.read_text().splitlines()]
 
     def ranks(self) -> list[dict[str, object]]:
-        found = [json.loads(line) for line in self.reports.read_text().splitlines()]
-        return sorted(found, key=lambda report: report["rank"])
+        of_ranks = [json.loads(line) for line in self.reports.read_text().splitlines()]
+        return sorted(of_ranks, key=lambda report: report["rank"])
 
     def links(self) -> Counter[tuple[int, int]]:
         """The bytes that each link carried."""

@@ -71,7 +71,7 @@ def doubles(shared_folder: Path) -> dict[str, str]:
         for name in libraries.values() if make else ():
             compile_double(name, folder)
     return {
-        **{f"PEERWAY_{what}_LIBRARY": str(folder / f"{name}.so") for what, name in libraries.items()},
+        **{f"PEERWAY_{library}_LIBRARY": str(folder / f"{name}.so") for library, name in libraries.items()},
         "PEERWAY_CACHE": str(ROOT / "build" / "test-cache"),  # kernels are compiled once, until they change
     }
 
@@ -103,8 +103,8 @@ def hosts() -> Iterator[Network]:
     from hosts import NoHosts, network
 
     try:
-        with network(4) as made:
-            yield made
+        with network(4) as simulated:
+            yield simulated
     except NoHosts as error:
         pytest.skip(str(error))
 

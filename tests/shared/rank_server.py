@@ -127,8 +127,8 @@ def serve(descriptor: int) -> None:
             process = os.fork()
             if process == 0:
                 become(*json.loads(words), theirs)
-            for one in theirs:
-                os.close(one)
+            for end in theirs:
+                os.close(end)
             ranks[process] = status
             os.write(status, b"%d\n" % process)
 

@@ -140,10 +140,10 @@ def mapped(name: str) -> bool:
 
 def running_with(secret: str) -> list[int]:
     """The processes with the job's secret in their environment."""
-    found = []
+    processes = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError):
                 if f"PEERWAY_SECRET={secret}".encode() in (folder / "environ").read_bytes():
-                    found.append(int(folder.name))
-    return found
+                    processes.append(int(folder.name))
+    return processes

@@ -77,7 +77,7 @@ def test_the_library_shows_the_c_interface_and_its_inside_to_its_python_module_o
     )
     names = [line.split()[-1].split("@@") for line in listing.stdout.splitlines()]
     versions = ("PEERWAY_0", "PEERWAY_PRIVATE")
-    of = {version: {one[0] for one in names if one[-1] == version} for version in versions}
+    of = {version: {symbol[0] for symbol in names if symbol[-1] == version} for version in versions}
     header = (prefix / "include" / "peerway" / "peerway.h").read_text()
     declared = set(re.findall(r"PW_API\s[^;(]*?\b(pw_\w+)\(", header))
     assert declared
@@ -179,5 +179,5 @@ def test_python(run_program: Run, example: str) -> None:
 
 
 def test_the_example_of_the_readme() -> None:
-    said = ranks(readme_example())
-    assert sorted(said.splitlines()) == [f"rank {rank} has both" for rank in range(2)]
+    output = ranks(readme_example())
+    assert sorted(output.splitlines()) == [f"rank {rank} has both" for rank in range(2)]

@@ -138,8 +138,8 @@ def test_a_wheel_in_pure_python_has_its_package_and_the_licence(name: str, wheel
     for package in PACKAGES[name]:
         folder = distributions.FOLDERS[name] / package
         assert {f"{package}/{path}" for path in sources(folder)} <= {*names}
-    assert not [one for one in names if ".so" in Path(one).name]
-    assert {"LICENSE", "NOTICE"} <= {Path(one).name for one in names if "/licenses/" in one}
+    assert not [file for file in names if ".so" in Path(file).name]
+    assert {"LICENSE", "NOTICE"} <= {Path(file).name for file in names if "/licenses/" in file}
 
 
 @pytest.mark.parametrize("name", distributions.FOLDERS)

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway_trace import stalls
+from peerway_trace.calls import completed, waiting_call
 from peerway_trace.lanes import Cover, Lanes
 from peerway_trace.messages import Messages
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
-from peerway_trace.waits import completed, waiting_call
 
 CAUSES = (
     "late receiver", "rendezvous wait", "proxy stall", "staging back-pressure", "first use", "contention",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from peerway_trace import waits
 from peerway_trace.busy_hosts import BusyHost, caution
+from peerway_trace.collectives import match_collectives
 from peerway_trace.lanes import OF_GPU, Cover, Lanes
 from peerway_trace.messages import Pairs, of_kind
 from peerway_trace.regions import Regions, call_text, places
@@ -134,7 +135,7 @@ def _needs(trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes) -> tuple[
     that.
     """
     held, _, there = waits.sends(trace, matched)
-    of_collectives = waits.collectives(trace)
+    of_collectives = match_collectives(trace)
     from_root = (of_collectives.needs == 1) & (of_collectives.culprit != of_collectives.event)
     from_root &= of_collectives.call >= 0
     pairs = [
@@ -157,7 +158,7 @@ def _meetings(trace: Trace, outer: Lanes) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     meeting = np.full(len(outer.event), -1, np.int32)
     awaits = np.full(len(outer.event), -1, np.int32)
-    result = waits.collectives(trace)
+    result = match_collectives(trace)
     among = (result.needs == 0) | (result.needs == 2)
     if not among.any():
         return meeting, awaits

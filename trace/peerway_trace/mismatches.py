@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway_common.units import about_text
-from peerway_trace import waits
+from peerway_trace.collectives import match_collectives
 from peerway_trace.messages import Pairs
 from peerway_trace.store import Trace
 from peerway_trace.tables import Analysis, Finding, count_text, ns_text
@@ -67,7 +67,7 @@ def _unlike_bytes(trace: Trace, matched: Pairs, result: Analysis) -> None:
 
 def _unlike_collectives(trace: Trace, result: Analysis) -> None:
     """Check that the k-th collective of each rank in a communicator is the same on all ranks."""
-    matches = waits.collectives(trace)
+    matches = match_collectives(trace)
     if not len(matches.event):
         return
     short = {name: number for number, name in enumerate({_same(operation) for operation in trace.names})}

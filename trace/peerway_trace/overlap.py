@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from peerway_trace.calls import waiting_call
 from peerway_trace.lanes import Cover, Lanes
 from peerway_trace.messages import Messages, of_kind
 from peerway_trace.regions import Regions, call_text, places, system_threads
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
 from peerway_trace.tables import LITTLE, MOST_ROWS, Analysis, Finding, Table, ns_text, percent
-from peerway_trace.waits import waiting_call
 
 
 @dataclass(frozen=True)

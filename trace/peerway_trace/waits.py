@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway_trace import stalls
+from peerway_trace.calls import completed, waiting_call
+from peerway_trace.collectives import match_collectives
 from peerway_trace.lanes import Lanes, lanes
-from peerway_trace.messages import Pairs, of_kind, size_classes
+from peerway_trace.messages import Pairs, size_classes
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
 
@@ -30,7 +32,6 @@ STATES = (
     "late sender", "late receiver", "wait at a collective", "late notification", "imbalance",
     "rendezvous wait", "proxy stall", "staging back-pressure", "late wake-up",
 )  # fmt: skip
-REQUESTS = (Kind.RECEIVED, Kind.SENT, Kind.COLLECTIVE_DONE)
 FEWEST, UNUSUAL = 20, 10  # of waits, to know what is usual; how many times that is late
 Part = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # who waited, who was late, ns
 
@@ -109,25 +110,6 @@ def _late_wake_up(trace: Trace, signals: Pairs) -> Part:
     return second, second, np.maximum(0, delay - UNUSUAL * usual[groups])
 
 
-def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
-    """For sends that were only started, the event of their request; for all others, themselves."""
-    result = sent.copy()
-    requests = of_kind(trace, (Kind.SENT,))
-    started = np.flatnonzero(trace["kind"][sent] == Kind.ISEND)
-    if not len(started) or not len(requests):
-        return result
-    far = int(trace["begin"].max()) + 1
-    keys, wanted = (
-        trace["thread"][which].astype(np.int64) * far + trace["begin"][which]
-        for which in (requests, sent[started])
-    )
-    order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)
-    matches = keys[order][at] == wanted
-    result[started[matches]] = requests[order][at[matches]]
-    return result
-
-
 def receives(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any]]:
     """For each message whose receiver waited for it in a call: that call, and the send."""
     waiting = waiting_call(trace, matched.second)
@@ -171,39 +153,6 @@ def _late_receiver(trace: Trace, matched: Pairs) -> tuple[Part, Part]:
     return (event, posted[chosen], late[chosen]), (event, there[chosen], held[chosen])
 
 
-def waiting_call(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
-    """The call that an event's rank was in while it waited: itself, or of a request the call that found it
-    complete, which ended when the request did, or of a message that was probed the probe, which posted its
-    receive; -1 where there is none.
-    """
-    result = event.copy()
-    requests = np.isin(trace["kind"][event], REQUESTS)
-    result[trace["kind"][event] == Kind.ISEND] = -1  # it did not wait, and nobody completed it
-    waits = of_kind(trace, (Kind.WAIT,))
-    if not requests.any():
-        return result
-    result[requests] = -1
-    if not len(waits):
-        return result
-    end = trace["begin"] + trace["duration"]
-    far = int(end.max()) + 10
-    lane = trace["thread"][waits].astype(np.int64) * far
-    own = trace["thread"][event[requests]].astype(np.int64) * far
-    ended = _nearest(lane + end[waits], own + end[event[requests]], 2)  # times are rounded
-    probed = _nearest(lane + trace["begin"][waits], own + trace["begin"][event[requests]], 0)
-    probed[trace["kind"][event[requests]] != Kind.RECEIVED] = -1
-    which = np.where(probed >= 0, probed, ended)
-    result[requests] = np.where(which >= 0, waits[which], -1)
-    return result
-
-
-def _nearest(keys: NDArray[Any], wanted: NDArray[Any], most: int) -> NDArray[Any]:
-    """The index of each wanted value among the keys, within `most`; -1: none."""
-    order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted - most), len(keys) - 1)
-    return np.where(np.abs(keys[order][at] - wanted) <= most, order[at], -1)
-
-
 def _largest(
     event: NDArray[Any], culprit: NDArray[Any], lost: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -214,76 +163,9 @@ def _largest(
     return event[kept], culprit[kept], lost[kept]
 
 
-@dataclass(frozen=True)
-class Collectives:
-    """One entry for each call of a collective, by communicator, rank and time."""
-
-    event: NDArray[Any]
-    instance: NDArray[Any]  # which of all collectives
-    culprit: NDArray[Any]  # the last that it needs, as an index into the trace's columns
-    needs: NDArray[Any]  # 0: all; 1: the root; 2: nobody, except that the root needs all; 3: not known
-    is_root: NDArray[Any]
-    call: NDArray[Any]  # in which the rank waited: itself, or what found its request complete; -1: none
-    previous: NDArray[Any]  # the rank's collective in this communicator before, as an entry here; -1: none
-
-
-def collectives(trace: Trace) -> Collectives:
-    """All collectives: the k-th call of a rank in a communicator matches the k-th of the others. Collectives
-    of a team are numbered (tag), so a rank may have begun to record later than others.
-    """
-    event = of_kind(trace, (Kind.COLLECTIVE,))
-    rank, begin, where = trace.rank[event], trace["begin"][event], trace["where"][event]
-    if not len(event):
-        none = event.astype(np.int64)
-        return Collectives(none, none, none, none, none.astype(bool), none, none)
-    order = np.lexsort((begin, rank, where))
-    event, rank, begin, where = event[order], rank[order].astype(np.int64), begin[order], where[order]
-    own = where.astype(np.int64) << 32 | rank
-    place = np.arange(len(own)) - np.searchsorted(own, own)
-    number = np.where(trace["tag"][event] >= 0, trace["tag"][event], place)
-    _, instance = np.unique(where.astype(np.int64) << 40 | number, return_inverse=True)
-    by_time = np.lexsort((begin, instance))
-    last = by_time[np.append(np.flatnonzero(np.diff(instance[by_time])), len(by_time) - 1)]
-    is_root = trace["peer"][event] == rank
-    roots = np.full(instance.max() + 1, -1)
-    roots[instance[is_root]] = np.flatnonzero(is_root)
-    needs = np.array([_needs(name) for name in trace.names], np.int8)[trace["name"][event]]
-    # Those who receive from the root wait for it alone, and the root of a reduction waits for all.
-    culprit = np.where((needs == 1) & (roots[instance] >= 0), roots[instance], last[instance])
-    previous = np.where(place > 0, np.arange(len(own)) - 1, -1)
-    return Collectives(event, instance, event[culprit], needs, is_root, _calls(trace, event), previous)
-
-
-def _calls(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
-    """For each collective the call in which its rank waited for the others."""
-    started = starts(trace, event)
-    result = np.where(started, -1, event)
-    done = of_kind(trace, (Kind.COLLECTIVE_DONE,))
-    if not len(done):
-        return result
-    # Both begin at one time; of several that were started at once the k-th is the k-th.
-    first, both = event[started], np.concatenate([event[started], done])
-    side = np.repeat((0, 1), (len(first), len(done)))
-    keys = (trace["begin"][both], trace["where"][both], trace.rank[both])
-    order = np.lexsort((side, *keys))
-    fresh = np.any([np.diff(key[order], prepend=-2) != 0 for key in (*keys, side)], axis=0)
-    place = np.arange(len(both)) - np.maximum.accumulate(np.where(fresh, np.arange(len(both)), 0))
-    order = order[np.lexsort((side[order], place, *(key[order] for key in keys)))]
-    pair = np.flatnonzero((side[order[:-1]] == 0) & (side[order[1:]] == 1))
-    pair = pair[np.all([key[order[pair]] == key[order[pair + 1]] for key in keys], axis=0)]
-    result[np.flatnonzero(started)[order[pair]]] = waiting_call(trace, both[order[pair + 1]])
-    return result
-
-
-def starts(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
-    """Whether calls of collectives only start one."""
-    of_name = np.array([name.startswith(("MPI_I", "start of ")) for name in trace.names])
-    return np.asarray(of_name[trace["name"][event]])
-
-
 def _at_collectives(trace: Trace, outer: Lanes) -> tuple[Part, Part, Part]:
     """Waits at blocking collectives, waits in calls that wait for other collectives, and imbalance."""
-    result = collectives(trace)
+    result = match_collectives(trace)
     event, culprit, call = result.event, result.culprit, result.call
     if not len(event):
         return (event, culprit, event), (event, culprit, event), (event, culprit, event)
@@ -309,15 +191,3 @@ def _scattered(event: NDArray[Any], value: NDArray[Any], wanted: NDArray[Any]) -
     """The values of the wanted events among all events."""
     order = np.argsort(event)
     return np.asarray(value[order][np.searchsorted(event[order], wanted)])
-
-
-def _needs(name: str) -> int:
-    """Which ranks need which: 0: all need all; 1: all need the root; 2: the root needs all; 3: each needs
-    some others.
-    """
-    short = name.removeprefix("start of ").removeprefix("MPI_").removeprefix("I").removesuffix("_c").lower()
-    if short.startswith("neighbor"):
-        return 3
-    if short.startswith(("bcast", "scatter")):
-        return 1
-    return 2 if short in ("reduce", "gather", "gatherv") else 0

@@ -179,13 +179,13 @@ NO_VERB = {"Whether", "What", "Why", "How", "Every", "The", "A", "All"}  # a sen
 
 
 def test_help_speaks_the_words_of_the_field() -> None:
-    found = [
+    old_words = [
         f"{name} --help: {word}, not {better}"
         for name, text in every_help().items()
         for word, better in HOUSE_WORDS.items()
         if re.search(rf"\b{word}\b", text.lower())
     ]
-    assert not found
+    assert not old_words
 
 
 def test_help_begins_with_a_sentence_that_says_what_the_verb_does() -> None:
@@ -225,15 +225,15 @@ def test_a_misspelt_word_of_trace_is_not_run_as_a_command(words: list[str], mess
 def every_option() -> dict[str, click.Option]:
     """Each option of each command, by the command and its name."""
     return {
-        f"{name} {one.opts[-1]}": one
+        f"{name} {option.opts[-1]}": option
         for name, command, _ in every_command()
-        for one in command.params
-        if isinstance(one, click.Option)
+        for option in command.params
+        if isinstance(option, click.Option)
     }
 
 
 def test_every_option_says_what_it_is_for() -> None:
-    assert not [name for name, one in every_option().items() if not one.help]
+    assert not [name for name, option in every_option().items() if not option.help]
 
 
 NUMBERS = sorted(
@@ -257,9 +257,9 @@ def test_a_number_is_finite_and_has_bounds_that_the_error_names(name: str) -> No
 def test_defaults_are_written_in_one_way() -> None:
     """As click writes them itself: two spaces before the bracket, and nothing behind it."""
     odd = [
-        f"{name}: {one.help}"
-        for name, one in every_option().items()
-        if "default" in (one.help or "") and not re.search(r"\S  \[default: [^]]+\]$", one.help or "")
+        f"{name}: {option.help}"
+        for name, option in every_option().items()
+        if "default" in (option.help or "") and not re.search(r"\S  \[default: [^]]+\]$", option.help or "")
     ]
     assert not odd
 

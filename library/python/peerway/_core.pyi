@@ -373,7 +373,7 @@ def nic_check(
     configuration: str,
     seed: int,
     effort: float,
-    patience: float,
+    timeout: float,
     only: list[str],
     tell: Callable[[NicVerdict], None],
 ) -> None: ...

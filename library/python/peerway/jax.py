@@ -24,12 +24,12 @@ import jax  # type: ignore[import-not-found, unused-ignore]
 import numpy as np
 
 from peerway import _core
+from peerway._arguments.element_types import element_of
 from peerway._arguments.validation import number
 from peerway.context import Context
 from peerway.errors import InvalidArgument, Unavailable
 from peerway.halo import Sides, check_grid, places_of, sides_of
 from peerway.plan import Plan
-from peerway.views import element_of
 
 _ALIGNMENT = 256  # bytes: of each array in the plan's memory
 

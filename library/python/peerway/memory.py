@@ -13,10 +13,11 @@ import numpy as np
 
 from peerway import _core
 from peerway._arguments import arrays
+from peerway._arguments.element_types import element_of, numpy_type
 from peerway._arguments.validation import device as split_device
 from peerway._arguments.validation import number, seconds
 from peerway.errors import Closed, InvalidArgument
-from peerway.views import Span, View, element_of, numpy_type, view_of, written
+from peerway.views import Span, View, view_of, written
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from math import prod
 from operator import index
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from peerway import _core
+from peerway._arguments.element_types import Element, element_of
 from peerway.errors import InvalidArgument, OutOfRange
 
 if TYPE_CHECKING:
@@ -111,46 +112,6 @@ def view_of(of: Side, dtype: DTypeLike, shape: int | Sequence[int] | None, offse
     whole = shape_for(of.bytes - offset, element, shape, f"byte {offset} on, {of!r}" if offset else repr(of))
     strides = [prod(whole[axis + 1 :]) * element.size for axis in range(len(whole))]
     return View(of, element.kind, element.size, whole, tuple(strides), offset)
-
-
-class Element(NamedTuple):
-    """The type of elements: NumPy's name of it, or PyTorch's if NumPy has none (bfloat16), and its size in
-    bytes.
-    """
-
-    kind: str
-    size: int
-
-
-def numpy_type(dtype: Any) -> np.dtype[Any] | None:
-    """NumPy's type for a type of NumPy or PyTorch; None for a type that only PyTorch has."""
-    name = str(dtype)
-    if not name.startswith("torch."):
-        known: np.dtype[Any] = np.dtype(dtype)
-        return known
-    try:
-        return np.dtype(name.removeprefix("torch."))
-    except TypeError:
-        return None
-
-
-def element_of(dtype: Any) -> Element:
-    """The element type with that name in NumPy or PyTorch. Raises InvalidArgument unless it is plain
-    bytes.
-    """
-    known = numpy_type(dtype)
-    if known is None:
-        return Element(str(dtype).removeprefix("torch."), dtype.itemsize)
-    if known.hasobject or known.itemsize == 0:
-        why = (
-            "holds Python objects, whose addresses mean nothing elsewhere"
-            if known.hasobject
-            else "is 0 bytes"
-        )
-        raise InvalidArgument(
-            f"peerway: an array of type {known!s}, which {why}; give a type of plain numbers."
-        )
-    return Element(known.str, known.itemsize)
 
 
 def shape_for(room: int, element: Element, shape: int | Sequence[int] | None, where: str) -> tuple[int, ...]:

@@ -1,7 +1,5 @@
-// The configuration table for Python: every setting with its current value, where that came from, and what is
+// The settings for Python: every setting with its current value, where that came from, and what is
 // wrong with an invalid value.
-#include "base/config.h"
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/setting.h"
 #include "base/status.h"
 #include "core.h"
 
@@ -20,17 +19,17 @@ struct Setting {
   std::string value, origin, problem;
 };
 
-Setting setting_of(const pw::ConfigEntry& entry) {
-  Setting setting{std::string(entry.name),
-                  std::string(entry.type),
-                  std::string(entry.default_value),
-                  std::string(entry.help),
+Setting shown_setting(const pw::Setting& declared) {
+  Setting setting{std::string(declared.name()),
+                  declared.type(),
+                  std::string(declared.default_text()),
+                  std::string(declared.help()),
                   "",
                   "",
                   ""};
   try {
-    setting.origin = pw::config_origin(entry.name);
-    setting.value = pw::config(entry.name);
+    setting.origin = declared.origin();
+    setting.value = declared.text();
   } catch (const pw::Error& error) {
     setting.problem = std::string("peerway: ") + error.what();
   }
@@ -39,7 +38,7 @@ Setting setting_of(const pw::ConfigEntry& entry) {
 
 std::vector<Setting> settings() {
   std::vector<Setting> all;
-  for (const pw::ConfigEntry& entry : pw::config_table()) all.push_back(setting_of(entry));
+  for (const pw::Setting* setting : pw::all_settings()) all.push_back(shown_setting(*setting));
   return all;
 }
 
@@ -68,7 +67,7 @@ void bind_config(nb::module_& module) {
       });
   module.def("settings", &settings);
   module.def(
-      "check_settings", [] { pw::check_config(); }, "Raises Error for the first setting that cannot be.");
+      "check_settings", [] { pw::check_settings(); }, "Raises Error for the first setting that cannot be.");
 }
 
 }  // namespace pwpy

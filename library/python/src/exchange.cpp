@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/config.h"
+#include "base/timeout.h"
 #include "context/handle.h"
 #include "core.h"
 #include "team/agreement.h"
@@ -34,7 +34,7 @@ class Exchange {
     }
     {
       const nb::gil_scoped_release release;
-      messages = exchange_->exchange(messages, pw::config_number("timeout"));
+      messages = exchange_->exchange(messages, pw::settings::timeout.nanoseconds());
     }
     std::vector<PeerMessage> received;
     for (const auto& [rank, text] : messages)

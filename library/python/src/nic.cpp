@@ -89,15 +89,15 @@ void bind_nic(nb::module_& module) {
   module.def(
       "nic_check",
       [](const std::string& plugin, const std::string& configuration, uint64_t seed, double effort,
-         double patience, const std::vector<std::string>& only,
+         double timeout, const std::vector<std::string>& only,
          const std::function<void(const Verdict&)>& tell) {
         const nb::gil_scoped_release release;
-        check({plugin, configuration, seed, effort, patience, only}, [&](const Verdict& verdict) {
+        check({plugin, configuration, seed, effort, timeout, only}, [&](const Verdict& verdict) {
           const nb::gil_scoped_acquire acquire;
           tell(verdict);
         });
       },
-      nb::arg("plugin"), nb::arg("configuration"), nb::arg("seed"), nb::arg("effort"), nb::arg("patience"),
+      nb::arg("plugin"), nb::arg("configuration"), nb::arg("seed"), nb::arg("effort"), nb::arg("timeout"),
       nb::arg("only"), nb::arg("tell"));
 }
 

@@ -9,13 +9,13 @@
 
 #include <tuple>
 
-#include "base/config.h"
+#include "base/setting.h"
 #include "base/status.h"
 #include "context/inspect.h"
 #include "context/machine.h"
 #include "core.h"
 #include "device/device.h"
-#include "plan/methods.h"
+#include "plan/negotiation/methods.h"
 #include "route/rules.h"
 #include "route/split.h"
 #include "route/table.h"
@@ -132,7 +132,9 @@ void bind_routes(nb::module_& module) {
   module.def("shape_class", &shape_class, nb::arg("blocks"), nb::arg("block_bytes"));
   module.def("propose_split", &propose_split, nb::arg("lanes"), nb::arg("bytes"));
   module.def("worth_keeping", &worth_keeping, nb::arg("trials"), nb::arg("lanes"));
-  module.def("config_value", &pw::config, nb::arg("name"));
+  module.def(
+      "config_value", [](const std::string& name) { return pw::setting_named(name).text(); },
+      nb::arg("name"));
   module.def("config_home", &pw::config_home);
   module.def("cache_home", &pw::cache_home);
   module.def(

@@ -8,9 +8,9 @@
 #include "array/distribution.h"
 #include "array/grid.h"
 #include "array/halo.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "context/context.h"
 #include "context/handle.h"
 #include "memory/described.h"
@@ -124,7 +124,7 @@ Agreed agree(HaloRequest& request, pw::Team& team, pw::Exchange& exchange) {
   for (const int rank : pw::array::listeners(arrays, team.rank(), corners))
     messages.emplace_back(rank, pack(mine));
   std::map<int, pw::array::HaloAsk> asks{{team.rank(), mine}};
-  for (const auto& [rank, text] : exchange.exchange(messages, pw::config_number("timeout")))
+  for (const auto& [rank, text] : exchange.exchange(messages, pw::settings::timeout.nanoseconds()))
     check_same(team.rank(), mine, rank, asks[rank] = pw::array::parse_ask(text));
   const auto strides_of = [&](int rank, uint32_t a) {
     return arrays[a].strides(pw::array::given_strides(asks.at(rank).arrays.at(a)), grid.coordinates(rank));
@@ -153,9 +153,9 @@ std::unique_ptr<pw_plan_builder> builder_of(const std::shared_ptr<pw::Context>& 
     return block;
   };
   for (const auto& face : agreed.halo.sends)
-    builder->plan->send(face.rank, face.tag, region_of(face), block_in_region(face));
+    builder->plan->operations().send(face.rank, face.tag, region_of(face), block_in_region(face));
   for (const auto& face : agreed.halo.receives)
-    builder->plan->receive(face.rank, face.tag, region_of(face), block_in_region(face));
+    builder->plan->operations().receive(face.rank, face.tag, region_of(face), block_in_region(face));
   return builder;
 }
 

@@ -10,6 +10,13 @@
 #include "base/siphash.h"
 
 namespace pw {
+namespace settings {
+
+const TextSetting host_id{"host_id", "",
+                          "For tests only. Simulates several hosts on one: ranks with different values share "
+                          "no memory, as on different hosts."};
+
+}  // namespace settings
 
 uint64_t host_id(std::string_view simulated) {
   std::string text;

@@ -4,7 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/setting.h"
+
 namespace pw {
+namespace settings {
+
+extern const TextSetting host_id;
+
+}  // namespace settings
 
 /// Returns the same value in processes that share a running kernel and a process-id namespace, which can
 /// watch one another and access one another's memory. `simulated` separates processes that must act as if

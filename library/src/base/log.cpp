@@ -5,24 +5,26 @@
 #include <set>
 #include <string>
 
-#include "base/config.h"
+#include "base/setting.h"
 #include "base/status.h"
 
 namespace pw {
+namespace settings {
+
+const ChoiceSetting<LogLevel> log{"log", "error|warning|info|debug", "warning",
+                                  "Messages of this level and more severe ones go to standard error."};
+
+}  // namespace settings
 
 void log(LogLevel level, std::string_view message) {
-  static const int limit = [] {
-    std::string name;
+  static const LogLevel limit = [] {
     try {
-      name = config("log");
-    } catch (const Error&) {  // check_config() reports it; logging itself must not fail
+      return settings::log.value();
+    } catch (const Error&) {  // check_settings() reports it; logging itself must not fail
+      return LogLevel::warning;
     }
-    const char* names[] = {"error", "warning", "info", "debug"};
-    for (int i = 0; i < 4; ++i)
-      if (name == names[i]) return i;
-    return 1;
   }();
-  if (static_cast<int>(level) > limit) return;
+  if (level > limit) return;
   std::fprintf(stderr, "peerway: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 

@@ -8,9 +8,18 @@
 
 #include "base/clock.h"
 #include "base/relax.h"
+#include "base/setting.h"
 #include "base/sleeper.h"
 
 namespace pw {
+
+enum class WaitPolicy : uint8_t { busy_poll, blocking };
+
+namespace settings {
+
+extern const ChoiceSetting<WaitPolicy> wait;
+
+}  // namespace settings
 
 /// Whether wake() is called when the awaited event has occurred.
 enum class Wakes : uint8_t {

@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "bench/kernels.h"
 #include "bench/stream.h"
+#include "device/cuda/driver.h"
 #include "device/cuda/kernel_cache.h"
 #include "device/cuda/nvrtc.h"
 
@@ -38,7 +38,7 @@ struct Gpu::Driver {
   int (*name)(int, const char**) = nullptr;
 
   Driver() {
-    const std::string library = config("cuda_library");
+    const std::string library = settings::cuda_library.text();
     void* handle = dlopen(library.empty() ? "libcuda.so.1" : library.c_str(), RTLD_NOW);
     if (handle == nullptr) throw Error(PW_UNAVAILABLE, format("no NVIDIA driver: {}", dlerror()));
     get(handle, init, "cuInit");

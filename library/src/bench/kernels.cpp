@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "device/cuda/kernel_cache.h"
@@ -12,7 +11,7 @@ namespace pw::bench {
 
 std::string bench_kernels(int capability) {
   std::string why;
-  const auto nvrtc = cuda::Nvrtc::load(cuda::nvrtc_candidates(config("nvrtc_library")), why);
+  const auto nvrtc = cuda::Nvrtc::load(cuda::nvrtc_candidates(settings::nvrtc_library.text()), why);
   if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
   std::vector<cuda::KernelSource> sources{{"bench.cu", kernel_text()}};
   const auto library = cuda::kernel_sources();  // this text includes its headers
@@ -21,9 +20,7 @@ std::string bench_kernels(int capability) {
   std::string key = format("benchmark kernels\nnvrtc {}\n", nvrtc->version());
   for (const std::string& option : options) key += option + "\n";
   for (const cuda::KernelSource& source : sources) key += format("{}\n{}", source.name, source.text);
-  const std::string home = config("cache");
-  const std::string folder = (home.empty() ? cache_home() : home) + "/kernels";
-  return cuda::cached_image(folder, key, [&] { return nvrtc->compile(sources, options); });
+  return cuda::cached_image(cuda::kernel_folder(), key, [&] { return nvrtc->compile(sources, options); });
 }
 
 }  // namespace pw::bench

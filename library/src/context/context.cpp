@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/bytes.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "base/waiting.h"
 #include "context/binding.h"
 #include "team/agreement.h"
 #include "team/wait.h"
@@ -83,7 +83,7 @@ Context::Context(Team& team)
       transports_(make_transports({team_, control_, importer_, registry_, progress_, attachment_numbers_})),
       failures_(team.size()),
       started_towards_(static_cast<size_t>(team.size())) {
-  control_.waiting()->set_blocking(config("wait") == "blocking");
+  control_.waiting()->set_blocking(settings::wait.value() == WaitPolicy::blocking);
   trace::begin();
   resolver_ = std::make_unique<Resolver>(transports_, importer_);
   if (resolver_->paths().size() > kMostPaths) refuse_so_many(resolver_->paths().size(), kMostPaths);

@@ -54,7 +54,7 @@ class Context {
   [[nodiscard]] Device& device_named(pw_device where) const;
 
   std::shared_ptr<Region> allocate(pw_device where, uint64_t bytes);
-  std::shared_ptr<Region> add(void* address, uint64_t bytes, Access access);
+  std::shared_ptr<Region> add(void* address, uint64_t bytes, Access access = Access::read_write);
   std::vector<std::byte> key_of(Region& region);
   std::shared_ptr<Remote> import(std::span<const std::byte> key);
 
@@ -159,10 +159,10 @@ class Context {
         return PW_OK;
       }
     }
-    return transfer_inside(range, nullptr);
+    return transfer_in_bounds(range, nullptr);
   }
   pw_status transfer_untraced(const RangeTransfer& range, const Notification& notification) {
-    return is_inside(range) ? transfer_inside(range, &notification) : refuse(range);
+    return is_inside(range) ? transfer_in_bounds(range, &notification) : refuse(range);
   }
   // The same operations, with an event for `peerway trace` recorded around each.
   pw_status transfer_traced(const RangeTransfer& range, const Notification* notification);
@@ -172,20 +172,20 @@ class Context {
   pw_status notify_behind(uint64_t paths, const Notification& notification);
   pw_status flush_untraced(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
-  pw_status transfer_inside(const RangeTransfer& range, const Notification* notification);
+  pw_status transfer_in_bounds(const RangeTransfer& range, const Notification* notification);
   /// Records that something was started towards the rank; `by` has the bit of what a flush must ask about it.
   void record_start(int rank, uint64_t by) {
     auto& started = started_towards_[static_cast<size_t>(rank)];
     if ((started.load(std::memory_order_relaxed) & by) != by) started.fetch_or(by, std::memory_order_relaxed);
   }
   /// The same for a notification; a notification on another host may go by any path.
-  void record_start(const Remote& signal) {
+  void record_notification(const Remote& signal) {
     record_start(signal.rank(), signal.same_host() ? kNotified : kNotified | later_paths_);
   }
   static uint64_t bit_of(const Path& path) {
     return path.completes_at_start() ? kAtStart : uint64_t{1} << path.number();
   }
-  pw_status start(Path& path, const Transfer& transfer, const Notification& notification);
+  pw_status start_with_notification(Path& path, const Transfer& transfer, const Notification& notification);
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Notification* notification);
 

@@ -31,13 +31,13 @@ struct pw_region {
 struct pw_remote {
   std::shared_ptr<pw::Context> context;
   std::shared_ptr<pw::Remote> remote;  ///< shared with the plans and FIFOs that use it
-  std::shared_ptr<void> in_kernels;    ///< state for kernels that notify it (plan/in_kernel.h)
+  std::shared_ptr<void> in_kernels;    ///< state for kernels that notify it (plan/kernel/in_kernel.h)
 };
 
 struct pw_signal {
   std::shared_ptr<pw::Context> context;
   std::shared_ptr<pw::Signal> signal;  ///< shared with the plans that use it
-  std::shared_ptr<void> in_kernels;    ///< state for kernels that wait for it (plan/in_kernel.h)
+  std::shared_ptr<void> in_kernels;    ///< state for kernels that wait for it (plan/kernel/in_kernel.h)
 };
 
 namespace pw {

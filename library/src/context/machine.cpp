@@ -3,8 +3,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/format.h"
+#include "base/setting.h"
 #include "device/device.h"
 #include "route/table.h"
 

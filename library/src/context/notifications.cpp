@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "base/timeout.h"
 
 namespace pw {
 
@@ -96,7 +96,7 @@ void Notifications::settle(Remote& signal) {
   };
   pw_status status = PW_OK;
   if (!arrived())
-    status = progress_.wait({team_, signal.rank(), deadline_after(config_number("timeout")),
+    status = progress_.wait({team_, signal.rank(), deadline_after(settings::timeout.nanoseconds()),
                              "notifications of a signal to arrive"},
                             this, arrived, Wakes::perhaps);
   if (status == PW_OK) status = marks.outcome();

@@ -32,7 +32,7 @@ pw_status Context::transfer_blocks(Op op, Remote& remote, const pw_block& remote
   return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, notification, marks);
 }
 
-pw_status Context::transfer_inside(const RangeTransfer& range, const Notification* notification) {
+pw_status Context::transfer_in_bounds(const RangeTransfer& range, const Notification* notification) {
   if (range.bytes != 0) {
     if (const pw_status status = check(*range.remote, notification); status != PW_OK) return status;
     const Resolved& resolved =
@@ -42,7 +42,7 @@ pw_status Context::transfer_inside(const RangeTransfer& range, const Notificatio
       record_start(range.remote->rank(), bit_of(*path));
       const pw_status status = path->start_range(range);
       if (status != PW_OK || notification == nullptr) return status;
-      record_start(*notification->signal);
+      record_notification(*notification->signal);
       return notifications_.after(*path, range.remote->rank(), *notification);
     }
   }
@@ -72,15 +72,16 @@ pw_status Context::start_untraced(const Transfer& transfer, const Notification* 
     return status;
   }
   record_start(remote.rank(), bit_of(*path));
-  const pw_status status =
-      notification == nullptr ? path->start(transfer) : start(*path, transfer, *notification);
+  const pw_status status = notification == nullptr ? path->start(transfer)
+                                                   : start_with_notification(*path, transfer, *notification);
   if (marks != nullptr) marks->add(*path, remote.rank());
   return status;
 }
 
-pw_status Context::start(Path& path, const Transfer& transfer, const Notification& notification) {
+pw_status Context::start_with_notification(Path& path, const Transfer& transfer,
+                                           const Notification& notification) {
   const int rank = transfer.remote->rank();
-  record_start(*notification.signal);
+  record_notification(*notification.signal);
   record_start(notification.signal->rank(), bit_of(path));
   if (notification.signal->rank() == rank && path.can_start_and_store(transfer, *notification.signal)) {
     SignalTurn turn;
@@ -152,7 +153,7 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
       if (const pw_status status = path->start(part); status != PW_OK) return status;
     }
   if (notification == nullptr) return PW_OK;
-  record_start(*notification->signal);
+  record_notification(*notification->signal);
   Marks before;
   for (const uint32_t path : split.path) before.add(*resolved.paths[path], transfer.remote->rank());
   return notifications_.after(std::move(before), *notification);
@@ -164,7 +165,7 @@ pw_status Context::notify_untraced(const Notification& notification) {
   const uint64_t later =
       started_towards_[static_cast<size_t>(signal.rank())].load(std::memory_order_relaxed) &
       ~(kAtStart | kNotified);
-  record_start(signal);
+  record_notification(signal);
   if (later == 0) [[likely]]
     return notifications_.after(Marks(), notification);
   return notify_behind(later, notification);
@@ -186,7 +187,7 @@ pw_status Context::notify_behind(uint64_t paths, const Notification& notificatio
 
 pw_status Context::notify_at_once(const Notification& notification) {
   if (const pw_status status = check_notification(*notification.signal); status != PW_OK) return status;
-  record_start(*notification.signal);
+  record_notification(*notification.signal);
   return notifications_.after(Marks(), notification);
 }
 

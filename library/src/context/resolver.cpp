@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -14,10 +13,23 @@
 #include "route/table.h"
 
 namespace pw {
+namespace settings {
+
+const TextSetting paths{
+    "paths", "",
+    "The only paths to use, separated by commas (peer/copy,staged). Empty: the route table decides."};
+const PathSetting routes{
+    "routes", "",
+    "The route table, made by peerway tune. Empty: this machine's under ~/.config/peerway/routes."};
+const PathSetting rules{"rules", "",
+                        "A file of rules that prefer or forbid paths. Empty: ~/.config/peerway/rules.json."};
+
+}  // namespace settings
+
 namespace {
 
 std::optional<route::Table> find_table(const KnownPaths& known, std::string& why_none) {
-  const std::string named = config("routes");
+  const std::string named = settings::routes.text();
   const std::string file = named.empty() ? default_table_file() : named;
   if (named.empty() && !std::filesystem::exists(file)) return std::nullopt;  // nothing was measured yet
   try {
@@ -32,7 +44,7 @@ std::optional<route::Table> find_table(const KnownPaths& known, std::string& why
 }
 
 route::Rules find_rules(const KnownPaths& known) {
-  const std::string named = config("rules");
+  const std::string named = settings::rules.text();
   const std::string file = named.empty() ? default_rules_file() : named;
   if (named.empty() && !std::filesystem::exists(file)) return {};
   return route::load_rules(file, known);  // a user's rules are followed or refused, never ignored
@@ -62,18 +74,18 @@ Resolver::Resolver(const std::vector<std::unique_ptr<Transport>>& transports, Im
   std::string why_none;
   const KnownPaths known = known_paths();
   std::optional<route::Table> table = find_table(known, why_none);
-  const bool strict = config("strict") == "on";
+  const bool strict = settings::strict.value();
   automatic_ = std::make_unique<route::Router>(std::move(table), find_rules(known), strict, why_none, "",
                                                known.families);
   defaults_ = std::make_unique<route::Router>(
       route::parse_table(route::default_table(), "route/defaults.json", known), automatic_->rules(), strict,
       "", "the costs come with Peerway and are of other machines; run `peerway tune`", known.families);
-  const std::string only = config("paths");
+  const std::string only = settings::paths.text();
   if (only.empty()) return;
   try {
     use(only);
   } catch (const Error& error) {
-    throw Error(error.status(), format("{} (asked for by {})", error.what(), config_origin("paths")));
+    throw Error(error.status(), format("{} (asked for by {})", error.what(), settings::paths.origin()));
   }
 }
 

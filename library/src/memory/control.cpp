@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "base/host_id.h"
 #include "base/status.h"
@@ -20,8 +19,8 @@ ControlSegment::ControlSegment()
   void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
   if (address == MAP_FAILED) throw Error(PW_NO_MEMORY, "mapping the control segment" + errno_text(errno));
   control_ = {static_cast<Control*>(address), unmap_control};
-  control_->bell_identity.store(bell_.identity(), std::memory_order_relaxed);
-  control_->bell.store(bell_.descriptor(), std::memory_order_release);
+  control_->wakeup_pipe_identity.store(wakeup_pipe_.identity(), std::memory_order_relaxed);
+  control_->wakeup_pipe.store(wakeup_pipe_.descriptor(), std::memory_order_release);
   waiting_ = std::make_shared<Waiting>(std::shared_ptr<Sleepers>(control_, &control_->sleepers));
   let_sleepers_order();
   allow_attachment();
@@ -87,7 +86,7 @@ void ControlSegment::give_words(uint32_t first, uint32_t words) {
 
 ProcessFacts facts_of_process(const ControlSegment& segment) {
   ProcessFacts facts{};
-  facts.host_id = host_id(config("host_id"));
+  facts.host_id = host_id(settings::host_id.text());
   facts.process = getpid();
   facts.control = segment.descriptor();
   facts.control_identity = memfd_identity(segment.descriptor());

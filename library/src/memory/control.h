@@ -12,9 +12,9 @@
 #include <mutex>
 #include <vector>
 
-#include "base/bell.h"
 #include "base/descriptor.h"
 #include "base/waiting.h"
+#include "base/wakeup_pipe.h"
 
 namespace pw {
 
@@ -37,9 +37,9 @@ struct Control {
   std::atomic<uint64_t> generation[kRegionSlots];  ///< odd while the slot's region is open
   alignas(64) std::atomic<uint64_t> signal[kSignalWords];
   alignas(64) std::atomic<uint32_t> doorbell;  ///< incremented when there is staging work for this rank
-  std::atomic<uint32_t> watchers;  ///< threads of this rank that poll it; 0: write to the doorbell pipe
-  std::atomic<int32_t> bell;       ///< the doorbell pipe's descriptor number in this rank's process
-  std::atomic<uint64_t> bell_identity;
+  std::atomic<uint32_t> watchers;    ///< threads of this rank that poll it; 0: write to the doorbell pipe
+  std::atomic<int32_t> wakeup_pipe;  ///< the doorbell pipe's descriptor number in this rank's process
+  std::atomic<uint64_t> wakeup_pipe_identity;
   std::atomic<uint32_t> closed;  ///< 1 once the context is closed: it serves nobody any more
   Sleepers sleepers;             ///< threads of this rank that sleep until a peer does something
   alignas(64) Mailbox mailbox[kMailboxes];
@@ -56,7 +56,7 @@ class ControlSegment {
   [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
   /// The doorbell that wakes this rank's progress thread.
-  [[nodiscard]] const Bell& bell() const { return bell_; }
+  [[nodiscard]] const WakeupPipe& wakeup_pipe() const { return wakeup_pipe_; }
 
   /// False in a forked child. The child has copies of this rank's objects, and what it does to them must not
   /// reach the shared memory.
@@ -75,7 +75,7 @@ class ControlSegment {
 
  private:
   Descriptor descriptor_;
-  Bell bell_;
+  WakeupPipe wakeup_pipe_;
   int process_;
   std::shared_ptr<Control> control_;
   std::shared_ptr<Waiting> waiting_;

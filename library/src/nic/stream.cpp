@@ -59,25 +59,26 @@ RemoteMemory::~RemoteMemory() {
 pw_nic_status Stream::get(RemoteMemory& remote, uint64_t offset, void* data, Memory& memory, uint64_t bytes,
                           pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
-  return note(ops_.get(nic_, remote.handle(), offset, data, memory.handle(), bytes, done));
+  return record_failure(ops_.get(nic_, remote.handle(), offset, data, memory.handle(), bytes, done));
 }
 
 pw_nic_status Stream::put_strided(RemoteMemory& remote, uint64_t offset, const void* data, Memory& memory,
                                   const Blocks& blocks, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (!has_strided()) return PW_NIC_INVALID;
-  return note(ops_.put_strided(nic_, remote.handle(), offset, blocks.to_stride, data, blocks.from_stride,
-                               memory.handle(), blocks.count, blocks.bytes, done));
+  return record_failure(ops_.put_strided(nic_, remote.handle(), offset, blocks.to_stride, data,
+                                         blocks.from_stride, memory.handle(), blocks.count, blocks.bytes,
+                                         done));
 }
 
-pw_nic_status Stream::start_word(const Word& word) {
-  return note(
+pw_nic_status Stream::start_word(const WordStore& word) {
+  return record_failure(
       ops_.put(nic_, word.remote->handle(), word.offset, &word.value, nullptr, sizeof word.value, nullptr));
 }
 
 pw_nic_status Stream::start_get_of_marker(pw_nic_done* done) {
-  return note(ops_.get(nic_, peer_control_, ControlSpan::place_at(endpoint_.info().number), landing_,
-                       control_memory_, sizeof *landing_, done));
+  return record_failure(ops_.get(nic_, peer_control_, ControlSpan::place_at(endpoint_.info().number),
+                                 landing_, control_memory_, sizeof *landing_, done));
 }
 
 }  // namespace pw::nic

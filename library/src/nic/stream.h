@@ -18,8 +18,8 @@
 
 namespace pw::nic {
 
-/// A word in a peer's memory, and the value to store.
-struct Word {
+/// A store in a peer's a 64-bit word to memory, and the value to store.
+struct WordStore {
   RemoteMemory* remote;
   uint64_t offset;
   uint64_t value;
@@ -57,11 +57,11 @@ class Stream {
 
   /// Starts a put and a word after it, or neither; as one operation if the NIC supports it.
   virtual pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                                 uint64_t bytes, const Word& word, pw_nic_done* done) = 0;
+                                 uint64_t bytes, const WordStore& word, pw_nic_done* done) = 0;
 
   /// Stores a word at the peer once all puts before it are in place there. Words of a stream are stored in
   /// order. Later puts may overtake the word.
-  virtual pw_nic_status word(const Word& word) = 0;
+  virtual pw_nic_status store_word(const WordStore& word) = 0;
 
   /// Calls `done` once all puts and words before it are in place at the peer.
   virtual pw_nic_status flush(pw_nic_done* done) = 0;
@@ -75,7 +75,7 @@ class Stream {
   virtual unsigned advance(bool& unfinished) = 0;
   virtual void forget(const RemoteMemory&) {}  ///< drops words that wait to be stored there
 
-  pw_nic_status start_word(const Word& word);
+  pw_nic_status start_word(const WordStore& word);
   pw_nic_status start_get_of_marker(pw_nic_done* done);
   void activate() { endpoint_.activate(*this); }
   /// Keeps operations whose `done` the NIC may still call after this stream was destroyed.
@@ -84,7 +84,7 @@ class Stream {
     if (done != nullptr) done->call(done, status);
   }
   /// Records a status that is final, with which everything later fails. Returns the status.
-  pw_nic_status note(pw_nic_status status) {
+  pw_nic_status record_failure(pw_nic_status status) {
     if (status == PW_NIC_UNREACHABLE || status == PW_NIC_BROKEN) failed_ = status;
     return status;
   }

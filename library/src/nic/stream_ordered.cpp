@@ -12,23 +12,23 @@ namespace pw::nic {
 pw_nic_status OrderedStream::put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
                                  uint64_t bytes, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
-  return note(ops_.put(nic_, remote.handle(), offset, data, memory == nullptr ? nullptr : memory->handle(),
-                       bytes, done));
+  return record_failure(ops_.put(nic_, remote.handle(), offset, data,
+                                 memory == nullptr ? nullptr : memory->handle(), bytes, done));
 }
 
-pw_nic_status OrderedStream::word(const Word& word) {
+pw_nic_status OrderedStream::store_word(const WordStore& word) {
   if (failed_ != PW_NIC_OK) return failed_;
   return word_waits() ? PW_NIC_BUSY : start_word(word);
 }
 
 pw_nic_status OrderedStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                                      uint64_t bytes, const Word& word, pw_nic_done* done) {
+                                      uint64_t bytes, const WordStore& word, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (word_waits()) return PW_NIC_BUSY;
   if (ops_.put_with_word != nullptr)
-    return note(ops_.put_with_word(nic_, remote.handle(), offset, data,
-                                   memory == nullptr ? nullptr : memory->handle(), bytes,
-                                   word.remote->handle(), word.offset, word.value, done));
+    return record_failure(ops_.put_with_word(nic_, remote.handle(), offset, data,
+                                             memory == nullptr ? nullptr : memory->handle(), bytes,
+                                             word.remote->handle(), word.offset, word.value, done));
   if (const pw_nic_status status = put(remote, offset, data, memory, bytes, done); status != PW_NIC_OK)
     return status;
   const pw_nic_status status = start_word(word);
@@ -80,8 +80,8 @@ pw_nic_status ProbingStream::flush(pw_nic_done* done) {
   if (word_waits() || put_ - ended_ == kFlushes) return PW_NIC_BUSY;
   const uint64_t marker = first_ + put_ + 1;
   const pw_nic_status status =
-      note(ops_.put(nic_, peer_control_, ControlSpan::place_at(endpoint_.info().number), &marker, nullptr,
-                    sizeof marker, nullptr));
+      record_failure(ops_.put(nic_, peer_control_, ControlSpan::place_at(endpoint_.info().number), &marker,
+                              nullptr, sizeof marker, nullptr));
   if (status != PW_NIC_OK) return status;
   flushes_[put_++ % kFlushes] = done;
   activate();  // progress() will start the get
@@ -89,7 +89,7 @@ pw_nic_status ProbingStream::flush(pw_nic_done* done) {
 }
 
 void ProbingStream::landed(Probe&, pw_nic_status status) {
-  if (note(status) != PW_NIC_OK) return;
+  if (record_failure(status) != PW_NIC_OK) return;
   const uint64_t arrived = std::atomic_ref(*landing_).load(std::memory_order_acquire) - first_;
   if (arrived > seen_ && arrived <= put_) {
     seen_ = arrived;

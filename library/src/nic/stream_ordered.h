@@ -18,8 +18,8 @@ class OrderedStream : public Stream {
   pw_nic_status put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory, uint64_t bytes,
                     pw_nic_done* done) override;
   pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                         uint64_t bytes, const Word& word, pw_nic_done* done) override;
-  pw_nic_status word(const Word& word) override;
+                         uint64_t bytes, const WordStore& word, pw_nic_done* done) override;
+  pw_nic_status store_word(const WordStore& word) override;
   pw_nic_status flush(pw_nic_done* done) override;
 
  protected:
@@ -27,7 +27,7 @@ class OrderedStream : public Stream {
   void forget(const RemoteMemory& remote) override;
 
   /// A word that must still be put, because the NIC had no room for it. Later words and flushes wait for it.
-  Word waiting_{};
+  WordStore waiting_{};
   [[nodiscard]] bool word_waits() const { return waiting_.remote != nullptr; }
 };
 

@@ -44,8 +44,8 @@ pw_nic_status RequestStream::greet() {
   if (!announced_) {
     const uint64_t marker = uint64_t{first_} << 32 | 1;
     const pw_nic_status status =
-        note(ops_.put(nic_, peer_control_, ControlSpan::place_at(endpoint_.info().number), &marker, nullptr,
-                      sizeof marker, nullptr));
+        record_failure(ops_.put(nic_, peer_control_, ControlSpan::place_at(endpoint_.info().number), &marker,
+                                nullptr, sizeof marker, nullptr));
     if (status != PW_NIC_OK) return status;
     announced_ = true;
   }
@@ -66,8 +66,8 @@ pw_nic_status RequestStream::send_request(const NicMessage& message, pw_nic_done
   uint64_t* out = box_.out[slot];
   message.write(out, tag_of(first_, requested_));
   const uint64_t to = peer_box_ + offsetof(Box, request) + slot * sizeof box_.request[0];
-  const pw_nic_status status =
-      note(ops_.put(nic_, peer_control_, to, out, control_memory_, message.count * sizeof(uint64_t), &next));
+  const pw_nic_status status = record_failure(
+      ops_.put(nic_, peer_control_, to, out, control_memory_, message.count * sizeof(uint64_t), &next));
   if (status != PW_NIC_OK) return status;
   next.waiter = waiter;
   next.answered = false;
@@ -102,13 +102,13 @@ pw_nic_status RequestStream::put(RemoteMemory& remote, uint64_t offset, const vo
   return send_request(get, done);
 }
 
-pw_nic_status RequestStream::word(const Word& word) {
+pw_nic_status RequestStream::store_word(const WordStore& word) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (const pw_nic_status status = greet(); status != PW_NIC_OK) return status;
   return word_.remote != nullptr ? PW_NIC_BUSY : request_store(word);
 }
 
-pw_nic_status RequestStream::request_store(const Word& word) {
+pw_nic_status RequestStream::request_store(const WordStore& word) {
   if (!has_room(1)) return PW_NIC_BUSY;
   std::byte* bounce = box_.bounce[requested_ % kSlots];  // used for memory that only the NIC can access
   std::memcpy(bounce, &word.value, sizeof word.value);
@@ -122,7 +122,7 @@ pw_nic_status RequestStream::request_store(const Word& word) {
 }
 
 pw_nic_status RequestStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                                      uint64_t bytes, const Word& word, pw_nic_done* done) {
+                                      uint64_t bytes, const WordStore& word, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (const pw_nic_status status = greet(); status != PW_NIC_OK) return status;
   if (!has_room(2) || word_.remote != nullptr) return PW_NIC_BUSY;
@@ -142,8 +142,10 @@ pw_nic_status RequestStream::flush(pw_nic_done* done) {
 
 // ---- answers ----
 
-void RequestStream::put_done(PutRequest&, pw_nic_status status) { note(status); }
-void RequestStream::heartbeat_done(Outstanding<RequestStream>&, pw_nic_status status) { note(status); }
+void RequestStream::put_done(PutRequest&, pw_nic_status status) { record_failure(status); }
+void RequestStream::heartbeat_done(Outstanding<RequestStream>&, pw_nic_status status) {
+  record_failure(status);
+}
 
 void RequestStream::look_for_answers() {
   for (uint64_t number = ended_; number < requested_; ++number) {

@@ -20,8 +20,8 @@ class RequestStream final : public Stream {
   pw_nic_status put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory, uint64_t bytes,
                     pw_nic_done* done) override;
   pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                         uint64_t bytes, const Word& word, pw_nic_done* done) override;
-  pw_nic_status word(const Word& word) override;
+                         uint64_t bytes, const WordStore& word, pw_nic_done* done) override;
+  pw_nic_status store_word(const WordStore& word) override;
   pw_nic_status flush(pw_nic_done* done) override;
 
  private:
@@ -45,7 +45,7 @@ class RequestStream final : public Stream {
   unsigned advance(bool& unfinished) override;
   void forget(const RemoteMemory& remote) override;
   pw_nic_status greet();
-  pw_nic_status request_store(const Word& word);
+  pw_nic_status request_store(const WordStore& word);
   pw_nic_status send_request(const NicMessage& message, pw_nic_done* waiter);
   [[nodiscard]] bool has_room(uint64_t requests) const { return requested_ + requests - ended_ <= kSlots; }
   PutRequest& request(uint64_t number) { return outstanding_->request[number % kSlots]; }
@@ -60,7 +60,8 @@ class RequestStream final : public Stream {
   uint64_t peer_box_;  ///< offset of this end's box in the peer's control memory
   const uint32_t first_;
   bool announced_ = false;  ///< whether the marker was put
-  Word word_{};  ///< a word that could not be requested yet for lack of room, after its put was requested
+  WordStore
+      word_{};  ///< a word that could not be requested yet for lack of room, after its put was requested
   uint64_t requested_ = 0;
   uint64_t ended_ = 0;  ///< number of leading requests that were answered
   uint64_t flushed_ = 0, flushes_ended_ = 0;

@@ -23,7 +23,7 @@ UnorderedStream::~UnorderedStream() {
 
 pw_nic_status UnorderedStream::started(pw_nic_status status) {
   if (status == PW_NIC_OK) ++puts_;
-  return note(status);
+  return record_failure(status);
 }
 
 pw_nic_status UnorderedStream::put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
@@ -39,7 +39,8 @@ pw_nic_status UnorderedStream::put_strided(RemoteMemory& remote, uint64_t offset
 }
 
 pw_nic_status UnorderedStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data,
-                                        Memory* memory, uint64_t bytes, const Word& word, pw_nic_done* done) {
+                                        Memory* memory, uint64_t bytes, const WordStore& word,
+                                        pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
   // The NIC orders the word after these bytes, but the word must have nothing else to wait for.
   if (ops_.put_with_word != nullptr && all_in_place() && waiting() == 0) {
@@ -54,7 +55,7 @@ pw_nic_status UnorderedStream::put_word(RemoteMemory& remote, uint64_t offset, c
   return status != PW_NIC_OK ? status : wait({word, nullptr, puts_});
 }
 
-pw_nic_status UnorderedStream::word(const Word& word) {
+pw_nic_status UnorderedStream::store_word(const WordStore& word) {
   if (failed_ != PW_NIC_OK) return failed_;
   if (!all_in_place() || waiting() > 0) return wait({word, nullptr, puts_});
   const pw_nic_status status = start_word(word);
@@ -87,7 +88,7 @@ void UnorderedStream::ask_for_proof() {
 }
 
 void UnorderedStream::proven(Probe& probe, pw_nic_status status) {
-  if (note(status) == PW_NIC_OK) in_place_ = std::max(in_place_, probe.proves);
+  if (record_failure(status) == PW_NIC_OK) in_place_ = std::max(in_place_, probe.proves);
 }
 
 unsigned UnorderedStream::advance(bool& unfinished) {

@@ -20,8 +20,8 @@ class UnorderedStream final : public Stream {
   pw_nic_status put_strided(RemoteMemory& remote, uint64_t offset, const void* data, Memory& memory,
                             const Blocks& blocks, pw_nic_done* done) override;
   pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
-                         uint64_t bytes, const Word& word, pw_nic_done* done) override;
-  pw_nic_status word(const Word& word) override;
+                         uint64_t bytes, const WordStore& word, pw_nic_done* done) override;
+  pw_nic_status store_word(const WordStore& word) override;
   pw_nic_status flush(pw_nic_done* done) override;
 
  private:
@@ -29,7 +29,7 @@ class UnorderedStream final : public Stream {
 
   /// A word or a flush that waits until the first `after` puts are in place.
   struct Later {
-    Word word;  ///< if `remote` is null, this is a flush
+    WordStore word;  ///< if `remote` is null, this is a flush
     pw_nic_done* done;
     uint64_t after;
   };

@@ -60,8 +60,8 @@ pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, const pw_
                               const pw_notification* notification) {
   return pw::guard(__func__, given(builder, to, to_block, from, from_block), [&] {
     const pw::CheckedNotification checked(notification);
-    builder->open().put(pw::region_of(to), *pw::CheckedBlock(to_block), from->region,
-                        *pw::CheckedBlock(from_block), checked.get());
+    builder->operations().put(pw::region_of(to), *pw::CheckedBlock(to_block), from->region,
+                              *pw::CheckedBlock(from_block), checked.get());
     builder->uses.push_back(to->remote);
     if (notification != nullptr) builder->uses.push_back(notification->signal->remote);
     return PW_OK;
@@ -71,8 +71,8 @@ pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, const pw_
 pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_block* to_block,
                               const pw_remote* from, const pw_block* from_block) {
   return pw::guard(__func__, given(builder, to, to_block, from, from_block), [&] {
-    builder->open().get(pw::region_of(from), *pw::CheckedBlock(from_block), to->region,
-                        *pw::CheckedBlock(to_block));
+    builder->operations().get(pw::region_of(from), *pw::CheckedBlock(from_block), to->region,
+                              *pw::CheckedBlock(to_block));
     builder->uses.push_back(from->remote);
     return PW_OK;
   });
@@ -80,7 +80,7 @@ pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_
 
 pw_status pw_plan_builder_notify(pw_plan_builder* builder, const pw_notification* notification) {
   return pw::guard(__func__, given(builder, notification), [&] {
-    builder->open().notify(pw::CheckedNotification(notification).value());
+    builder->operations().notify(pw::CheckedNotification(notification).value());
     builder->uses.push_back(notification->signal->remote);
     return PW_OK;
   });
@@ -89,7 +89,7 @@ pw_status pw_plan_builder_notify(pw_plan_builder* builder, const pw_notification
 pw_status pw_plan_builder_after(pw_plan_builder* builder, pw_signal* signal, uint64_t lead, uint64_t by) {
   return pw::guard(__func__, given(builder, signal), [&] {
     check_by(by);
-    builder->open().after(*signal->signal, lead, by);
+    builder->operations().after(*signal->signal, lead, by);
     builder->uses.push_back(signal->signal);
     return PW_OK;
   });
@@ -98,7 +98,7 @@ pw_status pw_plan_builder_after(pw_plan_builder* builder, pw_signal* signal, uin
 pw_status pw_plan_builder_wait(pw_plan_builder* builder, pw_signal* signal, uint64_t by) {
   return pw::guard(__func__, given(builder, signal), [&] {
     check_by(by);
-    builder->open().wait(*signal->signal, by);
+    builder->operations().wait(*signal->signal, by);
     builder->uses.push_back(signal->signal);
     return PW_OK;
   });
@@ -107,7 +107,7 @@ pw_status pw_plan_builder_wait(pw_plan_builder* builder, pw_signal* signal, uint
 pw_status pw_plan_builder_send(pw_plan_builder* builder, int rank, int tag, const pw_region* from,
                                const pw_block* block) {
   return pw::guard(__func__, given(builder, from, block), [&] {
-    builder->open().send(rank, tag, from->region, *pw::CheckedBlock(block));
+    builder->operations().send(rank, tag, from->region, *pw::CheckedBlock(block));
     return PW_OK;
   });
 }
@@ -115,7 +115,7 @@ pw_status pw_plan_builder_send(pw_plan_builder* builder, int rank, int tag, cons
 pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int tag, pw_region* to,
                                   const pw_block* block) {
   return pw::guard(__func__, given(builder, to, block), [&] {
-    builder->open().receive(rank, tag, to->region, *pw::CheckedBlock(block));
+    builder->operations().receive(rank, tag, to->region, *pw::CheckedBlock(block));
     return PW_OK;
   });
 }

@@ -19,7 +19,8 @@ struct pw_plan_builder {
   pw_plan_builder(std::shared_ptr<pw::Context> in, pw::Device& device)
       : context(std::move(in)), plan(std::make_shared<pw::Plan>(*context, device)) {}
 
-  /// The plan that operations are added to. Throws Error once it was prepared.
+  /// What the plan is to do. Throws Error once it was prepared.
+  [[nodiscard]] pw::PlanOperations& operations() const { return open().operations(); }
   [[nodiscard]] pw::Plan& open() const {
     if (plan == nullptr)
       throw pw::Error(PW_INVALID_ARGUMENT, "this builder has already made its plan; create another one");

@@ -1,138 +1,149 @@
-// What a plan is to do: each operation is checked and recorded.
 #include "plan/plan.h"
 
 #include <algorithm>
 #include <atomic>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
-#include "memory/described.h"
-#include "plan/guard.h"
+#include "plan/run/guard.h"
+#include "team/wait.h"
 
 namespace pw {
-namespace {
-
-void check_device(const Device& device, const Region& region) {
-  if (&region.device() != &device)
-    throw Error(PW_INVALID_ARGUMENT, format("a plan of {} with a region on {}; make one plan for each device",
-                                            to_string(device.id()), to_string(region.device().id())));
-}
-
-}  // namespace
 
 Plan::Plan(Context& context, Device& device)
-    : context_(context), device_(device), timeout_ns_(config_number("plan_timeout")) {}
+    : context_(context),
+      device_(device),
+      operations_(context.team(), device),
+      timeout_ns_(settings::plan_timeout.nanoseconds()) {}
 
 Plan::~Plan() {
   // Work that is still under way on a stream ends before the memory that it uses.
-  if (program_.guard != nullptr) cancel(*program_.guard, PW_CLOSED, -1);
+  if (lowered_.program.guard != nullptr) cancel(*lowered_.program.guard, PW_CLOSED, -1);
   exchange_.reset();
   on_loss_.reset();
   on_close_.reset();
   if (served_ != nullptr) proxy_->forget(*served_);
-  for (const Watch& wait : waits_)
+  for (const PlannedWait& wait : operations_.waits())
     if (runner_ != nullptr) wait.signal->planned += runner_->epochs(PlanPart::finish) * wait.by;
   const uint64_t starts = runner_ == nullptr ? 0 : runner_->epochs(PlanPart::start);
-  for (const Owned& owned : owned_) {
+  for (const OwnedSignal& owned : lowered_.owned) {
     Remote& signal = *owned.notification.signal;
     if (owned.by_device) signal.sender()->notified += starts * owned.notification.by;
     Notifications::give_back(signal);
   }
 }
 
-void Plan::require_unprepared() {
+PlanOperations& Plan::operations() {
   if (runner_ != nullptr)
     throw Error(PW_INVALID_ARGUMENT, "this plan is prepared and cannot be changed; make another one");
-}
-
-void Plan::add_dependency(int rank) { dependencies_.insert(rank); }
-
-void Plan::put(Remote& to, const pw_block& to_block, std::shared_ptr<Region> from, const pw_block& from_block,
-               const Notification* notification) {
-  require_unprepared();
-  check_device(device_, *from);
-  const Layout layout = join(to_block, described(to), from_block, described(*from));
-  Move move{{Op::put, &to, from.get(), to_block.offset, from_block.offset, layout}, std::move(from), {}};
-  if (notification != nullptr) move.notification = *notification;
-  add_dependency(to.rank());
-  moves_.push_back(std::move(move));
-}
-
-void Plan::get(Remote& from, const pw_block& from_block, std::shared_ptr<Region> to,
-               const pw_block& to_block) {
-  require_unprepared();
-  check_device(device_, *to);
-  const Layout layout = join(to_block, described(*to), from_block, described(from));
-  add_dependency(from.rank());
-  moves_.push_back(
-      {{Op::get, &from, to.get(), from_block.offset, to_block.offset, layout}, std::move(to), {}});
-}
-
-void Plan::notify(const Notification& notification) {
-  require_unprepared();
-  add_dependency(notification.signal->rank());
-  notifications_.push_back(notification);
-}
-
-void Plan::after(Signal& signal, uint64_t lead, uint64_t by) {
-  require_unprepared();
-  add_dependency(signal.sender());
-  afters_.push_back({&signal, by, lead});
-}
-
-void Plan::wait(Signal& signal, uint64_t by) {
-  require_unprepared();
-  add_dependency(signal.sender());
-  waits_.push_back({&signal, by, 0});
-}
-
-Plan::Lane Plan::make_lane(int rank, int tag, std::shared_ptr<Region> region, const pw_block& block,
-                           bool sends) {
-  require_unprepared();
-  const char* const name = sends ? "send" : "receive";
-  check_device(device_, *region);
-  if (rank < 0 || rank >= context_.team().size())
-    throw Error(PW_OUT_OF_RANGE, format("a {} with rank {}; this team has ranks 0 to {}", name, rank,
-                                        context_.team().size() - 1));
-  for (const Lane& other : sends ? sends_ : receives_)
-    if (other.offer.rank == rank && other.offer.tag == tag)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("this plan has a {} with rank {} and tag {} already", name, rank, tag));
-  pw_block dense{};
-  dense.block_bytes = block.block_bytes;
-  for (uint32_t d = 0; d < std::min<uint32_t>(block.dims, PW_MAX_DIMS); ++d)
-    dense.block_bytes *= block.count[d];
-  const Described span = described(*region);
-  if (!sends) require_writable(span);
-  const std::string text = span.text();
-  Lane lane;
-  lane.layout = sends ? join(dense, dense.block_bytes, "", block, region->bytes(), text.c_str())
-                      : join(block, region->bytes(), text.c_str(), dense, dense.block_bytes, "");
-  lane.offer.rank = rank;
-  lane.offer.tag = tag;
-  lane.offer.bytes = dense.block_bytes;
-  lane.offer.unit =
-      unit_of(region->address() + block.offset, lane.layout.shape, sends ? lane.layout.from : lane.layout.to);
-  lane.offer.block = block;
-  lane.region = std::move(region);
-  lane.block = block;
-  add_dependency(rank);
-  return lane;
-}
-
-void Plan::send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block) {
-  sends_.push_back(make_lane(rank, tag, std::move(from), block, true));
-}
-
-void Plan::receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block) {
-  receives_.push_back(make_lane(rank, tag, std::move(to), block, false));
+  return operations_;
 }
 
 void Plan::set_timeout(uint64_t timeout_ns) {
   timeout_ns_ = timeout_ns;
-  if (program_.guard != nullptr)
-    std::atomic_ref(program_.guard->timeout_ns).store(timeout_ns, std::memory_order_relaxed);
+  if (lowered_.program.guard != nullptr)
+    std::atomic_ref(lowered_.program.guard->timeout_ns).store(timeout_ns, std::memory_order_relaxed);
+}
+
+void Plan::prepare(bool alone) {
+  if (!alone) {
+    keep_exchange(
+        run_exchange(context_.team(), Collective::plan, [&](Exchange& exchange) { prepare_in(exchange); }));
+    return;
+  }
+  const size_t sends = operations_.sends().size(), receives = operations_.receives().size();
+  if (sends + receives > 0)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("a plan with {} sends and {} receives cannot be prepared alone", sends, receives));
+  begin_program();
+  end_program();
+}
+
+void Plan::prepare_among(std::span<const int> ranks) {
+  const Team& team = context_.team();
+  const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(PW_INVALID_ARGUMENT,
+                format("a plan is to be prepared among {} ranks {}", ranks.size(), problem));
+  };
+  // A wrong list is refused here. No other rank can be in an exchange of such a list.
+  if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= team.size())
+      refuse(format("with rank {}; the team has ranks 0 to {}", rank, team.size() - 1));
+    if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
+  }
+  constexpr auto kind = Collective::plan_among;
+  keep_exchange(run_exchange(
+      context_.team(), context_.team().begin_exchange_among(kind, ranks), kind, [&](Exchange& exchange) {
+        for (const int rank : operations_.partners())
+          if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
+        prepare_in(exchange);
+      }));
+}
+
+// An exception of this function ends the exchange at all ranks.
+void Plan::prepare_in(Exchange& exchange) {
+  begin_program();
+  negotiation_->join(exchange);
+  Lowering(context_, device_, lowered_).add_lanes(*negotiation_);
+  end_program();
+  negotiation_->confirm(exchange);
+}
+
+// An abort of a rank further away may come when this plan is prepared and even started.
+void Plan::keep_exchange(std::unique_ptr<Exchange> exchange) {
+  exchange_ = std::move(exchange);
+  exchange_->on_abort([guard = lowered_.program.guard, waiting = lowered_.program.waiting](const Error& why) {
+    cancel(*guard, why.status(), std::string(why.what()));
+    waiting->wake();
+  });
+}
+
+void Plan::begin_program() {
+  static_cast<void>(operations());  // throws if the plan is prepared
+  if (context_.closed())
+    throw Error(PW_CLOSED, "the context of this plan was closed before the plan was prepared");
+  if (lowered_.program.guard != nullptr)
+    throw Error(PW_INVALID_ARGUMENT,
+                "an earlier prepare of this plan failed; create another builder and add its "
+                "operations again");
+  for (const PlannedMove& move : operations_.moves())
+    refuse_lost(context_.team(), move.transfer.remote->rank());
+  for (const Notification& notification : operations_.notifications())
+    refuse_lost(context_.team(), notification.signal->rank());
+  lowered_.program.guard = make_guard(device_, context_.words(device_), timeout_ns_);
+  lowered_.program.waiting = context_.waiting();
+  negotiation_.emplace(context_, device_, operations_);
+  Lowering(context_, device_, lowered_).add_operations(operations_);
+}
+
+void Plan::end_program() {
+  Lowering(context_, device_, lowered_).complete();
+  runner_ = device_.make_runner(lowered_.program);
+  guard_losses();
+  serve();
+}
+
+void Plan::guard_losses() {
+  const std::shared_ptr<Guard> guard = lowered_.program.guard;
+  const std::shared_ptr<const Waiting> waiting = lowered_.program.waiting;
+  on_close_ = context_.on_close([guard, waiting] {
+    cancel(*guard, PW_CLOSED, -1);
+    waiting->wake();
+  });
+  on_loss_ = context_.team().on_loss([guard, waiting, dependencies = operations_.dependencies()](int rank) {
+    if (!dependencies.contains(PW_ANY_RANK) && !dependencies.contains(rank)) return;
+    cancel(*guard, PW_PEER_LOST, rank);
+    waiting->wake();
+  });
+}
+
+void Plan::serve() {
+  if (lowered_.posted.empty()) return;
+  proxy_ = Proxy::of(context_);
+  served_ = std::make_shared<PostedPlan>(context_, std::move(lowered_.posted), lowered_.program.guard);
+  proxy_->serve(served_);
 }
 
 }  // namespace pw

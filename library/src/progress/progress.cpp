@@ -98,8 +98,8 @@ void Progress::run() {
 }
 
 void Progress::sleep(bool away) {
-  const Bell& bell = control_.bell();
-  std::vector<pollfd> events{{bell.descriptor(), POLLIN, 0}};
+  const WakeupPipe& wakeup_pipe = control_.wakeup_pipe();
+  std::vector<pollfd> events{{wakeup_pipe.descriptor(), POLLIN, 0}};
   uint64_t longest = kBackstop;
   asleep_.store(!away, std::memory_order_seq_cst);
   unwatch();
@@ -122,7 +122,7 @@ void Progress::sleep(bool away) {
   }
   asleep_.store(false, std::memory_order_relaxed);
   watch();
-  if (events.front().revents != 0) bell.clear();
+  if (events.front().revents != 0) wakeup_pipe.clear();
 }
 
 Turning::Turning(Progress& progress, Source* mine)

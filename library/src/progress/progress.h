@@ -32,7 +32,7 @@ class Progress {
   void stop();
 
   /// Makes the thread look at the sources again; any thread may call it.
-  void wake() const { control_.bell().ring(); }
+  void wake() const { control_.wakeup_pipe().wake(); }
   /// The same, but free while the thread is awake. The caller must hold a lock that arm() of its source
   /// takes.
   void wake_if_asleep() const {

@@ -1,7 +1,7 @@
 // Quotes values and makes suggestions ("did you mean") for the messages of the route layer.
 #include "route/suggest.h"
 
-#include "base/config_value.h"
+#include "base/setting_value.h"
 
 namespace pw::route {
 namespace {

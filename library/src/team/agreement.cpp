@@ -4,8 +4,8 @@
 #include <new>
 #include <string_view>
 
-#include "base/config.h"
 #include "base/format.h"
+#include "base/timeout.h"
 
 namespace pw {
 namespace {
@@ -70,8 +70,9 @@ std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const AbortReason
 
 std::vector<Bytes> agree(Team& team, const AbortReason& abort_reason, ByteView mine) {
   constexpr auto kind = Collective::context;
-  return open_parts(team.all_gather_parts(kind, pack_part(abort_reason, mine), config_number("timeout")),
-                    abort_reason, action_of(kind));
+  return open_parts(
+      team.all_gather_parts(kind, pack_part(abort_reason, mine), settings::timeout.nanoseconds()),
+      abort_reason, action_of(kind));
 }
 
 }  // namespace pw

@@ -1,8 +1,8 @@
 // The C functions of teams. Each checks its pointers and turns exceptions into a status.
 #include <cstring>
 
-#include "base/config.h"
 #include "base/format.h"
+#include "base/setting.h"
 #include "base/status.h"
 #include "peerway/peerway.h"
 #include "team/handle.h"
@@ -10,7 +10,7 @@
 
 pw_status pw_team_from_launcher(pw_team** team) {
   return pw::guard(__func__, pw::given(team), [&] {
-    pw::check_config();
+    pw::check_settings();
     pw::trace::begin();
     *team = new pw_team{pw::team_from_launcher()};
     pw::trace::is_rank((*team)->team->rank());

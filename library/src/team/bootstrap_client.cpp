@@ -7,7 +7,6 @@
 #include <atomic>
 
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/host_id.h"
 #include "base/interrupt.h"
@@ -32,7 +31,7 @@ std::string next_trace_name() {
 Identity own_identity(std::string addresses) {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
-  return {::getpid(), host_id(config("host_id")), network_id(), name, std::move(addresses)};
+  return {::getpid(), host_id(settings::host_id.text()), network_id(), name, std::move(addresses)};
 }
 
 BootstrapClient::BootstrapClient(int rank, int size, const Secret& secret, Channel channel,

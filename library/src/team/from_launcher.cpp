@@ -7,10 +7,10 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "team/launcher.h"
 #include "team/pmix.h"
 #include "team/rendezvous.h"
@@ -66,24 +66,24 @@ std::unique_ptr<Team> team_by_pmix(Pmix& pmix, int rank, int size, uint64_t numb
   return make_team(rank, size, [&](std::span<std::byte> data) {
     std::string text(reinterpret_cast<const char*>(data.data()), data.size());
     text.resize(text.find('\0') == std::string::npos ? text.size() : text.find('\0'));
-    text = pmix.broadcast("peerway.ticket." + std::to_string(number), text, config_number("timeout"));
+    text = pmix.broadcast("peerway.ticket." + std::to_string(number), text, settings::timeout.nanoseconds());
     std::memcpy(data.data(), text.data(), std::min(text.size(), data.size()));
   });
 }
 
 /// Returns nothing if PMIx is neither needed nor asked for, or if it is not available and another way exists.
-std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& wanted, uint64_t number) {
+std::unique_ptr<Team> team_by_pmix(const Launch& launch, LauncherChoice wanted, uint64_t number) {
   // Ranks of one host do not need PMIx. If they do not use it, they cannot interfere with the program's own
   // use of PMIx.
   const bool needed = launch.by == Launch::By::pmix || !launch.one_host;
-  if (!launch.pmix || (!needed && wanted != "pmix")) return nullptr;
+  if (!launch.pmix || (!needed && wanted != LauncherChoice::pmix)) return nullptr;
   std::string why_not;
   if (Pmix* const pmix = Pmix::of_process(why_not)) {
     const bool has_rank = launch.by != Launch::By::pmix;
     return team_by_pmix(*pmix, has_rank ? launch.rank : pmix->rank(), has_rank ? launch.size : pmix->size(),
                         number);
   }
-  if (wanted == "pmix" || launch.by == Launch::By::pmix)
+  if (wanted == LauncherChoice::pmix || launch.by == Launch::By::pmix)
     throw Error(PW_UNAVAILABLE,
                 format("PMIx is needed to find the other ranks, but {}. Install libpmix2, or add "
                        "its folder to LD_LIBRARY_PATH",
@@ -98,11 +98,11 @@ std::unique_ptr<Team> team_from_launcher() {
   // Every rank makes its teams in the same order, so the number identifies the team within the launch.
   static std::atomic<uint64_t> teams{0};
   const uint64_t number = teams++;
-  const std::string wanted = config("launcher");
+  const LauncherChoice wanted = settings::launcher.value();
   const Launch launch =
       read_launch([](const char* name) -> const char* { return std::getenv(name); }, wanted);
   if (launch.size == 1 && launch.by != Launch::By::pmix) return team_of_one();
-  const uint64_t deadline = deadline_after(config_number("timeout"));
+  const uint64_t deadline = deadline_after(settings::timeout.nanoseconds());
   if (launch.by == Launch::By::peerway) return team_of_peerway_run(launch, number, deadline);
   if (auto team = team_by_pmix(launch, wanted, number)) return team;
   return team_by_file(launch, number, deadline);

@@ -12,6 +12,14 @@
 #include "team/rendezvous.h"
 
 namespace pw {
+namespace settings {
+
+const ChoiceSetting<LauncherChoice> launcher{
+    "launcher", "auto|peerway|pmix|mpirun|slurm|none", "auto",
+    "Where rank and size come from. auto: peerway run, then mpirun, then Slurm; none: a team of one."};
+
+}  // namespace settings
+
 namespace {
 
 std::optional<int64_t> number(const Environment& environment, const char* name) {
@@ -101,31 +109,35 @@ bool read_pmix(const Environment&, Launch& launch) {
   return launch.pmix;
 }
 
-/// The launchers in the order in which they are looked for, and the settings that select each of them.
+/// The launchers in the order in which they are looked for, and the choices that select each of them.
 struct Launcher {
   bool (*read)(const Environment&, Launch&);
-  std::array<std::string_view, 3> wanted_as;
+  std::array<LauncherChoice, 2> wanted_as;
 };
 constexpr Launcher launchers[] = {
-    {read_peerway, {"auto", "peerway"}}, {read_mpirun, {"auto", "mpirun", "pmix"}},
-    {read_hydra, {"auto", "mpirun"}},    {read_slurm, {"auto", "slurm", "pmix"}},
-    {read_pmix, {"auto", "pmix"}},
+    {read_peerway, {LauncherChoice::peerway}}, {read_mpirun, {LauncherChoice::mpirun, LauncherChoice::pmix}},
+    {read_hydra, {LauncherChoice::mpirun}},    {read_slurm, {LauncherChoice::slurm, LauncherChoice::pmix}},
+    {read_pmix, {LauncherChoice::pmix}},
 };
+
+bool fits(LauncherChoice wanted, const Launcher& launcher) {
+  return wanted == LauncherChoice::automatic ||
+         std::ranges::find(launcher.wanted_as, wanted) != launcher.wanted_as.end();
+}
 
 }  // namespace
 
-Launch read_launch(const Environment& environment, const std::string& wanted) {
-  if (wanted == "none") return {};
+Launch read_launch(const Environment& environment, LauncherChoice wanted) {
+  if (wanted == LauncherChoice::none) return {};
   Launch launch;
   launch.pmix = environment("PMIX_NAMESPACE") && environment("PMIX_RANK");
   for (const Launcher& each : launchers)
-    if (std::ranges::find(each.wanted_as, wanted) != each.wanted_as.end() && each.read(environment, launch))
-      return launch;
-  if (wanted == "auto") return launch;
+    if (fits(wanted, each) && each.read(environment, launch)) return launch;
+  if (wanted == LauncherChoice::automatic) return launch;
   throw Error(PW_BAD_CONFIG,
               format("PEERWAY_LAUNCHER is '{}', but the environment shows no sign of it; unset it, "
                      "or start the program with that launcher",
-                     wanted));
+                     settings::launcher.name_of(wanted)));
 }
 
 }  // namespace pw

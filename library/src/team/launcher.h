@@ -7,7 +7,18 @@
 #include <optional>
 #include <string>
 
+#include "base/setting.h"
+
 namespace pw {
+
+/// Where rank and size are to come from.
+enum class LauncherChoice : uint8_t { automatic, peerway, pmix, mpirun, slurm, none };
+
+namespace settings {
+
+extern const ChoiceSetting<LauncherChoice> launcher;
+
+}  // namespace settings
 
 using Environment = std::function<const char*(const char* name)>;
 
@@ -24,8 +35,8 @@ struct Launch {
   bool pmix = false;       ///< whether a PMIx server is available as well
 };
 
-/// `wanted` is the setting `launcher`. Throws Error(PW_BAD_CONFIG) if that launcher did not start this
+/// Throws Error(PW_BAD_CONFIG) if that launcher did not start this
 /// process, and Error(PW_INVALID_ARGUMENT) with the name of a variable that is missing or invalid.
-Launch read_launch(const Environment& environment, const std::string& wanted);
+Launch read_launch(const Environment& environment, LauncherChoice wanted);
 
 }  // namespace pw

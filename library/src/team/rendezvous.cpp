@@ -6,11 +6,12 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/interrupt.h"
 #include "base/random.h"
+#include "base/setting.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "team/bootstrap_client.h"
 #include "team/socket.h"
 
@@ -142,8 +143,8 @@ Channel reach_server(const Ticket& ticket, int rank, int size, const std::string
 }
 
 uint64_t deadline_for_setup() {
-  check_config();
-  return deadline_after(config_number("timeout"));
+  check_settings();
+  return deadline_after(settings::timeout.nanoseconds());
 }
 
 void share(const Ticket& ticket, const Broadcast& broadcast) {
@@ -247,7 +248,7 @@ void check_rank(int64_t rank, int64_t size, const std::string& origin) {
 std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast) {
   check_rank(rank, size, "making a team");
   if (size == 1) {
-    check_config();
+    check_settings();
     return team_of_one();
   }
   if (rank != 0) return join_by_broadcast(rank, size, broadcast);

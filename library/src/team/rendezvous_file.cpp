@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/config.h"
 #include "base/descriptor.h"
 #include "base/format.h"
+#include "base/setting.h"
 #include "base/status.h"
 
 namespace pw {

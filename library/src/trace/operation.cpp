@@ -5,44 +5,47 @@
 #include <cstring>
 #include <utility>
 
-#include "base/config.h"
+#include "base/setting.h"
+
+namespace pw::settings {
+
+// The recorder itself reads these variables from the environment, because programs and MPI's calls record
+// without this library. They are declared here so that what the recorder would misread is refused.
+const PathSetting trace_dir{
+    "trace_dir", "",
+    "Where each thread records its operations; set by peerway trace for the ranks. Empty: nothing is "
+    "recorded."};
+const PathSetting trace_memory{
+    "trace_memory", "",
+    "A folder in this host's memory, in which threads record while the program runs, if half of it or "
+    "4 GiB stay free; set by peerway trace. Empty, or not there: they record in trace_dir."};
+enum class TraceLevel : uint8_t { off, counters, profile, full };
+const ChoiceSetting<TraceLevel> trace_level{
+    "trace_level", "off|counters|profile|full", "full",
+    "counters: sums for each operation; profile: also by path, peer and size; full: each operation."};
+const PathSetting trace_cupti{
+    "trace_cupti", "",
+    "The CUPTI library, by which kernels and copies of GPUs are recorded. Empty: libcupti.so of the "
+    "system."};
+const TextSetting trace_region{"trace_region", "",
+                               "The only regions of programs within which is recorded. Empty: all is."};
+const TextSetting trace_ranks{"trace_ranks", "",
+                              "The only ranks that record, separated by commas. Empty: all."};
+const CountSetting trace_events{"trace_events", "262144",
+                                "How many of its last events a thread keeps, 32 bytes each."};
+
+}  // namespace pw::settings
 
 namespace pw::trace {
-namespace {
 
-/// Settings with which `peerway trace` controls the recorder, and a user limits it.
-constexpr ConfigEntry settings[] = {
-    {"trace_dir", "path", "",
-     "Where each thread records its operations; set by peerway trace for the ranks. Empty: nothing is "
-     "recorded."},
-    {"trace_memory", "path", "",
-     "A folder in this host's memory, in which threads record while the program runs, if half of it or "
-     "4 GiB stay free; set by peerway trace. Empty, or not there: they record in trace_dir."},
-    {"trace_level", "choice:off|counters|profile|full", "full",
-     "counters: sums for each operation; profile: also by path, peer and size; full: each operation."},
-    {"trace_cupti", "path", "",
-     "The CUPTI library, by which kernels and copies of GPUs are recorded. Empty: libcupti.so of the "
-     "system."},
-    {"trace_region", "text", "", "The only regions of programs within which is recorded. Empty: all is."},
-    {"trace_ranks", "text", "", "The only ranks that record, separated by commas. Empty: all."},
-    {"trace_events", "count", "262144", "How many of its last events a thread keeps, 32 bytes each."},
-};
-
-const bool is_declared = (declare_settings("trace", settings), true);
-
-}  // namespace
-
-// The recorder itself reads the environment, because programs and the wrappers of MPI record without this
-// library. This checks the settings first, because the settings' table refuses values that the recorder would
-// misread.
 void begin() {
-  if (config("trace_dir").empty()) return;
-  config_number("trace_events");
+  if (settings::trace_dir.text().empty()) return;
+  static_cast<void>(settings::trace_events.text());  // throws where it is no number
   pw_trace_attach();
-  writer();  // now, while nothing is measured, because making a ring takes a few milliseconds
+  writer();  // now, when nothing is measured: a ring takes a few milliseconds to make
 }
 
-// Sets the rank in one ring of the process, which begin() has made; that is enough.
+// One of the process's rings, which begin() has made, says it for all of them.
 void is_rank(int rank) {
   if (pw_trace_mine != nullptr && pw_trace_mine->ring->rank < 0) pw_trace_mine->ring->rank = rank;
 }
@@ -55,7 +58,7 @@ void describe_path(std::string_view name, bool completes_at_start) {
 
 namespace {
 
-// A process may contain this library and UCX's transport over a NIC; each has its own recorder.
+// A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
 const char* source() {
   static const char* const name = [] {
     Dl_info of{};
@@ -84,7 +87,7 @@ Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer
 }
 
 ProgramRegion::ProgramRegion(std::string_view name) {
-  pw_trace_attach();  // may be called before the program's first context
+  pw_trace_attach();  // it may come before the program's first context
   counts_ = pw_trace_counts(name.data(), name.size()) != 0;
   if (counts_) pw_trace_region_begins();
   if (recording()) operation_.emplace(name, PW_TRACE_REGION);

@@ -22,7 +22,7 @@
 namespace pw {
 
 /// The operations that are routed. Paths carry puts and gets. A send belongs to a plan, and goes by a method
-/// (plan/methods.h).
+/// (plan/negotiation/methods.h).
 enum class Op : uint8_t { put, get, send };
 
 /// The facts about a pair of memories that are known before any byte moves, independent of the path.

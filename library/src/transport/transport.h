@@ -7,10 +7,16 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/setting.h"
 #include "transport/known.h"
 #include "transport/path.h"
 
 namespace pw {
+namespace settings {
+
+extern const ChoiceSetting<bool> strict;
+
+}  // namespace settings
 
 /// The assumptions of a rank about all ranks when it opens its transports.
 struct Together {

@@ -45,7 +45,7 @@ struct Line {
   Descriptor socket{
       ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};  ///< with room of its own
   std::deque<Letter> out;
-  uint64_t asked = 0, answered = 0;  ///< letters; answers come in their order
+  uint64_t begun = 0, answered = 0;  ///< letters; answers come in their order
   std::map<uint64_t, Get> gets;      ///< by number
   pw_status failed = PW_OK;
 };
@@ -131,7 +131,7 @@ pw_status LetterTransport::ask(const Transfer& transfer) {
       const uint64_t bytes = std::min(block - at, kMostBytes);
       std::byte* local = here + (put ? from : to) + at;
       const uint64_t offset = transfer.remote_offset + (put ? to : from) + at;
-      const uint64_t number = ++line.asked;
+      const uint64_t number = ++line.begun;
       if (!put) line.gets[number] = {transfer.local->shared_from_this(), local, bytes};
       enqueue(key.rank,
               {secret_, put ? Kind::put : Kind::get, with_.team.rank(), key.slot, key.generation, offset,
@@ -191,7 +191,7 @@ Armed LetterTransport::arm(bool) {
 void LetterTransport::take(const Header& header, const std::byte* data, uint64_t bytes) {
   if (header.kind != Kind::answer) return serve(header, data, bytes);
   Line& line = lines_[header.rank];
-  if (header.number > line.asked) return;
+  if (header.number > line.begun) return;
   if (const auto get = line.gets.find(header.number); get != line.gets.end()) {
     if (header.status == PW_OK && bytes == get->second.bytes && !get->second.region->closed())
       std::memcpy(get->second.to, data, bytes);
@@ -218,7 +218,7 @@ void LetterTransport::serve(const Header& header, const std::byte* data, uint64_
 
 Mark LetterTransport::mark(int rank) {
   const std::lock_guard lock(mutex_);
-  return lines_[rank].answered == lines_[rank].asked && lines_[rank].failed == PW_OK ? 0 : lines_[rank].asked;
+  return lines_[rank].answered == lines_[rank].begun && lines_[rank].failed == PW_OK ? 0 : lines_[rank].begun;
 }
 
 bool LetterTransport::reached(int rank, Mark mark) {

@@ -83,7 +83,7 @@ class Seen {
   uint64_t bytes_;
 };
 
-struct Made {
+struct Memory {
   Descriptor descriptor;
   Seen seen;
   uint64_t id;
@@ -198,13 +198,14 @@ class MockDevice final : public Device {
   std::optional<Allocation> find(const void* address, uint64_t) override {
     std::lock_guard lock(mutex_);
     const auto* byte = static_cast<const std::byte*>(address);
-    auto next = made_.upper_bound(byte);
-    if (next == made_.begin() || byte >= (--next)->first + next->second->seen.bytes()) return std::nullopt;
+    auto next = memories_.upper_bound(byte);
+    if (next == memories_.begin() || byte >= (--next)->first + next->second->seen.bytes())
+      return std::nullopt;
     return allocation_of(*next->second);
   }
   uint64_t allocation_id(const void* address) override {
-    const auto found = find(address, 1);
-    return found ? found->id : 0;
+    const auto allocation = find(address, 1);
+    return allocation ? allocation->id : 0;
   }
   Allocation allocate(uint64_t bytes) override {
     const uint64_t page = 4096, size = (bytes + page - 1) / page * page;
@@ -212,18 +213,18 @@ class MockDevice final : public Device {
     std::byte* behind =
         map_memfd_of(getpid(), descriptor.get(), memfd_identity(descriptor.get()), size, "this process");
     std::lock_guard lock(mutex_);
-    auto made =
-        std::unique_ptr<Made>(new Made{std::move(descriptor), Seen(views_, behind, size), ++last_id_});
-    return allocation_of(*(made_[made->seen.front()] = std::move(made)));
+    auto memory =
+        std::unique_ptr<Memory>(new Memory{std::move(descriptor), Seen(views_, behind, size), ++last_id_});
+    return allocation_of(*(memories_[memory->seen.front()] = std::move(memory)));
   }
   void release(const Allocation& allocation) noexcept override {
     std::lock_guard lock(mutex_);
-    made_.erase(allocation.base);
+    memories_.erase(allocation.base);
   }
   Export export_allocation(const Allocation& allocation, const void* address) override {
     Export exported = describe(allocation, address);
     std::lock_guard lock(mutex_);
-    exported.descriptor = made_.at(allocation.base)->descriptor.get();
+    exported.descriptor = memories_.at(allocation.base)->descriptor.get();
     const uint64_t identity = memfd_identity(exported.descriptor);
     std::memcpy(exported.handle_bytes.data(), &identity, sizeof identity);
     exported.device_uuid = kUuid;
@@ -273,18 +274,18 @@ class MockDevice final : public Device {
   [[nodiscard]] std::string link(const Export&) const override { return {}; }
 
  private:
-  static Allocation allocation_of(const Made& made) {
+  static Allocation allocation_of(const Memory& memory) {
     return {.device = {kMock, 0},
-            .base = made.seen.front(),
-            .bytes = made.seen.bytes(),
-            .id = made.id,
+            .base = memory.seen.front(),
+            .bytes = memory.seen.bytes(),
+            .id = memory.id,
             .handle = kShared,
             .why_none = {}};
   }
 
   Views views_;
   std::mutex mutex_;
-  std::map<const std::byte*, std::unique_ptr<Made>> made_;
+  std::map<const std::byte*, std::unique_ptr<Memory>> memories_;
   uint64_t last_id_ = 0;
 };
 
@@ -292,9 +293,9 @@ class MockDevice final : public Device {
 
 std::vector<std::unique_ptr<Device>> find_mock(std::string&);
 std::vector<std::unique_ptr<Device>> find_mock(std::string&) {
-  std::vector<std::unique_ptr<Device>> one;
-  one.push_back(std::make_unique<MockDevice>());
-  return one;
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<MockDevice>());
+  return devices;
 }
 
 }  // namespace pw

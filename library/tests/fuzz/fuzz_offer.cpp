@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "fuzz/fuzz.h"
-#include "plan/lanes.h"
+#include "plan/negotiation/lanes.h"
 
 namespace pw::fuzz {
 

@@ -8,6 +8,8 @@ import json
 def right(output: str) -> int:
     """Fail the test for checks that failed; returns the number of checks."""
     checks = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    failed = [f"rank {one['rank']}, {one['check']}: {one['detail']}" for one in checks if not one["ok"]]
+    failed = [
+        f"rank {check['rank']}, {check['check']}: {check['detail']}" for check in checks if not check["ok"]
+    ]
     assert failed == []
     return len(checks)

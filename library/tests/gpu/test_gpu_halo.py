@@ -42,9 +42,9 @@ def test_halos_hold_what_the_neighbours_own(
     case = json.dumps({**CASES[name], "memory": "cuda", "start": start})
     done = run_program("peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable, PROGRAM, case)
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["wrong"] for one in found] == [[], []]
-    assert all(one["filled"] > 0 for one in found)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["wrong"] for answer in answers] == [[], []]
+    assert all(answer["filled"] > 0 for answer in answers)
 
 
 TCP = {"PEERWAY_UCX": "on", "UCX_TLS": "tcp,self,cuda_copy"}
@@ -85,6 +85,6 @@ def test_halos_that_the_proxy_carries_hold_what_the_neighbours_own(
 ) -> None:
     done = exchange(run_program, WAYS[way], start)
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["wrong"] for one in found] == [[], []]
-    assert all(one["filled"] > 0 for one in found)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["wrong"] for answer in answers] == [[], []]
+    assert all(answer["filled"] > 0 for answer in answers)

@@ -19,13 +19,13 @@ PATHS = ["peer/copy", "peer/store", "mapped", "staged", NIC]
 
 def transfer(ranks: Ranks, path: str, op: str, remote: str, local: str) -> None:
     """Check all cases; if the path says why it cannot serve the pair, skip the test."""
-    for found in answers(ranks, path, op, remote, local):
-        if not found["available"]:
-            assert path not in ("staged", NIC), found["why"]
-            assert found["why"]
-            pytest.skip(f"{path}, {remote} and {local}: {found['why']}")
-        assert found["cases"] > 0
-        assert found["wrong"] == []
+    for outcome in answers(ranks, path, op, remote, local):
+        if not outcome["available"]:
+            assert path not in ("staged", NIC), outcome["why"]
+            assert outcome["why"]
+            pytest.skip(f"{path}, {remote} and {local}: {outcome['why']}")
+        assert outcome["cases"] > 0
+        assert outcome["wrong"] == []
 
 
 def answers(ranks: Ranks, path: str, op: str, remote: str, local: str) -> list[dict[str, Any]]:
@@ -34,10 +34,10 @@ def answers(ranks: Ranks, path: str, op: str, remote: str, local: str) -> list[d
         if library in ("cupy", "torch") and importlib.util.find_spec(library) is None:
             pytest.skip(f"{library} is not installed")
     settings = {"PEERWAY_NIC": "torus"} if path == NIC else {}
-    status, said, errors = ranks("gpu_transfers.py", path, op, remote, local, **settings)
+    status, outcomes, errors = ranks("gpu_transfers.py", path, op, remote, local, **settings)
     assert status == 0, errors
-    assert len(said) == 2
-    return said
+    assert len(outcomes) == 2
+    return outcomes
 
 
 @pytest.mark.parametrize("pair", ["cuda cuda", "cuda host", "host cuda"])
@@ -61,17 +61,17 @@ def test_memory_of_others(path: str, op: str, memory: str, two_ranks: Ranks) -> 
 def test_memory_that_cannot_be_shown_to_a_peer_goes_through_the_host(
     memory: str, reason: str, two_ranks: Ranks
 ) -> None:
-    for found in answers(two_ranks, "peer/copy", "put", memory, "cuda"):
-        assert not found["available"]
-        assert reason in found["why"]
+    for outcome in answers(two_ranks, "peer/copy", "put", memory, "cuda"):
+        assert not outcome["available"]
+        assert reason in outcome["why"]
     transfer(two_ranks, "staged", "put", memory, "cuda")
     transfer(two_ranks, "staged", "get", memory, "cuda")
 
 
 @pytest.mark.parametrize("path", ["peer/copy", "peer/store", "staged"])
 def test_a_rank_killed_in_the_middle_is_lost_to_the_other(path: str, two_ranks: Ranks) -> None:
-    status, said, errors = two_ranks("gpu_lost.py", path)
+    status, reports, errors = two_ranks("gpu_lost.py", path)
     assert status == 137, errors
-    (found,) = said
-    assert "rank 1" in found["put"]
-    assert "rank 1" in found["wait"]
+    (report,) = reports
+    assert "rank 1" in report["put"]
+    assert "rank 1" in report["wait"]

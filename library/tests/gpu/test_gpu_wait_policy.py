@@ -21,8 +21,8 @@ def test_a_wait_for_a_plan_leaves_the_cpu_to_others(
     command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable]
     done = run_program(*command, PROGRAM, way, "blocking", WAITED)
     assert done.returncode == 0, done.stderr
-    said = [json.loads(line) for line in done.stdout.splitlines()]
-    found = next(one for one in said if isinstance(one, dict))
-    assert found["error"] == ""
-    assert found["wall"] > float(WAITED) / 2
-    assert found["share"] < 0.1
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    usage = next(each for each in lines if isinstance(each, dict))
+    assert usage["error"] == ""
+    assert usage["wall"] > float(WAITED) / 2
+    assert usage["share"] < 0.1

@@ -49,5 +49,5 @@ def test_a_wait_of_many_warps_slows_no_message_down(run_program: Run, gpus: int)
         pytest.skip(f"ranks that share a GPU take turns, which hides what a wait costs; here is {gpus}")
     done = run_program("peerway", "run", "-n", "2", "--", sys.executable, PROGRAMS / "late_peer.py")
     assert done.returncode == 0, done.stderr
-    late = next(one for one in map(json.loads, done.stdout.splitlines()) if one["rank"] == 1)
+    late = next(times for times in map(json.loads, done.stdout.splitlines()) if times["rank"] == 1)
     assert late["blocks"] < 5 * late["warp"], "the waiting warps poll host memory, one after another"

@@ -23,12 +23,12 @@ def sanitizer() -> str:
     toolkit = places.cuda_root()
     folders = [str(toolkit / "bin")] if toolkit is not None else []
     folders += ["/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer"]
-    found = shutil.which("compute-sanitizer") or shutil.which(
+    program = shutil.which("compute-sanitizer") or shutil.which(
         "compute-sanitizer", path=os.pathsep.join(folders)
     )
-    if found is None:
+    if program is None:
         pytest.skip("compute-sanitizer was not found on the PATH, in the CUDA toolkit or in /usr/local/cuda")
-    return found
+    return program
 
 
 def test_two_ranks_in_turn(
@@ -54,7 +54,7 @@ def test_it_finds_nothing(
         "--print-limit", "20", plan_check, "in-turn",
         env={**os.environ, "PEERWAY_CACHE": str(kernels)},
     )  # fmt: skip
-    said = done.stdout + done.stderr
-    assert done.returncode != 9, said
-    assert right(done.stdout) > 0, said
-    assert done.returncode == 0, said
+    output = done.stdout + done.stderr
+    assert done.returncode != 9, output
+    assert right(done.stdout) > 0, output
+    assert done.returncode == 0, output

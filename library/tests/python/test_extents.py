@@ -14,20 +14,22 @@ from peerway._arguments.extents import Part, check_same, line, steps
 def test_after_all_steps_each_rank_has_the_sum_of_all(count: int) -> None:
     sums = [10**index % 97 for index in range(count)]
     total = sum(sums)
-    left = [steps(index, count) for index in range(count)]
-    while any(left):
+    remaining = [steps(index, count) for index in range(count)]
+    while any(remaining):
         # Two ranks exchange when each has reached its step with the other.
         met = [
-            (one, left[one][0][0])
-            for one in range(count)
-            if left[one] and left[left[one][0][0]] and left[left[one][0][0]][0][0] == one
+            (rank, remaining[rank][0][0])
+            for rank in range(count)
+            if remaining[rank]
+            and remaining[remaining[rank][0][0]]
+            and remaining[remaining[rank][0][0]][0][0] == rank
         ]
         assert met, "all wait for one another"
         before = list(sums)
-        for one, other in met:
-            _, effect = left[one].pop(0)
-            sums[one] += before[other] if effect == "add" else 0
-            sums[one] = before[other] if effect == "replace" else sums[one]
+        for rank, other in met:
+            _, effect = remaining[rank].pop(0)
+            sums[rank] += before[other] if effect == "add" else 0
+            sums[rank] = before[other] if effect == "replace" else sums[rank]
     assert sums == [total] * count
 
 
@@ -70,11 +72,13 @@ def part(owned: tuple[int, int], **other: object) -> Part:
 )
 def test_two_ranks_of_a_row_are_compared(there: Part, words: list[str] | None) -> None:
     grid = (2, 3)
-    told = [(rank, {"grid": [2, 3], "arrays": [one]}) for rank, one in ((4, part((4, 5))), (5, there))]
+    openings = [
+        (rank, {"grid": [2, 3], "arrays": [array]}) for rank, array in ((4, part((4, 5))), (5, there))
+    ]
     if words is None:
-        check_same(grid, *told)
+        check_same(grid, *openings)
         return
     with pytest.raises(InvalidArgument) as refused:
-        check_same(grid, *told)
+        check_same(grid, *openings)
     for word in words:
         assert word in str(refused.value)

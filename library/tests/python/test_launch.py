@@ -116,12 +116,12 @@ GROUP = b"""  + Exception Group Traceback (most recent call last):
 def pieces(text: bytes, size: int) -> tuple[bytes, list[bytes], bytes]:
     """Everything that is shown, the tracebacks in it, and what was shown only at the end."""
     lines = Lines()
-    found = [piece for at in range(0, len(text), size) for piece in lines.feed(text[at : at + size], 0.0)]
+    complete = [piece for at in range(0, len(text), size) for piece in lines.feed(text[at : at + size], 0.0)]
     held = lines.let_go()
-    texts = [piece if isinstance(piece, bytes) else piece.text for piece in found + held]
-    whole = [piece.text for piece in found + held if isinstance(piece, Traceback)]
-    left = b"".join(piece if isinstance(piece, bytes) else piece.text for piece in held)
-    return b"".join(texts), whole, left
+    texts = [piece if isinstance(piece, bytes) else piece.text for piece in complete + held]
+    whole = [piece.text for piece in complete + held if isinstance(piece, Traceback)]
+    rest = b"".join(piece if isinstance(piece, bytes) else piece.text for piece in held)
+    return b"".join(texts), whole, rest
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 10_000])
@@ -211,8 +211,8 @@ def end(rank: int, code: int, **more: object) -> End:
     ],
 )
 def test_the_first_failure(ends: list[End], first: int | None, expected: int) -> None:
-    found = first_failure(ends)
-    assert (found and found.rank) == first
+    failure = first_failure(ends)
+    assert (failure and failure.rank) == first
     assert asked_for(ends) == expected
 
 

@@ -48,8 +48,8 @@ def test_ranks_fill_hosts_in_blocks(hosts: str, ranks: int, expected: str) -> No
 
 def test_tune_has_a_rank_on_each_of_two_hosts_however_many_they_take() -> None:
     """Including the hosts of a Slurm allocation, whose first node once got both ranks."""
-    asked = Hosts((Host("node1", 2), Host("node2", 2)), ("agent",)).pair()
-    assert asked.words() == ["--hosts", "node1:1,node2:1", "--launch-agent", "agent"]
+    pair = Hosts((Host("node1", 2), Host("node2", 2)), ("agent",)).pair()
+    assert pair.words() == ["--hosts", "node1:1,node2:1", "--launch-agent", "agent"]
     assert Hosts().pair() == Hosts()
 
 
@@ -83,9 +83,9 @@ def test_the_nodes_of_a_slurm_allocation(allocation: dict[str, str], hosts: list
 
 
 def test_ranks_of_this_host_alone_need_no_agent_and_no_network() -> None:
-    found = places(["localhost"] * 2, (), "none", None)
-    assert [place.through for place in found] == [(), ()]
-    assert [dict(place.settings) for place in found] == [
+    of_ranks = places(["localhost"] * 2, (), "none", None)
+    assert [place.through for place in of_ranks] == [(), ()]
+    assert [dict(place.settings) for place in of_ranks] == [
         {"PEERWAY_LOCAL_RANK": str(rank), "PEERWAY_LOCAL_SIZE": "2"} for rank in range(2)
     ]
 
@@ -95,7 +95,7 @@ def test_addresses_of_this_host_are_addresses() -> None:
 
 
 def test_what_tells_of_a_host_or_a_session_stays_there() -> None:
-    told = {"PATH": "/bin", "PEERWAY_SECRET": "s", "OMP_NUM_THREADS": "4", "XDG_CONFIG_HOME": "/c"}
+    environment = {"PATH": "/bin", "PEERWAY_SECRET": "s", "OMP_NUM_THREADS": "4", "XDG_CONFIG_HOME": "/c"}
     own = {
         "HOSTNAME": "a",
         "SSH_CONNECTION": "x",
@@ -103,7 +103,7 @@ def test_what_tells_of_a_host_or_a_session_stays_there() -> None:
         "DISPLAY": ":0",
         "XDG_RUNTIME_DIR": "/r",
     }
-    assert carried(told | own) == told
+    assert carried(environment | own) == environment
 
 
 def pieces(text: bytes, size: int) -> list[bytes]:
@@ -115,15 +115,15 @@ def test_notes_are_taken_out_of_what_a_rank_writes(size: int) -> None:
     mark = b"\x1etoken "
     text = b"begin" + wire.note("token", "here") + b"half a line" + wire.note("token", "more")
     text += mark[:-2] + b"no mark\n" + wire.note("other", "ended") + b"end" + mark[:3]
-    notes, shown, found = wire.Notes("token"), b"", list[Any]()
+    notes, shown, received = wire.Notes("token"), b"", list[Any]()
     for chunk in pieces(text, size):
         for piece in notes.feed(chunk):
             if isinstance(piece, bytes):
                 shown += piece
             else:
-                found.append(piece)
+                received.append(piece)
     shown += notes.finish()
-    assert found == [{"kind": "here"}, {"kind": "more"}]
+    assert received == [{"kind": "here"}, {"kind": "more"}]
     assert (
         shown
         == b"beginhalf a line" + mark[:-2] + b"no mark\n" + wire.note("other", "ended") + b"end" + mark[:3]
@@ -134,7 +134,7 @@ def test_notes_are_taken_out_of_what_a_rank_writes(size: int) -> None:
 def test_commands_are_whole_however_they_come(size: int) -> None:
     data = b"signal 9\ninput 3\n\n\x00"
     text = wire.command("signal", 2) + wire.command("input", len(data), data) + wire.command("alive")
-    commands, found = wire.Commands(), []
+    commands, received = wire.Commands(), []
     for chunk in pieces(text, size):
-        found += commands.feed(chunk)
-    assert found == [("signal", 2, b""), ("input", len(data), data), ("alive", 0, b"")]
+        received += commands.feed(chunk)
+    assert received == [("signal", 2, b""), ("input", len(data), data), ("alive", 0, b"")]

@@ -36,16 +36,16 @@ def cuda_array(**changes: object) -> SimpleNamespace:
 
 def test_a_dense_array() -> None:
     u = np.zeros((3, 4, 5), "f4")
-    found = layout_of(u)
-    assert (found.address, found.shape, found.strides) == (u.ctypes.data, (3, 4, 5), (80, 20, 4))
-    assert (found.item, found.kind, found.span) == (4, "<f4", 240)
+    layout = layout_of(u)
+    assert (layout.address, layout.shape, layout.strides) == (u.ctypes.data, (3, 4, 5), (80, 20, 4))
+    assert (layout.item, layout.kind, layout.span) == (4, "<f4", 240)
 
 
 def test_a_view_with_gaps() -> None:
     u = np.zeros((6, 10))[1:5, 2:9:2]
-    found = layout_of(u)
-    assert (found.address, found.strides) == (u.ctypes.data, (80, 16))
-    assert found.span == 3 * 80 + 3 * 16 + 8
+    layout = layout_of(u)
+    assert (layout.address, layout.strides) == (u.ctypes.data, (80, 16))
+    assert layout.span == 3 * 80 + 3 * 16 + 8
 
 
 def test_columns_first() -> None:
@@ -63,20 +63,20 @@ def test_an_array_without_elements() -> None:
 
 def test_the_buffer_protocol() -> None:
     numbers = array.array("d", [1, 2, 3])
-    found = layout_of(numbers)
-    assert (found.address, found.shape, found.item) == (numbers.buffer_info()[0], (3,), 8)
+    layout = layout_of(numbers)
+    assert (layout.address, layout.shape, layout.item) == (numbers.buffer_info()[0], (3,), 8)
 
 
 def test_cuda_arrays() -> None:
-    found = layout_of(cuda_array())
-    assert (found.address, found.strides, found.item, found.span) == (4096, (20, 4), 4, 60)
+    layout = layout_of(cuda_array())
+    assert (layout.address, layout.strides, layout.item, layout.span) == (4096, (20, 4), 4, 60)
     assert layout_of(cuda_array(strides=(40, 8))).span == 2 * 40 + 4 * 8 + 4
 
 
 def test_dlpack_alone() -> None:
     u = np.zeros((6, 10), "f4")[1:5, 2:9:2]
-    found = layout_of(OnlyDlpack(u))
-    assert (found.address, found.shape, found.strides, found.item) == (u.ctypes.data, (4, 4), (40, 8), 4)
+    layout = layout_of(OnlyDlpack(u))
+    assert (layout.address, layout.shape, layout.strides, layout.item) == (u.ctypes.data, (4, 4), (40, 8), 4)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_python_objects_are_refused() -> None:
 
 def test_a_buffer_is_held_while_its_layout_is() -> None:
     text = bytearray(8)
-    found = layout_of(text)
+    layout = layout_of(text)
     with pytest.raises(BufferError):
         text.extend(b"more")
-    del found
+    del layout
     text.extend(b"more")
 
 

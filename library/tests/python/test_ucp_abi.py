@@ -57,15 +57,15 @@ def constants(text: str) -> list[tuple[str, str]]:
 
 def structures(text: str) -> dict[str, list[str]]:
     """Each structure with its members; members of a union or a function pointer by their own name."""
-    found = {}
+    by_name = {}
     for name, inside in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, flags=re.DOTALL | re.MULTILINE):
         body = re.sub(r"union \{.*?\}", "union", inside, flags=re.DOTALL)
         members = [
             re.search(r"(?:\(\*(\w+)\)\(.*|(\w+)(?:\[\d+\])?);$", line.strip()) for line in body.splitlines()
         ]
         names = [match[1] or match[2] for match in members if match]
-        found[name] = [member for member in names if member != "appended"]
-    return {name: members for name, members in found.items() if name not in OURS}
+        by_name[name] = [member for member in names if member != "appended"]
+    return {name: members for name, members in by_name.items() if name not in OURS}
 
 
 def functions(text: str) -> list[str]:
@@ -82,9 +82,12 @@ def comparison(text: str) -> str:
         if structure == "ucs_sock_addr_t":  # complete in both, with nothing to append
             lines.append("static_assert(sizeof(::ucs_sock_addr_t) == sizeof(mirror::ucs_sock_addr_t));")
         for member in members:
-            for what in (f"offsetof({{}}::{structure}, {member})", f"sizeof({{}}::{structure}::{member})"):
+            for part in (
+                f"offsetof({{}}::{structure}, {member})",
+                f"sizeof({{}}::{structure}::{member})",
+            ):
                 lines.append(
-                    f'static_assert({what.format("")} == {what.format("mirror")}, "{structure}.{member}");'
+                    f'static_assert({part.format("")} == {part.format("mirror")}, "{structure}.{member}");'
                 )
     for name in functions(text):
         mine = f"std::remove_pointer_t<decltype(mirror::Functions::{name})>"

@@ -29,15 +29,15 @@ def over(shape: int | tuple[int, ...], dtype: str = "f8", offset: int = 0) -> Vi
 def test_a_view_is_sliced_as_an_array_is(key: Any) -> None:
     array = MEMORY[64:].view("f8")[: 4 * 5 * 6].reshape(4, 5, 6)
     expected = array[(*key, ...) if isinstance(key, tuple) and ... not in key else key]
-    found = over((4, 5, 6), offset=64)[key]
-    assert found.shape == np.shape(expected)
+    view = over((4, 5, 6), offset=64)[key]
+    assert view.shape == np.shape(expected)
     if expected.size:
-        assert [s for s, n in zip(found.strides, found.shape, strict=True) if n > 1] == [
-            s for s, n in zip(np.asarray(expected).strides, found.shape, strict=True) if n > 1
+        assert [s for s, n in zip(view.strides, view.shape, strict=True) if n > 1] == [
+            s for s, n in zip(np.asarray(expected).strides, view.shape, strict=True) if n > 1
         ]
-        assert found.nbytes == expected.nbytes
+        assert view.nbytes == expected.nbytes
     if isinstance(expected, np.ndarray) and expected.size:
-        assert found.offset == expected.ctypes.data - MEMORY.ctypes.data
+        assert view.offset == expected.ctypes.data - MEMORY.ctypes.data
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ SIDES = [
 def test_two_sides_become_blocks_of_one_shape(
     first: View[Any], other: View[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Any] = []
-    monkeypatch.setattr(_core, "Block", lambda *block: made.append(block))
+    blocks: list[Any] = []
+    monkeypatch.setattr(_core, "Block", lambda *block: blocks.append(block))
     views.blocks_of(first, other)
-    (counts, strides, size, offset), (far_counts, far_strides, far_size, far_offset) = made
+    (counts, strides, size, offset), (far_counts, far_strides, far_size, far_offset) = blocks
     assert (counts, size, offset, far_offset) == (far_counts, far_size, first.offset, other.offset)
     pairs = set(
         zip(elements(first, counts, strides, size), elements(other, counts, far_strides, size), strict=True)
@@ -114,11 +114,11 @@ def test_two_sides_become_blocks_of_one_shape(
 
 
 def test_columns_first_on_both_sides_are_one_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-    monkeypatch.setattr(_core, "Block", lambda *block: made.append(block))
+    blocks: list[Any] = []
+    monkeypatch.setattr(_core, "Block", lambda *block: blocks.append(block))
     columns = View(over(8).of, "<f8", 8, (4, 6), (8, 32), 0)
     views.blocks_of(columns, columns)
-    assert made[0] == ([], [], 192, 0)
+    assert blocks[0] == ([], [], 192, 0)
 
 
 def test_sides_that_differ_are_refused() -> None:

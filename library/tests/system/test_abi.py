@@ -109,8 +109,8 @@ def facts_of(headers: Path, folder: Path) -> dict[str, int]:
         f"int main(void) {{\n{lines}\n}}\n"
     )
     build(f"-I{headers}", folder / "facts.c", "-o", folder / "facts")
-    said = run(folder / "facts").stdout.splitlines()
-    return {fact: int(value) for value, fact in (line.split(" ", 1) for line in said)}
+    printed = run(folder / "facts").stdout.splitlines()
+    return {fact: int(value) for value, fact in (line.split(" ", 1) for line in printed)}
 
 
 def breaks(then: dict[str, int], now: dict[str, int]) -> list[str]:
@@ -118,14 +118,14 @@ def breaks(then: dict[str, int], now: dict[str, int]) -> list[str]:
 
     Structs that begin with their size may grow, and handles may change with their version.
     """
-    found = []
+    changes = []
     for fact, value in then.items():
         struct = re.sub(r"^sizeof |\..*", "", fact)
         grows = fact == f"sizeof {struct}" and f"{struct}.size" in then and now.get(fact, 0) > value
         other_handle = f"{struct}.version" in then and then["PW_HANDLE_VERSION"] != now["PW_HANDLE_VERSION"]
         if now.get(fact) != value and not grows and not other_handle and fact != "PW_HANDLE_VERSION":
-            found.append(f"{fact} was {value} and is {now.get(fact)}")
-    return found
+            changes.append(f"{fact} was {value} and is {now.get(fact)}")
+    return changes
 
 
 @pytest.mark.parametrize("frozen", FROZEN, ids=lambda path: path.name)
@@ -157,6 +157,6 @@ def test_a_change_of_a_struct_is_seen(tmp_path: Path, before: str, after: str, w
         seen |= before in text
         (changed / header.name).write_text(text.replace(before, after))
     assert seen
-    found = breaks(facts_of(frozen, tmp_path / "then"), facts_of(changed.parent, tmp_path / "now"))
-    assert bool(found) == (wrong is not None), found
-    assert wrong is None or any(wrong in one for one in found), found
+    changes = breaks(facts_of(frozen, tmp_path / "then"), facts_of(changed.parent, tmp_path / "now"))
+    assert bool(changes) == (wrong is not None), changes
+    assert wrong is None or any(wrong in change for change in changes), changes

@@ -38,11 +38,11 @@ def test_it_has_no_more_lines_than_a_newcomer_should_need() -> None:
 
 
 def test_transfers_of_all_kinds(letters: Library) -> None:
-    asked = [*LAYOUTS, *SIGNALS, *MEMORY]
-    with Ranks("transfers.py", 2, "letters", *map(",".join, asked), **letters) as ranks:
-        for one in asked:
-            for found in ranks.read_all():
-                expect_right("letters", one, 2, found)
+    requests = [*LAYOUTS, *SIGNALS, *MEMORY]
+    with Ranks("transfers.py", 2, "letters", *map(",".join, requests), **letters) as ranks:
+        for request in requests:
+            for answer in ranks.read_all():
+                expect_right("letters", request, 2, answer)
         ranks.end()
 
 
@@ -60,8 +60,8 @@ def test_halos(letters: Library) -> None:
     cases = [json.dumps({**case, "start": begin}) for begin in ("host", "stream", "run", "ahead")]
     with Ranks("halo.py", 4, *cases, **letters) as ranks:
         for _ in cases:
-            found = ranks.read_all()
-            assert [one["wrong"] for one in found] == [[]] * 4
+            answers = ranks.read_all()
+            assert [answer["wrong"] for answer in answers] == [[]] * 4
         ranks.end()
 
 
@@ -97,7 +97,7 @@ def test_a_plan_whose_target_stands_still_holds_up_no_other(letters: Library) ->
 
 
 def test_transfers_of_the_device_by_every_path_that_reaches_it(more: Library) -> None:
-    asked = [
+    requests = [
         *product(["peer/copy", "staged"], ["put", "get"], ["mock", "host"], ["mock", "host"]),
         ("mapped", "put", "host", "mock"),
         ("mapped", "get", "mock", "host"),
@@ -111,24 +111,26 @@ def test_transfers_of_the_device_by_every_path_that_reaches_it(more: Library) ->
         "peer/store": "a mock has no copy kernels",
     }
     with Ranks(
-        "other_device.py", 2, "mock", *(",".join(("transfers", *one)) for one in asked), **more
+        "other_device.py", 2, "mock", *(",".join(("transfers", *request)) for request in requests), **more
     ) as ranks:
-        for one in asked:
-            for found in ranks.read_all():
-                if one[0] in refused:
-                    assert refused[one[0]] in found, one
-                elif one[2:] == ("host", "host") and one[0] == "peer/copy":
-                    assert isinstance(found, str), one
+        for request in requests:
+            for answer in ranks.read_all():
+                if request[0] in refused:
+                    assert refused[request[0]] in answer, request
+                elif request[2:] == ("host", "host") and request[0] == "peer/copy":
+                    assert isinstance(answer, str), request
                 else:
-                    assert found == [], one
+                    assert answer == [], request
         ranks.end()
 
 
 def test_plans_of_the_device(more: Library) -> None:
-    asked = [",".join(one) for one in product(["ring", "puts"], ["256", "200000"], ["host", "ahead"])]
-    with Ranks("other_device.py", 2, "mock", *asked, **more) as ranks:
-        for one in asked:
-            assert ranks.read_all() == [[]] * 2, one
+    requests = [
+        ",".join(request) for request in product(["ring", "puts"], ["256", "200000"], ["host", "ahead"])
+    ]
+    with Ranks("other_device.py", 2, "mock", *requests, **more) as ranks:
+        for request in requests:
+            assert ranks.read_all() == [[]] * 2, request
         ranks.end()
 
 
@@ -152,8 +154,8 @@ def test_all_sends_of_a_plan_on_a_device_decide_the_method(
         "methods,4000,right,put": [small],
     }
     with Ranks("other_device.py", 2, device, *expected, **more, PEERWAY_RULES=str(rules)) as ranks:
-        for asked, methods in expected.items():
-            assert ranks.read_all() == [methods] * 2, asked
+        for request, methods in expected.items():
+            assert ranks.read_all() == [methods] * 2, request
         ranks.end()
 
 

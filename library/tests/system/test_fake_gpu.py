@@ -38,18 +38,18 @@ def moves(doubles: dict[str, str], run_program: Callable[..., subprocess.Complet
         command = ["peerway", "run", "-n", "2", "--", *(seeing(*visible) if visible else ()), *program]
         done = run_program(*command, env={**os.environ, **doubles, **settings})
         assert done.returncode == 0, done.stderr
-        found = [json.loads(line) for line in done.stdout.splitlines()]
-        assert len(found) == 2 * math.prod(words.count(",") + 1 for words in arguments)
-        return found
+        outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(outcomes) == 2 * math.prod(words.count(",") + 1 for words in arguments)
+        return outcomes
 
     return run
 
 
 def all_right(results: list[dict[str, Any]]) -> bool:
-    for one in results:
-        assert one["available"], (one["what"], one["why"])
-        assert one["cases"] > 0
-        assert one["wrong"] == [], one["what"]
+    for outcome in results:
+        assert outcome["available"], (outcome["what"], outcome["why"])
+        assert outcome["cases"] > 0
+        assert outcome["wrong"] == [], outcome["what"]
     return True
 
 
@@ -102,8 +102,8 @@ def test_the_cpu_maps_gpu_memory_by_dma_buf_without_gdrcopy(moves: Moves) -> Non
 
 
 def test_mapped_says_why_it_cannot_serve(moves: Moves) -> None:
-    found = moves("mapped", "put", "cuda,malloc,host", "cuda,host")
-    why = {tuple(one["what"][2:]): one["why"] for one in found}
+    outcomes = moves("mapped", "put", "cuda,malloc,host", "cuda,host")
+    why = {tuple(outcome["what"][2:]): outcome["why"] for outcome in outcomes}
     assert "only the owner of GPU memory" in why["cuda", "host"]
     assert "pw_region_allocate" in why["malloc", "cuda"]
     assert "peer/shm" in why["host", "host"]
@@ -115,7 +115,7 @@ def test_mapped_says_why_it_cannot_serve(moves: Moves) -> None:
 )
 def test_memory_that_cannot_be_exported_goes_through_the_host(memory: str, reason: str, moves: Moves) -> None:
     refused = moves("peer/copy", "put", memory, "cuda")
-    assert all(not one["available"] and reason in one["why"] for one in refused)
+    assert all(not outcome["available"] and reason in outcome["why"] for outcome in refused)
     assert all_right(moves("staged", "put", memory, "cuda"))
 
 
@@ -128,10 +128,10 @@ def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
         "peerway", "run", "-n", "2", "--grace", "600", "--", *program, env={**os.environ, **doubles}
     )
     assert done.returncode == 137, done.stderr
-    (said,) = map(json.loads, done.stdout.splitlines())
-    assert said["rank"] == 0
-    assert "rank 1" in said["put"]
-    assert "rank 1" in said["wait"]
+    (report,) = map(json.loads, done.stdout.splitlines())
+    assert report["rank"] == 0
+    assert "rank 1" in report["put"]
+    assert "rank 1" in report["wait"]
 
 
 def test_plans_notify_and_await_signals_in_gpu_memory(
@@ -140,13 +140,13 @@ def test_plans_notify_and_await_signals_in_gpu_memory(
     program = [sys.executable, str(SYSTEM_PROGRAMS / "device_signals.py"), "put_and_wait"]
     done = run_program("peerway", "run", "-n", "2", "--", *program, env={**os.environ, **doubles})
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == 2
-    for one in found:
-        assert one["right"] == 20
-        assert one["value"] == one["began_at"] == 40  # kernels continue from where the plan was
-        assert "memory of its cuda:" in one["refused"]
-        assert one["handles"] == [24, 24, 56]
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 2
+    for answer in answers:
+        assert answer["right"] == 20
+        assert answer["value"] == answer["began_at"] == 40  # kernels continue from where the plan was
+        assert "memory of its cuda:" in answer["refused"]
+        assert answer["handles"] == [24, 24, 56]
 
 
 @pytest.mark.long
@@ -165,14 +165,14 @@ def test_kernels_get_the_ends_of_lanes_and_a_fifo(
     program = [sys.executable, str(SYSTEM_PROGRAMS / "device_signals.py"), "lanes_and_fifo"]
     done = run_program("peerway", "run", "-n", "2", "--", *program, env={**os.environ, **doubles})
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == 2
-    for one in found:
-        slot, unit, partner = 1024, 8, one["lanes"][0][2]
-        assert one["lanes"] == [[slot, unit, partner], [slot, unit, partner]]
-        assert f"no send with rank {partner} and tag 8" in one["refused"]
-        assert one["right"] == [True] * 4
-        assert one["shown"].startswith("<peerway.Fifo on cuda:")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 2
+    for answer in answers:
+        slot, unit, partner = 1024, 8, answer["lanes"][0][2]
+        assert answer["lanes"] == [[slot, unit, partner], [slot, unit, partner]]
+        assert f"no send with rank {partner} and tag 8" in answer["refused"]
+        assert answer["right"] == [True] * 4
+        assert answer["shown"].startswith("<peerway.Fifo on cuda:")
 
 
 def test_waits_for_a_signal_in_gpu_memory_end_with_its_sender(
@@ -183,6 +183,6 @@ def test_waits_for_a_signal_in_gpu_memory_end_with_its_sender(
         "peerway", "run", "-n", "2", "--grace", "600", "--", *program, env={**os.environ, **doubles}
     )
     assert done.returncode == 137, done.stderr
-    (said,) = map(json.loads, done.stdout.splitlines())
-    assert "rank 1" in said["wait"]
-    assert "rank 1" in said["check"]
+    (report,) = map(json.loads, done.stdout.splitlines())
+    assert "rank 1" in report["wait"]
+    assert "rank 1" in report["check"]

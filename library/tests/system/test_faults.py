@@ -23,11 +23,11 @@ def lose(victim: int, path: str, work: str, size: int = 3) -> None:
         killed = ranks.kill(victim)
         others = [rank for rank in range(size) if rank != victim]
         for rank in others:
-            found = ranks.read(rank)
-            assert found["error"] == "PeerLost", found
-            assert found["at"] - killed < LIMIT, found
-            assert f"rank {victim}" in found["message"]
-            assert str(ranks.processes[victim].pid) in found["message"]
+            loss = ranks.read(rank)
+            assert loss["error"] == "PeerLost", loss
+            assert loss["at"] - killed < LIMIT, loss
+            assert f"rank {victim}" in loss["message"]
+            assert str(ranks.processes[victim].pid) in loss["message"]
         for rank in others:
             assert ranks.read(rank) == "moved"  # between living ranks
         for rank in others:
@@ -127,15 +127,15 @@ def test_a_plan_that_one_rank_cannot_prepare_ends_for_all_with_its_message() -> 
     plan.
     """
     with Ranks("ends_alike.py", 5) as ranks:
-        found = ranks.read_all()
-        for told in found:
-            kind, message = told["another length"]
+        answers = ranks.read_all()
+        for answer in answers:
+            kind, message = answer["another length"]
             assert (kind, "bytes" in message and "tag 1" in message) == ("InvalidArgument", True), message
         # Ranks without a lane may have finished when the rank with the lane finds nobody at its other end.
-        kind, message = found[-1]["nobody receives"]
+        kind, message = answers[-1]["nobody receives"]
         assert (kind, "rank 3" in message) == ("InvalidArgument", True), message
-        for told in found[:2]:
-            kind, message = told["a partner is not listed"]
+        for answer in answers[:2]:
+            kind, message = answer["a partner is not listed"]
             assert (kind, "without rank 2" in message) == ("InvalidArgument", True), message
         ranks.end()
 
@@ -204,12 +204,12 @@ def test_every_call_towards_a_rank_that_left_says_so() -> None:
 
 def test_a_forked_child_is_refused_and_its_parent_untouched() -> None:
     with Ranks("forked.py", 2) as ranks:
-        for told in ranks.read_all():
-            for call, (kind, message) in told["child"].items():
+        for answer in ranks.read_all():
+            for call, (kind, message) in answer["child"].items():
                 assert (call, kind) == (call, "Unsupported"), message
                 assert "a child that process" in message, (call, message)
-            assert told["ends"] == {"exits": 0, "leaves by _exit": 0, "closes": 0}
-            assert told["wrong"] == []
+            assert answer["ends"] == {"exits": 0, "leaves by _exit": 0, "closes": 0}
+            assert answer["wrong"] == []
         ranks.end()
 
 

@@ -77,19 +77,19 @@ START = ["host", "stream", "run", "ahead"]
 def refreshed(size: int, *cases: dict[str, Any], **settings: str) -> list[list[Any]]:
     """The result of each rank in each case."""
     with Ranks("halo.py", size, *map(json.dumps, cases), **settings) as ranks:
-        found = [ranks.read_all() for _ in cases]
+        answers = [ranks.read_all() for _ in cases]
         ranks.end()
-    return found
+    return answers
 
 
 def expect_right(size: int, *cases: dict[str, Any]) -> list[int]:
     """Check all cases; returns the number of halo elements of each case on all ranks."""
     filled = []
-    for case, found in zip(cases, refreshed(size, *cases), strict=True):
-        for one in found:
-            assert one["wrong"] == [], case
-            assert one["extents"] == [case["extents"]] * case.get("arrays", 1), case
-        filled.append(sum(one["filled"] for one in found))
+    for case, answers in zip(cases, refreshed(size, *cases), strict=True):
+        for answer in answers:
+            assert answer["wrong"] == [], case
+            assert answer["extents"] == [case["extents"]] * case.get("arrays", 1), case
+        filled.append(sum(answer["filled"] for answer in answers))
     return filled
 
 
@@ -154,14 +154,14 @@ def test_the_neighbours_of_a_killed_rank_are_told(start: str) -> None:
 @pytest.mark.parametrize("start", ["host", "stream", "run"])
 def test_halos_of_gpu_memory(start: str, doubles: dict[str, str]) -> None:
     case = {"extents": [6, 7], "grid": [2, 1], "memory": "cuda", "start": start, "corners": True}
-    for one in refreshed(2, case, **doubles)[0]:
-        assert one["wrong"] == []
+    for answer in refreshed(2, case, **doubles)[0]:
+        assert answer["wrong"] == []
 
 
 def test_a_rank_that_owns_nothing_starts_the_plan_on_a_stream_of_the_gpu(doubles: dict[str, str]) -> None:
     case = {"extents": [5, 3], "grid": [4], "memory": "cuda", "start": "run"}
-    for one in refreshed(4, case, **doubles)[0]:
-        assert one["wrong"] == []
+    for answer in refreshed(4, case, **doubles)[0]:
+        assert answer["wrong"] == []
 
 
 def test_arrays_of_two_devices_are_refused(doubles: dict[str, str]) -> None:
@@ -222,9 +222,9 @@ ERRORS = {
 def raised() -> list[dict[str, list[str]]]:
     """The errors of each of three ranks; the ranks end normally and can still refresh a halo."""
     with Ranks("halo_errors.py", 3) as ranks:
-        found: list[dict[str, list[str]]] = ranks.read_all()
+        errors: list[dict[str, list[str]]] = ranks.read_all()
         ranks.end()
-    return found
+    return errors
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -232,12 +232,12 @@ def test_what_cannot_be_is_refused_by_every_rank_with_the_numbers(
     raised: list[dict[str, list[str]]], name: str
 ) -> None:
     kind, words = ERRORS[name]
-    for told in raised:
-        assert told[name][0] == kind, told[name]
+    for errors in raised:
+        assert errors[name][0] == kind, errors[name]
         for word in words:
-            assert word in told[name][1]
+            assert word in errors[name][1]
 
 
 def test_every_error_that_is_tried_is_expected(raised: list[dict[str, list[str]]]) -> None:
-    for told in raised:
-        assert list(told) == list(ERRORS)
+    for errors in raised:
+        assert list(errors) == list(ERRORS)

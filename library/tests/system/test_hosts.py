@@ -49,12 +49,12 @@ class Cluster:
 
     def run(self, verb: str, *arguments: object, text: str = "", **settings: str) -> tuple[int, str, str]:
         with self.start(verb, *arguments, **settings) as process:
-            printed, said = process.communicate(text, timeout=LIMIT)
-        return process.returncode, printed, said
+            printed, errors = process.communicate(text, timeout=LIMIT)
+        return process.returncode, printed, errors
 
     def processes(self) -> list[str]:
         """The processes of this folder's jobs on all hosts."""
-        found = []
+        lines = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -62,8 +62,8 @@ class Cluster:
             except OSError:
                 continue
             if here and words and int(folder.name) != os.getpid():
-                found.append(f"{folder.name} {words}")
-        return found
+                lines.append(f"{folder.name} {words}")
+        return lines
 
     def wait_for(self, condition: Callable[[], object], description: str) -> None:
         until = time.monotonic() + LIMIT
@@ -78,10 +78,10 @@ def cluster(hosts: Network, tmp_path: Path) -> Cluster:
 
 
 def test_ranks_of_two_hosts_meet(cluster: Cluster, team_program: Path) -> None:
-    status, printed, said = cluster.run(
+    status, printed, errors = cluster.run(
         "run", "-n", 4, "--", team_program, "gather", "barrier", "again", "gather"
     )
-    assert status == 0, said
+    assert status == 0, errors
     assert sorted(printed.splitlines()) == sorted([f"gathered {rank} of 4" for rank in range(4)] * 2)
     assert cluster.processes() == []
 
@@ -104,15 +104,19 @@ def test_environment_folder_arguments_and_input_arrive_and_the_secret_is_on_no_c
     (cluster.folder / "told.py").write_text(TOLD)
     words = ("a b", "$HOME", "'", "")
     text = "line\n" * 100_000  # more than any pipe holds
-    status, printed, said = cluster.run(
+    status, printed, errors = cluster.run(
         "run", "-n", 3, "--", sys.executable, "told.py", *words, text=text, MINE="two words\n'"
     )
-    assert status == 0, said
-    told = sorted((json.loads(line) for line in printed.splitlines()), key=lambda each: each["RANK"])
-    assert [each["host"] for each in told] == [cluster.names[0], cluster.names[0], cluster.names[1]]
-    assert [(each["LOCAL_RANK"], each["LOCAL_SIZE"]) for each in told] == [("0", "2"), ("1", "2"), ("0", "1")]
-    assert [each["input"] == text for each in told] == [True, False, False]
-    for each in told:
+    assert status == 0, errors
+    reports = sorted((json.loads(line) for line in printed.splitlines()), key=lambda each: each["RANK"])
+    assert [each["host"] for each in reports] == [cluster.names[0], cluster.names[0], cluster.names[1]]
+    assert [(each["LOCAL_RANK"], each["LOCAL_SIZE"]) for each in reports] == [
+        ("0", "2"),
+        ("1", "2"),
+        ("0", "1"),
+    ]
+    assert [each["input"] == text for each in reports] == [True, False, False]
+    for each in reports:
         assert (each["SIZE"], each["secret"], each["seen"]) == ("3", 32, [])
         assert (each["folder"], each["mine"]) == (str(cluster.folder), "two words\n'")
         assert each["arguments"] == list(words)
@@ -133,9 +137,9 @@ SCRIPT = "sleep 600 & setsid sleep 600 & echo ready; "
 def test_a_rank_that_fails_ends_the_others_on_all_hosts(cluster: Cluster, script: str, code: int) -> None:
     both = "touch $PEERWAY_RANK; until [ -e 0 ] && [ -e 1 ]; do sleep 0.05; done"
     script = f"{SCRIPT} {both}; [ $PEERWAY_RANK = 1 ] && {script}; wait"
-    status, printed, said = cluster.run("run", "-n", 2, "--grace", "0.2", "--", "sh", "-c", script)
-    assert (status, printed) == (code, "ready\n" * 2), said
-    assert re.match(rf"peerway: rank 1 \(process \d+ on {cluster.names[1]}\) ", said), said
+    status, printed, errors = cluster.run("run", "-n", 2, "--grace", "0.2", "--", "sh", "-c", script)
+    assert (status, printed) == (code, "ready\n" * 2), errors
+    assert re.match(rf"peerway: rank 1 \(process \d+ on {cluster.names[1]}\) ", errors), errors
     assert cluster.processes() == []
 
 
@@ -172,11 +176,11 @@ def test_whatever_dies_ends_the_ranks_of_all_hosts(cluster: Cluster, killed: str
     with two_ready(cluster, script + "wait") as job:
         victim = next(int(each.split()[0]) for each in cluster.processes() if killed in each)
         os.kill(victim, signal.SIGKILL)
-        _, said = job.communicate(timeout=LIMIT)
+        _, errors = job.communicate(timeout=LIMIT)
     cluster.wait_for(lambda: not cluster.processes(), "the end of all that was started")
     assert job.returncode != 0
     if "keeper" in killed:
-        assert "peerway: the connection to host peerway" in said
+        assert "peerway: the connection to host peerway" in errors
         assert job.returncode == 255
 
 
@@ -222,15 +226,15 @@ def test_deaths_are_heard_of_after_rank_0_has_left(cluster: Cluster) -> None:
     """Both for the ranks on the other host and for those on rank 0's host."""
     program = Path(__file__).parent / "programs" / "without_rank_0.py"
     victim = 3
-    asked = ("-n", 4, "--grace", LIMIT, "--", sys.executable, program, victim)
-    with cluster.start("run", *asked) as job:
+    arguments = ("-n", 4, "--grace", LIMIT, "--", sys.executable, program, victim)
+    with cluster.start("run", *arguments) as job:
         assert job.stdout is not None
         processes = dict(json.loads(job.stdout.readline()) for _ in range(3))
         os.kill(processes[victim], signal.SIGKILL)
-        printed, said = job.communicate(timeout=LIMIT)
-    told = sorted(json.loads(line) for line in printed.splitlines())
-    assert [(rank, kind) for rank, kind, _ in told] == [(1, "PeerLost"), (2, "PeerLost")], said
-    assert all("rank 3 was lost" in message for _, _, message in told), told
+        printed, errors = job.communicate(timeout=LIMIT)
+    reports = sorted(json.loads(line) for line in printed.splitlines())
+    assert [(rank, kind) for rank, kind, _ in reports] == [(1, "PeerLost"), (2, "PeerLost")], errors
+    assert all("rank 3 was lost" in message for _, _, message in reports), reports
 
 
 def test_ranks_of_one_host_in_two_networks_prepare_plans(cluster: Cluster) -> None:
@@ -238,20 +242,20 @@ def test_ranks_of_one_host_in_two_networks_prepare_plans(cluster: Cluster) -> No
     agent = cluster.folder / "agent"
     agent.write_text(agent.read_text().replace("export PEERWAY_HOST_ID=$host", ""))
     program = Path(__file__).parent / "programs" / "ends_alike.py"
-    status, printed, said = cluster.run("run", "-n", 4, "--", sys.executable, program)
-    assert (status, len(printed.splitlines())) == (0, 4), said
+    status, printed, errors = cluster.run("run", "-n", 4, "--", sys.executable, program)
+    assert (status, len(printed.splitlines())) == (0, 4), errors
 
 
 def test_bench_measures_between_hosts(cluster: Cluster) -> None:
     out = cluster.folder / "a.jsonl"
-    asked = ("put_latency", "--quick", "--device", "host", "--sizes", "8,4K", "--out", out)
-    status, _, said = cluster.run("bench", *asked)
-    assert status == 0, said
-    found = records.read(out)
-    assert all(record.validated for record in found)
-    assert {record.host for record in found} == {",".join(cluster.names)}
-    assert {record.via for record in found} >= {"route"}
-    assert not [record.via for record in found if record.via.startswith("peer/") or record.via == "flag"]
+    arguments = ("put_latency", "--quick", "--device", "host", "--sizes", "8,4K", "--out", out)
+    status, _, errors = cluster.run("bench", *arguments)
+    assert status == 0, errors
+    measured = records.read(out)
+    assert all(record.validated for record in measured)
+    assert {record.host for record in measured} == {",".join(cluster.names)}
+    assert {record.via for record in measured} >= {"route"}
+    assert not [record.via for record in measured if record.via.startswith("peer/") or record.via == "flag"]
     assert cluster.processes() == []
 
 
@@ -262,11 +266,11 @@ def test_tune_adds_what_lies_between_hosts(cluster: Cluster) -> None:
     within = {("put", "contiguous", "host->host"): {"staged": [(8, 1.0, 0.1), (4096, 2.0, 0.1)]}}
     _core.save_table(_core.table_text(json.dumps(draft.table(within, [], {}, {}, 0))), str(table))
     with cluster.start("tune", "--quick", "--device", "host", "--paths", "ucx", "--out", table) as job:
-        printed, said = job.communicate()
-    assert job.returncode == 0, said
-    made = json.loads(table.read_text())
-    assert {cost["pair"] for cost in made["costs"]} == {"host->host", "remote:host->host"}
-    kept = [cost for cost in made["costs"] if cost["pair"] == "host->host"]
+        printed, errors = job.communicate()
+    assert job.returncode == 0, errors
+    written = json.loads(table.read_text())
+    assert {cost["pair"] for cost in written["costs"]} == {"host->host", "remote:host->host"}
+    kept = [cost for cost in written["costs"] if cost["pair"] == "host->host"]
     assert [point[:2] for point in kept[0]["points"]] == [[8, 1.0], [4096, 2.0]]
     assert "is new for remote:host->host" in printed
     assert cluster.processes() == []

@@ -23,9 +23,9 @@ def interrupt(ranks: Ranks) -> str:
     stdout = ranks.processes[0].stdout
     assert stdout is not None
     assert select.select([stdout], [], [], PATIENCE)[0], f"{name}: SIGINT does not end it"
-    found = ranks.read(0)
-    assert found["raised"] == "KeyboardInterrupt", (name, found)
-    assert found["seconds"] < PATIENCE, (name, found)
+    answer = ranks.read(0)
+    assert answer["raised"] == "KeyboardInterrupt", (name, answer)
+    assert answer["seconds"] < PATIENCE, (name, answer)
     return name
 
 
@@ -68,8 +68,8 @@ def test_sigint_ends_every_wait_for_a_rank_that_is_stopped() -> None:
     names: list[str] = []
     with Ranks("interrupts_absent.py", 2, PEERWAY_PATHS="staged", PEERWAY_TIMEOUT="600") as ranks:
         first, second = ranks.processes
-        while (said := ranks.read(1)) != "end":
-            assert said == "stop me"
+        while (line := ranks.read(1)) != "end":
+            assert line == "stop me"
             second.send_signal(signal.SIGSTOP)
             wait_for_stop(second.pid)
             ranks.tell(0)
@@ -83,10 +83,10 @@ def test_sigint_ends_every_wait_for_a_rank_that_is_stopped() -> None:
                 began = time.monotonic()
                 first.send_signal(signal.SIGINT)
                 assert select.select([first.stdout], [], [], PATIENCE)[0], f"{name}: SIGINT does not end it"
-                found = ranks.read(0)
-                assert found["raised"] == "KeyboardInterrupt", (name, found)
-                assert name != "close of a team" or found["at"] - began < LINGER / 3
-                print(f"{name}: {1000 * (found['at'] - began):.1f} ms")
+                answer = ranks.read(0)
+                assert answer["raised"] == "KeyboardInterrupt", (name, answer)
+                assert name != "close of a team" or answer["at"] - began < LINGER / 3
+                print(f"{name}: {1000 * (answer['at'] - began):.1f} ms")
             second.send_signal(signal.SIGCONT)
             for rank in (1, 0):
                 ranks.tell(rank)

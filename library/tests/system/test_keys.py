@@ -25,8 +25,8 @@ SIZE = 1 << 20
 @pytest.fixture
 def ctx(own_settings: None) -> Iterator[peerway.Context]:
     """A team of one: this process is its own peer."""
-    with peerway.Context() as made:
-        yield made
+    with peerway.Context() as context:
+        yield context
 
 
 @pytest.fixture
@@ -117,13 +117,13 @@ def test_the_key_of_a_closed_signal_is_stale(ctx: peerway.Context, pair: Pair) -
 
 
 def test_the_key_of_another_job_is_foreign() -> None:
-    with Ranks("keys.py", 1, "say") as one:
-        for key in one.read(0):
+    with Ranks("keys.py", 1, "say") as other_job:
+        for key in other_job.read(0):
             with Ranks("keys.py", 2, "try", key) as other:
                 for kind, message in other.read_all():
                     assert (kind, "another job" in message) == ("ForeignKey", True)
-        one.tell(0)
-        one.end()
+        other_job.tell(0)
+        other_job.end()
 
 
 def test_a_truncated_key_is_refused_at_every_length(pair: Pair, ctx: peerway.Context) -> None:
@@ -147,11 +147,11 @@ def test_a_damaged_key_is_refused_wherever_the_damage_is(pair: Pair, ctx: peerwa
 
 def test_a_forged_key_is_refused_before_anything_in_it_is_believed() -> None:
     with Ranks("keys.py", 2, "forge") as ranks:
-        told, _ = ranks.read_all()
+        answers, _ = ranks.read_all()
         ranks.end()
-    assert told.pop("none") == "fine: 2"
-    assert len(told) == 8
-    assert set(told.values()) == {"BadKey"}, told
+    assert answers.pop("none") == "fine: 2"
+    assert len(answers) == 8
+    assert set(answers.values()) == {"BadKey"}, answers
 
 
 def test_region_and_signal_are_not_mixed_up(ctx: peerway.Context, pair: Pair) -> None:

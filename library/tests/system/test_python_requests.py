@@ -58,17 +58,17 @@ def waiting(ctx: peerway.Context) -> tuple[peerway.Plan, peerway.Remote]:
 
 def test_other_tasks_run_while_one_awaits_a_request(ctx: peerway.Context) -> None:
     plan, notified = waiting(ctx)
-    said = []
+    turns = []
 
     async def awaits() -> None:
         request = plan.start()
         assert request is not None
         await request
-        said.append("arrived")
+        turns.append("arrived")
 
     async def works() -> None:
         for turn in range(50):
-            said.append(str(turn))
+            turns.append(str(turn))
             await asyncio.sleep(0.0005)
         ctx.notify(notified)
 
@@ -76,7 +76,7 @@ def test_other_tasks_run_while_one_awaits_a_request(ctx: peerway.Context) -> Non
         await asyncio.wait_for(asyncio.gather(awaits(), works()), LIMIT)
 
     asyncio.run(both())
-    assert said == [*map(str, range(50)), "arrived"]
+    assert turns == [*map(str, range(50)), "arrived"]
 
 
 def test_a_task_that_is_cancelled_leaves_the_operation_under_way(ctx: peerway.Context) -> None:
@@ -103,8 +103,8 @@ async def awaited(request: peerway.Request) -> None:
 def test_waits_that_take_too_long_say_so_and_what_goes_on_can_be_waited_for_again(
     ctx: peerway.Context,
 ) -> None:
-    (one, notified), (two, other) = waiting(ctx), waiting(ctx)
-    requests = [request for plan in (one, two) if (request := plan.start()) is not None]
+    (first, notified), (two, other) = waiting(ctx), waiting(ctx)
+    requests = [request for plan in (first, two) if (request := plan.start()) is not None]
     with pytest.raises(peerway.Timeout, match=r"0.01 s for one of 2 requests. They go on"):
         peerway.wait_any(requests, timeout=0.01)
     for wait in (lambda: peerway.wait_all(requests, timeout=0.01), lambda: requests[0].wait(0.01)):

@@ -24,13 +24,13 @@ def test_contexts_regions_and_imports_leave_nothing_behind() -> None:
 
 def test_a_context_of_eight_ranks_takes_little_memory() -> None:
     with Ranks("resources.py", 8, "footprint") as ranks:
-        found = ranks.read_all()
+        answers = ranks.read_all()
         ranks.end()
     print(
         "MiB a rank, empty and after moving to all:",
-        [(one["empty_bytes"] / MIB, one["used_bytes"] / MIB) for one in found],
+        [(answer["empty_bytes"] / MIB, answer["used_bytes"] / MIB) for answer in answers],
     )
-    assert max(one["used_bytes"] for one in found) < 64 * MIB
+    assert max(answer["used_bytes"] for answer in answers) < 64 * MIB
 
 
 @pytest.mark.parametrize(

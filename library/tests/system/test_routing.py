@@ -42,9 +42,9 @@ def table_of(costs: dict[tuple[str, str], dict[str, float]]) -> str:
 
 
 def explained() -> dict[str, Any]:
-    found = json.loads(ranks(EXPLAIN))
-    assert isinstance(found, dict)
-    return found
+    explanation = json.loads(ranks(EXPLAIN))
+    assert isinstance(explanation, dict)
+    return explanation
 
 
 def test_tables_and_rules_are_found_and_no_memory_goes_by_the_costs_of_another(
@@ -55,15 +55,17 @@ def test_tables_and_rules_are_found_and_no_memory_goes_by_the_costs_of_another(
     table.parent.mkdir(parents=True)
     cheap = {"staged": 1.0, "peer/cma": 9.0}
     table.write_text(table_of({("put", "host->host"): cheap, ("get", "host:malloc->host"): cheap}))
-    found = explained()
-    told = {name: (e["pair"], e["rows"][0]["via"], e["rows"][0]["us_from"]) for name, e in found.items()}
-    assert told == {
+    explanations = explained()
+    decisions = {
+        name: (e["pair"], e["rows"][0]["via"], e["rows"][0]["us_from"]) for name, e in explanations.items()
+    }
+    assert decisions == {
         "put host": ("host->host", "staged", 1.0),
         "get host": ("host->host", "peer/shm", None),
         "put host:malloc": ("host->host:malloc", "peer/cma", None),
         "get host:malloc": ("host:malloc->host", "staged", 1.0),
     }
-    next_best = found["put host"]["rows"][0]["next"]
+    next_best = explanations["put host"]["rows"][0]["next"]
     assert (next_best["via"], next_best["margin"]) == ("peer/cma", [8.0, 8.0])
 
     Path(_core.default_rules_file()).write_text('{"rules": [{"use": "peer/cma"}]}')

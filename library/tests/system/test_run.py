@@ -42,10 +42,10 @@ def alive(pid: int) -> bool:
 
 def by_hand(program: Path, rank: int, size: int, *commands: str, **more: str) -> subprocess.Popen[str]:
     """Start a rank like `peerway run`, but with variables that the test chooses."""
-    told = {"PEERWAY_RANK": str(rank), "PEERWAY_SIZE": str(size), "PEERWAY_SECRET": SECRET, **more}
+    variables = {"PEERWAY_RANK": str(rank), "PEERWAY_SIZE": str(size), "PEERWAY_SECRET": SECRET, **more}
     return subprocess.Popen(
         [program, *commands],
-        env=clean_environment(**told),
+        env=clean_environment(**variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -97,9 +97,9 @@ def test_two_jobs_at_once_do_not_meet(team_program: Path) -> None:
 
 def test_a_wrong_secret_is_refused(team_program: Path) -> None:
     address = fresh_address()
-    told = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
-    first = by_hand(team_program, 0, 2, **told)
-    second = by_hand(team_program, 1, 2, **{**told, "PEERWAY_SECRET": "f" * 32})
+    variables = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
+    first = by_hand(team_program, 0, 2, **variables)
+    second = by_hand(team_program, 1, 2, **{**variables, "PEERWAY_SECRET": "f" * 32})
     errors = [rank.communicate(timeout=LIMIT)[1] for rank in (first, second)]
     assert (first.returncode, second.returncode) == (10 + 1, 10 + 11)  # timeout, denied
     assert "1 of 2 ranks did not join the team in time (rank 1)" in errors[0]
@@ -108,8 +108,8 @@ def test_a_wrong_secret_is_refused(team_program: Path) -> None:
 
 
 def test_counts_that_differ_are_told_to_both(team_program: Path) -> None:
-    told = {"PEERWAY_RENDEZVOUS": fresh_address()}
-    both = [by_hand(team_program, 0, 2, **told), by_hand(team_program, 1, 3, **told)]
+    variables = {"PEERWAY_RENDEZVOUS": fresh_address()}
+    both = [by_hand(team_program, 0, 2, **variables), by_hand(team_program, 1, 3, **variables)]
     for rank in both:
         assert (
             "rank 1 was started as one of 3 ranks and rank 0 as one of 2"
@@ -145,8 +145,8 @@ def test_a_rank_that_is_missing_is_named(team_program: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
 def test_another_user_is_refused_even_with_the_secret(team_program: Path, tmp_path: Path) -> None:
     address = fresh_address()
-    told = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
-    first = by_hand(team_program, 0, 2, **told)
+    variables = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
+    first = by_hand(team_program, 0, 2, **variables)
     # The program is passed through a folder that the other user can read.
     shown = Path("/tmp") / f"peerway-team-{os.getpid()}"
     shown.write_bytes(team_program.read_bytes())
@@ -154,7 +154,7 @@ def test_another_user_is_refused_even_with_the_secret(team_program: Path, tmp_pa
     try:
         second = subprocess.Popen(
             [shown],
-            env=clean_environment(PEERWAY_RANK="1", PEERWAY_SIZE="2", PEERWAY_SECRET=SECRET, **told),
+            env=clean_environment(PEERWAY_RANK="1", PEERWAY_SIZE="2", PEERWAY_SECRET=SECRET, **variables),
             user=65534,
             group=65534,
             extra_groups=[],
@@ -189,14 +189,18 @@ def test_what_a_rank_is_told(run: Run) -> None:
         "sys.stdout.write(json.dumps(told) + '\\n')"  # in one write
     )
     done = run(peerway("run", "-n", "2", "--", "python3", "-c", script))
-    told = sorted(
+    environments = sorted(
         (json.loads(line) for line in done.stdout.splitlines()), key=lambda each: each["PEERWAY_RANK"]
     )
-    assert [each["PEERWAY_RANK"] for each in told] == ["0", "1"]
-    assert [each["PEERWAY_LOCAL_RANK"] for each in told] == ["0", "1"]
-    assert {each["PEERWAY_SIZE"] for each in told} == {each["PEERWAY_LOCAL_SIZE"] for each in told} == {"2"}
-    assert re.fullmatch("[0-9a-f]{32}", told[0]["PEERWAY_SECRET"])
-    assert told[0]["PEERWAY_SECRET"] == told[1]["PEERWAY_SECRET"]
+    assert [each["PEERWAY_RANK"] for each in environments] == ["0", "1"]
+    assert [each["PEERWAY_LOCAL_RANK"] for each in environments] == ["0", "1"]
+    assert (
+        {each["PEERWAY_SIZE"] for each in environments}
+        == {each["PEERWAY_LOCAL_SIZE"] for each in environments}
+        == {"2"}
+    )
+    assert re.fullmatch("[0-9a-f]{32}", environments[0]["PEERWAY_SECRET"])
+    assert environments[0]["PEERWAY_SECRET"] == environments[1]["PEERWAY_SECRET"]
 
 
 def test_cores_are_divided_unless_told_not_to(run: Run) -> None:
@@ -508,12 +512,14 @@ finally: say("saved\\n", sys.stderr)
     _, err = job.communicate(timeout=LIMIT)
     assert job.returncode == 130
     assert err.count("saved\n") == 3
-    told = err.replace("saved\n", "").splitlines()
+    lines = err.replace("saved\n", "").splitlines()
     if options:
-        assert "KeyboardInterrupt" in told
-        assert told[-1] == "peerway: interrupted by SIGINT"
+        assert "KeyboardInterrupt" in lines
+        assert lines[-1] == "peerway: interrupted by SIGINT"
     else:
-        assert told == ["peerway: interrupted by SIGINT; ranks 0-2 left tracebacks, which --tracebacks shows"]
+        assert lines == [
+            "peerway: interrupted by SIGINT; ranks 0-2 left tracebacks, which --tracebacks shows"
+        ]
 
 
 def test_after_an_interrupt_other_errors_are_shown() -> None:

@@ -195,8 +195,8 @@ def test_a_batch_script_itself_is_a_team_of_one(
     command = ["sbatch", "--wait", "-n", "2", "-o", str(tmp_path / "out"), str(script)]
     done = run(command, env=cluster.environment)
     assert done.returncode == 0, done.stderr
-    said = (tmp_path / "out").read_text().splitlines()
-    assert sorted(said) == ["gathered 0 of 1", "gathered 0 of 2", "gathered 1 of 2"]
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert sorted(lines) == ["gathered 0 of 1", "gathered 0 of 2", "gathered 1 of 2"]
 
 
 def test_pmix(cluster: Cluster, team_program: Path, run: Run) -> None:
@@ -274,11 +274,11 @@ def test_a_campaign_is_submitted_and_resumed(cluster: Cluster, run: Run, tmp_pat
     """Jobs continue when the runner is killed; the next runner waits for them
     and submits only what is missing.
     """
-    made = Record.from_samples(
+    record = Record.from_samples(
         [1e6], test="file_write_bw", via="posix", op="write", shape="one", bytes=8, ranks=1, source="host",
         target="file", validated=True, cpu_percent=None, host="x", device="", driver="", version="0",
     )  # fmt: skip
-    (tmp_path / "record").write_text(made.as_json() + "\n")
+    (tmp_path / "record").write_text(record.as_json() + "\n")
     folder = tmp_path / "campaign"
     init = run(peerway("campaign", "init", str(folder)), env=cluster.environment)
     text = (folder / "campaign.toml").read_text()

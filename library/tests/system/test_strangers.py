@@ -40,10 +40,10 @@ def flood(public: Path) -> Path:
 
 
 def start(program: Path, rank: int, address: str, *commands: str, size: int = 2) -> subprocess.Popen[str]:
-    told = {"PEERWAY_RANK": str(rank), "PEERWAY_SIZE": str(size), "PEERWAY_SECRET": SECRET}
+    variables = {"PEERWAY_RANK": str(rank), "PEERWAY_SIZE": str(size), "PEERWAY_SECRET": SECRET}
     return subprocess.Popen(
         [program, *commands],
-        env=clean_environment(**told, PEERWAY_RENDEZVOUS=address),
+        env=clean_environment(**variables, PEERWAY_RENDEZVOUS=address),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -102,11 +102,11 @@ def hello(team_program: Path) -> str:
     with listen_at(address) as listener:
         rank = start(team_program, 1, address, size=RANKS)
         with listener.accept()[0] as connection:
-            said = read_whole(connection, HELLO_BYTES)
+            greeting = read_whole(connection, HELLO_BYTES)
         rank.kill()
         rank.communicate()
-    assert len(said) == HELLO_BYTES
-    return said.hex()
+    assert len(greeting) == HELLO_BYTES
+    return greeting.hex()
 
 
 @contextlib.contextmanager
@@ -142,7 +142,7 @@ def test_a_flood_keeps_no_rank_out(
 def record_a_meeting(program: Path) -> bytes:
     """Everything that rank 1 sends to the bootstrap server, recorded by this process between the two."""
     hub_address, address = unix_address("hub"), unix_address("relay")
-    said = bytearray()
+    recorded = bytearray()
     with listen_at(address) as listener:
         ranks = [start(program, 0, hub_address, "gather"), start(program, 1, address, "gather")]
         with listener.accept()[0] as member, connect_to(hub_address) as hub:
@@ -156,24 +156,24 @@ def record_a_meeting(program: Path) -> bytes:
             answering = threading.Thread(target=answer)
             answering.start()
             while piece := member.recv(4096):
-                said += piece
+                recorded += piece
                 hub.sendall(piece)
             answering.join()
         require_meeting(ranks)
-    return bytes(said)
+    return bytes(recorded)
 
 
 def test_what_a_rank_said_lets_nobody_else_in(team_program: Path) -> None:
-    said = record_a_meeting(team_program)
-    assert len(said) > HELLO_BYTES
+    recorded = record_a_meeting(team_program)
+    assert len(recorded) > HELLO_BYTES
     address = unix_address("replay")
     first = start(team_program, 0, address, "gather")
     with connect_to(address) as thief, connect_to(address) as late:
-        thief.sendall(said)
+        thief.sendall(recorded)
         answer = read_whole(thief, 40)
         assert answer[7] == CHALLENGE  # the recording works up to here, because the secret is the same
         assert thief.recv(4096) == b""  # disconnected, because it cannot answer the challenge
-        late.sendall(said)
+        late.sendall(recorded)
         assert read_whole(late, 40)[7] == REFUSE
     # If one of the strangers had been accepted as rank 1, this rank would be one too many.
     require_meeting([first, start(team_program, 1, address, "gather")])
@@ -219,7 +219,7 @@ def test_a_folder_that_another_user_made_first_keeps_nobody_apart(public: Path) 
             for rank in (1, 0)
         ]
         require_meeting(ranks[::-1])
-        assert not [left for path in squatted for left in path.iterdir()]
+        assert not [file for path in squatted for file in path.iterdir()]
         own = [path for path in Path("/tmp").glob(f"peerway-{user}-*") if path.stat().st_uid == user]
         assert [path.stat().st_mode & 0o777 for path in own] == [0o700]
         assert not list(own[0].iterdir())  # the secret is removed with the rendezvous

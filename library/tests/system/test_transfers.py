@@ -25,9 +25,9 @@ def transfer(path: str, *requests: Asked, size: int = 2, **settings: str) -> Non
     pair."""
     settings = {**nics.settings_of(path), **settings}
     with Ranks("transfers.py", size, path, *map(",".join, requests), **settings) as ranks:
-        for one in requests:
-            for found in ranks.read_all():
-                expect_right(path, one, size, found)
+        for request in requests:
+            for answer in ranks.read_all():
+                expect_right(path, request, size, answer)
         ranks.end()
 
 
@@ -56,17 +56,17 @@ for at, remote in enumerate(KINDS):
 @functools.cache
 def found_between_two(path: str) -> dict[Asked, list[dict[str, object]]]:
     """The results of two ranks for each request; one pair of processes handles all."""
-    asked = [*LAYOUTS, *SIGNALS, *MEMORY]
-    with Ranks("transfers.py", 2, path, *map(",".join, asked), **nics.settings_of(path)) as ranks:
-        found = {one: ranks.read_all() for one in asked}
+    groups = [*LAYOUTS, *SIGNALS, *MEMORY]
+    with Ranks("transfers.py", 2, path, *map(",".join, groups), **nics.settings_of(path)) as ranks:
+        answers = {group: ranks.read_all() for group in groups}
         ranks.end()
-    return found
+    return answers
 
 
 def expect_all_right(path: str, requests: list[Asked]) -> None:
-    for one in requests:
-        for found in found_between_two(path)[one]:
-            expect_right(path, one, 2, found)
+    for request in requests:
+        for answer in found_between_two(path)[request]:
+            expect_right(path, request, 2, answer)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -135,14 +135,14 @@ OTHER_FORMS: list[tuple[str, str]] = [("put", "contiguous"), ("get", "contiguous
 
 @pytest.mark.parametrize("path", nics.others())
 def test_every_layout_arrives_whatever_a_nic_guarantees_or_loses(path: str) -> None:
-    asked = [*OTHER_FORMS, ("put", "signal")]
-    transfer(path, *((op, "malloc", "allocated", group) for op, group in asked))
+    requests = [*OTHER_FORMS, ("put", "signal")]
+    transfer(path, *((op, "malloc", "allocated", group) for op, group in requests))
 
 
 @pytest.mark.parametrize(("library", "transports", "path"), ucx_builds.PAIRS)
 def test_every_layout_arrives_by_ucx(library: str, transports: str, path: str) -> None:
-    asked = [*OTHER_FORMS, ("get", "kinds"), ("put", "signal")]
-    layouts = [(op, "malloc", "allocated", group) for op, group in asked]
+    requests = [*OTHER_FORMS, ("get", "kinds"), ("put", "signal")]
+    layouts = [(op, "malloc", "allocated", group) for op, group in requests]
     transfer(path, *layouts, **ucx_builds.settings_of(library, transports))
 
 
@@ -158,6 +158,6 @@ def test_rings_of_four_ranks_move_at_once() -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_offsets_and_strides_over_4_gib(path: str) -> None:
     with Ranks("large.py", 2, path, **nics.settings_of(path)) as ranks:
-        found = ranks.read_all()
+        answers = ranks.read_all()
         ranks.end()
-    assert found == [{"wrong": [], "tried": 4}] * 2
+    assert answers == [{"wrong": [], "tried": 4}] * 2

@@ -25,19 +25,19 @@ def start(
 
 def answers_of(scenario: str, **options: object) -> list[dict[str, object]]:
     with start(scenario, **options) as ranks:  # type: ignore[arg-type]
-        found = ranks.read_all()
+        answers = ranks.read_all()
         ranks.end()
-    return found
+    return answers
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_one_ucx_is_loaded_whole(library: Path) -> None:
     folder = str(library.resolve().parent)
-    for one in answers_of("paths", PEERWAY_UCX_LIBRARY=library):
-        assert "ucx/direct" not in one["unavailable"]  # type: ignore[operator]
+    for answer in answers_of("paths", PEERWAY_UCX_LIBRARY=library):
+        assert "ucx/direct" not in answer["unavailable"]  # type: ignore[operator]
         parts = [
             path
-            for path in one["libraries"]
+            for path in answer["libraries"]
             if Path(path).name.startswith(("libucp", "libucs", "libuct", "libucm"))
         ]  # type: ignore[attr-defined]
         assert parts
@@ -46,15 +46,15 @@ def test_one_ucx_is_loaded_whole(library: Path) -> None:
 
 @needs_some
 def test_a_ucx_is_found_with_no_setting() -> None:
-    for one in answers_of("paths"):
-        assert "ucx/direct" not in one["unavailable"]  # type: ignore[operator]
+    for answer in answers_of("paths"):
+        assert "ucx/direct" not in answer["unavailable"]  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_signal_never_overtakes_its_data(library: Path, transports: str) -> None:
     for far in (True, False):
-        for one in answers_of(
+        for answer in answers_of(
             "order",
             size=200_000,
             transports=transports,
@@ -62,19 +62,19 @@ def test_a_signal_never_overtakes_its_data(library: Path, transports: str) -> No
             PEERWAY_PATHS="ucx",
             PEERWAY_UCX_LIBRARY=library,
         ):
-            assert one == {"wrong": 0, "value": 200}
+            assert answer == {"wrong": 0, "value": 200}
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_threads_share_the_path(library: Path) -> None:
-    for one in answers_of("threads", PEERWAY_UCX_LIBRARY=library):
-        assert one == {"failures": [], "arrived": True, "back": True}
+    for answer in answers_of("threads", PEERWAY_UCX_LIBRARY=library):
+        assert answer == {"failures": [], "arrived": True, "back": True}
 
 
 @needs_some
 def test_notifications_go_on_after_an_earlier_import() -> None:
-    for one in answers_of("signals"):
-        assert one == {"reached": "", "beyond": "Timeout", "value": 15}
+    for answer in answers_of("signals"):
+        assert answer == {"reached": "", "beyond": "Timeout", "value": 15}
 
 
 def found_while_stopped(ranks: Ranks) -> Any:
@@ -82,11 +82,11 @@ def found_while_stopped(ranks: Ranks) -> Any:
     stopped = ranks.read_all()[1]["process"]
     os.kill(stopped, signal.SIGSTOP)
     ranks.tell(0)
-    found = ranks.read(0)
+    answer = ranks.read(0)
     os.kill(stopped, signal.SIGCONT)
     ranks.tell(0)
     ranks.tell(1)
-    return found
+    return answer
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -118,17 +118,17 @@ def test_a_killed_rank_is_told_within_two_seconds(path: str, library: Path, tran
         killed = ranks.kill(1)
         during, waiting, after = ranks.read(0), ranks.read(0), ranks.read(0)
         ranks.end(1)
-    assert [one["kind"] for one in (during, waiting, after)] == ["PeerLost"] * 3
+    assert [error["kind"] for error in (during, waiting, after)] == ["PeerLost"] * 3
     assert "rank 1" in during["text"]
     assert after["at"] - killed < 2
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, doubles: dict[str, str]) -> None:
-    for one in answers_of("devices", size=3_000_001, PEERWAY_UCX_LIBRARY=library, **doubles):
-        assert one["home"]
-        assert one["staged"] == ""
-        assert "sees no cuda memory; install a UCX that does (for cuda: libucx-cu13)" in str(one["direct"])
+    for answer in answers_of("devices", size=3_000_001, PEERWAY_UCX_LIBRARY=library, **doubles):
+        assert answer["home"]
+        assert answer["staged"] == ""
+        assert "sees no cuda memory; install a UCX that does (for cuda: libucx-cu13)" in str(answer["direct"])
 
 
 # In one of six such deaths UCX ended a survivor's process, when it answered a put of the dead rank.
@@ -160,18 +160,18 @@ def test_over_tcp_closed_memory_is_left_alone(library: Path) -> None:
 
 @needs_some
 def test_damaged_keys_are_refused() -> None:
-    for one in answers_of("damaged"):
-        assert one == {"found": ["BadKey", "ForeignKey"]}  # the latter if the job's number is damaged
+    for answer in answers_of("damaged"):
+        assert answer == {"found": ["BadKey", "ForeignKey"]}  # the latter if the job's number is damaged
 
 
 def test_without_ucx_the_reason_is_told(tmp_path: Path) -> None:
-    for one in answers_of("unsupported", PEERWAY_UCX="off"):
-        for failed in (one["put"], one["signal"]):
+    for answer in answers_of("unsupported", PEERWAY_UCX="off"):
+        for failed in (answer["put"], answer["signal"]):
             assert failed["kind"] == "Unsupported"  # type: ignore[index]
             assert "PEERWAY_UCX=off" in failed["text"]  # type: ignore[index]
-    (one, _) = answers_of("paths", far=False, PEERWAY_UCX="auto")
-    assert "PEERWAY_UCX=on" in one["unavailable"]["ucx/direct"]  # type: ignore[index]
-    assert one["libraries"] == []
+    (answer, _) = answers_of("paths", far=False, PEERWAY_UCX="auto")
+    assert "PEERWAY_UCX=on" in answer["unavailable"]["ucx/direct"]  # type: ignore[index]
+    assert answer["libraries"] == []
 
 
 @pytest.mark.parametrize("kind", ["absent", "garbage", "another library"])
@@ -181,13 +181,13 @@ def test_a_bad_library_is_a_typed_error(kind: str, tmp_path: Path) -> None:
         library.write_bytes(bytes(range(256)) * 100)
     if kind == "another library":
         library = next(iter([*Path("/lib").glob("*-linux-gnu/libm.so.6"), Path("/lib64/libm.so.6")]))
-    for one in answers_of("paths", PEERWAY_UCX_LIBRARY=library):
-        assert one["refused"] == "Unavailable"
-        assert str(library) in str(one["text"])
-        assert "libucx-cu13" in str(one["text"])
+    for answer in answers_of("paths", PEERWAY_UCX_LIBRARY=library):
+        assert answer["refused"] == "Unavailable"
+        assert str(library) in str(answer["text"])
+        assert "libucx-cu13" in str(answer["text"])
 
 
 def test_a_name_that_is_no_choice_is_refused() -> None:
-    for one in answers_of("paths", PEERWAY_UCX="maybe"):
-        assert one["refused"] == "BadConfig"
-        assert "maybe" in str(one["text"])
+    for answer in answers_of("paths", PEERWAY_UCX="maybe"):
+        assert answer["refused"] == "BadConfig"
+        assert "maybe" in str(answer["text"])

@@ -17,17 +17,17 @@ def wait(way: str, policy: str) -> dict[str, Any]:
     """Rank 0's report of its wait for rank 1."""
     with Ranks("wait_policy.py", 2, way, policy, WAITED) as ranks:
         assert ranks.read_all() == ["waiting"] * 2
-        found: dict[str, Any] = ranks.read(0)
+        usage: dict[str, Any] = ranks.read(0)
         ranks.tell(1)
-        return found
+        return usage
 
 
 @pytest.mark.parametrize("way", ["put", "staged", "host", "host/stream"])
 def test_blocking_leaves_the_cpu_to_others(way: str) -> None:
     spun, slept = (wait(way, policy) for policy in ("busy-poll", "blocking"))
-    for found in (spun, slept):
-        assert found["error"] == ""
-        assert found["wall"] > WAITED / 2
+    for usage in (spun, slept):
+        assert usage["error"] == ""
+        assert usage["wall"] > WAITED / 2
     assert slept["share"] < 0.1
     if spun["share"] > 0.5:  # otherwise other processes used the CPU, and it gave way to them
         assert slept["share"] < spun["share"] / 5

@@ -33,7 +33,7 @@ def job(settings: dict[str, str], size: int, victims: tuple[int, ...]) -> tuple[
     it.
     """
     bad: list[str] = []
-    told = 0
+    informed = 0
     with Ranks("ucx_deaths.py", 4, size, **settings) as ranks:
         assert ranks.read_all() == ["working"] * 4
         alive = set(range(4))
@@ -41,7 +41,7 @@ def job(settings: dict[str, str], size: int, victims: tuple[int, ...]) -> tuple[
             ranks.kill(victim)
             alive.discard(victim)
             for rank in sorted(alive):
-                told += 1
+                informed += 1
                 try:
                     assert ranks.read(rank) == {"lost": victim}
                 except AssertionError as error:
@@ -52,7 +52,7 @@ def job(settings: dict[str, str], size: int, victims: tuple[int, ...]) -> tuple[
         for rank in alive:
             if ranks.processes[rank].wait(60) != 0:
                 bad.append(f"rank {rank} ended badly: {ranks.errors(rank)[:2000]}")
-    return told, bad
+    return informed, bad
 
 
 def main() -> None:
@@ -64,34 +64,34 @@ def main() -> None:
     parser.add_argument("--hosts", choices=["far", "one"], default="far", help="each rank a host of its own?")
     parser.add_argument("--deaths", type=int, default=200)
     parser.add_argument("--bytes", type=int, default=1 << 20)
-    asked = parser.parse_args()
-    library = LIBRARIES[asked.library]
+    options = parser.parse_args()
+    library = LIBRARIES[options.library]
     if library is None:
-        sys.exit(f"no UCX of the {asked.library} here")
-    settings = {"PEERWAY_UCX": "on", "PEERWAY_UCX_LIBRARY": str(library), "PEERWAY_PATHS": asked.path}
-    settings["ONE_HOST"] = "1" if asked.hosts == "one" else ""
-    settings["UCX_TLS"] = TRANSPORTS[asked.transports]
+        sys.exit(f"no UCX of the {options.library} here")
+    settings = {"PEERWAY_UCX": "on", "PEERWAY_UCX_LIBRARY": str(library), "PEERWAY_PATHS": options.path}
+    settings["ONE_HOST"] = "1" if options.hosts == "one" else ""
+    settings["UCX_TLS"] = TRANSPORTS[options.transports]
     bad: list[str] = []
-    began, deaths, told = time.monotonic(), 0, 0
-    while deaths < asked.deaths:
+    began, deaths, informed = time.monotonic(), 0, 0
+    while deaths < options.deaths:
         victims = VICTIMS[deaths // 2 % len(VICTIMS)]
-        more, worse = job(settings, asked.bytes, victims)
-        deaths, told, bad = deaths + len(victims), told + more, bad + worse
+        more, worse = job(settings, options.bytes, victims)
+        deaths, informed, bad = deaths + len(victims), informed + more, bad + worse
     real = re.search(r"\.so\.0\.(.*)", str(library.resolve()))
     record = {
         "test": "deaths_of_putting_ranks",
         "command": " ".join(["python", *sys.argv]),
-        "library": asked.library,
+        "library": options.library,
         "library_file": real[0] if real else library.name,
         "transports": settings["UCX_TLS"],
-        "path": asked.path,
-        "hosts": asked.hosts,
-        "bytes": asked.bytes,
+        "path": options.path,
+        "hosts": options.hosts,
+        "bytes": options.bytes,
         "deaths": deaths,
-        "survivors_told": told,
+        "survivors_told": informed,
         "survivors_that_ended": len(bad),
-        "first_words_of_those": sorted({one.splitlines()[0] for one in bad if one}),
-        "assertions": sorted({word for one in bad for word in re.findall(r"Assertion `.*?'", one)}),
+        "first_words_of_those": sorted({problem.splitlines()[0] for problem in bad if problem}),
+        "assertions": sorted({word for problem in bad for word in re.findall(r"Assertion `.*?'", problem)}),
         "seconds": round(time.monotonic() - began),
         "machine": f"{os.cpu_count()} cores, Linux {platform.release()}, shared with other work",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

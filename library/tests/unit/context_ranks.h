@@ -42,7 +42,7 @@ class Ranks {
     std::vector<std::future<void>> running;
     for (int rank = 0; rank < static_cast<int>(teams_.size()); ++rank)
       running.push_back(std::async(std::launch::async, [&body, rank] { body(rank); }));
-    for (auto& one : running) one.get();
+    for (auto& rank : running) rank.get();
   }
 
   /// Another rank's region or signal, as rank `at` imports it.

@@ -138,11 +138,11 @@ struct Failing final : pw::Marker {
   pw::Mark mark(int) override { return 1; }
   bool reached(int, pw::Mark) override { return over; }
   pw_status outcome(int, pw::Mark) override {
-    const bool first = !told;
-    told = true;
+    const bool first = !reported;
+    reported = true;
     return first ? pw::fail(PW_SYSTEM, "it failed") : PW_OK;
   }
-  bool over = false, told = false;
+  bool over = false, reported = false;
 };
 
 TEST(RequestFailure, IsToldToAllThatWereOpenAndToTheNextFlush) {

@@ -113,8 +113,8 @@ struct BlockingPlan : Blocking {
     ranks.each([&](int rank) {
       memory[rank] = ranks[rank].allocate({PW_HOST, 0}, 128);
       plan[rank] = std::make_unique<Plan>(ranks[rank], host_device());
-      plan[rank]->send(1 - rank, 7, memory[rank], range(0, 64));
-      plan[rank]->receive(1 - rank, 7, memory[rank], range(64, 64));
+      plan[rank]->operations().send(1 - rank, 7, memory[rank], range(0, 64));
+      plan[rank]->operations().receive(1 - rank, 7, memory[rank], range(64, 64));
       plan[rank]->prepare(false);
     });
   }

@@ -23,11 +23,11 @@ class MadeUpDevice : public Device {
   std::optional<Allocation> find(const void*, uint64_t) override { return {}; }
   uint64_t allocation_id(const void*) override { return 0; }
   Allocation allocate(uint64_t bytes) override {
-    Allocation made;
-    made.device = id();
-    made.base = new std::byte[bytes]{};
-    made.bytes = bytes;
-    return made;
+    Allocation allocation;
+    allocation.device = id();
+    allocation.base = new std::byte[bytes]{};
+    allocation.bytes = bytes;
+    return allocation;
   }
   void release(const Allocation& allocation) noexcept override { delete[] allocation.base; }
   Export export_allocation(const Allocation&, const void*) override { return {}; }

@@ -61,17 +61,17 @@ class ReusedMemory final : public testing::MadeUpDevice {
  public:
   std::unique_ptr<Queue> make_queue() override { return nullptr; }
   uint64_t allocation_id(const void*) override {
-    asked();
+    on_query();
     return 1;
   }
-  std::function<void()> asked;
+  std::function<void()> on_query;
 };
 
 TEST_F(Registration, OfAReusedSpanHoldsUpNoOtherWhileAPeerIsStillServed) {
   ReusedMemory device;
   auto old = registry_.allocate(device, 4096);
   auto served = registry_.find(old->slot(), old->generation());  // as the service thread does
-  device.asked = [&] { old.reset(); };
+  device.on_query = [&] { old.reset(); };
   std::byte* const at = old->address();
   auto reused = std::async(std::launch::async, [&] { return registry_.add(at, 4096); });
   while (!served->closed()) sched_yield();
@@ -119,7 +119,7 @@ TEST_F(Registration, OfOneSpanByManyThreadsIsOne) {
     for (int i = 0; i < 4; ++i)
       adding.push_back(std::async(std::launch::async, [&] { return registry_.add(memory_.data(), 64); }));
     std::vector<std::shared_ptr<Region>> added;
-    for (auto& one : adding) added.push_back(one.get());
+    for (auto& registration : adding) added.push_back(registration.get());
     EXPECT_EQ(std::set(added.begin(), added.end()).size(), 1u);
   }
 }

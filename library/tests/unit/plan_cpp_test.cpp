@@ -113,8 +113,8 @@ TEST_F(PlanCpp, AHaloIsAPlan) {
   auto halo = context_.halo({array}, peerway::Grid{1});
   peerway::check(halo.start());
   peerway::check(halo.finish(10s));
-  const std::vector<double> found(u, u + 8);
-  EXPECT_EQ(found, (std::vector<double>{0, 5, 2, 3, 4, 5, 2, 3}));
+  const std::vector<double> values(u, u + 8);
+  EXPECT_EQ(values, (std::vector<double>{0, 5, 2, 3, 4, 5, 2, 3}));
 }
 
 TEST(GridCpp, PutsTheLastDimensionFirst) {

@@ -8,7 +8,7 @@
 #include "context_ranks.h"
 #include "device/host/host.h"
 #include "peerway/device/fifo.cuh"
-#include "plan/fifo.h"
+#include "plan/kernel/fifo.h"
 
 namespace pw {
 namespace {
@@ -93,7 +93,7 @@ TEST(Fifo, AKernelRunsAheadOfTheProxy) {
 struct Bad {
   pw_fifo_put entry;
   pw_status status;
-  const char* told;
+  const char* reason;
 };
 
 class BadEntries : public ::testing::TestWithParam<Bad> {};
@@ -106,7 +106,7 @@ TEST_P(BadEntries, CancelTheFifoAndTouchNothing) {
   ASSERT_EQ(post(Thread{}, handle, GetParam().entry, &number), Result::ok);
   EXPECT_EQ(wait(Thread{}, handle, number), Result::cancelled);
   EXPECT_EQ(pair.fifo->status(), GetParam().status) << last_error_message();
-  EXPECT_NE(std::string(last_error_message()).find(GetParam().told), std::string::npos)
+  EXPECT_NE(std::string(last_error_message()).find(GetParam().reason), std::string::npos)
       << last_error_message();
   const std::vector<std::byte> untouched(4096);
   EXPECT_EQ(std::memcmp(pair.target->address(), untouched.data(), 4096), 0);

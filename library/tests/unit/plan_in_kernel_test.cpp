@@ -8,7 +8,7 @@
 #include "device/host/host.h"
 #include "fake_gpu.h"
 #include "peerway/device.cuh"
-#include "plan/in_kernel.h"
+#include "plan/kernel/in_kernel.h"
 #include "plan/plan.h"
 
 namespace pw {
@@ -45,7 +45,7 @@ class InKernel : public testing::FakeGpuTest {
   /// One start of a plan of rank 1 that only notifies.
   void notify_by_plan(Remote& signal, uint64_t by) {
     Plan plan((*ranks_)[1], *gpu_);
-    plan.notify({&signal, by});
+    plan.operations().notify({&signal, by});
     plan.prepare(true);
     ASSERT_EQ(plan.start(), PW_OK) << last_error_message();
     ASSERT_EQ(plan.finish(20 * kSecond), PW_OK) << last_error_message();
@@ -57,7 +57,7 @@ class InKernel : public testing::FakeGpuTest {
 TEST_F(InKernel, ASignalInDeviceMemoryIsNotifiedAndAwaitedByPlans) {
   Signal arrived((*ranks_)[0], 1, *gpu_);
   Plan waits((*ranks_)[0], *gpu_);
-  waits.wait(arrived, 3);
+  waits.operations().wait(arrived, 3);
   waits.prepare(true);
   notify_by_plan(*ranks_->import(1, arrived), 3);
   EXPECT_EQ(arrived.value(), 3u);
@@ -89,10 +89,10 @@ TEST_F(InKernel, TheHostNotifiesNoSignalInDeviceMemory) {
   const Notification notified{remote.get(), 1};
   EXPECT_EQ((*ranks_)[1].transfer({Op::put, target.get(), from.get(), 0, 0, 8}, notified), PW_UNSUPPORTED);
   Plan plan((*ranks_)[1], host_device());
-  plan.notify(notified);
+  plan.operations().notify(notified);
   EXPECT_EQ(status_of([&] { plan.prepare(true); }), PW_UNSUPPORTED);
   Plan host_waits((*ranks_)[0], host_device());
-  host_waits.wait(arrived, 1);
+  host_waits.operations().wait(arrived, 1);
   EXPECT_EQ(status_of([&] { host_waits.prepare(true); }), PW_UNSUPPORTED);
   EXPECT_EQ(arrived.value(), 0u);
 }
@@ -155,8 +155,8 @@ TEST_F(InKernel, WhatAStreamStartsAKernelFinishes) {
   Signal signal((*ranks_)[0], 0, *gpu_);
   const auto remote = ranks_->import(0, signal);
   Plan plan((*ranks_)[0], *gpu_);
-  plan.notify({remote.get(), 1});
-  plan.wait(signal, 1);
+  plan.operations().notify({remote.get(), 1});
+  plan.operations().wait(signal, 1);
   plan.prepare(true);
   void* stream = gpu_->make_stream();
   ASSERT_EQ(plan.enqueue(stream, PlanPart::start), PW_OK) << last_error_message();

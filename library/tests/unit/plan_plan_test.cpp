@@ -78,11 +78,13 @@ TEST(Plan, OnlyMessagesThatGoThroughSlotsTakeMemoryForThem) {
 TEST(Plan, TheSenderChooses) {
   Ring ring({.bytes = 4096, .paths = "plan/straight", .paths_of_rank_1 = "plan/slots"});
   for (const int rank : {0, 1}) {
-    const std::string said = ring.plan(rank).describe();
-    EXPECT_NE(said.find(rank == 0 ? "to rank 1, tag 7: plan/straight" : "to rank 0, tag 7: plan/slots"),
-              std::string::npos);
-    EXPECT_NE(said.find(rank == 1 ? "from rank 0, tag 7: plan/straight" : "from rank 1, tag 7: plan/slots"),
-              std::string::npos);
+    const std::string description = ring.plan(rank).describe();
+    EXPECT_NE(
+        description.find(rank == 0 ? "to rank 1, tag 7: plan/straight" : "to rank 0, tag 7: plan/slots"),
+        std::string::npos);
+    EXPECT_NE(
+        description.find(rank == 1 ? "from rank 0, tag 7: plan/straight" : "from rank 1, tag 7: plan/slots"),
+        std::string::npos);
   }
   ring.turn(20);
 }
@@ -93,9 +95,9 @@ TEST(Plan, APrepareThatFailedIsNotRepeated) {
     const auto region = ranks[rank].allocate({PW_HOST, 0}, 64);
     Plan plan(ranks[rank], host_device());
     if (rank == 0)
-      plan.send(1, 7, region, range(0, 64));
+      plan.operations().send(1, 7, region, range(0, 64));
     else
-      plan.receive(0, 7, region, range(0, 32));
+      plan.operations().receive(0, 7, region, range(0, 32));
     for (const char* why : {"give both the same size", "an earlier prepare of this plan failed"}) try {
         plan.prepare(false);
         ADD_FAILURE() << "it was prepared";
@@ -143,7 +145,7 @@ TEST(Plan, TellsOfALossAsSoonAsTheTeamKnows) {
   Context context(team);
   Signal signal(context, 0);
   Plan plan(context, host_device());
-  plan.wait(signal, 1);
+  plan.operations().wait(signal, 1);
   plan.prepare(true);
   EXPECT_EQ(plan.status(), PW_OK);
   team.lose();
@@ -174,16 +176,16 @@ TEST(Plan, SomeRanksPrepareAPlanAmongThemselves) {
   ranks.each([&](int rank) {
     const auto region = regions[static_cast<size_t>(rank)];
     auto* words = reinterpret_cast<uint64_t*>(region->address());
-    const auto exchange = [&](const std::vector<int>& among, int right, int left) {
+    const auto exchange = [&](const std::vector<int>& among, int next, int previous) {
       Plan& plan = *plans[rank].emplace_back(std::make_unique<Plan>(ranks[rank], host_device()));
-      plan.send(right, 5, region, range(0, 8));
-      plan.receive(left, 5, region, range(8, 8));
+      plan.operations().send(next, 5, region, range(0, 8));
+      plan.operations().receive(previous, 5, region, range(8, 8));
       plan.prepare_among(among);
       words[0] = static_cast<uint64_t>(rank) + 100;
       words[1] = 0;
       ASSERT_EQ(plan.start(), PW_OK);
       ASSERT_EQ(plan.finish(20 * kSecond), PW_OK);
-      EXPECT_EQ(words[1], static_cast<uint64_t>(left) + 100);
+      EXPECT_EQ(words[1], static_cast<uint64_t>(previous) + 100);
     };
     for (int time = 0; time < 3 && rank < 2; ++time) exchange({1, 0}, 1 - rank, 1 - rank);
     exchange({0, 1, 2}, (rank + 1) % 3, (rank + 2) % 3);
@@ -198,14 +200,14 @@ TEST(Plan, WhomAPlanIsPreparedAmongIsChecked) {
       {{0, 2}, "with rank 2; the team has ranks 0 to 1"},
       {{0, 0}, "with rank 0 twice"},
       {{0}, "without rank 1, which it has a send or receive with"}};
-  for (const auto& [among, said] : wrong) {
+  for (const auto& [among, expected] : wrong) {
     Plan plan(ranks[0], host_device());
-    plan.send(1, 5, region, range(0, 8));
+    plan.operations().send(1, 5, region, range(0, 8));
     try {
       plan.prepare_among(among);
-      FAIL() << said;
+      FAIL() << expected;
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
     }
   }
 }
@@ -232,10 +234,10 @@ TEST(Plan, OneSidedOperationsNotifyAndWait) {
     const auto at = static_cast<size_t>(rank);
     Plan plan(ranks[rank], host_device());
     const Notification notification{notify_arrived[at].get(), 3};
-    plan.notify({notify_ready[at].get(), 1});
-    plan.after(*ready[at], 0, 1);
-    plan.put(*to[at], range(kBytes, kBytes), regions[at], range(0, kBytes), &notification);
-    plan.wait(*arrived[at], 3);
+    plan.operations().notify({notify_ready[at].get(), 1});
+    plan.operations().after(*ready[at], 0, 1);
+    plan.operations().put(*to[at], range(kBytes, kBytes), regions[at], range(0, kBytes), &notification);
+    plan.operations().wait(*arrived[at], 3);
     plan.prepare(true);
     for (int epoch = 1; epoch <= 50; ++epoch) {
       std::memset(regions[at]->address(), 10 * rank + epoch, kBytes);
@@ -263,13 +265,13 @@ TEST(Plan, SaysWhatIsWrong) {
   EXPECT_EQ(plan.finish(kSecond / 100), PW_TIMEOUT) << "the other rank has not started";
   int foreign = 0;
   EXPECT_EQ(plan.enqueue(&foreign, PlanPart::start), PW_INVALID_ARGUMENT);
-  EXPECT_THROW(plan.send(1, 8, ring.region(0), range(0, 8)), Error) << "it is prepared";
+  EXPECT_THROW(plan.operations().send(1, 8, ring.region(0), range(0, 8)), Error) << "it is prepared";
   Plan unprepared(ring.ranks[0], host_device());
   EXPECT_EQ(unprepared.start(), PW_INVALID_ARGUMENT);
-  unprepared.send(1, 1, ring.region(0), range(0, 8));
-  EXPECT_THROW(unprepared.send(1, 1, ring.region(0), range(8, 8)), Error) << "the same tag";
-  EXPECT_THROW(unprepared.send(2, 1, ring.region(0), range(0, 8)), Error) << "no such rank";
-  EXPECT_THROW(unprepared.send(1, 2, ring.region(0), range(100, 100)), Error) << "past the end";
+  unprepared.operations().send(1, 1, ring.region(0), range(0, 8));
+  EXPECT_THROW(unprepared.operations().send(1, 1, ring.region(0), range(8, 8)), Error) << "the same tag";
+  EXPECT_THROW(unprepared.operations().send(2, 1, ring.region(0), range(0, 8)), Error) << "no such rank";
+  EXPECT_THROW(unprepared.operations().send(1, 2, ring.region(0), range(100, 100)), Error) << "past the end";
   EXPECT_THROW(unprepared.prepare(true), Error) << "a send needs the other ranks";
   ring.ranks.each([&](int rank) {
     if (rank == 1) {
@@ -295,10 +297,10 @@ TEST(Plan, PartnersAndTheirPartnersLearnThatOneCannotPrepare) {
   ranks.each([&](int rank) {
     const auto region = ranks[rank].allocate({PW_HOST, 0}, 64);
     Plan plan(ranks[rank], host_device());
-    if (rank == 0) plan.send(1, 1, region, range(0, 16));
-    if (rank == 1) plan.receive(0, 1, region, range(0, 24));
-    if (rank == 1) plan.send(2, 2, region, range(0, 8));
-    if (rank == 2) plan.receive(1, 2, region, range(0, 8));
+    if (rank == 0) plan.operations().send(1, 1, region, range(0, 16));
+    if (rank == 1) plan.operations().receive(0, 1, region, range(0, 24));
+    if (rank == 1) plan.operations().send(2, 2, region, range(0, 8));
+    if (rank == 2) plan.operations().receive(1, 2, region, range(0, 8));
     try {
       plan.prepare(false);
       EXPECT_EQ(rank, 3) << "which has no lane";

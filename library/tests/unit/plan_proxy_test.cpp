@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "plan/proxy.h"
+#include "plan/run/proxy.h"
 #include "plan_ring.h"
 
 namespace pw {
@@ -45,8 +45,8 @@ TEST(PlanProxy, OneEndThatRestrictsItsPathsIsEnough) {
   ranks.each([&](int rank) {
     const auto region = ranks[rank].allocate({PW_HOST, 0}, 64);
     Plan plan(ranks[rank], host_device());
-    if (rank == 0) plan.send(1, 1, region, range(0, 64));
-    if (rank == 1) plan.receive(0, 1, region, range(0, 64));
+    if (rank == 0) plan.operations().send(1, 1, region, range(0, 64));
+    if (rank == 1) plan.operations().receive(0, 1, region, range(0, 64));
     plan.prepare(false);
     EXPECT_NE(plan.describe().find("plan/posted"), std::string::npos) << plan.describe();
     for (uint64_t epoch = 1; epoch <= 10; ++epoch) {
@@ -73,11 +73,11 @@ TEST(PlanProxy, ALaneThatWaitsHoldsUpNoOther) {
     const auto region = far.ranks[rank].allocate({PW_HOST, 0}, 128);
     Plan plan(far.ranks[rank], host_device());
     if (rank == 0) {
-      plan.send(2, 1, region, range(0, 64));
-      plan.send(1, 1, region, range(64, 64));
+      plan.operations().send(2, 1, region, range(0, 64));
+      plan.operations().send(1, 1, region, range(64, 64));
       fill(region->address(), 128, 0, 1);
     } else {
-      plan.receive(0, 1, region, range(rank == 2 ? 0 : 64, 64));
+      plan.operations().receive(0, 1, region, range(rank == 2 ? 0 : 64, 64));
     }
     plan.prepare(false);
     while (rank == 2 && !rank_1_has_it) std::this_thread::yield();
@@ -104,9 +104,9 @@ TEST(PlanProxy, OneSidedOperationsNotifyAndWait) {
   {
     Plan plan(far.ranks[1], host_device());
     const Notification notification{notify_arrived.get(), 3};
-    plan.after(ready, 0, 1);
-    plan.put(*to, range(0, kBytes), local, range(0, kBytes), &notification);
-    plan.get(*to, range(kBytes, kBytes), local, range(kBytes, kBytes));
+    plan.operations().after(ready, 0, 1);
+    plan.operations().put(*to, range(0, kBytes), local, range(0, kBytes), &notification);
+    plan.operations().get(*to, range(kBytes, kBytes), local, range(kBytes, kBytes));
     plan.prepare(true);
     EXPECT_EQ(far.ranks[1].notify(notification), PW_INVALID_ARGUMENT) << "the plan owns the signal";
     for (uint64_t epoch = 1; epoch <= 20; ++epoch) {
@@ -137,7 +137,8 @@ TEST(PlanProxy, ASenderThatWaitsInVainNamesTheRank) {
   far.ranks.each([&](int rank) {
     const auto region = far.ranks[rank].allocate({PW_HOST, 0}, 64);
     Plan plan(far.ranks[rank], host_device());
-    rank == 0 ? plan.send(1, 1, region, range(0, 64)) : plan.receive(0, 1, region, range(0, 64));
+    rank == 0 ? plan.operations().send(1, 1, region, range(0, 64))
+              : plan.operations().receive(0, 1, region, range(0, 64));
     plan.set_timeout(kSecond / 20);
     plan.prepare(false);
     if (rank == 1) return;
@@ -155,12 +156,12 @@ TEST(PlanProxy, AFailureOfThePathCancelsThePlanAndSaysWhy) {
   const auto local = far.ranks[1].allocate({PW_HOST, 0}, 64);
   const auto to = far.ranks.import(1, 0, *target);
   Plan plan(far.ranks[1], host_device());
-  plan.put(*to, range(0, 64), local, range(0, 64), nullptr);
+  plan.operations().put(*to, range(0, 64), local, range(0, 64), nullptr);
   plan.prepare(true);
   Plan other(far.ranks[1], host_device());
   const auto another = far.ranks[0].allocate({PW_HOST, 0}, 64);
   const auto to_another = far.ranks.import(1, 0, *another);
-  other.put(*to_another, range(0, 64), local, range(0, 64), nullptr);
+  other.operations().put(*to_another, range(0, 64), local, range(0, 64), nullptr);
   other.prepare(true);
   target.reset();
   ASSERT_EQ(plan.start(), PW_OK);
@@ -176,7 +177,8 @@ TEST(PlanProxy, RanksWithNoPathBetweenThemCannotPrepare) {
   far.ranks.each([&](int rank) {
     const auto region = far.ranks[rank].allocate({PW_HOST, 0}, 64);
     Plan plan(far.ranks[rank], host_device());
-    rank == 0 ? plan.send(1, 1, region, range(0, 64)) : plan.receive(0, 1, region, range(0, 64));
+    rank == 0 ? plan.operations().send(1, 1, region, range(0, 64))
+              : plan.operations().receive(0, 1, region, range(0, 64));
     EXPECT_THROW(plan.prepare(false), Error);
   });
 }

@@ -49,8 +49,8 @@ class Ring {
       mine.region = of.mappable ? ranks[rank].allocate({PW_HOST, 0}, 2 * bytes_)
                                 : ranks[rank].add(mine.memory.data(), mine.memory.size());
       mine.plan = std::make_unique<Plan>(ranks[rank], host_device());
-      mine.plan->send((rank + 1) % of.ranks, 7, mine.region, range(0, bytes_));
-      mine.plan->receive(before(rank), 7, mine.region, range(bytes_, bytes_));
+      mine.plan->operations().send((rank + 1) % of.ranks, 7, mine.region, range(0, bytes_));
+      mine.plan->operations().receive(before(rank), 7, mine.region, range(bytes_, bytes_));
       mine.plan->prepare(false);
     });
   }

@@ -74,7 +74,7 @@ TEST(RouteRouter, FollowsTheMeasuredCosts) {
 TEST(RouteRouter, ANicOfTheTableThatIsNotHereIsLeftOutAndTold) {
   Table table = sample();
   table.costs.push_back({kPut, "nic:torus", line(1, 500)});
-  const char* told =
+  const char* expected =
       "the route table has costs of nic:torus, and this context has no such NIC: set PEERWAY_NIC";
   const auto router = [&](bool strict) {
     return Router(table, {}, strict, "", "", {{"nic:", "NIC", "PEERWAY_NIC", "a plugin's file"}});
@@ -82,13 +82,13 @@ TEST(RouteRouter, ANicOfTheTableThatIsNotHereIsLeftOutAndTold) {
   const auto without = router(false).route(kQuery);
   EXPECT_EQ(via(*without, 8), "peer/store");
   ASSERT_EQ(without->notes().size(), 1u);
-  EXPECT_NE(without->notes().front().find(told), std::string::npos) << without->notes().front();
+  EXPECT_NE(without->notes().front().find(expected), std::string::npos) << without->notes().front();
   try {
     (void)router(true).route(kQuery);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_TABLE);
-    EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
   }
   Query with = kQuery;
   with.available.push_back("nic:torus");
@@ -157,9 +157,9 @@ TEST(RouteRouter, WithoutATableThePreferenceDecides) {
 }
 
 TEST(RouteRouter, TheNearestMeasuredShapeStandsIn) {
-  const auto store_at_8 = [](ShapeClass measured, ShapeClass asked) {
+  const auto store_at_8 = [](ShapeClass measured, ShapeClass wanted) {
     Query query = kQuery;
-    query.where.shape = asked;
+    query.where.shape = wanted;
     const auto route = Router(sample(measured), {}, false).route(query);
     EXPECT_EQ(route->notes().size(), 1u);
     return via(*route, 8) == "peer/store";  // else the order of preference decided
@@ -188,8 +188,8 @@ TEST(RouteRouter, NoKindOfMemoryIsRoutedByAnothersCost) {
 TEST(RouteRouter, TheNearestMeasuredPairDiffersByItsLinkAlone) {
   const Router router(sample(), {}, false);
   const auto nearest = [&](Op op, const char* pair) {
-    const auto found = router.nearest_measured(op, parse_pair_class(pair));
-    return found ? to_string(*found) : "none";
+    const auto nearest = router.nearest_measured(op, parse_pair_class(pair));
+    return nearest ? to_string(*nearest) : "none";
   };
   EXPECT_EQ(nearest(Op::put, "cuda->cuda/nvlink"), "cuda->cuda/nvlink");
   for (const char* pair : {"cuda->cuda/pcie", "cuda->cuda"})

@@ -161,13 +161,13 @@ TEST(Team, WhoLeavesIsSaidToHaveLeftAndNotToHaveDied) {
   for (const int leaver : {0, 1}) {
     with_team(3, [&](std::unique_ptr<Team> team) {
       if (team->rank() == leaver) return;
-      std::atomic<int> told{0};
-      const auto handle = team->on_loss([&](int rank) { told += rank == leaver ? 1 : 100; });
+      std::atomic<int> losses{0};
+      const auto handle = team->on_loss([&](int rank) { losses += rank == leaver ? 1 : 100; });
       std::string message;
       EXPECT_EQ(outcome_of([&] { team->barrier(20 * kSecondNs); }, &message), PW_PEER_LOST);
       EXPECT_NE(message.find("rank " + std::to_string(leaver)), std::string::npos) << message;
       EXPECT_NE(message.find("left"), std::string::npos) << message;
-      wait_for([&] { return told.load() % 100 == 1; });
+      wait_for([&] { return losses.load() % 100 == 1; });
       EXPECT_TRUE(team->lost(leaver));
       EXPECT_NE(team->describe_loss(leaver).find("left the team"), std::string::npos);
     });
@@ -191,9 +191,9 @@ TEST(Team, ASubscriberIsToldOfEarlierLossesAndCanStop) {
     if (team->rank() == 1) return;
     wait_for([&] { return team->lost(1); });
     EXPECT_EQ(team->any_lost(), 1);
-    std::atomic<int> told{0};
-    auto handle = team->on_loss([&](int) { ++told; });
-    wait_for([&] { return told == 1; });
+    std::atomic<int> losses{0};
+    auto handle = team->on_loss([&](int) { ++losses; });
+    wait_for([&] { return losses == 1; });
     handle.reset();
   });
 }
@@ -336,14 +336,14 @@ TEST(Rendezvous, AnAddressInUseIsNamed) {
 // The others wait in the broadcast, which has no timeout of ours: they must hear of it.
 TEST(Rendezvous, ASettingThatRankZeroCannotUseIsToldToAll) {
   ::setenv("PEERWAY_TIMEOUT", "soon", 1);
-  std::string told;
+  std::string ticket_text;
   const auto broadcast = [&](std::span<std::byte> data) {
-    told.assign(reinterpret_cast<const char*>(data.data()), data.size());
+    ticket_text.assign(reinterpret_cast<const char*>(data.data()), data.size());
   };
   EXPECT_EQ(outcome_of([&] { make_team(0, 2, broadcast); }), PW_BAD_CONFIG);
   ::unsetenv("PEERWAY_TIMEOUT");
-  ASSERT_FALSE(told.empty());
-  const Ticket ticket = parse_ticket(told, "the broadcast");
+  ASSERT_FALSE(ticket_text.empty());
+  const Ticket ticket = parse_ticket(ticket_text, "the broadcast");
   EXPECT_EQ(ticket.status, PW_BAD_CONFIG);
   EXPECT_NE(ticket.problem.find("'soon'"), std::string::npos) << ticket.problem;
 }

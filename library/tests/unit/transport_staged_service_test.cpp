@@ -49,7 +49,7 @@ class Initiator {
     mailbox.rank = rank;
     mailbox.identity = memfd_identity(memfd_.get());
     mailbox.descriptor = memfd_.get() + 1;
-    ring(target, bell_);
+    ring(target, wakeup_pipe_);
     while (header().attached == 0) sched_yield();
     end_.use(host_device(), kCut);
   }
@@ -62,7 +62,7 @@ class Initiator {
     posted.cut = kCut;
     end_.begin(true, layout, from_.data());
     header().requested.store(++requested_);
-    ring(target_, bell_);
+    ring(target_, wakeup_pipe_);
   }
   void fill(int chunks) {
     for (int i = 0; i < chunks; ++i) ASSERT_EQ(end_.pass(0), PW_OK);
@@ -86,7 +86,7 @@ class Initiator {
   }
 
   Control& target_;
-  Bell bell_{getpid(), target_.bell, target_.bell_identity};
+  WakeupPipe wakeup_pipe_{getpid(), target_.wakeup_pipe, target_.wakeup_pipe_identity};
   std::vector<std::byte> from_;  ///< before the channel's end, which copies from it
   Descriptor memfd_{make_memfd("peerway-staging-test", kChannelBytes)};
   ChannelEnd end_{map(memfd_.get())};
@@ -100,9 +100,9 @@ class Staging : public ::testing::Test {
     progress.start();
   }
   static std::vector<std::byte> pattern(uint64_t bytes) {
-    std::vector<std::byte> made(bytes);
-    for (uint64_t i = 0; i < bytes; ++i) made[i] = static_cast<std::byte>(1 + i % 251);
-    return made;
+    std::vector<std::byte> data(bytes);
+    for (uint64_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(1 + i % 251);
+    return data;
   }
   [[nodiscard]] bool holds(const std::vector<std::byte>& bytes) const {
     return std::equal(bytes.begin(), bytes.end(), region->address());

@@ -60,13 +60,13 @@ class TransferQueueTest : public ::testing::Test {
   std::shared_ptr<Remote> remote_ = ranks_.import(0, 1, *target_);
   Signal signal_{ranks_[1], 0};
   std::shared_ptr<Remote> notified_ = ranks_.import(0, signal_);
-  std::shared_ptr<Region> one_ = ranks_[0].allocate(kHost, 64), other_ = ranks_[0].allocate(kHost, 64);
+  std::shared_ptr<Region> region_ = ranks_[0].allocate(kHost, 64), other_ = ranks_[0].allocate(kHost, 64);
   std::atomic<uint64_t> waiting_{0};
   Gated queue_{ranks_[0].progress(), waiting_};
 };
 
 TEST_F(TransferQueueTest, WhatCannotGoWaitsAndGoesInItsOrder) {
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(put(*one_), PW_OK);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(put(*region_), PW_OK);
   const Mark mark = queue_.mark();
   EXPECT_EQ(waiting_, 3u);
   EXPECT_FALSE(queue_.turn());
@@ -80,9 +80,9 @@ TEST_F(TransferQueueTest, WhatCannotGoWaitsAndGoesInItsOrder) {
 }
 
 TEST_F(TransferQueueTest, AClosedRegionTakesItsNotificationBackAndTheFlushTells) {
-  ASSERT_EQ(put(*one_), PW_OK);
+  ASSERT_EQ(put(*region_), PW_OK);
   ASSERT_EQ(put(*other_), PW_OK);
-  ASSERT_EQ(put(*one_), PW_OK);
+  ASSERT_EQ(put(*region_), PW_OK);
   auto closing = std::async(std::launch::async, [this] { other_.reset(); });  // waits until nobody uses it
   while (closing.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) queue_.turn();
   queue_.open = true;
@@ -98,9 +98,9 @@ TEST_F(TransferQueueTest, AClosedRegionTakesItsNotificationBackAndTheFlushTells)
 
 TEST_F(TransferQueueTest, WhatADeviceStillUsesIsLeftOnceItIsDone) {
   queue_.half_open = queue_.in_use = true;
-  ASSERT_EQ(put(*one_), PW_OK);
-  const Region* closed = one_.get();  // the queue has it, too
-  auto closing = std::async(std::launch::async, [this] { one_.reset(); });
+  ASSERT_EQ(put(*region_), PW_OK);
+  const Region* closed = region_.get();  // the queue has it, too
+  auto closing = std::async(std::launch::async, [this] { region_.reset(); });
   while (!closed->closed()) sched_yield();
   queue_.open = true;
   EXPECT_FALSE(queue_.turn());  // returns
@@ -115,7 +115,7 @@ TEST_F(TransferQueueTest, WhatADeviceStillUsesIsLeftOnceItIsDone) {
 
 TEST_F(TransferQueueTest, ALostRankIsToldOfOnceADeviceIsDone) {
   queue_.half_open = queue_.in_use = true;
-  ASSERT_EQ(put(*one_), PW_OK);
+  ASSERT_EQ(put(*region_), PW_OK);
   queue_.lost = true;
   EXPECT_FALSE(queue_.turn());  // returns
   EXPECT_FALSE(queue_.reached(queue_.mark())) << "who sees the failure may free the memory";
@@ -125,13 +125,13 @@ TEST_F(TransferQueueTest, ALostRankIsToldOfOnceADeviceIsDone) {
 }
 
 TEST_F(TransferQueueTest, ALostRankEndsAllThatWaits) {
-  ASSERT_EQ(put(*one_), PW_OK);
+  ASSERT_EQ(put(*region_), PW_OK);
   queue_.lost = true;
   EXPECT_TRUE(queue_.reached(queue_.mark()));
-  one_.reset();  // whoever sees the failure may free the memory
-  one_ = ranks_[0].allocate(kHost, 64);
+  region_.reset();  // whoever sees the failure may free the memory
+  region_ = ranks_[0].allocate(kHost, 64);
   EXPECT_EQ(queue_.outcome(queue_.mark()), PW_PEER_LOST);
-  EXPECT_EQ(put(*one_), PW_PEER_LOST);
+  EXPECT_EQ(put(*region_), PW_PEER_LOST);
 }
 
 }  // namespace

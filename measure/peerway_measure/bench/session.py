@@ -119,10 +119,10 @@ def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
     return False
 
 
-def _status(process: subprocess.Popen[bytes], patience: float) -> int | None:
+def _status(process: subprocess.Popen[bytes], timeout: float) -> int | None:
     """The exit code of a launcher whose ranks send no more; None if it does not end."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(patience)
+        process.wait(timeout)
     return process.returncode
 
 

@@ -13,6 +13,7 @@ from peerway.launch import hosts
 from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import printable
 from peerway_measure.bench.time_budget import parse_time
+from peerway_measure.campaign.node_ranges import expand
 from peerway_measure.campaign.plan import NODES, Plan, Test
 from peerway_measure.records import NODE_TYPE, ROUND, RUN
 
@@ -43,28 +44,6 @@ def read(path: Path) -> Plan:
 def parse(text: str, name: str = NAME) -> Plan:
     """The plan of a text. Raises BadPlan."""
     return _Reader(LocatedToml(text, name, BadPlan)).plan()
-
-
-def expand(pattern: str) -> list[str]:
-    """ "node[01-03,7]" -> node01, node02, node03, node7."""
-    match = re.fullmatch(r"([^\[\]]*)\[([\d,-]+)\]([^\[\]]*)", pattern)
-    if not match:
-        if "[" in pattern[1:]:
-            raise _no_range(pattern)
-        return [pattern]  # also an address such as [::1]
-    names = []
-    for part in match[2].split(","):
-        low, _, high = part.partition("-")
-        if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) >= 100_000:
-            raise _no_range(pattern)
-        names += [
-            f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)
-        ]
-    return names
-
-
-def _no_range(pattern: str) -> ValueError:
-    return ValueError(f"'{printable(pattern)}' is not a range of nodes; write for example node[01-16]")
 
 
 def _minutes(time: str) -> int:

@@ -139,8 +139,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table", type=Path, help="of peerway tune")
     parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args()
-    table = str(asked.table.resolve(strict=True))
+    arguments = parser.parse_args()
+    table = str(arguments.table.resolve(strict=True))
     with peerway.Team.from_launcher() as team:
         contexts = {TUNED: context_with(team, table), UNTUNED: context_with(team, "")}
         mine = np.zeros(SIZES[-1], np.uint8)
@@ -153,7 +153,7 @@ def main() -> None:
         serving = [path.name for path in tuned.paths(ends[TUNED][1], ends[TUNED][0]) if path.available]
         ways |= {name: Way(tuned, name, *ends[TUNED]) for name in serving}
         if team.rank == 0:
-            lead(ways, mine, asked.out)
+            lead(ways, mine, arguments.out)
         team.barrier()
         for context in contexts.values():
             context.close()
@@ -171,11 +171,11 @@ def lead(ways: dict[str, Way], mine: np.ndarray[Any, Any], out: Path) -> None:
         for op in ("put", "get"):
             for size in SIZES:
                 valid = all(right(way, op, size, mine) for way in ways.values())
-                found = described(op, size, measured(ways, op, size), chosen(ways, op, size))
-                line = json.dumps(found | {"validated": valid} | known)
+                comparison = described(op, size, measured(ways, op, size), chosen(ways, op, size))
+                line = json.dumps(comparison | {"validated": valid} | known)
                 print(line, file=records, flush=True)
-                told = {name: found[name]["p50"] for name in ("route_to_best", "route_to_untuned")}
-                print(op, size, found["chosen"], "best:", found["best"], told, flush=True)
+                medians = {name: comparison[name]["p50"] for name in ("route_to_best", "route_to_untuned")}
+                print(op, size, comparison["chosen"], "best:", comparison["best"], medians, flush=True)
 
 
 main()

@@ -78,7 +78,7 @@ def _side(
     for i in range(rounds):
         noise[i] = (0.5 * noise[i - 1] if i else 0) + random.normal(0, correlated * (0.75**0.5 if i else 1))
     drift = daily * np.sin(2 * np.pi * (times % 86400) / 86400) + noise
-    found = []
+    records = []
     for number in range(rounds):
         when = datetime.fromtimestamp(times[number], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         for node, level in levels.items():
@@ -87,7 +87,7 @@ def _side(
             rate = 1000 * float(np.exp(level + drift[number] + change + random.normal(0, spread)))
             us = (1 << 30) / rate
             extra = {"run": f"{after}.{number}", "round": number, "node_type": kind}
-            found.append(
+            records.append(
                 Record(
                     **_BASE,
                     host=node,
@@ -100,18 +100,18 @@ def _side(
                     extra=extra,
                 )
             )
-    return found
+    return records
 
 
 def counted(campaigns: int, background: str, first: int = 0, number: int = ROUNDS) -> dict[str, Counter[str]]:
     """How often each verdict was given to each type, and how often its interval held the truth."""
-    found: dict[str, Counter[str]] = {kind: Counter() for kind in TYPES}
+    verdicts: dict[str, Counter[str]] = {kind: Counter() for kind in TYPES}
     for seed in range(first, first + campaigns):
         for row in rows(*sides(seed, background, number)):
             truth = 100 * TYPES[row.node_type][1]
             held = row.low is not None and row.high is not None and row.low <= truth <= row.high
-            found[row.node_type] += Counter({str(row.verdict): 1, HELD: int(held)})
-    return found
+            verdicts[row.node_type] += Counter({str(row.verdict): 1, HELD: int(held)})
+    return verdicts
 
 
 def shares(counts: dict[str, Counter[str]]) -> dict[str, float]:
@@ -138,17 +138,17 @@ def shares(counts: dict[str, Counter[str]]) -> dict[str, float]:
 def main(campaigns: int, first: int, number: int, out: Any) -> None:
     """Measure how often the table by node type is right."""
     for background in BACKGROUNDS:
-        found = counted(campaigns, background, first, number)
+        verdicts = counted(campaigns, background, first, number)
         line = {
             "test": "detection",
             "background": background,
             "campaigns": campaigns,
             "rounds": number,
-            **shares(found),
-            "verdicts": found,
+            **shares(verdicts),
+            "verdicts": verdicts,
         }
-        asked = f"--campaigns {campaigns} --first {first} --rounds {number}"
-        line["command"] = f"python measure/tests/python/simulated_campaigns.py {asked}"
+        options = f"--campaigns {campaigns} --first {first} --rounds {number}"
+        line["command"] = f"python measure/tests/python/simulated_campaigns.py {options}"
         out.write(json.dumps(line) + "\n")
         out.flush()
 

@@ -36,9 +36,9 @@ from peerway_measure.bench.time_budget import LEAST_S, START_S, TimeBudget, pars
     ],
 )  # fmt: skip
 def test_what_disturbs_is_said(state: Conditions, ranks: int, words: list[str]) -> None:
-    said = conditions.warnings_for(state, ranks)
-    assert len(said) == len(words)
-    for line, word in zip(said, words, strict=True):
+    warnings = conditions.warnings_for(state, ranks)
+    assert len(warnings) == len(words)
+    for line, word in zip(warnings, words, strict=True):
         assert word in line
 
 
@@ -111,12 +111,12 @@ def test_the_cases_divide_the_time(now: list[float]) -> None:
     """Each takes three times its sampling time, so after the first one the rest of the time is divided by
     that.
     """
-    asked = []
+    shares = []
     for _, share in TimeBudget(ends=60.0).over(range(10), lambda _: ""):
-        asked.append(share)
+        shares.append(share)
         now[0] += 3 * share
-    assert asked[0] == pytest.approx(3.0)
-    assert all(share == pytest.approx(17 / 9) for share in asked[1:])
+    assert shares[0] == pytest.approx(3.0)
+    assert all(share == pytest.approx(17 / 9) for share in shares[1:])
     assert now[0] == pytest.approx(60.0)
 
 
@@ -169,17 +169,17 @@ def test_any_beginning_of_the_cases_is_spread_over_all_sizes() -> None:
 def test_a_run_that_finds_no_time_left_is_told_and_the_first_is_made(
     now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = []
+    starts = []
 
     def run_paths(plan: Plan, *_: Any) -> None:
-        made.append((plan.run, plan.ends))
+        starts.append((plan.run, plan.ends))
         now[0] += 7  # most of it for the start of the ranks
 
     monkeypatch.setattr(runner, "run_paths", run_paths)
     monkeypatch.setattr(host_state, "host_state", dict)
     results = Results()
     runs.measure(Plan(2, [], ends=12.0), 4, [], results, {}, lambda *_: nullcontext(lambda *_: None))
-    assert made == [(0, 3.0), (1, pytest.approx(7 + 5 / 3))]
+    assert starts == [(0, 3.0), (1, pytest.approx(7 + 5 / 3))]
     assert results.notes == ["no time was left for runs 3 to 4 of 4"]
 
 
@@ -192,6 +192,6 @@ def test_the_least_time_is_that_of_all_starts_of_ranks() -> None:
     assert starts == 1 + len(KINDS["async_pingpong"].policies)
     assert runs.needed_s(plan, 3, []) == 3 * starts * START_S
     every = peers.choose("all")  # of which those that are about GPUs alone start nothing here
-    able = sum("host" in asked.peer.devices for asked in every)
+    able = sum("host" in choice.peer.devices for choice in every)
     assert 0 < able < len(every)
     assert runs.needed_s(plan, 3, every) == 3 * (starts + able) * START_S

@@ -45,9 +45,9 @@ def test_as_many_bytes_change_as_the_halo_says(case: Halo) -> None:
 
 
 def test_a_halo_has_the_neighbours_elements() -> None:
-    asked = halo.make([2], [3, 2], 8)  # ranks one above the other, periodic
+    case = halo.make([2], [3, 2], 8)  # ranks one above the other, periodic
     mine, theirs = (
-        halo_data.image(asked, rank, 1, after=True).view(np.uint64).reshape(5, 2) for rank in (0, 1)
+        halo_data.image(case, rank, 1, after=True).view(np.uint64).reshape(5, 2) for rank in (0, 1)
     )
     assert np.array_equal(mine[4], theirs[1])
     assert np.array_equal(mine[0], theirs[3])
@@ -55,8 +55,8 @@ def test_a_halo_has_the_neighbours_elements() -> None:
 
 
 def test_the_poison_stays_beyond_a_border_and_in_corners() -> None:
-    asked = halo.make([2], [2, 2], 8, [(1, 1), (1, 1)], [False, True])
-    words = halo_data.image(asked, 0, 1, after=True).view(np.uint64).reshape(4, 4)
+    case = halo.make([2], [2, 2], 8, [(1, 1), (1, 1)], [False, True])
+    words = halo_data.image(case, 0, 1, after=True).view(np.uint64).reshape(4, 4)
     poison = np.frombuffer(bytes([halo_data.POISON] * 8), np.uint64)[0]
     assert (words[0] == poison).all()
     assert [int(words[3, j] == poison) for j in range(4)] == [1, 0, 0, 1]

@@ -39,11 +39,11 @@ def test_the_host_state_names_governor_nodes_and_job(tmp_path: Path, monkeypatch
     (tmp_path / "sys/devices/system/node/node2").mkdir()
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4})
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    found = host_state(tmp_path)
-    assert found["governor"] == "performance, powersave"
-    assert found["numa"] == "CPUs 0-1,4 of node 0-1 of 3"
-    assert found["slurm_job"] == "17"
-    assert found["load"] == 0  # such a machine tells nothing of its CPUs
+    state = host_state(tmp_path)
+    assert state["governor"] == "performance, powersave"
+    assert state["numa"] == "CPUs 0-1,4 of node 0-1 of 3"
+    assert state["slurm_job"] == "17"
+    assert state["load"] == 0  # such a machine tells nothing of its CPUs
     monkeypatch.delenv("SLURM_JOB_ID")
     assert "slurm_job" not in host_state(tmp_path)
 
@@ -55,6 +55,6 @@ def test_the_host_state_names_what_an_upgrade_of_ofed_and_firmware_changes(tmp_p
         (folder / "device/driver/module").mkdir(parents=True)
         (folder / "fw_ver").write_text(f"{firmware}\n")
         (folder / "device/driver/module/version").write_text("5.8-2.0.3\n")
-    found = host_state(tmp_path)
-    assert found["nic_firmware"] == "16.35.2000, 20.31.1014"
-    assert found["nic_driver"] == "5.8-2.0.3"
+    state = host_state(tmp_path)
+    assert state["nic_firmware"] == "16.35.2000, 20.31.1014"
+    assert state["nic_driver"] == "5.8-2.0.3"

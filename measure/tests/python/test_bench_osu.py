@@ -13,16 +13,16 @@ ROW = re.compile(r"^(?P<size>\d+)\s+(?P<first>\S+)(\s+(?P<second>\S+))?\s*$")
 
 
 def rows(text: str) -> list[tuple[int, float, float | None]]:
-    found = []
+    all_rows = []
     for line in text.splitlines():
         if line.startswith("#") or not line.strip():
             continue
         match = ROW.match(line)
         assert match, line
-        found.append(
+        all_rows.append(
             (int(match["size"]), float(match["first"]), float(match["second"]) if match["second"] else None)
         )
-    return found
+    return all_rows
 
 
 def test_latency_is_two_columns() -> None:

@@ -28,16 +28,19 @@ def test_plans_are_measured_when_they_are_named() -> None:
 
 
 def test_a_halo_is_of_the_ranks_of_its_grid() -> None:
-    made = plan(tests=["halo"], halo=HALO)
-    assert made.ranks == 3
-    (case,) = made.cases
+    halo_plan = plan(tests=["halo"], halo=HALO)
+    assert halo_plan.ranks == 3
+    (case,) = halo_plan.cases
     assert (case.shape.label, case.shape.bytes, case.pairs) == (HALO.label, HALO.bytes, ())
-    assert Plan.from_json(made.as_json()) == made
+    assert Plan.from_json(halo_plan.as_json()) == halo_plan
 
 
 def test_paths_are_measured_alone_or_together() -> None:
-    made = plan(paths=["peer", "nic:a+nic:b"])
-    assert made.settings == [Setting("peer", "peer"), Setting("nic:a+nic:b", "nic:a,nic:b", "nic:a,nic:b")]
+    of_paths = plan(paths=["peer", "nic:a+nic:b"])
+    assert of_paths.settings == [
+        Setting("peer", "peer"),
+        Setting("nic:a+nic:b", "nic:a,nic:b", "nic:a,nic:b"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +60,11 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
 
 
 def test_computations_make_ten_thousand_trips_once_for_each_policy() -> None:
-    made = plan(tests=["async_pingpong", "exchange"], sizes=[8])
-    cases = [case for case in made.cases if case.test == "async_pingpong"]
+    of_tests = plan(tests=["async_pingpong", "exchange"], sizes=[8])
+    cases = [case for case in of_tests.cases if case.test == "async_pingpong"]
     assert [case.shape.label for case in cases] == [f"compute:{4096 << i}" for i in range(5)]
     assert {(case.shape.bytes, case.samples * 20) for case in cases} == {(128, 10000)}
-    starts = list(runner.starts_of(made))
+    starts = list(runner.starts_of(of_tests))
     assert sorted((part.policy, {case.test for case in part.cases}) for part, _ in starts) == [
         ("", {"exchange"}),
         *((policy, {"async_pingpong"}) for policy in sorted(POLICIES, reverse=False)),
@@ -78,6 +81,6 @@ def test_ways_over_plans_have_names_that_can_be_asked_for() -> None:
 
 def test_a_peer_that_does_none_of_the_tests_is_said_to() -> None:
     results = Results()
-    made = plan(tests=["halo"], halo=HALO)
-    runner.run_peers(choose("ucx"), made, results, lambda *_: None)
+    halo_plan = plan(tests=["halo"], halo=HALO)
+    runner.run_peers(choose("ucx"), halo_plan, results, lambda *_: None)
     assert results.notes == ["ucx on host was not measured: it does none of these tests"]

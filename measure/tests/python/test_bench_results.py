@@ -20,11 +20,11 @@ def test_what_had_no_time_adds_up() -> None:
             no_time(results, 1 << power, times=1 + (power == 0), via=f"way{way}")
     results.note_unmeasured()
     (note,) = results.notes
-    found = re.fullmatch(r"no time was left for (\d+) of (\d+) measurements: (.*), and (\d+) more; .*", note)
-    assert found is not None, note
-    named = re.findall(r"put_bw way\d+ \((\d+) times, 4 sizes from 1 B to 8 B\)", found[3])
+    counts = re.fullmatch(r"no time was left for (\d+) of (\d+) measurements: (.*), and (\d+) more; .*", note)
+    assert counts is not None, note
+    named = re.findall(r"put_bw way\d+ \((\d+) times, 4 sizes from 1 B to 8 B\)", counts[3])
     assert len(named) == MOST_NAMED
-    assert int(found[1]) == int(found[2]) == 5 * (MOST_NAMED + 3) == sum(map(int, named)) + int(found[4])
+    assert int(counts[1]) == int(counts[2]) == 5 * (MOST_NAMED + 3) == sum(map(int, named)) + int(counts[4])
 
 
 def test_one_that_had_no_time_is_named() -> None:

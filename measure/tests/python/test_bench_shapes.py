@@ -40,8 +40,8 @@ def test_a_face_touches_the_face_of_the_array(n: int, across: str) -> None:
     shape = shapes.face(n, across)
     raw = np.frombuffer(cube.tobytes(), np.uint8)
     starts = [block * shape.pitch for block in range(shape.blocks)]
-    found = np.concatenate([raw[start : start + shape.block_bytes] for start in starts]).view(np.float64)
-    assert np.array_equal(found, wanted)
+    touched = np.concatenate([raw[start : start + shape.block_bytes] for start in starts]).view(np.float64)
+    assert np.array_equal(touched, wanted)
     assert shape.bytes == 8 * n * n
     assert shape.extent <= cube.nbytes
 
@@ -57,12 +57,12 @@ def test_every_test_has_a_case_and_a_plan_survives_its_journey() -> None:
         "halo": [shapes.of_halo(halo.make([4], [8], 8))],
         "async_pingpong": [shapes.around_computing(4096)],
     }
-    made = make_cases(
+    all_cases = make_cases(
         list(KINDS), [8, 4096], ["contiguous"], [2], [("host", "host:malloc"), ("host", "host")], 4, own
     )
-    assert {case.test for case in made} == set(KINDS)
-    assert {case.test for case in made if case.target == "host:malloc"} == set(DEFAULT_TESTS)
-    plan = Plan(4, made, [Setting("route", "route")], known={"host": "n01"})
+    assert {case.test for case in all_cases} == set(KINDS)
+    assert {case.test for case in all_cases if case.target == "host:malloc"} == set(DEFAULT_TESTS)
+    plan = Plan(4, all_cases, [Setting("route", "route")], known={"host": "n01"})
     assert Plan.from_json(plan.as_json()) == plan
 
 

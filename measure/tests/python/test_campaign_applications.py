@@ -18,26 +18,28 @@ def test_hpl_is_a_record_of_its_time(tmp_path: Path) -> None:
     kept = (RESULTS / "hpl" / "cpu-2.jsonl").read_text().splitlines()
     lines = [line for line in kept if '"comm"' in line]  # others are of hpcc, beside which it was measured
     printed.write_text("\n".join(["Finished 1 test", *lines, ""]))
-    first, found = json.loads(lines[0]), read(printed, "hpl --json")
-    assert len(found) == len(lines)
-    assert found[0].p50_us == pytest.approx(first["seconds"] * 1e6)
-    assert (found[0].test, found[0].ranks, found[0].validated) == ("hpl", 2, True)
-    assert found[0].shape == "N 4000 NB 192 1x2 1ring"
-    assert found[0].extra["gflops"] == first["gflops"]
-    assert (found[0].source, found[0].command) == ("host", "hpl --json")
-    assert len({r.via for r in found}) > 1  # over Peerway and over MPI
+    first, measured = json.loads(lines[0]), read(printed, "hpl --json")
+    assert len(measured) == len(lines)
+    assert measured[0].p50_us == pytest.approx(first["seconds"] * 1e6)
+    assert (measured[0].test, measured[0].ranks, measured[0].validated) == ("hpl", 2, True)
+    assert measured[0].shape == "N 4000 NB 192 1x2 1ring"
+    assert measured[0].extra["gflops"] == first["gflops"]
+    assert (measured[0].source, measured[0].command) == ("host", "hpl --json")
+    assert len({r.via for r in measured}) > 1  # over Peerway and over MPI
 
 
 def test_lqcd_is_a_record_of_each_part(tmp_path: Path) -> None:
     kept = RESULTS / "h200-x1" / "lqcd.jsonl"
-    line = next(one for one in map(json.loads, kept.read_text().splitlines()) if one["record"] == "lqcd")
-    found = {r.test: r for r in read(kept, "evaluate") if r.via == line["program"]}
-    assert {"lqcd_hop", "lqcd_algebra", "lqcd_iteration"} <= found.keys()
-    assert {r.source for r in found.values()} == {"cuda:0"}
-    assert all(r.validated for r in found.values())
-    one = tmp_path / "one"
-    one.write_text(json.dumps(line) + "\n")
-    hop = next(r for r in read(one, "evaluate") if r.test == "lqcd_hop")
+    line = next(
+        single for single in map(json.loads, kept.read_text().splitlines()) if single["record"] == "lqcd"
+    )
+    parts = {r.test: r for r in read(kept, "evaluate") if r.via == line["program"]}
+    assert {"lqcd_hop", "lqcd_algebra", "lqcd_iteration"} <= parts.keys()
+    assert {r.source for r in parts.values()} == {"cuda:0"}
+    assert all(r.validated for r in parts.values())
+    single = tmp_path / "one"
+    single.write_text(json.dumps(line) + "\n")
+    hop = next(r for r in read(single, "evaluate") if r.test == "lqcd_hop")
     assert hop.p50_us == pytest.approx(line["hop_us"], rel=1e-3)
     assert hop.shape.startswith(f"{line['lattice'][0]}\u2074 {line['layout']} ")
 

@@ -69,9 +69,9 @@ def test_the_table_of_detection_is_of_the_records(record: dict[str, Any]) -> Non
 def test_the_table_of_the_study_is_of_its_records() -> None:
     page = (ROOT / "docs" / "measure" / "rehearsal.md").read_text()
     before, after = (records.read(ROOT / "results/storage/study" / f"{side}.jsonl") for side in SIDES)
-    found = rows(before, after, ("campaign", "state"))
-    assert {row.pair.before[0].test for row in found} == {"file_write_bw", *map(read_of, STATES)}
-    for row in found:
+    table = rows(before, after, ("campaign", "state"))
+    assert {row.pair.before[0].test for row in table} == {"file_write_bw", *map(read_of, STATES)}
+    for row in table:
         assert f"| `{row.pair.before[0].test}` | {' | '.join(cells_of(row))} |" in page
     alone = {row.pair.before[0].test: row.verdict for row in rows(before, after, ("campaign",))}
     assert alone["file_read_warm_here_bw"] == "not attributable"
@@ -94,25 +94,25 @@ SMALL = Cluster(
 
 @pytest.mark.long
 def test_one_after_the_other_takes_what_each_takes(program: Path) -> None:
-    found = simulate(program, SMALL)  # 2 s to write, 1 s to read, 1 s here
-    assert found["measurements"] == 12
-    assert found["hours"] * 3600 == pytest.approx(12 * 4, rel=0.01)
-    assert found["write_slower_percent"] == found["read_slower_percent"] == 0
-    assert found["disk_percent"] == pytest.approx(50, rel=0.01)
+    outcome = simulate(program, SMALL)  # 2 s to write, 1 s to read, 1 s here
+    assert outcome["measurements"] == 12
+    assert outcome["hours"] * 3600 == pytest.approx(12 * 4, rel=0.01)
+    assert outcome["write_slower_percent"] == outcome["read_slower_percent"] == 0
+    assert outcome["disk_percent"] == pytest.approx(50, rel=0.01)
 
 
 @pytest.mark.long
 def test_nodes_at_once_share_a_disk(program: Path) -> None:
-    found = simulate(program, replace(SMALL, at_once=4, local_s=0))
-    assert found["hours"] * 3600 >= 12 * 2  # what the disk alone needs
-    assert found["least_write_slower_percent"] == pytest.approx(75, abs=1)
+    outcome = simulate(program, replace(SMALL, at_once=4, local_s=0))
+    assert outcome["hours"] * 3600 >= 12 * 2  # what the disk alone needs
+    assert outcome["least_write_slower_percent"] == pytest.approx(75, abs=1)
 
 
 @pytest.mark.long
 def test_more_servers_disturb_less(program: Path) -> None:
-    found = [simulate(program, replace(SMALL, at_once=4, servers=n)) for n in (1, 4)]
-    assert found[0]["write_slower_percent"] > 10
-    assert found[1]["write_slower_percent"] == 0
+    outcomes = [simulate(program, replace(SMALL, at_once=4, servers=n)) for n in (1, 4)]
+    assert outcomes[0]["write_slower_percent"] > 10
+    assert outcomes[1]["write_slower_percent"] == 0
 
 
 @pytest.mark.parametrize("words", [["--nodes", "0"], ["--repeats", "0"], ["--stream", "nan"]])

@@ -17,9 +17,10 @@ from peerway_common.cli import command as peerway
 from peerway_common.cli.options import BadInput
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.keep import named_alone
+from peerway_measure.campaign.node_ranges import expand
 from peerway_measure.campaign.outliers import against, cells
 from peerway_measure.campaign.plan import Plan, Task, in_window
-from peerway_measure.campaign.plan_file import BadPlan, expand, parse
+from peerway_measure.campaign.plan_file import BadPlan, parse
 from peerway_measure.campaign.run import Runner
 from peerway_measure.campaign.status import status
 from peerway_measure.cli.campaign_health import time_of_one
@@ -114,7 +115,7 @@ def test_each_round_has_an_order_of_its_own_that_the_seed_repeats() -> None:
 def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
     tasks = parse(GOOD.replace('types = ["v100"]', 'types = ["v100"]\nnodes = 2')).tasks()
     pairs = [task.nodes for task in tasks if task.test.name == "bench"]
-    assert all(one != other for one, other in pairs)
+    assert all(first != other for first, other in pairs)
     assert {node for pair in pairs for node in pair} == {"node01", "node02", "node03", "extra"}
     assert {len(task.nodes) for task in tasks if task.test.name == "write"} == {1}
     assert len(set(pairs)) > 4  # different pairs in different rounds
@@ -240,11 +241,11 @@ def test_a_window_may_go_over_midnight(window: tuple[int, int] | None, minute: i
     ],
 )
 def test_an_odd_node_is_named_by_a_rule_that_it_does_not_move(rates: list[int], odd: list[int]) -> None:
-    made = [
+    measured = [
         record(test="file_write_bw", host=f"n{i}", bandwidth_MBps=rate, extra={"node_type": "t"})
         for i, rate in enumerate(rates)
     ]
-    assert [cell.node for cell in cells(made) if cell.odd] == [f"n{i}" for i in odd]
+    assert [cell.node for cell in cells(measured) if cell.odd] == [f"n{i}" for i in odd]
 
 
 @pytest.mark.parametrize(("now", "odd"), [(100, False), (96, False), (80, True), (130, True)])
@@ -272,9 +273,9 @@ def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path, monkeypatch
     assert "'node[1-x]' is not a range of nodes; write for example node[01-16]" in ranges.output
     (tmp_path / "file").write_text("")
     below = tmp_path / "file" / "below"
-    made = CliRunner().invoke(peerway, ["campaign", "init", str(below), "--nodes", "n1"])
-    assert made.exit_code == 1
-    assert f"cannot make {below}/campaign.toml: Not a directory; name another folder" in made.output
+    refused = CliRunner().invoke(peerway, ["campaign", "init", str(below), "--nodes", "n1"])
+    assert refused.exit_code == 1
+    assert f"cannot make {below}/campaign.toml: Not a directory; name another folder" in refused.output
     wrong = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "x"), "--nodes", "v100="])
     assert wrong.exit_code == 2
     assert "--nodes has 'v100='; write for example v100=node[01-16]" in wrong.output
@@ -423,12 +424,12 @@ def test_a_closed_window_and_a_cluster_that_is_busier_than_the_limit_are_waited_
     monkeypatch.setattr(Plan, "is_open", property(lambda _: next(looks, True)))
     text = 'repeats = 2\n[nodes]\nkind = ["n1"]\n[launch]\nby = "slurm"\n'
     text += '[limits]\nbusy = 0.8\nwindow = "20:00-6:30"\n'
-    plan, journal, said = parse(f'{text}[[tests]]\nname = "t"\ncommand = "true"\n'), Journal(tmp_path), []
+    plan, journal, messages = parse(f'{text}[[tests]]\nname = "t"\ncommand = "true"\n'), Journal(tmp_path), []
     journal.results.mkdir()
-    left = Runner(plan, journal, Started(journal, [0.95, 0.81]), said.append).run()
-    assert said == [  # each once, not repeatedly
+    remaining = Runner(plan, journal, Started(journal, [0.95, 0.81]), messages.append).run()
+    assert messages == [  # each once, not repeatedly
         "waiting: the time window 20:00-06:30 is closed",
         "waiting: 95% of the cluster is busy",
     ]
-    assert not left.why
+    assert not remaining.why
     assert len(journal.finished()) == 2

@@ -36,8 +36,8 @@ def bandwidths(*values: float) -> list[Record]:
 
 
 def comparison_of(before: Iterable[Record], after: Iterable[Record], metric: str | None = None) -> Comparison:
-    (found,) = compare_all(pair_up(before, after), metric)
-    return found
+    (comparison,) = compare_all(pair_up(before, after), metric)
+    return comparison
 
 
 def noisy(median: float, n: int, seed: int) -> list[Record]:
@@ -59,23 +59,23 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_shorter_times_and_higher_bandwidths_are_faster() -> None:
-    found = comparison_of(times(2.0, 2.02, 2.04, 2.06, 2.08), times(1.0, 1.01, 1.02, 1.03, 1.04))
-    assert found.verdict == "faster"
-    assert found.speedup == pytest.approx(2.0)
-    found = comparison_of(bandwidths(100, 101, 102, 103, 104), bandwidths(50, 50.5, 51, 51.5, 52))
-    assert found.verdict == "slower"
-    assert found.speedup == pytest.approx(0.5)
-    assert found.high is not None
-    assert found.high < 1
+    comparison = comparison_of(times(2.0, 2.02, 2.04, 2.06, 2.08), times(1.0, 1.01, 1.02, 1.03, 1.04))
+    assert comparison.verdict == "faster"
+    assert comparison.speedup == pytest.approx(2.0)
+    comparison = comparison_of(bandwidths(100, 101, 102, 103, 104), bandwidths(50, 50.5, 51, 51.5, 52))
+    assert comparison.verdict == "slower"
+    assert comparison.speedup == pytest.approx(0.5)
+    assert comparison.high is not None
+    assert comparison.high < 1
 
 
 def test_the_interval_encloses_the_ratio_and_the_p_value_is_that_of_mann_and_whitney() -> None:
-    found = comparison_of(noisy(1.0, 20, seed=1), noisy(1.1, 20, seed=2))
-    assert found.speedup is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < found.speedup < found.high < 1
-    assert found.high - found.low < 0.1
+    comparison = comparison_of(noisy(1.0, 20, seed=1), noisy(1.1, 20, seed=2))
+    assert comparison.speedup is not None
+    assert comparison.low is not None
+    assert comparison.high is not None
+    assert comparison.low < comparison.speedup < comparison.high < 1
+    assert comparison.high - comparison.low < 0.1
     separated = comparison_of(times(1, 2, 3, 4, 5), times(6, 7, 8, 9, 10))
     assert separated.p == pytest.approx(2 / 252)  # 2 of the C(10, 5) orders are as extreme
 
@@ -88,10 +88,15 @@ def test_noise_is_seldom_called_a_difference() -> None:
 
 
 def test_too_few_runs_have_neither_interval_nor_p_value() -> None:
-    found = comparison_of(times(2.0), times(1.0, 1.1))
-    assert (found.verdict, found.low, found.high, found.p) == ("unknown", None, None, None)
-    assert found.before.spread is None
-    assert found.speedup == pytest.approx(np.median([2.0, 2 / 1.1]))
+    comparison = comparison_of(times(2.0), times(1.0, 1.1))
+    assert (comparison.verdict, comparison.low, comparison.high, comparison.p) == (
+        "unknown",
+        None,
+        None,
+        None,
+    )
+    assert comparison.before.spread is None
+    assert comparison.speedup == pytest.approx(np.median([2.0, 2 / 1.1]))
     assert (
         comparison_of(times(2, 2.1, 2.2), times(1, 1.1, 1.2)).verdict == "unknown"
     )  # 1 order of 10 is not rare
@@ -105,8 +110,8 @@ def test_runs_that_do_not_vary_still_have_an_interval() -> None:
 @pytest.mark.parametrize(("n", "m", "seed"), [(4, 4, 1), (7, 5, 2), (12, 20, 3)])
 def test_the_interval_is_what_the_test_does_not_refuse(n: int, m: int, seed: int) -> None:
     before, after = noisy(1, n, seed), noisy(1.05, m, seed + 50)
-    found = comparison_of(before, after)
-    for end, inward in ((found.low, 1e-6), (found.high, -1e-6)):
+    comparison = comparison_of(before, after)
+    for end, inward in ((comparison.low, 1e-6), (comparison.high, -1e-6)):
         assert end is not None
         for step, refused in ((inward, False), (-inward, True)):
             scaled = times(*(r.p50_us * end * (1 + step) for r in after))
@@ -136,13 +141,13 @@ def runs(rng: np.random.Generator, n: int, slower: dict[str, float]) -> dict[str
     Each run is in one of two modes, 20 % apart, from its start to its end; each group of it is in one of two
     further modes, 5 % apart.
     """
-    found: dict[str, list[Sample]] = {via: [] for via in GROUPS}
+    by_group: dict[str, list[Sample]] = {via: [] for via in GROUPS}
     for run in range(n):
         mode = 1.2 if rng.random() < 0.5 else 1.0
-        for via, samples in found.items():
+        for via, samples in by_group.items():
             own = mode * (1.05 if rng.random() < 0.3 else 1.0) * slower.get(via, 1)
             samples += [Sample(str(run), value) for value in own * rng.lognormal(0, 0.005, 3)]
-    return found
+    return by_group
 
 
 def verdicts(before: dict[str, list[Sample]], after: dict[str, list[Sample]]) -> dict[str, str]:
@@ -151,9 +156,9 @@ def verdicts(before: dict[str, list[Sample]], after: dict[str, list[Sample]]) ->
 
 
 def called(rng: np.random.Generator, n: int, slower: dict[str, float]) -> set[str]:
-    found = verdicts(runs(rng, n, {}), runs(rng, n, slower))
-    assert len(found) == len(GROUPS)
-    return {via for via, verdict in found.items() if verdict != "no difference"}
+    by_group = verdicts(runs(rng, n, {}), runs(rng, n, slower))
+    assert len(by_group) == len(GROUPS)
+    return {via for via, verdict in by_group.items() if verdict != "no difference"}
 
 
 @pytest.mark.long
@@ -169,9 +174,9 @@ def test_of_what_is_called_different_one_in_twenty_is_not() -> None:
     changed = dict.fromkeys(GROUPS[:8], 1.6)
     rates = []
     for _ in range(60):
-        found = called(rng, 8, changed)
-        rates.append(len(found - changed.keys()) / max(1, len(found)))
-        assert found >= changed.keys()
+        different = called(rng, 8, changed)
+        rates.append(len(different - changed.keys()) / max(1, len(different)))
+        assert different >= changed.keys()
     assert np.mean(rates) <= 0.05 + 2 * np.std(rates) / np.sqrt(len(rates))
 
 
@@ -186,17 +191,17 @@ def test_a_change_of_ten_percent_is_found_between_modes() -> None:
             for via in GROUPS
         }  # fmt: skip
 
-    found = verdicts(side({}), side({GROUPS[3]: 1.1, GROUPS[9]: 0.9}))
-    told = {via: verdict for via, verdict in found.items() if verdict != "no difference"}
-    assert told == {GROUPS[3]: "slower", GROUPS[9]: "faster"}
+    by_group = verdicts(side({}), side({GROUPS[3]: 1.1, GROUPS[9]: 0.9}))
+    different = {via: verdict for via, verdict in by_group.items() if verdict != "no difference"}
+    assert different == {GROUPS[3]: "slower", GROUPS[9]: "faster"}
 
 
 def test_records_of_one_run_are_one_sample() -> None:
     before = [r for run in "ab" for r in times(1, 1.1, 1.2, extra={"run": run})]
-    found = comparison_of(
+    comparison = comparison_of(
         before, times(1, 1.1, host="other", extra={"run": "a"}) + times(1, extra={"run": "a"})
     )
-    assert (found.before.runs, found.after.runs) == (2, 2)  # hosts give their runs the same names
+    assert (comparison.before.runs, comparison.after.runs) == (2, 2)  # hosts give their runs the same names
 
 
 def test_several_groups_are_corrected_for() -> None:
@@ -211,8 +216,8 @@ def test_several_groups_are_corrected_for() -> None:
 
 
 def test_no_ratio_is_made_of_a_zero() -> None:
-    found = comparison_of(bandwidths(0, 0, 0), bandwidths(1, 2, 3))
-    assert (found.speedup, found.low, found.verdict) == (None, None, "unknown")
+    comparison = comparison_of(bandwidths(0, 0, 0), bandwidths(1, 2, 3))
+    assert (comparison.speedup, comparison.low, comparison.verdict) == (None, None, "unknown")
 
 
 def test_spread_is_half_the_quartile_distance() -> None:
@@ -248,7 +253,9 @@ def test_a_field_that_was_meant_to_change_does_not_split_groups() -> None:
 
 def by_methods(*allowed: str, **fields: Any) -> list[Record]:
     """A record of a plan for each set of methods that the user allowed; "" allows all."""
-    return [record(via="plan", extra={"allowed": one} if one else {}, **fields) for one in allowed]
+    return [
+        record(via="plan", extra={"allowed": methods} if methods else {}, **fields) for methods in allowed
+    ]
 
 
 def test_a_route_with_other_paths_to_choose_from_is_a_group_of_its_own() -> None:
@@ -257,7 +264,7 @@ def test_a_route_with_other_paths_to_choose_from_is_a_group_of_its_own() -> None
     pairs = pair_up(by_methods(*ways), by_methods("plan/straight"))
     assert [pair.key.get("via") for pair in pairs] == ["plan", "plan (plan/slots)", "plan (plan/straight)"]
     assert [(len(pair.before), len(pair.after)) for pair in pairs] == [(1, 0), (1, 0), (1, 1)]
-    assert len({name_of(one) for one in by_methods(*ways)}) == 3
+    assert len({name_of(of_route) for of_route in by_methods(*ways)}) == 3
 
 
 def test_what_a_route_may_choose_from_can_be_the_factor(run: Run) -> None:
@@ -335,9 +342,9 @@ def test_a_path_that_one_side_calls_by_its_group_is_told_with_how_to_compare_it(
     several = run(times(1, via="peer/shm") + times(1, via="peer/cma") + both, times(1, via="peer") + both)
     assert "no record of peer/cma or peer/shm;" in " ".join(several.output.split())
     assert several.output.count("is the choice among") == 1
-    asked = run(times(1, via="peer"), times(1, via="peer/shm"), "--factor", "via=peer:peer/shm")
-    assert asked.exit_code == 0, asked.output
-    assert "via: peer -> peer/shm" in asked.output
+    outcome = run(times(1, via="peer"), times(1, via="peer/shm"), "--factor", "via=peer:peer/shm")
+    assert outcome.exit_code == 0, outcome.output
+    assert "via: peer -> peer/shm" in outcome.output
 
 
 def test_a_run_is_no_setting_and_other_work_is_warned_of_where_it_changed() -> None:
@@ -365,10 +372,10 @@ def of_file(shape: str, extra: dict[str, str], rate: float = 1e3, run: str = "",
 def test_a_factor_that_the_shape_tells_does_not_keep_groups_apart(
     factor: str, before: tuple[str, str], after: tuple[str, str]
 ) -> None:
-    one, other = (of_file(shape, {factor: value}) for shape, value in (before, after))
-    assert len(pair_up([one], [other])) == 2
-    assert len(pair_up([one], [other], factors=[factor])) == 1
-    assert len(pair_up([one], [other], factors=["kernel"])) == 2
+    first, other = (of_file(shape, {factor: value}) for shape, value in (before, after))
+    assert len(pair_up([first], [other])) == 2
+    assert len(pair_up([first], [other], factors=[factor])) == 1
+    assert len(pair_up([first], [other], factors=["kernel"])) == 2
 
 
 APART = {
@@ -433,9 +440,9 @@ def test_the_advice_names_the_factor_that_keeps_two_sides_apart(
 
 
 def test_streams_are_the_ranks_of_a_test_of_files() -> None:
-    one, other = (replace(of_file("sequential", {"streams": str(n)}), ranks=n) for n in (1, 4))
-    assert len(pair_up([one], [other])) == 2
-    assert len(pair_up([one], [other], factors=["streams"])) == 1
+    first, other = (replace(of_file("sequential", {"streams": str(n)}), ranks=n) for n in (1, 4))
+    assert len(pair_up([first], [other])) == 2
+    assert len(pair_up([first], [other], factors=["streams"])) == 1
 
 
 def test_values_of_a_factor_choose_the_records_of_both_sides(run: Run) -> None:
@@ -511,9 +518,9 @@ def test_noise_is_called_no_difference(run: Run) -> None:
 def test_one_command_twice_under_load_is_no_difference(pair: int) -> None:
     folder = Path(__file__).resolve().parents[3] / "results" / "compare-aa"
     sides = [records.read(folder / f"{pair}.{side}.jsonl") for side in ("before", "after")]
-    found = compare_all(pair_up(*sides))
-    assert len(found) == 13
-    assert {c.verdict for c in found} == {"no difference"}
+    comparisons = compare_all(pair_up(*sides))
+    assert len(comparisons) == 13
+    assert {c.verdict for c in comparisons} == {"no difference"}
 
 
 def test_what_is_many_times_as_much_is_no_percentage(run: Run) -> None:
@@ -541,16 +548,16 @@ def test_rows_by_host_name_the_device(run: Run) -> None:
 
 def test_json_has_every_number(run: Run) -> None:
     result = run(times(2, 2.1, 2.1, 2.2), times(1, 1.1, 1.1, 1.2) + times(1, via="ucx"), "--format", "json")
-    found = json.loads(result.output)
-    (group,) = found["groups"]
+    written = json.loads(result.output)
+    (group,) = written["groups"]
     assert group["p"] == group["p_adjusted"] == pytest.approx(2 / 70)
     assert group["via"] == "peer/store"
     assert group["before"] == {"runs": 4, "median": 2.1, "spread": pytest.approx(0.025 / 2.1)}
     assert group["speedup_percent"] == pytest.approx((2.1 / 1.1 - 1) * 100)
     assert group["interval_percent"][0] > 0
     assert group["verdict"] == "faster"
-    assert found["only_after"][0]["via"] == "ucx"
-    assert found["only_before"] == []
+    assert written["only_after"][0]["via"] == "ucx"
+    assert written["only_before"] == []
 
 
 @pytest.mark.parametrize(("after", "limit", "status"), [
@@ -584,9 +591,9 @@ def test_the_same_file_on_both_sides_is_told(run: Run, tmp_path: Path) -> None:
     file, link = tmp_path / "before.jsonl", tmp_path / "link.jsonl"
     link.symlink_to(file)
     for other in (file, link):
-        told = CliRunner().invoke(peerway, ["compare", str(file), str(other)])
-        assert told.exit_code == 0
-        assert f"both sides are the same file, {file}: nothing can differ" in told.stderr
+        outcome = CliRunner().invoke(peerway, ["compare", str(file), str(other)])
+        assert outcome.exit_code == 0
+        assert f"both sides are the same file, {file}: nothing can differ" in outcome.stderr
     chosen = CliRunner().invoke(peerway, ["compare", str(file), str(file), "--factor", "host=a:b"])
     assert chosen.exit_code == 0
     assert "same file" not in chosen.stderr

@@ -74,20 +74,20 @@ def compared(rng: np.random.Generator, noise: Any, design: list[int], change: fl
     for minute, (side, value) in enumerate(zip(design, values, strict=True)):
         when = f"2026-11-01T10:{minute:02}:00Z"
         sides[side].append(Sample(str(minute), when, value * (change if side else 1)))
-    (found,) = compare_all([Pair(Key(("via",), ("peer",)), *sides)])
-    return found
+    (comparison,) = compare_all([Pair(Key(("via",), ("peer",)), *sides)])
+    return comparison
 
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_noise_that_lasts_is_called_a_difference_once_in_twenty_at_most(noise: Any, design: str) -> None:
     rng = np.random.default_rng(35)
-    found = Counter(compared(rng, noise, DESIGNS[design]).verdict for _ in range(100))
-    assert found["faster"] + found["slower"] <= 5
+    verdicts = Counter(compared(rng, noise, DESIGNS[design]).verdict for _ in range(100))
+    assert verdicts["faster"] + verdicts["slower"] <= 5
     if design != "one after the other":
-        assert not found["confounded with time"]
+        assert not verdicts["confounded with time"]
     elif noise is independent:  # without a reason, time is not named either
-        assert found["confounded with time"] <= 5
+        assert verdicts["confounded with time"] <= 5
 
 
 @pytest.mark.parametrize("noise", [correlated, drift, independent])
@@ -96,8 +96,8 @@ def test_a_change_of_ten_percent_is_found_and_named_with_time_where_that_may_be_
     noise: Any, design: str
 ) -> None:
     rng = np.random.default_rng(44)
-    found = Counter(compared(rng, noise, DESIGNS[design], 1.1).verdict for _ in range(50))
-    assert found["confounded with time" if design == "one after the other" else "slower"] >= 47
+    verdicts = Counter(compared(rng, noise, DESIGNS[design], 1.1).verdict for _ in range(50))
+    assert verdicts["confounded with time" if design == "one after the other" else "slower"] >= 47
 
 
 def test_correlation_within_a_side_widens_its_interval() -> None:
@@ -105,10 +105,14 @@ def test_correlation_within_a_side_widens_its_interval() -> None:
     design = DESIGNS["one after the other"] * 2
 
     def width(noise: Any) -> float:
-        one = compared(rng, noise, sorted(design))
-        assert one.high is not None
-        assert one.low is not None
-        return np.log(one.high / one.low) / one.before.spread if one.before.spread else np.inf
+        comparison = compared(rng, noise, sorted(design))
+        assert comparison.high is not None
+        assert comparison.low is not None
+        return (
+            np.log(comparison.high / comparison.low) / comparison.before.spread
+            if comparison.before.spread
+            else np.inf
+        )
 
     assert np.median([width(correlated) for _ in range(30)]) > 1.15 * np.median(
         [width(lambda rng, n: rng.lognormal(0, 0.03, n)) for _ in range(30)]

@@ -28,12 +28,12 @@ def side(
     rate: float, runs: int = 8, hosts: tuple[str, ...] = ("n1", "n2"), kind: str = "v100", **extra: Any
 ) -> list[Record]:
     """A side with a spread of a per cent, by run and host."""
-    found = []
+    all_records = []
     for number in range(runs):
         for i, host in enumerate(hosts):
             value = rate * (1 + 0.01 * ((number * 7 + i * 3) % 8 - 3.5) / 3.5)
             kept = {"run": f"r{number}", "round": number, "node_type": kind, **extra}
-            found.append(
+            all_records.append(
                 record(
                     test="file_write_bw",
                     via="posix",
@@ -44,22 +44,22 @@ def side(
                     extra=kept,
                 )
             )
-    return found
+    return all_records
 
 
 def test_the_published_form() -> None:
-    found = rows(
+    of_types = rows(
         side(1060) + side(1190, kind="a100", hosts=("m1",)),
         side(1100) + side(1580, kind="a100", hosts=("m1",)),
     )
-    text = "\n".join(lines(found))
-    assert [row.node_type for row in found] == ["a100", "v100"]
-    assert found[1].mean_percent == pytest.approx(3.77, abs=0.01)
-    assert found[0].mean_percent == pytest.approx(32.8, abs=0.05)
+    text = "\n".join(lines(of_types))
+    assert [row.node_type for row in of_types] == ["a100", "v100"]
+    assert of_types[1].mean_percent == pytest.approx(3.77, abs=0.01)
+    assert of_types[0].mean_percent == pytest.approx(32.8, abs=0.05)
     assert re.search(
         r"v100 +16 +1\.06 GB/s +1\.10 GB/s +\+3\.8 % .* \[\+\d\.\d, \+\d\.\d\] +<?0\.0\d\d +faster", text
     )
-    assert {row.verdict for row in found} == {"faster"}
+    assert {row.verdict for row in of_types} == {"faster"}
 
 
 def test_nothing_else_may_have_changed() -> None:
@@ -101,8 +101,8 @@ def test_a_few_rounds_of_one_side_after_the_other_are_confounded_with_time(
     )
     (row,) = rows(before, after)
     assert (row.difference, row.verdict) == ("faster", verdict)
-    told = any("one side was measured after the other" in note for note in notes_of(row))
-    assert told == (verdict == "confounded with time")
+    noted = any("one side was measured after the other" in note for note in notes_of(row))
+    assert noted == (verdict == "confounded with time")
     (same,) = rows(before, at_rounds(side(1000, runs), first[1], step))
     assert same.verdict == "no difference"
 
@@ -194,10 +194,10 @@ def test_metadata_and_latency_count_in_their_own_way() -> None:
 def test_csv_has_all_numbers_and_no_formula() -> None:
     evil = '=HYPERLINK("http://x")'
     text = as_csv(rows(side(1000, kind=evil), side(1300, kind=evil)))
-    found = next(csv.DictReader(io.StringIO(text)))
-    assert float(found["mean_after"]) == pytest.approx(1300, rel=0.01)
-    assert found["node_type"] == "'" + evil
-    assert found["verdict"] == "faster"
+    columns = next(csv.DictReader(io.StringIO(text)))
+    assert float(columns["mean_after"]) == pytest.approx(1300, rel=0.01)
+    assert columns["node_type"] == "'" + evil
+    assert columns["verdict"] == "faster"
 
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -242,8 +242,8 @@ def test_what_too_few_rounds_cannot_tell_is_said_with_how_many_it_takes() -> Non
 
 def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
     def of(block: str, rate: float) -> list[Record]:
-        made = side(rate, block=block, size="1 GiB")
-        return [replace(r, shape=f"sequential {block} direct") for r in made]
+        all_records = side(rate, block=block, size="1 GiB")
+        return [replace(r, shape=f"sequential {block} direct") for r in all_records]
 
     file, page = tmp_path / "before.jsonl", tmp_path / "page.html"
     alone = [replace(r, test="file_read_cold_bw") for r in of("1 MiB", 500)]
@@ -277,19 +277,19 @@ def test_values_of_a_factor_name_the_sides_everywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("background", [pytest.param("calm", marks=pytest.mark.long), "daily"])
 def test_changes_are_found_and_few_are_invented(background: str) -> None:
-    found = shares(counted(25, background))
-    assert found["found_30_percent"] == 1.0
-    assert found["wrong_way"] == 0.0
-    assert found["found_3.8_percent"] >= 0.4  # 1,000 campaigns are in results/storage/detection.jsonl
-    assert found["false"] <= 0.16  # of 50: what a rate of 5 % exceeds once in a thousand times
+    rates = shares(counted(25, background))
+    assert rates["found_30_percent"] == 1.0
+    assert rates["wrong_way"] == 0.0
+    assert rates["found_3.8_percent"] >= 0.4  # 1,000 campaigns are in results/storage/detection.jsonl
+    assert rates["false"] <= 0.16  # of 50: what a rate of 5 % exceeds once in a thousand times
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("background", BACKGROUNDS)
 def test_of_fifty_rounds_a_change_of_4_percent_is_found(background: str) -> None:
-    found = shares(counted(200, background, number=50))
-    assert found["found_3.8_percent"] >= 0.9
-    assert found["interval_holds_truth"] >= 0.92  # of 800 rows: what 95 % miss once in a thousand times
+    rates = shares(counted(200, background, number=50))
+    assert rates["found_3.8_percent"] >= 0.9
+    assert rates["interval_holds_truth"] >= 0.92  # of 800 rows: what 95 % miss once in a thousand times
 
 
 def test_a_round_is_not_moved_by_a_fifth_of_its_nodes() -> None:
@@ -308,9 +308,9 @@ def test_a_round_is_not_moved_by_a_fifth_of_its_nodes() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("background", ["calm", "daily"])
 def test_of_a_thousand_campaigns_at_most_one_in_twenty_is_false(background: str) -> None:
-    found = shares(counted(1000, background))
-    assert found["false"] <= 0.05
-    assert found["found_30_percent"] == 1.0
+    rates = shares(counted(1000, background))
+    assert rates["false"] <= 0.05
+    assert rates["found_30_percent"] == 1.0
 
 
 def test_a_simulated_campaign_is_the_same_by_its_seed() -> None:

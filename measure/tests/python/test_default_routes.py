@@ -13,5 +13,5 @@ from peerway_measure import records
 
 
 def test_the_defaults_are_those_of_the_records() -> None:
-    made = default_routes.table_of(records.read(default_routes.RECORDS))
-    assert json.loads(made) == json.loads(default_routes.DEFAULTS.read_text())
+    table = default_routes.table_of(records.read(default_routes.RECORDS))
+    assert json.loads(table) == json.loads(default_routes.DEFAULTS.read_text())

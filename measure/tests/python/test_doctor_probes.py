@@ -121,11 +121,11 @@ def two_gpus(machine: FakeSystem) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_gpus_of_nvml_and_cuda_are_joined_by_pci_address(machine: FakeSystem) -> None:
     nvml, cuda = two_gpus(machine)
-    found = gpus.devices(machine, nvml, cuda)
-    assert [g.bus_id for g in found] == ["0000:19:00.0", "0000:1a:00.0"]
-    assert found[0].pci_bridges == ["pci0000:16", "0000:16:01.0", "0000:17:00.0", "0000:18:00.0"]
-    assert all(g.cuda and g.cuda.dma_buf and g.cuda.rdma is None for g in found)
-    pairs = {(p.first, p.second): p for p in gpus.pairs(found, nvml, cuda)}
+    devices = gpus.devices(machine, nvml, cuda)
+    assert [g.bus_id for g in devices] == ["0000:19:00.0", "0000:1a:00.0"]
+    assert devices[0].pci_bridges == ["pci0000:16", "0000:16:01.0", "0000:17:00.0", "0000:18:00.0"]
+    assert all(g.cuda and g.cuda.dma_buf and g.cuda.rdma is None for g in devices)
+    pairs = {(p.first, p.second): p for p in gpus.pairs(devices, nvml, cuda)}
     assert pairs[1, 0].access is True  # CUDA's device 0 is the GPU at 1a
     assert pairs[0, 1].access is False
     assert pairs[0, 1].distance == "switch"  # sysfs is more precise than NVML's "root"
@@ -152,8 +152,8 @@ def test_nvlinks_direct_through_switches_and_hidden() -> None:
 
 def test_without_nvml_the_gpus_are_those_of_cuda(machine: FakeSystem) -> None:
     _, cuda = two_gpus(machine)
-    found = gpus.devices(machine, {"error": "NVML Shared Library Not Found"}, cuda)
-    assert [g.bus_id for g in found] == ["0000:1a:00.0", "0000:19:00.0"]
+    devices = gpus.devices(machine, {"error": "NVML Shared Library Not Found"}, cuda)
+    assert [g.bus_id for g in devices] == ["0000:1a:00.0", "0000:19:00.0"]
 
 
 def test_driver_facts(machine: FakeSystem) -> None:
@@ -404,6 +404,6 @@ def test_programs_that_fail_say_why() -> None:
 
 
 def test_the_library_inside_this_package_is_found() -> None:
-    found = libraries.load(System(), "core", libraries.core_candidates())
-    assert Path(found.path).name.startswith("libpeerway.so")
-    assert found.version == peerway.__version__
+    core = libraries.load(System(), "core", libraries.core_candidates())
+    assert Path(core.path).name.startswith("libpeerway.so")
+    assert core.version == peerway.__version__

@@ -25,8 +25,8 @@ def doubles(tmp_path: Path) -> Path:
 def child(
     doubles: Path, setting: str, operation: str, path: Path, gds: bool = False, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    asked = {"setting": setting, "operation": operation, "path": str(path), "seed": 7, "size": 1 << 20}
-    asked |= {
+    request = {"setting": setting, "operation": operation, "path": str(path), "seed": 7, "size": 1 << 20}
+    request |= {
         "block": 1 << 18,
         "streams": 2,
         "shared": False,
@@ -36,7 +36,7 @@ def child(
         **more,
     }
     return subprocess.run(
-        [sys.executable, "-m", "peerway_measure.storage.engines.gds_child", json.dumps(asked)],
+        [sys.executable, "-m", "peerway_measure.storage.engines.gds_child", json.dumps(request)],
         env={**os.environ, "PYTHONPATH": str(doubles), **({"GDS": "1"} if gds else {})},
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip

@@ -38,23 +38,23 @@ STRIDED = Form("cube:4/k", 16, 8, 32)
 def result(test: str = "put_latency", **other: object) -> dict[str, object]:
     times = {"p50_us": 2.0, "p99_us": 3.0, "min_us": 1.0, "mean_us": 2.1}
     rates = {"bandwidth_MBps": 32.0, "messages_per_s": 5e5, "validated": True, "cpu_percent": 100.0}
-    what = {"via": "toy", "test": test, "shape": "contiguous", "bytes": 64, "ranks": 2, "iterations": 10}
-    return {**what, **times, **rates, "window": 1, "batch": 1, "library": "Toy 1", "device": "host", **other}
+    case = {"via": "toy", "test": test, "shape": "contiguous", "bytes": 64, "ranks": 2, "iterations": 10}
+    return {**case, **times, **rates, "window": 1, "batch": 1, "library": "Toy 1", "device": "host", **other}
 
 
 # ---- names ----
 
 
 def test_a_peer_by_its_name_has_all_its_variants() -> None:
-    chosen = {asked.peer.name: asked.variants for asked in peers.choose("openmpi, ucx/tag")}
+    chosen = {choice.peer.name: choice.variants for choice in peers.choose("openmpi, ucx/tag")}
     assert chosen == {"openmpi": {"openmpi", "openmpi/rma", "openmpi/pack"}, "ucx": {"ucx/tag"}}
 
 
 def test_all_peers_are_asked_without_naming_any() -> None:
     every = peers.choose("all")
-    assert [asked.peer.name for asked in every] == list(peers.PEERS)
-    assert not any(asked.by_name for asked in every)
-    assert all(asked.by_name for asked in peers.choose(",".join(peers.PEERS)))
+    assert [choice.peer.name for choice in every] == list(peers.PEERS)
+    assert not any(choice.by_name for choice in every)
+    assert all(choice.by_name for choice in peers.choose(",".join(peers.PEERS)))
 
 
 @pytest.mark.parametrize("name", ["mpich", "openmpi/pak", ""])
@@ -77,9 +77,9 @@ def test_a_peer_does_only_tests_that_the_programs_know(family: Peer, device: str
 
 def test_gpu_libraries_say_that_they_are_not_for_host_memory() -> None:
     for name in ("nccl", "nvshmem"):
-        found = peers.PEERS[name]().find("host")
-        assert isinstance(found, peers.Missing)
-        assert "GPU memory only" in found.reason
+        missing = peers.PEERS[name]().find("host")
+        assert isinstance(missing, peers.Missing)
+        assert "GPU memory only" in missing.reason
 
 
 def test_too_few_gpus_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,10 +134,10 @@ def validator(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Form, int],
 
     def check(form: Form, wrong: int) -> tuple[bool, bool]:
         case = peers.Case("put_latency", form).argument("toy")
-        said = subprocess.run(
+        printed = subprocess.run(
             [program, case, str(wrong)], check=True, capture_output=True, text=True
         ).stdout.split()
-        return said[0] == "1", said[1] == "1"
+        return printed[0] == "1", printed[1] == "1"
 
     return check
 
@@ -207,8 +207,8 @@ def test_the_program_reads_a_halo_as_it_was_meant(case: halo.Halo, tmp_path: Pat
     subprocess.run([*command, "-o", program], check=True)
     received = []
     for rank in range(case.ranks):
-        said = subprocess.run([program, case.label, str(rank)], check=True, capture_output=True, text=True)
-        all_bytes, faces, changed, same = map(int, said.stdout.split())
+        printed = subprocess.run([program, case.label, str(rank)], check=True, capture_output=True, text=True)
+        all_bytes, faces, changed, same = map(int, printed.stdout.split())
         assert (all_bytes, same) == (case.array_bytes, 0)
         assert faces == changed
         received.append(changed)
@@ -259,11 +259,11 @@ def cases(*sizes: int) -> tuple[peers.Case, ...]:
 
 def outcomes(peer: Peer, plan: peers.Plan) -> list[tuple[int, str]]:
     """Size and reason of failure of each outcome."""
-    found = []
+    ends = []
     for outcome in peer.run(plan, lambda *_: None):
         failed = isinstance(outcome, peers.Failed)
-        found.append((outcome.case.bytes, outcome.reason) if failed else (outcome["bytes"], ""))
-    return found
+        ends.append((outcome.case.bytes, outcome.reason) if failed else (outcome["bytes"], ""))
+    return ends
 
 
 def test_every_case_gives_a_result_and_progress_counts_them(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_every_case_gives_a_result_and_progress_counts_them(tmp_path: Path) -> N
     seen: list[tuple[str, int, int]] = []
     plan = peers.Plan("host", (*cases(1, 2), peers.Case("get_bw", CONTIGUOUS)))
     got = list(toy.run(plan, lambda *words: seen.append(words)))
-    assert [isinstance(one, dict) and one["bytes"] for one in got] == [1, 2]
+    assert [isinstance(each, dict) and each["bytes"] for each in got] == [1, 2]
     assert seen == [("toy", 1, 2), ("toy", 2, 2)]
 
 
@@ -295,20 +295,20 @@ for via, test, _, _, size, *_ in cases:
     now = [0.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
     sizes = [Form("contiguous", 1, size, size) for size in (1, 2, 3, 4)]
-    asked = tuple(peers.Case(test, size) for test in ("put_latency", "put_bw") for size in sizes)
-    measured, left = [], 0
-    for outcome in TwoWays(tmp_path, body).run(peers.Plan("host", asked, ends=7.9), lambda *_: None):
+    cases = tuple(peers.Case(test, size) for test in ("put_latency", "put_bw") for size in sizes)
+    measured, omitted = [], 0
+    for outcome in TwoWays(tmp_path, body).run(peers.Plan("host", cases, ends=7.9), lambda *_: None):
         if isinstance(outcome, dict):
             now[0] += 1
             measured.append((outcome["via"], outcome["test"], outcome["bytes"]))
         else:
             assert isinstance(outcome, peers.NoTime)
-            left += 1
+            omitted += 1
     expected = [
         (way, test, n) for way in TwoWays.variants for n in (1, 4) for test in ("put_latency", "put_bw")
     ]
     assert measured == expected
-    assert left == 8
+    assert omitted == 8
 
 
 def test_a_crash_costs_its_own_case_only(tmp_path: Path) -> None:
@@ -430,18 +430,23 @@ def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_result_becomes_a_record() -> None:
-    made = record.as_record(result("get_bw", window=64), peers.Plan("host", ()), {"host": "here"})
-    assert (made.op, made.source, made.target, made.version, made.host) == (
+    converted = record.as_record(result("get_bw", window=64), peers.Plan("host", ()), {"host": "here"})
+    assert (converted.op, converted.source, converted.target, converted.version, converted.host) == (
         "get",
         "host",
         "host",
         "Toy 1",
         "here",
     )
-    assert json.loads(made.as_json())["extra"] == {"window": 64, "batch": 1}
+    assert json.loads(converted.as_json())["extra"] == {"window": 64, "batch": 1}
 
 
 def test_a_record_of_gpus_names_them() -> None:
     plan = peers.Plan("cuda", (), gpus=(2, 5))
-    made = record.as_record(result(device="H200"), plan, {"host": "here", "driver": "580"})
-    assert (made.source, made.target, made.device, made.driver) == ("cuda:2", "cuda:5", "H200", "580")
+    converted = record.as_record(result(device="H200"), plan, {"host": "here", "driver": "580"})
+    assert (converted.source, converted.target, converted.device, converted.driver) == (
+        "cuda:2",
+        "cuda:5",
+        "H200",
+        "580",
+    )

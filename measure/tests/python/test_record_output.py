@@ -42,11 +42,11 @@ def test_what_is_no_file_of_records_is_left_alone(text: str, append: bool, tmp_p
 
 
 def test_a_file_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
-    made, there = tmp_path / "made", tmp_path / "there"
+    created, there = tmp_path / "made", tmp_path / "there"
     there.touch()
-    for path in (made, there):
+    for path in (created, there):
         RecordFile(path, append=False).close()
-    assert (made.exists(), there.exists()) == (False, True)
+    assert (created.exists(), there.exists()) == (False, True)
 
 
 @contextmanager

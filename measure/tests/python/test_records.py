@@ -35,9 +35,9 @@ def test_written_records_read_back_the_same(tmp_path: Path) -> None:
 
 
 def test_unknown_fields_are_kept_in_extra() -> None:
-    found = records.parse(line(window=64, extra={"chosen": "staged"}))
-    assert dict(found.extra) == {"window": 64, "chosen": "staged"}
-    assert records.parse(found.as_json()) == found
+    parsed = records.parse(line(window=64, extra={"chosen": "staged"}))
+    assert dict(parsed.extra) == {"window": 64, "chosen": "staged"}
+    assert records.parse(parsed.as_json()) == parsed
 
 
 @pytest.mark.parametrize(
@@ -137,16 +137,16 @@ def test_writing_is_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_samples_become_one_way_times_of_one_message() -> None:
     samples = np.arange(1, 101) * 1000.0
-    made = Record.from_samples(samples, **FIXED)
-    assert (made.p50_us, made.min_us, made.mean_us, made.iterations) == (50.5, 1.0, 50.5, 100)
-    assert made.p99_us == pytest.approx(float(np.percentile(samples, 99)) / 1e3)
-    assert made.messages_per_s == pytest.approx(1e6 / 50.5)
-    assert made.bandwidth_MBps == pytest.approx(8 / 50.5)
-    round_trip = Record.from_samples(samples * 2, ways=2, time=made.time, **FIXED)
-    assert round_trip == made
-    window = Record.from_samples(samples * 64, messages=64, streams=2, time=made.time, **FIXED)
-    assert window.p50_us == made.p50_us
-    assert window.bandwidth_MBps == pytest.approx(2 * made.bandwidth_MBps)
+    record = Record.from_samples(samples, **FIXED)
+    assert (record.p50_us, record.min_us, record.mean_us, record.iterations) == (50.5, 1.0, 50.5, 100)
+    assert record.p99_us == pytest.approx(float(np.percentile(samples, 99)) / 1e3)
+    assert record.messages_per_s == pytest.approx(1e6 / 50.5)
+    assert record.bandwidth_MBps == pytest.approx(8 / 50.5)
+    round_trip = Record.from_samples(samples * 2, ways=2, time=record.time, **FIXED)
+    assert round_trip == record
+    window = Record.from_samples(samples * 64, messages=64, streams=2, time=record.time, **FIXED)
+    assert window.p50_us == record.p50_us
+    assert window.bandwidth_MBps == pytest.approx(2 * record.bandwidth_MBps)
 
 
 @pytest.mark.parametrize(

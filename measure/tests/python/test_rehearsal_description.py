@@ -34,9 +34,9 @@ def test_a_file_system_is_refused_where_the_kernel_cannot_mount_it(
 ) -> None:
     (tmp_path / "filesystems").write_text(kernel)
     (tmp_path / "cluster.toml").write_text(TEXT.replace("KIND", kind))
-    found = description.read(tmp_path / "cluster.toml").file_systems
-    assert servers.why_not(found, tmp_path / "filesystems").startswith(says)
-    assert bool(servers.why_not(found, tmp_path / "filesystems")) == bool(says)
+    file_systems = description.read(tmp_path / "cluster.toml").file_systems
+    assert servers.why_not(file_systems, tmp_path / "filesystems").startswith(says)
+    assert bool(servers.why_not(file_systems, tmp_path / "filesystems")) == bool(says)
 
 
 def test_each_kind_needs_its_own_programs() -> None:

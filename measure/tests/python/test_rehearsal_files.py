@@ -29,13 +29,13 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def test_users_of_a_new_copy_have_files_of_many_kinds(scratch: Path) -> None:
-    found = files(scratch.parent)
-    assert user_files.count(found) == 12
-    assert len({entry.mode for entry in found.values()}) >= 6
-    assert len({entry.time for entry in found.values()}) >= 10
-    assert found[f"{scratch}/ann/project/latest"].content == "to results/run-3.dat"
+    entries = files(scratch.parent)
+    assert user_files.count(entries) == 12
+    assert len({entry.mode for entry in entries.values()}) >= 6
+    assert len({entry.time for entry in entries.values()}) >= 10
+    assert entries[f"{scratch}/ann/project/latest"].content == "to results/run-3.dat"
     assert (scratch / "ann/project/latest").read_bytes()
-    assert differences(found, files(scratch.parent)) == ""
+    assert differences(entries, files(scratch.parent)) == ""
 
 
 def test_each_kind_of_change_is_named_with_its_files(scratch: Path) -> None:

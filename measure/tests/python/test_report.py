@@ -73,8 +73,8 @@ class Elements(HTMLParser):
 def data(page: str) -> dict[str, Any]:
     text = re.search(r'<script type="application/octet-stream" id="data">(.*?)</script>', page, re.S)
     assert text
-    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text[1])))
-    return found
+    content: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text[1])))
+    return content
 
 
 def without_scripts(page: str) -> str:
@@ -145,8 +145,8 @@ def test_the_automatic_choice_is_the_one_among_all_paths() -> None:
     assert choices([*free, *few]) == [("put_latency, host to host", "peer/shm")]
     assert list(styles([*few, *path, *free])) == ["route", "route (staged)", "peer/shm"]
     pairs = [dataclasses.replace(r, target=target) for r in (*few, *free) for target in ("host", "cuda:0")]
-    (found,) = data(render(pairs))["maps"]
-    assert found["sizes"][0]["time"]["via"] == [["route", "route"]]
+    (heat_map,) = data(render(pairs))["maps"]
+    assert heat_map["sizes"][0]["time"]["via"] == [["route", "route"]]
 
 
 def test_the_three_faces_of_a_cube_have_one_scale() -> None:
@@ -219,13 +219,13 @@ def test_registering_moves_nothing_and_has_no_bandwidth() -> None:
 def test_device_pairs_have_a_heat_map_with_the_route_or_the_best_path() -> None:
     pairs = [("cuda:10", "cuda:2"), ("cuda:2", "cuda:10")]
     some = [r for pair in pairs for r in curves(("put_bw",), ("staged", "peer/copy"), pair)]
-    (found,) = data(render(some))["maps"]
-    assert found["sources"] == ["cuda:2", "cuda:10"]
-    last = found["sizes"][-1]["bandwidth"]
+    (heat_map,) = data(render(some))["maps"]
+    assert heat_map["sources"] == ["cuda:2", "cuda:10"]
+    last = heat_map["sizes"][-1]["bandwidth"]
     assert last["via"] == [["", "route"], ["route", ""]]
     assert last["z"][0][0] is None
-    (found,) = data(render([r for r in some if r.via != "route"]))["maps"]
-    assert found["sizes"][-1]["time"]["via"][0][1] == "peer/copy"
+    (heat_map,) = data(render([r for r in some if r.via != "route"]))["maps"]
+    assert heat_map["sizes"][-1]["time"]["via"][0][1] == "peer/copy"
     assert data(render([*curves()]))["maps"] == []
 
 
@@ -507,9 +507,9 @@ def test_the_page_begins_with_a_verdict(times: dict[str, float], sentences: list
 
 
 def test_points_with_and_without_the_route_are_told_apart() -> None:
-    other = [dataclasses.replace(one, test="halo") for one in timed(staged=4.0, openmpi=2.0)]
-    _, said = verdict([*timed(route=1.0, staged=1.0, openmpi=2.0), *other])
-    assert said == (
+    other = [dataclasses.replace(each, test="halo") for each in timed(staged=4.0, openmpi=2.0)]
+    _, sentence = verdict([*timed(route=1.0, staged=1.0, openmpi=2.0), *other])
+    assert sentence == (
         "Against the best of openmpi, the route is faster at 1 of 1 point, slower at 0; elsewhere the "
         "fastest path is faster at 0 of 1 point, slower at 1. Less than 10 % is equal."
     )
@@ -519,8 +519,8 @@ def test_each_case_is_judged_by_the_last_file_that_has_it() -> None:
     """Files may contain different tests; what only an earlier file has counts, too."""
     old, other = timed(route=4.0, openmpi=2.0), timed(route=1.0, openmpi=2.0)
     halo = [dataclasses.replace(record, test="halo") for record in timed(staged=1.0)]
-    said, of = verdict(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))
-    assert said.startswith("Against the best of openmpi, the route is faster at 1 of 1 point")
+    sentence, of = verdict(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))
+    assert sentence.startswith("Against the best of openmpi, the route is faster at 1 of 1 point")
     assert of == "Of what several files have measured, this judges new alone."
 
 

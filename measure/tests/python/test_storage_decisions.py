@@ -120,9 +120,9 @@ def clients(tmp_path: Path) -> Path:
 def test_a_place_is_found_with_its_counters(
     clients: Path, folder: str, device: str, point: str, kind: str, fetched: int | None
 ) -> None:
-    found = places.find(Path(folder), device, clients)
-    assert (found.mount_point, found.kind) == (point, kind)
-    counter = places.counter(found, clients)
+    place = places.find(Path(folder), device, clients)
+    assert (place.mount_point, place.kind) == (point, kind)
+    counter = places.counter(place, clients)
     assert (counter.fetched if counter else None) == fetched
 
 
@@ -196,25 +196,25 @@ def test_a_bad_request_is_refused_with_its_numbers(changed: dict[str, int], says
 
 
 def test_the_space_that_is_needed_counts_what_lies_there_at_once() -> None:
-    one = Request(
+    request = Request(
         place=Path("/x"), tests=("write", "read"), sizes=(1 << 20,), blocks=(1 << 20,), streams=(1, 4)
     )
-    assert one.most_bytes(nodes=1) == int(4 * (1 << 20) * 1.1)
-    assert one.most_bytes(nodes=3) == int(12 * (1 << 20) * 1.1)
+    assert request.most_bytes(nodes=1) == int(4 * (1 << 20) * 1.1)
+    assert request.most_bytes(nodes=3) == int(12 * (1 << 20) * 1.1)
     assert Request(place=Path("/x"), tests=("write", "random"), sizes=(1 << 20,), streams=(1,)).most_bytes(
         1
     ) == int((2 << 20) * 1.1)
 
 
 def test_each_combination_of_the_factors_is_a_case_and_random_blocks_are_of_the_first_block() -> None:
-    asked = Request(
+    request = Request(
         place=Path("/x"),
         tests=("write", "random"),
         sizes=(1 << 20, 1 << 22),
         blocks=(1 << 16, 1 << 20),
         modes=("buffered", "direct+fsync"),
     )
-    cases = [*asked.files()]
+    cases = [*request.files()]
     assert {(f.size, f.block, f.mode) for f in cases} == {
         *product((1 << 20, 1 << 22), (1 << 16, 1 << 20), ("buffered", "direct+fsync"))
     }
@@ -224,13 +224,13 @@ def test_each_combination_of_the_factors_is_a_case_and_random_blocks_are_of_the_
     assert last.shape("write") == "sequential 1 MiB direct fsync"
     assert last.shape("read") == "sequential 1 MiB direct"
     assert last.random_shape("write") == "random 4 KiB in 4 MiB direct fsync"
-    assert asked.most_bytes(1) == int(2 * (1 << 22) * 1.1)
+    assert request.most_bytes(1) == int(2 * (1 << 22) * 1.1)
 
 
 def test_several_nodes_share_one_file_also_with_a_stream_each() -> None:
-    asked = Request(place=Path("/x"), tests=("shared",), sizes=(1 << 20,), streams=(1,))
-    assert not [f for f in asked.files(1) if f.shared]
-    assert [f.shape("read") for f in asked.files(3)] == ["sequential 1 MiB", "shared by 3 nodes 1 MiB"]
+    request = Request(place=Path("/x"), tests=("shared",), sizes=(1 << 20,), streams=(1,))
+    assert not [f for f in request.files(1) if f.shared]
+    assert [f.shape("read") for f in request.files(3)] == ["sequential 1 MiB", "shared by 3 nodes 1 MiB"]
 
 
 class Scripted(SingleNode):
@@ -296,10 +296,10 @@ def test_fio_is_as_slow_as_its_slowest_stream() -> None:
     def job(runtime: int) -> dict[str, object]:
         return {"write": {"runtime": runtime}, "usr_cpu": 10.0, "sys_cpu": 40.0, "job_runtime": runtime}
 
-    found = outcome("write", {"fio version": "fio-3.33", "jobs": [job(500), job(800)]})
-    assert found.ns == 800_000_000
-    assert found.cpu_us == 650_000
-    assert found.right is None
+    measured = outcome("write", {"fio version": "fio-3.33", "jobs": [job(500), job(800)]})
+    assert measured.ns == 800_000_000
+    assert measured.cpu_us == 650_000
+    assert measured.right is None
 
 
 def test_the_table_has_an_order_though_measurements_have_none() -> None:

@@ -38,15 +38,15 @@ EXPECTED = [
 def test_what_a_tool_says_is_what_the_record_says(
     file: str, via: str, test: str, shape: str, size: int, streams: int, rate: float
 ) -> None:
-    found = next(r for r in read(SAMPLES / file, "v100").records if (r.via, r.test) == (via, test))
-    assert (found.shape, found.bytes, found.ranks) == (shape, size, streams)
-    assert (found.messages_per_s if test.endswith("_mr") else found.bandwidth_MBps) == pytest.approx(
+    record = next(r for r in read(SAMPLES / file, "v100").records if (r.via, r.test) == (via, test))
+    assert (record.shape, record.bytes, record.ranks) == (shape, size, streams)
+    assert (record.messages_per_s if test.endswith("_mr") else record.bandwidth_MBps) == pytest.approx(
         rate, rel=1e-5
     )
-    assert found.extra["node_type"] == "v100"
-    assert not found.validated
-    assert found.extra.get("state") == ("unknown" if found.op == "read" else None)
-    assert records.parse(found.as_json()) == found
+    assert record.extra["node_type"] == "v100"
+    assert not record.validated
+    assert record.extra.get("state") == ("unknown" if record.op == "read" else None)
+    assert records.parse(record.as_json()) == record
 
 
 def test_each_repetition_is_a_record() -> None:
@@ -123,7 +123,7 @@ def test_a_row_that_is_no_measurement_is_named_and_the_others_are_kept(
     rows = read(changed)
     assert len(rows.records) == len(all_rows) - bool(omitted)
     assert len(rows.omitted) == bool(omitted)
-    assert all(said.startswith(omitted) for said in rows.omitted)
+    assert all(reason.startswith(omitted) for reason in rows.omitted)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,16 @@ def test_repetitions_of_ior_have_the_bytes_of_their_run(tmp_path: Path) -> None:
         f"write  4000  4000  0.001  16384  1024.00  {tail}  0.008000  0\n"  # it ended at half of the bytes
     )
     (tmp_path / "ior.txt").write_text(text)
-    found = read(tmp_path / "ior.txt").records
-    assert {record.bytes for record in found} == {16 << 20}
-    assert [round(record.bandwidth_MBps / 1.048576, 2) for record in found] == [4258, 3999, 61.54, 7293, 4000]
-    assert [record.extra.get("moved_bytes") for record in found] == [None] * 4 + [8 << 20]
+    measured = read(tmp_path / "ior.txt").records
+    assert {record.bytes for record in measured} == {16 << 20}
+    assert [round(record.bandwidth_MBps / 1.048576, 2) for record in measured] == [
+        4258,
+        3999,
+        61.54,
+        7293,
+        4000,
+    ]
+    assert [record.extra.get("moved_bytes") for record in measured] == [None] * 4 + [8 << 20]
 
 
 @pytest.mark.parametrize(

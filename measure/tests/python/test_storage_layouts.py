@@ -67,11 +67,11 @@ def test_what_is_no_layout_is_refused(text: str) -> None:
 
 
 def test_only_lfs_looks_at_a_path_because_its_mount_may_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(stripes, "_lfs", lambda *words, limit_s: asked.append(words) or PLAIN)
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(stripes, "_lfs", lambda *words, limit_s: calls.append(words) or PLAIN)
     for folder in (True, False):
         assert stripes.layout_of(Path("/nowhere/on/a/mount"), 5, folder=folder)["stripe_count"] == "4"
-    assert asked == [("getstripe", "-d", "/nowhere/on/a/mount"), ("getstripe", "/nowhere/on/a/mount")]
+    assert calls == [("getstripe", "-d", "/nowhere/on/a/mount"), ("getstripe", "/nowhere/on/a/mount")]
 
 
 def test_another_layout_than_was_asked_for_is_told() -> None:
@@ -84,8 +84,8 @@ def test_another_layout_than_was_asked_for_is_told() -> None:
 
 
 def test_each_layout_is_a_case_and_a_shape_of_its_own() -> None:
-    asked = Request(place=Path("/x"), tests=("write",), streams=(1, 2), stripes=("", "4:16M"))
-    assert [(f.streams, f.shape("write")) for f in asked.files()] == [
+    request = Request(place=Path("/x"), tests=("write",), streams=(1, 2), stripes=("", "4:16M"))
+    assert [(f.streams, f.shape("write")) for f in request.files()] == [
         (1, "sequential 1 MiB"),
         (1, "sequential 1 MiB stripes 4 of 16 MiB"),
         (2, "sequential 1 MiB"),

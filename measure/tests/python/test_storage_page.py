@@ -42,24 +42,24 @@ def test_the_table_of_engines_is_of_the_records(record: dict[str, Any]) -> None:
 def test_the_table_of_gds_is_of_the_records() -> None:
     lines = [json.loads(line) for line in (ROOT / "results/storage/gds.jsonl").read_text().splitlines()]
     assert not any(line.get("right") is False for line in lines)
-    found = table(lines)
-    assert found
-    for row in found:
+    of_records = table(lines)
+    assert of_records
+    for row in of_records:
         assert row in STORAGE, f"`python apps/storage/gds.py --table` prints {row}"
 
 
 def test_posix_is_no_slower_than_fio_on_a_local_disk() -> None:
-    found = next(r for r in of("storage_engines") if r["mode"] == "direct" and "virtual" in r["disk"])
-    assert found["rounds"] >= 100
-    assert found["size"] == 1 << 30
+    line = next(r for r in of("storage_engines") if r["mode"] == "direct" and "virtual" in r["disk"])
+    assert line["rounds"] >= 100
+    assert line["size"] == 1 << 30
     for operation in ("write", "read"):
-        assert found[f"{operation}_posix_to_fio_interval"][0] >= 1
-        assert found[f"{operation}_posix_to_fio_huge"] >= 0.97
+        assert line[f"{operation}_posix_to_fio_interval"][0] >= 1
+        assert line[f"{operation}_posix_to_fio_huge"] >= 0.97
 
 
 def test_posix_with_fsync_is_within_3_percent_of_fio_on_a_local_disk() -> None:
-    found = [r for r in of("storage_engines") if r["mode"] == "fsync" and "virtual" in r["disk"]]
-    most = max(found, key=lambda r: r["rounds"])
+    all_rounds = [r for r in of("storage_engines") if r["mode"] == "fsync" and "virtual" in r["disk"]]
+    most = max(all_rounds, key=lambda r: r["rounds"])
     assert most["size"] == 1 << 30
     assert min(most["write_posix_to_fio"], most["read_posix_to_fio"]) >= 0.97
 
@@ -71,15 +71,15 @@ def test_what_posix_takes_beside_the_copy_is_below_its_bound() -> None:
 
 
 def test_a_campaigns_own_work_is_below_its_bound_and_told() -> None:
-    for found in of("storage_campaign"):
-        assert found["own_at_most_percent"] <= 10
-        assert f"{found['own_at_most_percent']} %" in CAMPAIGNS
+    for line in of("storage_campaign"):
+        assert line["own_at_most_percent"] <= 10
+        assert f"{line['own_at_most_percent']} %" in CAMPAIGNS
     assert any(r["nodes"] == 46 and r["repeats"] == 25 for r in of("storage_campaign"))
 
 
 def test_the_page_of_100_000_records_is_quick_and_small() -> None:
-    found = of("storage_page")[0]
-    assert found["records"] >= 100_000
-    assert found["wall_s"] < 5
-    assert found["bytes"] < 10e6
-    assert f"{found['wall_s']} s and {found['bytes'] / 1e6:.1f} MB" in CAMPAIGNS
+    line = of("storage_page")[0]
+    assert line["records"] >= 100_000
+    assert line["wall_s"] < 5
+    assert line["bytes"] < 10e6
+    assert f"{line['wall_s']} s and {line['bytes'] / 1e6:.1f} MB" in CAMPAIGNS

@@ -36,16 +36,19 @@ def table_of(*records: Record) -> dict[str, Any]:
     costs = draft.points_of(records, PAIRS)
     missing = {("host", "host", "put"): [PathInfo("mapped", False, "no GPU"), PathInfo("staged", True, "")]}
     text = _core.table_text(json.dumps(draft.table(costs, [], missing, PAIRS, 65536)))
-    found = json.loads(text)
-    assert isinstance(found, dict)
-    return found
+    table = json.loads(text)
+    assert isinstance(table, dict)
+    return table
 
 
 def test_a_draft_becomes_a_table_with_points_reasons_and_chunk() -> None:
-    made = table_of(record("staged", 8, 2.0), record("staged", 4096, 4.0), record("peer/shm", 8, 1.0))
-    assert [(cost["path"], len(cost["points"])) for cost in made["costs"]] == [("staged", 2), ("peer/shm", 1)]
-    assert made["unavailable"] == [{"pair": "host->host", "path": "mapped", "why": "no GPU"}]
-    assert made["staging chunk"] == 65536
+    table = table_of(record("staged", 8, 2.0), record("staged", 4096, 4.0), record("peer/shm", 8, 1.0))
+    assert [(cost["path"], len(cost["points"])) for cost in table["costs"]] == [
+        ("staged", 2),
+        ("peer/shm", 1),
+    ]
+    assert table["unavailable"] == [{"pair": "host->host", "path": "mapped", "why": "no GPU"}]
+    assert table["staging chunk"] == 65536
 
 
 def test_several_runs_of_a_size_are_one_point_whose_spread_is_from_run_to_run() -> None:
@@ -61,8 +64,8 @@ def test_wrong_data_never_decides_a_route() -> None:
 
 
 def test_every_class_of_strided_shapes_is_measured() -> None:
-    found = {_core.shape_class(shape.blocks, shape.block_bytes) for shape in cases.all_shapes(quick=True)}
-    assert found == {
+    classes = {_core.shape_class(shape.blocks, shape.block_bytes) for shape in cases.all_shapes(quick=True)}
+    assert classes == {
         "contiguous", "blocks-16", "blocks-128", "blocks-1024", "blocks-8192", "blocks-large",
     }  # fmt: skip
     assert draft.shape_class_of(record("staged", 512, 1.0, shapes.strided(64, 8, 16).label)) == "blocks-16"
@@ -83,8 +86,8 @@ def test_every_class_of_strided_shapes_is_measured() -> None:
 def test_sizes_are_added_where_the_cheapest_path_changes(
     slow_start: list[tuple[int, float]], fast_start: list[tuple[int, float]], sizes: list[int]
 ) -> None:
-    one, other = ([(size, us, 0.02) for size, us in points] for points in (slow_start, fast_start))
-    assert boundaries.sizes_between({"staged": one, "peer/shm": other}) == sizes
+    slow, other = ([(size, us, 0.02) for size, us in points] for points in (slow_start, fast_start))
+    assert boundaries.sizes_between({"staged": slow, "peer/shm": other}) == sizes
 
 
 def test_splits_are_tried_between_families_of_paths_only() -> None:

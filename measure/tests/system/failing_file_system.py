@@ -70,8 +70,8 @@ class FileSystem:
                     "<IIIIHHIIHHI7I", 7, 31, 1 << 17, 1 << 5, 16, 12, LARGEST, 1, 256, *[0] * 9
                 )
             case 1:
-                found = node.names.get(body.rstrip(b"\0"))
-                return (0, self._entry(found)) if found else (errno.ENOENT, b"")
+                child = node.names.get(body.rstrip(b"\0"))
+                return (0, self._entry(child)) if child else (errno.ENOENT, b"")
             case 3:
                 return 0, struct.pack("<QII", 0, 0, 0) + self._attributes(number)
             case 4:
@@ -85,8 +85,8 @@ class FileSystem:
                 return 0, self._entry(self._add(node, body[8:], stat.S_IFDIR | mode))
             case 35:
                 mode = struct.unpack_from("<I", body, 4)[0]
-                made = self._add(node, body[16:], stat.S_IFREG | mode)
-                return 0, self._entry(made) + struct.pack("<QII", 0, 0, 0)
+                created = self._add(node, body[16:], stat.S_IFREG | mode)
+                return 0, self._entry(created) + struct.pack("<QII", 0, 0, 0)
             case 10 | 11:
                 name = body.rstrip(b"\0")
                 if name not in node.names:
@@ -132,11 +132,11 @@ class FileSystem:
         out = b""
         for at, (name, number) in enumerate(list(node.names.items())[offset:], start=offset + 1):
             kind = stat.S_IFMT(self.nodes[number].mode) >> 12
-            one = struct.pack("<QQII", number, at, len(name), kind) + name
-            one += bytes(-len(one) % 8)
-            if len(out) + len(one) > size:
+            entry = struct.pack("<QQII", number, at, len(name), kind) + name
+            entry += bytes(-len(entry) % 8)
+            if len(out) + len(entry) > size:
                 break
-            out += one
+            out += entry
         return out
 
 
@@ -150,8 +150,8 @@ def serve(device: int, system: FileSystem) -> None:
         _, opcode, unique, number = struct.unpack_from("<IIQQ", request)
         answered = system.answer(opcode, number, request[40:])
         if answered is not None:
-            why, told = answered
-            os.write(device, struct.pack("<IiQ", 16 + len(told), -why, unique) + told)
+            why, reply = answered
+            os.write(device, struct.pack("<IiQ", 16 + len(reply), -why, unique) + reply)
 
 
 def main(folder: str, operation: str, why: str, first: str, *command: str) -> int:

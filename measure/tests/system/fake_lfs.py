@@ -18,12 +18,12 @@ kept = Path(os.environ["FAKE_LFS"])
 
 def layout_at(folder: Path, ns: int) -> tuple[int, int]:
     """The layout of a folder at this time."""
-    found = (1, 1 << 20)
+    layout = (1, 1 << 20)
     for file in sorted(kept.iterdir(), key=lambda f: int(f.name)):
         chosen = json.loads(file.read_text())
         if chosen["folder"] == str(folder) and file.stat().st_mtime_ns <= ns:
-            found = chosen["count"], chosen["size"]
-    return found
+            layout = chosen["count"], chosen["size"]
+    return layout
 
 
 def set_stripe(*words: str) -> None:
@@ -44,8 +44,8 @@ def get_stripe(*words: str) -> None:
         count, size = layout_at(path, 1 << 62)
         print(f"stripe_count:  {count} stripe_size:   {size} pattern:       raid0 stripe_offset: -1")
         return
-    made = subprocess.run(["stat", "-c", "%.9W", path], capture_output=True, text=True, check=True).stdout
-    count, size = layout_at(path.parent, int(made.replace(".", "")))
+    birth = subprocess.run(["stat", "-c", "%.9W", path], capture_output=True, text=True, check=True).stdout
+    count, size = layout_at(path.parent, int(birth.replace(".", "")))
     count = TARGETS if count < 0 else min(count, TARGETS)
     print(f"{path}\nlmm_stripe_count:  {count}\nlmm_stripe_size:   {size}\nlmm_pattern:       raid0")
 

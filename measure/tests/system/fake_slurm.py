@@ -84,8 +84,8 @@ def sinfo(folder: Path, words: list[str]) -> None:
     if "--format=%C" in words:
         print("0/4/0/4")
         return
-    for name, told in _nodes(folder).items():
-        print(f"{name}|partition|features|{told}" if words[-1].endswith("%G") else f"{name}|{told}|none")
+    for name, state in _nodes(folder).items():
+        print(f"{name}|partition|features|{state}" if words[-1].endswith("%G") else f"{name}|{state}|none")
 
 
 if __name__ == "__main__":

@@ -54,19 +54,23 @@ def test_every_test_moves_the_right_data_over_every_path(
         "--device", memories, "--out", out, home=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = records.read(out)
-    assert {record.test for record in found} == set(DEFAULT_TESTS)
-    assert all(record.validated for record in found)
-    assert {record.ranks for record in found} == {ranks}
-    assert {"peer/cma", "staged", "route"} <= {record.via for record in found}
-    assert {record.shape for record in found if record.test == "cube"} == {f"cube:3/{face}" for face in "ijk"}
+    measured = records.read(out)
+    assert {record.test for record in measured} == set(DEFAULT_TESTS)
+    assert all(record.validated for record in measured)
+    assert {record.ranks for record in measured} == {ranks}
+    assert {"peer/cma", "staged", "route"} <= {record.via for record in measured}
+    assert {record.shape for record in measured if record.test == "cube"} == {
+        f"cube:3/{face}" for face in "ijk"
+    }
     if ranks == 2 and "host" in memories.split(","):
-        assert {"peer/shm", "memcpy", "flag"} <= {record.via for record in found}
+        assert {"peer/shm", "memcpy", "flag"} <= {record.via for record in measured}
     pairs = {tuple((memory.split("-") * 2)[:2]) for memory in memories.split(",")}
-    assert {(record.source, record.target) for record in found} == pairs
-    rates = [record for record in found if record.test == "put_mbw_mr"]
+    assert {(record.source, record.target) for record in measured} == pairs
+    rates = [record for record in measured if record.test == "put_mbw_mr"]
     assert all(record.extra["pairs"] == ranks // 2 for record in rates)
-    assert all(record.extra["chosen"] for record in found if record.via == "route" and record.op != "signal")
+    assert all(
+        record.extra["chosen"] for record in measured if record.via == "route" and record.op != "signal"
+    )
 
 
 def ways(test: str) -> set[str]:
@@ -81,13 +85,13 @@ def test_plans_move_the_right_data_in_every_way(ranks: int, tmp_path: Path) -> N
         "jsonl", home=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = [records.parse(line) for line in done.stdout.splitlines()]
-    assert all(record.validated for record in found)
+    measured = [records.parse(line) for line in done.stdout.splitlines()]
+    assert all(record.validated for record in measured)
     for test in ("exchange", "plan_latency", "cube"):
-        same = [record for record in found if record.test == test and record.via not in LIMITS]
+        same = [record for record in measured if record.test == test and record.via not in LIMITS]
         assert {record.via for record in same} == ways(test)
         assert all(record.extra["batch"] >= 1 for record in same)
-    assert {record.bytes for record in found if record.test == "exchange"} == {1, 65537}
+    assert {record.bytes for record in measured if record.test == "exchange"} == {1, 65537}
 
 
 @pytest.mark.parametrize(
@@ -111,14 +115,14 @@ def test_a_halo_is_refreshed_by_plans_and_beside_them_by_open_mpi(
     command = ("bench", "halo", *options, "--quick", "--device", "host", "--peers", "openmpi")
     done = peerway(*command, "--format", "jsonl", home=tmp_path, PEERWAY_CACHE=shared_cache)
     assert done.returncode == 0, done.stderr
-    found = [records.parse(line) for line in done.stdout.splitlines()]
-    vias = {record.via for record in found}
+    measured = [records.parse(line) for line in done.stdout.splitlines()]
+    vias = {record.via for record in measured}
     assert ways("halo") <= vias
     if "openmpi on host was not measured" not in done.stderr:
         assert vias == ways("halo") | {"openmpi", "openmpi/pack"}
-    assert {record.ranks for record in found} == {ranks}
-    assert len({(record.shape, record.bytes) for record in found}) == 1
-    assert all(record.validated for record in found)
+    assert {record.ranks for record in measured} == {ranks}
+    assert len({(record.shape, record.bytes) for record in measured}) == 1
+    assert all(record.validated for record in measured)
 
 
 @pytest.mark.parametrize(
@@ -138,11 +142,11 @@ def test_plans_of_gpu_memory_are_started_from_the_host_and_on_streams(
         "bench", *test, "--quick", "--device", "cuda", "--format", "jsonl", home=tmp_path, **doubles
     )
     assert done.returncode == 0, done.stderr
-    found = [records.parse(line) for line in done.stdout.splitlines()]
-    assert all(record.validated for record in found)
-    assert {(record.source, record.target) for record in found} == {("cuda:0", "cuda:1")}
-    for name in {record.test for record in found}:
-        assert ways(name) <= {record.via for record in found if record.test == name}
+    measured = [records.parse(line) for line in done.stdout.splitlines()]
+    assert all(record.validated for record in measured)
+    assert {(record.source, record.target) for record in measured} == {("cuda:0", "cuda:1")}
+    for name in {record.test for record in measured}:
+        assert ways(name) <= {record.via for record in measured if record.test == name}
 
 
 @pytest.mark.alone
@@ -150,13 +154,13 @@ def test_computations_between_messages_in_every_mode_and_policy(tmp_path: Path) 
     command = ("bench", "async_pingpong", "--quick", "--device", "host", "--compute", "4096")
     done = peerway(*command, "--format", "jsonl", home=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = [records.parse(line) for line in done.stdout.splitlines()]
-    points = {(record.via, record.shape) for record in found}
+    measured = [records.parse(line) for line in done.stdout.splitlines()]
+    points = {(record.via, record.shape) for record in measured}
     assert points == {
         (f"{mode}/{policy}", "compute:4096") for mode in ways("async_pingpong") for policy in POLICIES
     }
-    assert all(record.validated and record.bytes == 128 for record in found)
-    assert all(len(record.extra["cpu_percents"]) == 2 for record in found)
+    assert all(record.validated and record.bytes == 128 for record in measured)
+    assert all(len(record.extra["cpu_percents"]) == 2 for record in measured)
 
 
 def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:
@@ -176,33 +180,33 @@ def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:
     assert {line[0] for line in numbers} == {"8", "64"}
     assert all(float(value) > 0 for line in numbers for value in line)
     lines = peerway(*arguments, "--format", "jsonl", "--repeat", 2, home=tmp_path)
-    found = [records.parse(line) for line in lines.stdout.splitlines()]
-    runs = [record.run for record in found if record.via == "staged"]
+    measured = [records.parse(line) for line in lines.stdout.splitlines()]
+    runs = [record.run for record in measured if record.via == "staged"]
     assert runs[0::2] == runs[1::2]  # both sizes in each of two runs, by ranks of its own
     assert len(set(runs)) == 2
 
 
 def test_the_route_keeps_to_the_paths_that_the_user_allows(tmp_path: Path) -> None:
     allowed = {"PEERWAY_PATHS": "staged,plan/posted"}
-    asked = ("bench", "put_latency", "send_exchange", "--quick", "--sizes", 4096, "--device", "host")
-    done = peerway(*asked, "--paths", "route", "--format", "jsonl", home=tmp_path, **allowed)
-    found = [records.parse(line) for line in done.stdout.splitlines()]
-    chosen = {(record.test, record.extra["chosen"]) for record in found if record.via == "route"}
+    arguments = ("bench", "put_latency", "send_exchange", "--quick", "--sizes", 4096, "--device", "host")
+    done = peerway(*arguments, "--paths", "route", "--format", "jsonl", home=tmp_path, **allowed)
+    measured = [records.parse(line) for line in done.stdout.splitlines()]
+    chosen = {(record.test, record.extra["chosen"]) for record in measured if record.via == "route"}
     assert chosen == {("put_latency", "staged"), ("send_exchange", "plan/posted")}, done.stderr
-    assert {record.extra.get("allowed") for record in found if record.via == "route"} == {
+    assert {record.extra.get("allowed") for record in measured if record.via == "route"} == {
         "staged,plan/posted"
     }
 
 
 def test_a_file_is_continued_by_other_paths_that_the_user_allows(tmp_path: Path) -> None:
     out = tmp_path / "halo.jsonl"
-    asked = ("bench", "halo", "--quick", "--device", "host")
+    arguments = ("bench", "halo", "--quick", "--device", "host")
     array = ("--grid", "2x1", "--local", "8x8", "--element", 8)
     for paths in ("plan/slots", "plan/straight", "plan/slots"):
-        peerway(*asked, *array, "--out", out, "--append", home=tmp_path, PEERWAY_PATHS=paths)
-    made = {(record.via, record.extra["allowed"]) for record in records.read(out)}
-    assert {allowed for _, allowed in made} == {"plan/slots", "plan/straight"}
-    assert len(list(records.read(out))) == len(made), "none twice"
+        peerway(*arguments, *array, "--out", out, "--append", home=tmp_path, PEERWAY_PATHS=paths)
+    measured = {(record.via, record.extra["allowed"]) for record in records.read(out)}
+    assert {allowed for _, allowed in measured} == {"plan/slots", "plan/straight"}
+    assert len(list(records.read(out))) == len(measured), "none twice"
 
 
 def test_what_cannot_be_is_refused_with_what_there_is(tmp_path: Path) -> None:
@@ -232,9 +236,11 @@ def test_a_table_that_is_broken_is_told_once_and_without_a_traceback(tmp_path: P
     for verb in (("bench", "put_latency", "--quick", "--sizes", "8"), ("explain",)):
         done = peerway(*verb, "--table", table, home=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
-        said = [line for line in done.stderr.splitlines() if not line.startswith("this host: ")]  # is busy
-        assert len(said) == 1, said
-        assert said[0].startswith(f'peerway: {table}: the key "format" is missing')
+        messages = [
+            line for line in done.stderr.splitlines() if not line.startswith("this host: ")
+        ]  # is busy
+        assert len(messages) == 1, messages
+        assert messages[0].startswith(f'peerway: {table}: the key "format" is missing')
 
 
 @pytest.mark.parametrize("verb", [("bench", "--quick"), ("tune", "--quick")])
@@ -298,9 +304,9 @@ def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> N
             time.sleep(0.05)
         worker = _workers(process.pid)[-1]
         os.kill(worker, signal.SIGKILL)
-        _, said = process.communicate(timeout=LIMIT)
+        _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 1
-    assert "ended early" in said
+    assert "ended early" in errors
     assert records.read(out)
     assert not Path(f"/proc/{worker}").exists()
 
@@ -330,11 +336,11 @@ def explained(
 
 
 def test_a_table_is_tuned_followed_and_explained(tuned: Path, tmp_path: Path) -> None:
-    made = json.loads(tuned.read_text())
-    assert {(cost["op"], cost["path"]) for cost in made["costs"]} == set(product(["put", "get"], TUNED))
-    assert made["staging chunk"] > 0
+    table = json.loads(tuned.read_text())
+    assert {(cost["op"], cost["path"]) for cost in table["costs"]} == set(product(["put", "get"], TUNED))
+    assert table["staging chunk"] > 0
     decision, _ = explained(tuned, "--op", "put", **NICS)
-    assert decision["measured"] == made["date"]
+    assert decision["measured"] == table["date"]
     assert decision["rows"][0]["from"] == 1
     assert decision["rows"][-1]["to"] is None
     assert not [note for note in decision["notes"] if "nic:" in note]
@@ -346,7 +352,7 @@ def test_a_table_is_tuned_followed_and_explained(tuned: Path, tmp_path: Path) ->
     for record in records.read(out):
         if record.via == "route":
             rows = [row for row in decision["rows"] if row["to"] is None or record.bytes < row["to"]]
-            assert record.extra["chosen"] == rows[0]["via"], (record.bytes, decision, made["costs"])
+            assert record.extra["chosen"] == rows[0]["via"], (record.bytes, decision, table["costs"])
     printed = peerway("explain", "--table", tuned, "--op", "get", home=tmp_path)
     assert "next best" in printed.stdout
     assert "get host to host" in printed.stdout
@@ -373,8 +379,8 @@ worker.main()
 def test_no_rank_closes_while_another_explains(tmp_path: Path) -> None:
     """A NIC does not lead to a rank that closed: the decision of a slow rank 0 would be another one."""
     (tmp_path / "lagging_worker.py").write_text(LAGGING_WORKER)
-    made = cases.make([("host", "host")], [contiguous(8)], ["put_latency"])
-    plan = Plan(2, made, explain=["contiguous"])
+    all_cases = cases.make([("host", "host")], [contiguous(8)], ["put_latency"])
+    plan = Plan(2, all_cases, explain=["contiguous"])
     environment = {
         **NICS,
         "PYTHONPATH": str(tmp_path),
@@ -382,24 +388,24 @@ def test_no_rank_closes_while_another_explains(tmp_path: Path) -> None:
         "XDG_CACHE_HOME": str(tmp_path),
     }
     with session.started(plan, environment, "lagging_worker") as messages:
-        told = [message["decision"] for message in messages if message["kind"] == "explained"]
-    assert len(told) == 1
-    assert not [path for path in told[0]["unavailable"] if path["path"].startswith("nic:")]
+        decisions = [message["decision"] for message in messages if message["kind"] == "explained"]
+    assert len(decisions) == 1
+    assert not [path for path in decisions[0]["unavailable"] if path["path"].startswith("nic:")]
 
 
 def test_a_nic_that_a_table_names_and_a_context_lacks_is_told(tuned: Path) -> None:
     """Its rows fall to the next path, for which it must not be the runner-up either; being strict, nothing
     goes on."""
-    told = "the route table has costs of nic:far, and this context has no such NIC: set PEERWAY_NIC"
+    message = "the route table has costs of nic:far, and this context has no such NIC: set PEERWAY_NIC"
     decision, _ = explained(tuned, "--op", "put")
-    assert [told in note for note in decision["notes"] if "nic:" in note] == [True]
+    assert [message in note for note in decision["notes"] if "nic:" in note] == [True]
     for row in decision["rows"]:
         assert row["via"] != "nic:far"
         assert row["next"] is None or row["next"]["via"] != "nic:far"
         assert row["us_from"] is not None or row["why"] == "not measured; first in the order of preference"
     _, done = explained(tuned, "--op", "put", PEERWAY_STRICT="on")
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("paths", ["nic:torus", "peer/shm+nic:torus"])
@@ -417,7 +423,7 @@ def test_explain_without_a_table_says_so(tmp_path: Path) -> None:
 
 def _workers(parent: int) -> list[int]:
     """The processes below `parent` that run the worker."""
-    found, below = [], {parent}
+    processes, below = [], {parent}
     for entry in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):
         try:
             status = Path(f"/proc/{entry}/status").read_text()
@@ -428,5 +434,5 @@ def _workers(parent: int) -> list[int]:
         if above in below:
             below.add(entry)
             if "peerway_measure.bench.worker" in command and "\0run\0" not in command:
-                found.append(entry)
-    return found
+                processes.append(entry)
+    return processes

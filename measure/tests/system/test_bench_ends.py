@@ -117,10 +117,10 @@ def test_records_come_as_they_are_made_and_a_reader_that_goes_ends_it(tmp_path: 
         assert records.parse(process.stdout.readline())
         assert process.poll() is None
         process.stdout.close()
-        said = process.stderr.read()
+        errors = process.stderr.read()
         assert process.wait(LIMIT) == 1
-    assert said.splitlines()[-1] == "peerway: cannot write to standard output: Broken pipe"
-    assert "Traceback" not in said
+    assert errors.splitlines()[-1] == "peerway: cannot write to standard output: Broken pipe"
+    assert "Traceback" not in errors
     assert leftovers(tmp_path) == []
 
 
@@ -150,9 +150,9 @@ def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, t
         ranks = workers(tmp_path)
         assert len(ranks) == 2
         process.send_signal(number)
-        printed, said = process.communicate(timeout=LIMIT)
-    found = records.read(out)
-    assert found
+        printed, errors = process.communicate(timeout=LIMIT)
+    measured = records.read(out)
+    assert measured
     assert leftovers(tmp_path) == []
     if number == signal.SIGKILL:
         wait_for_the_end_of(ranks)
@@ -160,17 +160,17 @@ def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, t
     assert process.returncode == 128 + number
     assert not any(map(alive, ranks))
     assert "put_latency" in printed
-    *_, told, command = said.splitlines()
-    count = f"{len(found)} record{'s' if len(found) > 1 else ''}"
-    assert told.startswith(f"peerway: ended by {number.name} after {count}; they are in {out}")
+    *_, reason, command = errors.splitlines()
+    count = f"{len(measured)} record{'s' if len(measured) > 1 else ''}"
+    assert reason.startswith(f"peerway: ended by {number.name} after {count}; they are in {out}")
     assert shlex.split(command) == ["peerway", *map(str, (*LONG, "--out", out)), "--append"]
-    assert "Traceback" not in said
+    assert "Traceback" not in errors
 
 
 @pytest.mark.alone
 def test_a_time_is_divided_and_what_did_not_fit_is_named(tmp_path: Path) -> None:
     ranks = 2 * len(os.sched_getaffinity(0))
-    asked = (
+    arguments = (
         *QUICK,
         "--sizes",
         "64:1M",
@@ -183,13 +183,15 @@ def test_a_time_is_divided_and_what_did_not_fit_is_named(tmp_path: Path) -> None
         "--out",
         "a.jsonl",
     )
-    done = run(asked, tmp_path)
+    done = run(arguments, tmp_path)
     assert f"oversubscribed: {ranks} ranks share" in done.stderr.splitlines()[0]
-    made = len(records.read(tmp_path / "a.jsonl")) if (tmp_path / "a.jsonl").exists() else 0
+    measured = len(records.read(tmp_path / "a.jsonl")) if (tmp_path / "a.jsonl").exists() else 0
     named = re.search(r"no time was left for (\d+) of \d+ measurements: put_latency ", done.stderr)
     left_out = 15 if "no time was left for run 2 of 2" in done.stderr else 0
-    assert made == 2 * 15 - left_out - (int(named[1]) if named else 0), done.stderr  # of both runs together
-    assert made > 0
+    assert measured == 2 * 15 - left_out - (int(named[1]) if named else 0), (
+        done.stderr
+    )  # of both runs together
+    assert measured > 0
 
 
 def test_tune_that_is_ended_leaves_the_table_as_it_was(tmp_path: Path) -> None:
@@ -198,15 +200,15 @@ def test_tune_that_is_ended_leaves_the_table_as_it_was(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert any(line.startswith("tuning: ") for line in iter(process.stderr.readline, ""))
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=LIMIT)
+        _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 128 + signal.SIGTERM
-    assert said.endswith(f"peerway: ended by SIGTERM; {table} is as it was\n")
+    assert errors.endswith(f"peerway: ended by SIGTERM; {table} is as it was\n")
     assert (table.exists(), leftovers(tmp_path), workers(tmp_path)) == (False, [], [])
 
 
 def workers(home: Path) -> list[int]:
     """The ranks of a benchmark that was started in this folder."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -214,8 +216,8 @@ def workers(home: Path) -> list[int]:
         except OSError:
             continue
         if here and b"peerway_measure.bench.worker" in words and b"run" not in words:
-            found.append(int(folder.name))
-    return found
+            processes.append(int(folder.name))
+    return processes
 
 
 def alive(process: int) -> bool:

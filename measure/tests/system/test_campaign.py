@@ -29,12 +29,12 @@ PEERWAY = (sys.executable, "-m", "peerway")
 
 def record() -> str:
     """A line that a test prints."""
-    made = Record.from_samples(
+    measured = Record.from_samples(
         [1e6], test="file_write_bw", via="posix", op="write", shape="sequential 1 MiB", bytes=1 << 20,
         ranks=1, source="host", target="file", validated=True, cpu_percent=None, host="x", device="",
         driver="", version="0", extra={"run": ""},
     )  # fmt: skip
-    return made.as_json() + "\n"
+    return measured.as_json() + "\n"
 
 
 class Campaign:
@@ -97,11 +97,11 @@ def test_all_is_measured_once_and_stamped(tmp_path: Path) -> None:
     done = campaign.run()
     assert done.returncode == 0, done.stderr
     assert campaign.starts() == {"n1": 2, "n2": 2, "n3": 2}
-    found = [r for path in (campaign.folder / "results").iterdir() for r in records.read(path)]
-    assert Counter((r.host, r.extra["round"]) for r in found) == {
+    measured = [r for path in (campaign.folder / "results").iterdir() for r in records.read(path)]
+    assert Counter((r.host, r.extra["round"]) for r in measured) == {
         (f"n{i}", number): 1 for i in (1, 2, 3) for number in (0, 1)
     }
-    assert {r.node_type for r in found} == {"kind"}
+    assert {r.node_type for r in measured} == {"kind"}
     assert list((campaign.folder / "running").iterdir()) == []
     again = campaign.run()
     assert again.returncode == 0
@@ -120,14 +120,14 @@ def test_a_test_of_two_nodes_has_both_and_their_records(tmp_path: Path) -> None:
     done = campaign.run()
     assert done.returncode == 0, done.stderr
     assert campaign.starts() == {"n1": 4, "n2": 4, "n3": 4}  # which reach the first of the two
-    found = {path.name: records.read(path) for path in (campaign.folder / "results").iterdir()}
-    assert len(found) == 12
-    for name, made in found.items():
-        one, other = (r.host for r in made)
-        assert name.endswith(f".{one}.jsonl")
-        assert other in {"n1", "n2", "n3"} - {one}
-    assert Counter(r.host for made in found.values() for r in made).total() == 24
-    partners = {tuple(r.host for r in made) for made in found.values()}
+    by_file = {path.name: records.read(path) for path in (campaign.folder / "results").iterdir()}
+    assert len(by_file) == 12
+    for name, pair in by_file.items():
+        first, other = (r.host for r in pair)
+        assert name.endswith(f".{first}.jsonl")
+        assert other in {"n1", "n2", "n3"} - {first}
+    assert Counter(r.host for pair in by_file.values() for r in pair).total() == 24
+    partners = {tuple(r.host for r in pair) for pair in by_file.values()}
     assert len(partners) > 3  # not the same ones in each round
 
 
@@ -142,20 +142,20 @@ def test_factors_reach_the_command_and_its_records(tmp_path: Path) -> None:
     )
     done = campaign.run()
     assert done.returncode == 0, done.stderr
-    found = [r for path in (campaign.folder / "results").iterdir() for r in records.read(path)]
-    assert {(r.extra["block"], r.extra["threads"], r.shape) for r in found} == {
+    measured = [r for path in (campaign.folder / "results").iterdir() for r in records.read(path)]
+    assert {(r.extra["block"], r.extra["threads"], r.shape) for r in measured} == {
         (f"{block}iB", threads, f"sequential 1 MiB threads={threads}")
         for block in ("1M", "4M")
         for threads in ("1", "2")
     }
     words = [*PEERWAY, "campaign", "compare", str(campaign.folder), str(campaign.folder)]
-    told = subprocess.run(
+    compared = subprocess.run(
         [*words, "--factor", "threads=1:2", "--factor", "block"], capture_output=True, text=True, check=True
     )
-    assert "block was to change, but is 1MiB, 4MiB on both sides" in told.stdout
-    assert "threads was to change" not in told.stdout
-    assert "file_write_bw · posix · sequential 1 MiB · 1 MiB · 1 stream · bandwidth\n" in told.stdout
-    assert "median threads=1" in told.stdout
+    assert "block was to change, but is 1MiB, 4MiB on both sides" in compared.stdout
+    assert "threads was to change" not in compared.stdout
+    assert "file_write_bw · posix · sequential 1 MiB · 1 MiB · 1 stream · bandwidth\n" in compared.stdout
+    assert "median threads=1" in compared.stdout
     same = subprocess.run(words, capture_output=True, text=True, check=True)
     assert f"both sides are the same campaign, {campaign.folder}: nothing can differ" in same.stderr
 
@@ -303,8 +303,8 @@ def test_a_node_where_tests_fail_that_work_on_its_like_is_set_aside(tmp_path: Pa
 def test_what_a_measurement_notes_and_what_is_lacking_is_on_the_page(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, repeats=2, limits="nodes_at_once = 3\ntries = 1")
     text = campaign.toml.read_text()
-    told = "echo chatter >&2; echo 'note: cold was not proved: <b>why</b>' >&2"
-    text = text.replace(f"cat {tmp_path}/record", f"{told}; cat {tmp_path}/record")
+    notes = "echo chatter >&2; echo 'note: cold was not proved: <b>why</b>' >&2"
+    text = text.replace(f"cat {tmp_path}/record", f"{notes}; cat {tmp_path}/record")
     once = f"[ $CAMPAIGN_NODES != n2 ] || mkdir {tmp_path}/once || exit 3; cat {tmp_path}/record"
     campaign.toml.write_text(f"{text}[[tests]]\nname = 'once'\ncommand = '{once}'\n")
     assert campaign.run().returncode == 1
@@ -448,8 +448,8 @@ def test_a_terminal_shows_how_far_it_is_and_a_log_does_not(tmp_path: Path) -> No
     shown, logged = on_a_terminal(campaign), campaign.run().stderr
     assert re.search(r"measuring \S+ 0/9 .*t\.n\d and 2 more", shown)
     assert re.search(r"measuring \S+ [3-6]/9 \d:\d\d left .*t\.n\d", shown)
-    for told in (shown, logged):
-        assert "t.n2 failed" in told
+    for output in (shown, logged):
+        assert "t.n2 failed" in output
     assert "measuring" not in logged
 
 
@@ -457,8 +457,8 @@ def on_a_terminal(campaign: Campaign) -> str:
     """What a run shows there, without what moves the cursor or colours it."""
     ours, theirs = pty.openpty()
     command = [*PEERWAY, "campaign", "run", str(campaign.folder)]
-    told = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=told):
+    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=variables):
         os.close(theirs)
         shown = b""
         with suppress(OSError):  # as a terminal ends that nobody writes to any more
@@ -490,8 +490,8 @@ def test_health_says_one_line_a_node(tmp_path: Path) -> None:
         body=f"[ $node = n4 ] && {{ cat {slow}; exit; }}",
     )
     text = (tmp_path / "record").read_text()
-    made = json.loads(text)
-    slow.write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] / 2}) + "\n")
+    template = json.loads(text)
+    slow.write_text(json.dumps({**template, "bandwidth_MBps": template["bandwidth_MBps"] / 2}) + "\n")
     done = campaign.run("--health")
     lines = done.stdout.splitlines()
     assert done.returncode == 1
@@ -513,8 +513,8 @@ def test_health_of_one_node_is_judged_by_what_the_campaign_has(tmp_path: Path) -
     assert len(well.stdout.splitlines()) == 1
     assert campaign.starts() == {"n1": 5, "n2": 4}
     assert sorted(campaign.folder.iterdir()) == before
-    made = json.loads((tmp_path / "record").read_text())
-    now.write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] / 2}) + "\n")
+    template = json.loads((tmp_path / "record").read_text())
+    now.write_text(json.dumps({**template, "bandwidth_MBps": template["bandwidth_MBps"] / 2}) + "\n")
     ill = campaign.run("--health", "--node", "n2")
     assert (ill.returncode, ill.stdout.split()[:2]) == (1, ["n2", "odd"]), ill.stdout
     assert "is not a node of" in campaign.run("--health", "--node", "n9").stderr
@@ -544,8 +544,8 @@ def test_a_file_system_without_locks_is_said(tmp_path: Path, monkeypatch: pytest
 def test_a_disk_that_is_full_loses_nothing_that_was_measured(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n[1-3]"', repeats=4, limits="nodes_at_once = 1\ntries = 2")
     large = "0" * 100_000  # of a record; 1 MB has room for fewer than twelve
-    made = json.loads((tmp_path / "record").read_text())
-    (tmp_path / "record").write_text(json.dumps({**made, "extra": {"ballast": large}}) + "\n")
+    template = json.loads((tmp_path / "record").read_text())
+    (tmp_path / "record").write_text(json.dumps({**template, "extra": {"ballast": large}}) + "\n")
     disk = tmp_path / "disk"
     disk.mkdir()
     run = shlex.join([*PEERWAY, "campaign", "run", str(disk)])
@@ -561,11 +561,11 @@ def test_a_disk_that_is_full_loses_nothing_that_was_measured(tmp_path: Path) -> 
     command = ["unshare", "-m", "sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     first, held, drafts, second, all_ = map(int, done.stdout.split())
-    told = (tmp_path / "first").read_text()
-    assert (first, second, drafts, all_) == (1, 0, 0, 12), told + (tmp_path / "second").read_text()
+    output = (tmp_path / "first").read_text()
+    assert (first, second, drafts, all_) == (1, 0, 0, 12), output + (tmp_path / "second").read_text()
     assert 3 <= held < 12
-    assert f"No space left on device; of its file system, {disk}, " in told
-    assert "Traceback" not in told
+    assert f"No space left on device; of its file system, {disk}, " in output
+    assert "Traceback" not in output
     assert campaign.starts().total() >= 12
 
 
@@ -575,19 +575,19 @@ HOSTILE = "<script>alert(1)</script>"
 def test_the_page_shows_gpudirect_by_node_type_and_obeys_no_name(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
     campaign.toml.write_text(campaign.toml.read_text().replace("kind =", f'"{HOSTILE}" ='))
-    made = json.loads((tmp_path / "record").read_text())
+    template = json.loads((tmp_path / "record").read_text())
     vias = {"gpudirect:neither": 1, "gpudirect:rdma": 2, "gds/bounce": 4, "gds/direct": 10}
     lines = []
     for via, times in vias.items():
         extra = {"gds_active": "unknown"} if via == "gds/direct" else {}
-        rate = made["bandwidth_MBps"] * times
+        rate = template["bandwidth_MBps"] * times
         lines.append(
-            json.dumps({**made, "via": via, "bandwidth_MBps": rate, "extra": extra, "shape": HOSTILE})
+            json.dumps({**template, "via": via, "bandwidth_MBps": rate, "extra": extra, "shape": HOSTILE})
         )
     gpus = {"source": "cuda:0", "target": "cuda:1", "test": "put_bw"}
     for via, times, ends in (("staged", 1, gpus), ("peer/copy", 8, gpus), ("staged", 1, {})):
-        rate = made["bandwidth_MBps"] * times
-        lines.append(json.dumps({**made, **ends, "via": via, "bandwidth_MBps": rate, "shape": HOSTILE}))
+        rate = template["bandwidth_MBps"] * times
+        lines.append(json.dumps({**template, **ends, "via": via, "bandwidth_MBps": rate, "shape": HOSTILE}))
     (tmp_path / "record").write_text("\n".join(lines) + "\n")
     assert campaign.run().returncode == 0
     page = tmp_path / "page.html"
@@ -635,18 +635,19 @@ def test_two_campaigns_are_a_study(tmp_path: Path) -> None:
     for name, rate in (("before", 1.0), ("after", 1.3)):
         (tmp_path / name).mkdir()
         campaign = Campaign(tmp_path / name, nodes='"n[1-2]"', repeats=6, limits="nodes_at_once = 2")
-        made = json.loads((tmp_path / name / "record").read_text())
+        template = json.loads((tmp_path / name / "record").read_text())
         (tmp_path / name / "record").write_text(
-            json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] * rate, "kernel": name}) + "\n"
+            json.dumps({**template, "bandwidth_MBps": template["bandwidth_MBps"] * rate, "kernel": name})
+            + "\n"
         )
         assert campaign.run().returncode == 0
         folders.append(str(campaign.folder))
     words = [*PEERWAY, "campaign", "compare", *folders]
-    told = subprocess.run(
+    compared = subprocess.run(
         [*words, "--factor", "kernel", "-o", tmp_path / "p.html"], capture_output=True, text=True, check=True
     )
-    assert "+30.0 %" in told.stdout
-    assert "faster" in told.stdout
+    assert "+30.0 %" in compared.stdout
+    assert "faster" in compared.stdout
     wrong = subprocess.run([*words, "--factor", "nosuch"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
     assert "--factor nosuch: no record has it. There are " in wrong.stderr

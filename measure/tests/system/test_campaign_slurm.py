@@ -74,10 +74,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def here(campaign: OnSlurm, monkeypatch: pytest.MonkeyPatch) -> tuple[Unfinished, list[str]]:
     """Run it in this process to its end; returns what is left and what was printed."""
     monkeypatch.setenv("PATH", campaign.environment["PATH"])
-    said: list[str] = []
+    messages: list[str] = []
     journal = Journal(campaign.folder)
     with journal.held():
-        return Runner(campaign.plan, journal, slurm.Slurm(campaign.plan, journal), said.append).run(), said
+        return Runner(
+            campaign.plan, journal, slurm.Slurm(campaign.plan, journal), messages.append
+        ).run(), messages
 
 
 def test_nothing_is_submitted_to_a_node_that_is_down_and_others_go_on(tmp_path: Path) -> None:
@@ -112,9 +114,9 @@ def test_free_nodes_come_first_and_a_busy_one_is_waited_for(
 
     other = threading.Thread(target=let_go)
     other.start()
-    left, _ = here(campaign, monkeypatch)
+    remaining, _ = here(campaign, monkeypatch)
     other.join()
-    assert left.why == {}
+    assert remaining.why == {}
     assert campaign.submitted()[0] == "n2"
     assert len(campaign.results()) == 3
 
@@ -133,9 +135,9 @@ def test_a_job_that_waits_long_gives_its_place_to_a_free_node(
 
     other = threading.Thread(target=free_the_other)
     other.start()
-    left, _ = here(campaign, monkeypatch)
+    remaining, _ = here(campaign, monkeypatch)
     other.join()
-    assert left.why == {}
+    assert remaining.why == {}
     first, second, third = campaign.submitted()
     assert first == third != second
     assert "failed" not in campaign.events()
@@ -159,9 +161,9 @@ def test_a_job_that_still_waits_when_the_window_closes_is_withdrawn(
 
     other = threading.Thread(target=a_day)
     other.start()
-    left, _ = here(campaign, monkeypatch)
+    remaining, _ = here(campaign, monkeypatch)
     other.join()
-    assert left.why == {}
+    assert remaining.why == {}
     assert campaign.submitted() == ["n1", "n1"]
     assert "failed" not in campaign.events()
 
@@ -171,10 +173,10 @@ def test_a_job_that_could_not_become_a_keeper_says_why(
 ) -> None:
     campaign = OnSlurm(tmp_path, {"n1": "idle"}, "nodes_at_once = 1\ntries = 1")
     monkeypatch.setattr(sys, "executable", "/opt/of the head/python")
-    left, said = here(campaign, monkeypatch)
-    assert list(left.why) == ["0000.t.n1"]
+    remaining, messages = here(campaign, monkeypatch)
+    assert list(remaining.why) == ["0000.t.n1"]
     why = "it ended without a report: its job said: 1: exec: /opt/of the head/python: not found"
-    assert f"0000.t.n1 failed: {why}" in said
+    assert f"0000.t.n1 failed: {why}" in messages
     assert not [*(campaign.folder / "running").glob("*.job")]
 
 
@@ -214,9 +216,9 @@ def test_a_controller_that_is_silent_is_waited_for(
         real(self, task)
 
     monkeypatch.setattr(slurm.Slurm, "start", start)
-    left, said = here(campaign, monkeypatch)
-    assert left.why == {}
-    assert "waiting for n1, n2: Slurm does not answer: " in said[0], said
+    remaining, messages = here(campaign, monkeypatch)
+    assert remaining.why == {}
+    assert "waiting for n1, n2: Slurm does not answer: " in messages[0], messages
     assert "failed" not in campaign.events()
     assert len(campaign.results()) == 2
 
@@ -234,9 +236,9 @@ def test_a_submission_without_an_answer_is_no_failure_and_not_made_twice(
         monkeypatch.setattr(slurm, "_SLURM_S", 60)
 
     monkeypatch.setattr(slurm.Slurm, "start", start)
-    left, _ = here(campaign, monkeypatch)
+    remaining, _ = here(campaign, monkeypatch)
     (campaign.slurm / "hangs").unlink()
-    assert left.why == {}
+    assert remaining.why == {}
     assert campaign.submitted() == ["n1"]
     assert "failed" not in campaign.events()
 
@@ -261,9 +263,9 @@ def test_a_job_that_finds_another_keeper_at_work_has_not_failed(
     # The runner itself must not take the lock for a keeper of an earlier pass.
     monkeypatch.setattr(slurm.Slurm, "running", _not_at_first(slurm.Slurm.running))
     other.start()
-    left, _ = here(campaign, monkeypatch)
+    remaining, _ = here(campaign, monkeypatch)
     other.join()
-    assert left.why == {}
+    assert remaining.why == {}
     assert campaign.submitted() == ["n1"]
     assert "failed" not in campaign.events()
 
@@ -286,9 +288,9 @@ def test_of_two_nodes_the_one_that_slurm_has_down_failed(
     campaign = OnSlurm(tmp_path, {"n1": "idle", "n2": "idle"}, 'nodes_at_once = 2\ntime = "1s"', command)
     with campaign.toml.open("a") as toml:
         toml.write("nodes = 2\n")
-    left, said = here(campaign, monkeypatch)
-    assert any("failed on n2: it ended without a report" in line for line in said), said
-    assert left.lines == ["n2: Slurm has it down"]
+    remaining, messages = here(campaign, monkeypatch)
+    assert any("failed on n2: it ended without a report" in line for line in messages), messages
+    assert remaining.lines == ["n2: Slurm has it down"]
 
 
 def test_a_command_of_slurm_that_is_not_here_is_named(tmp_path: Path) -> None:
@@ -323,8 +325,8 @@ def test_hostile_names_of_slurm_stay_texts_in_the_file(tmp_path: Path) -> None:
 def test_init_proposes_tests_of_gpus_for_types_that_have_them(tmp_path: Path) -> None:
     without = plan_file.parse(initialised(tmp_path / "a", {"n1": "(null)", "n2": "shard:8"}))
     assert [test.name for test in without.tests] == ["storage"]
-    one = plan_file.parse(initialised(tmp_path / "b", {"n1": "gpu:a100:1(S:0)"}))
-    assert [test.name for test in one.tests] == ["storage", "gpudirect", "gds"]
+    proposed = plan_file.parse(initialised(tmp_path / "b", {"n1": "gpu:a100:1(S:0)"}))
+    assert [test.name for test in proposed.tests] == ["storage", "gpudirect", "gds"]
     several = plan_file.parse(initialised(tmp_path / "c", {"n1": "gpu:h100:8", "n2": "gpu:4(S:0-1),shard:8"}))
     assert [test.name for test in several.tests] == ["storage", "gpudirect", "p2p", "gds"]
     assert several.tests[2].types == ("partition features",)
@@ -349,8 +351,8 @@ def cluster(tmp_path: Path) -> Iterator[VirtualCluster]:
     description = read(file)
     if why := why_not(description):
         pytest.skip(why)
-    with VirtualCluster(description) as found:
-        yield found
+    with VirtualCluster(description) as virtual:
+        yield virtual
 
 
 def test_a_node_that_reboots_in_the_middle_is_measured_when_it_is_back(cluster: VirtualCluster) -> None:

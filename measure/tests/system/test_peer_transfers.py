@@ -49,50 +49,54 @@ def all_cases() -> tuple[peers.Case, ...]:
 
 @pytest.fixture(scope="module", params=["openmpi", "ucx"])
 def peer(request: pytest.FixtureRequest) -> peers.Peer:
-    made = peers.PEERS[request.param]()
-    found = made.find("host")
-    if isinstance(found, peers.Missing):
-        pytest.skip(f"{made.name}: {found.reason}; {found.remedy}")
-    return made
+    library = peers.PEERS[request.param]()
+    missing = library.find("host")
+    if isinstance(missing, peers.Missing):
+        pytest.skip(f"{library.name}: {missing.reason}; {missing.remedy}")
+    return library
 
 
 def test_all_that_a_peer_can_do_arrives_and_makes_records(peer: peers.Peer) -> None:
     plan = peers.Plan("host", all_cases())
     got = list(peer.run(plan, lambda *_: None))
-    assert [one for one in got if isinstance(one, peers.Failed) or not one["validated"]] == []
-    points = {(one["via"], one["test"], one["shape"], one["bytes"]) for one in got if isinstance(one, dict)}
+    assert [outcome for outcome in got if isinstance(outcome, peers.Failed) or not outcome["validated"]] == []
+    points = {
+        (outcome["via"], outcome["test"], outcome["shape"], outcome["bytes"])
+        for outcome in got
+        if isinstance(outcome, dict)
+    }
     assert points == {
         (via, case.test, case.form.label, case.bytes)
         for via in peer.variants
         for case in plan.cases
         if (case.test, case.kind) in peer.ability(via, "host")
     }
-    for one in got:
-        assert isinstance(one, dict)
-        made = record.as_record(one, plan, {"host": "here"})
-        assert made.iterations == ITERATIONS
-        assert made.p50_us > 0
+    for outcome in got:
+        assert isinstance(outcome, dict)
+        converted = record.as_record(outcome, plan, {"host": "here"})
+        assert converted.iterations == ITERATIONS
+        assert converted.p50_us > 0
 
 
 def test_samples_are_as_many_as_fit_the_budget(peer: peers.Peer) -> None:
     case = peers.Case("put_latency", Form("contiguous", 1, 8, 8))
     plan = peers.Plan("host", (case,), variants=frozenset({peer.name}), budget_s=0.05)
-    (one,) = peer.run(plan, lambda *_: None)
-    assert isinstance(one, dict)
-    assert 10 <= one["iterations"] <= 20000
-    assert one["min_us"] <= one["p50_us"] <= one["p99_us"]
+    (outcome,) = peer.run(plan, lambda *_: None)
+    assert isinstance(outcome, dict)
+    assert 10 <= outcome["iterations"] <= 20000
+    assert outcome["min_us"] <= outcome["p50_us"] <= outcome["p99_us"]
 
 
 @pytest.mark.parametrize("via", ["openmpi", "ucx"])
 def test_four_ranks_are_two_pairs_at_once(via: str) -> None:
-    made = peers.PEERS[via]()
-    if isinstance(made.find("host"), peers.Missing):
+    library = peers.PEERS[via]()
+    if isinstance(library.find("host"), peers.Missing):
         pytest.skip(f"{via} is not installed")
     case = peers.Case("put_mbw_mr", Form("contiguous", 1, 64, 64), window=8, iterations=3)
     plan = peers.Plan("host", (case,), ranks=4, variants=frozenset({via}))
-    (one,) = made.run(plan, lambda *_: None)
-    assert isinstance(one, dict)
-    assert (one["ranks"], one["validated"]) == (4, True)
+    (outcome,) = library.run(plan, lambda *_: None)
+    assert isinstance(outcome, dict)
+    assert (outcome["ranks"], outcome["validated"]) == (4, True)
 
 
 HALOS = (
@@ -106,21 +110,22 @@ HALOS = (
 
 
 def exchanged(*halos: halo.Halo, ranks: int) -> list[dict[str, object]]:
-    made = peers.PEERS["openmpi"]()
-    if isinstance(made.find("host"), peers.Missing):
+    library = peers.PEERS["openmpi"]()
+    if isinstance(library.find("host"), peers.Missing):
         pytest.skip("openmpi is not installed")
     cases = [
-        peers.Case("halo", Form(one.label, 1, one.bytes, one.bytes), iterations=ITERATIONS) for one in halos
+        peers.Case("halo", Form(each.label, 1, each.bytes, each.bytes), iterations=ITERATIONS)
+        for each in halos
     ]
-    got = list(made.run(peers.Plan("host", tuple(cases), ranks=ranks), lambda *_: None))
-    assert [one for one in got if isinstance(one, peers.Failed)] == []
-    return [one for one in got if isinstance(one, dict)]
+    got = list(library.run(peers.Plan("host", tuple(cases), ranks=ranks), lambda *_: None))
+    assert [each for each in got if isinstance(each, peers.Failed)] == []
+    return [each for each in got if isinstance(each, dict)]
 
 
 def test_halos_arrive_by_datatypes_and_packed() -> None:
     got = exchanged(*HALOS, ranks=2)
-    assert {(one["via"], one["shape"]) for one in got if one["validated"]} == {
-        (via, one.label) for via in ("openmpi", "openmpi/pack") for one in HALOS
+    assert {(each["via"], each["shape"]) for each in got if each["validated"]} == {
+        (via, each.label) for via in ("openmpi", "openmpi/pack") for each in HALOS
     }
 
 
@@ -134,7 +139,7 @@ def test_halos_arrive_by_datatypes_and_packed() -> None:
 )
 def test_a_halo_is_exchanged_by_as_many_ranks_as_its_grid_has(case: halo.Halo) -> None:
     got = exchanged(case, ranks=case.ranks)
-    assert [(one["via"], one["ranks"], one["validated"]) for one in got] == [
+    assert [(outcome["via"], outcome["ranks"], outcome["validated"]) for outcome in got] == [
         ("openmpi", case.ranks, True),
         ("openmpi/pack", case.ranks, True),
     ]
@@ -143,9 +148,9 @@ def test_a_halo_is_exchanged_by_as_many_ranks_as_its_grid_has(case: halo.Halo) -
 @pytest.mark.parametrize("peer", [nccl.Nccl(), nvshmem.Nvshmem()], ids=lambda peer: peer.name)
 def test_gpu_programs_build_without_a_gpu(peer: nccl.Nccl | nvshmem.Nvshmem) -> None:
     root = places.cuda_root()
-    found = peer.built("sm_90")
-    if isinstance(found, peers.Missing) and "was not found" in found.reason:
-        pytest.skip(f"{peer.name}: {found.reason}; {found.remedy}")
+    built = peer.built("sm_90")
+    if isinstance(built, peers.Missing) and "was not found" in built.reason:
+        pytest.skip(f"{peer.name}: {built.reason}; {built.remedy}")
     assert root is not None
-    assert isinstance(found, peers.Found), found
-    assert os.access(found.program, os.X_OK)
+    assert isinstance(built, peers.Found), built
+    assert os.access(built.program, os.X_OK)

@@ -57,13 +57,13 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
         pytest.skip(why)
     folder = tmp_path_factory.mktemp("rehearsal") / "copy"
     shutil.copytree(EXAMPLE, folder)
-    found = Rehearsed(folder)
+    rehearsed = Rehearsed(folder)
     try:
-        started = found.verb("start")
+        started = rehearsed.verb("start")
         assert started.returncode == 0, started.stderr
-        yield found
+        yield rehearsed
     finally:
-        found.verb("remove")
+        rehearsed.verb("remove")
         assert not (folder / "disk.img").exists()
 
 
@@ -199,10 +199,10 @@ def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pyte
     journals = [Journal(place / side) for side in ("before", "after")]
     notes = [note for journal in journals for each in journal.past().notes.values() for note in each]
     assert not [note for note in notes if "was not measured" in note]
-    found = rows("--factor", "state")
-    assert {*found} == {"file_write_bw", *(f"file_read_{state}_bw" for state in STATES)}
+    by_test = rows("--factor", "state")
+    assert {*by_test} == {"file_write_bw", *(f"file_read_{state}_bw" for state in STATES)}
     each = 4 * rounds  # each of two nodes takes the other along: none is lost
-    assert {tuple(row["n"]) for row in found.values()} == {(each, each)}
+    assert {tuple(row["n"]) for row in by_test.values()} == {(each, each)}
     for side in ("before", "after"):
         page = copy.folder / f"{side}.html"
         subprocess.run(
@@ -212,11 +212,13 @@ def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pyte
         assert f"{2 * rounds} of {2 * rounds} measurements are done" in page.read_text()
         assert "storage, cpu: cold was not proved: " in page.read_text()  # FUSE counts no bytes
     for journal in journals:
-        made = journal.records()
-        assert {(r.host, r.extra["nodes"]) for r in made} == {("cpu-1", 2), ("cpu-2", 2)}
-        tests = Counter(r.test for r in made)  # of a state that the evidence contradicts it is another one
+        all_records = journal.records()
+        assert {(r.host, r.extra["nodes"]) for r in all_records} == {("cpu-1", 2), ("cpu-2", 2)}
+        tests = Counter(
+            r.test for r in all_records
+        )  # of a state that the evidence contradicts it is another one
         assert tests["file_read_warm_elsewhere_bw"] == tests["file_read_after_drop_bw"] == each
-    again = found["file_read_warm_here_bw"]
+    again = by_test["file_read_warm_here_bw"]
     assert again["speedup_percent"] > 50  # a page cache beside a network
     # Writes and cold reads may differ either way: other tests share the disk with one of the two campaigns.
     unnamed = rows()["file_read_warm_here_bw"]

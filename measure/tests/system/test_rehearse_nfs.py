@@ -41,7 +41,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
     file = folder / "cluster.toml"
     text = file.read_text().replace('name = "scratch"', 'name = "scratch"\nkind = "nfs"')
     file.write_text(text.replace("threads = 1 ", "threads = 4 "))
-    found = Rehearsed(folder)
+    rehearsed = Rehearsed(folder)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdout=log, stderr=log)
     try:
@@ -50,9 +50,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
             assert process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < until
             time.sleep(0.1)
-        yield found
+        yield rehearsed
     finally:
-        found.verb("remove")
+        rehearsed.verb("remove")
         process.wait(LIMIT_S)
 
 

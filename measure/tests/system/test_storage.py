@@ -89,28 +89,28 @@ def run(
 def test_all_tests_give_records_and_nothing_is_left(
     run: Ran,
 ) -> None:
-    found, _, folder, _ = run
-    assert {r.test for r in found if r.via == "posix"} >= {
+    measured, _, folder, _ = run
+    assert {r.test for r in measured if r.via == "posix"} >= {
         *("file_write_bw", "file_read_warm_here_bw", "file_random_read_latency", "file_random_write_latency"),
         *("file_create_mr", "file_stat_mr", "file_read_mr", "file_rename_mr", "file_remove_mr"),
     }
-    assert {r.ranks for r in found} == {1, 2}
-    assert {r.shape for r in found if r.test == "file_write_bw"} >= {
+    assert {r.ranks for r in measured} == {1, 2}
+    assert {r.shape for r in measured if r.test == "file_write_bw"} >= {
         "sequential 256 KiB",
         "sequential 256 KiB direct",
         "shared 256 KiB",
     }
-    assert all(r.validated for r in found if r.via == "posix" or r.op == "read")
-    assert {r.extra["node_type"] for r in found} == {"t1"}
-    assert all(r.extra["file_system"] and r.extra["mount_options"] and r.extra["kernel"] for r in found)
+    assert all(r.validated for r in measured if r.via == "posix" or r.op == "read")
+    assert {r.extra["node_type"] for r in measured} == {"t1"}
+    assert all(r.extra["file_system"] and r.extra["mount_options"] and r.extra["kernel"] for r in measured)
     assert list(folder.iterdir()) == []
 
 
 def test_each_combination_of_the_factors_has_records_in_each_run(
     run: Ran,
 ) -> None:
-    found = records.read(run[3])
-    written = [r for r in found if r.test == "file_write_bw"]
+    measured = records.read(run[3])
+    written = [r for r in measured if r.test == "file_write_bw"]
     memory = written[0].extra["file_system"] == "tmpfs"  # which has no O_DIRECT
     combinations = {
         (r.bytes, r.extra["block"], r.extra["mode"])
@@ -118,7 +118,7 @@ def test_each_combination_of_the_factors_has_records_in_each_run(
         if r.extra["mode"] == "buffered" or not memory
     }
     assert len(combinations) == (4 if memory else 8)
-    keys = Counter((r.test, r.shape, r.bytes) for r in found)
+    keys = Counter((r.test, r.shape, r.bytes) for r in measured)
     assert set(keys.values()) == {2}  # one of each run
     page = subprocess.run(
         [*PEERWAY, "compare", run[3], run[3], "--factor", "block=64K:256K"],
@@ -133,10 +133,10 @@ def test_each_combination_of_the_factors_has_records_in_each_run(
 def test_states_are_proved_on_a_local_disk(
     run: Ran,
 ) -> None:
-    found, _, folder, _ = run
+    measured, _, folder, _ = run
     if not is_disk(folder):
         pytest.skip("the tests' folder is in memory")
-    reads = [r for r in found if r.test.startswith("file_read") and r.test.endswith("bw")]
+    reads = [r for r in measured if r.test.startswith("file_read") and r.test.endswith("bw")]
     proved = [r for r in reads if r.extra["state_proved"]]
     # Short of memory, the kernel may drop pages between the look at the cache and the end of the read.
     assert len(proved) >= len(reads) - 1, [(r.via, r.shape, r.ranks, r.extra) for r in reads]
@@ -343,10 +343,10 @@ def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path, ende
         lives_on = os.pidfd_open(int(child.read_text()))
         if ended == "Ctrl-C":
             measuring.send_signal(signal.SIGINT)
-        _, told = measuring.communicate()
-    assert ended == "Ctrl-C" or "--drop-server did not end within 5 s" in told
+        _, errors = measuring.communicate()
+    assert ended == "Ctrl-C" or "--drop-server did not end within 5 s" in errors
     try:
-        assert select.select([lives_on], [], [], LIMIT)[0], told
+        assert select.select([lives_on], [], [], LIMIT)[0], errors
     finally:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(lives_on, signal.SIGKILL)
@@ -359,11 +359,13 @@ def test_nodes_measure_together_and_read_each_others_files(tmp_path: Path, two_n
     out = tmp_path / "r.jsonl"
     done = storage("write", "read", *SMALL, "--streams", "1", "--out", out, *two_nodes, folder=place)
     assert done.returncode == 0, done.stderr
-    found = records.read(out)
-    assert sum(r.test == "file_write_bw" for r in found) == 2
-    assert all(r.validated and r.extra["nodes"] == 2 for r in found)
+    measured = records.read(out)
+    assert sum(r.test == "file_write_bw" for r in measured) == 2
+    assert all(r.validated and r.extra["nodes"] == 2 for r in measured)
     elsewhere = [
-        r for r in found if "warm_elsewhere" in str(r.extra.get("state_proof")) or "warm_elsewhere" in r.test
+        r
+        for r in measured
+        if "warm_elsewhere" in str(r.extra.get("state_proof")) or "warm_elsewhere" in r.test
     ]
     assert len(elsewhere) == 2  # here both nodes have one page cache, which the evidence shows
     assert {r.test for r in elsewhere} <= {"file_read_warm_elsewhere_bw", "file_read_unknown_bw"}

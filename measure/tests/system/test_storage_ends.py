@@ -97,18 +97,18 @@ def test_an_interrupted_run_of_several_nodes_leaves_nothing(
 
 def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(tmp_path: Path) -> None:
     Running(tmp_path).end(signal.SIGKILL)
-    left = list(tmp_path.iterdir())
-    assert [p.name.startswith("peerway-storage-") for p in left] == [True]
-    foreign = left[0] / "thesis.tex"
+    remains = list(tmp_path.iterdir())
+    assert [p.name.startswith("peerway-storage-") for p in remains] == [True]
+    foreign = remains[0] / "thesis.tex"
     foreign.write_text("precious")
-    (left[0] / "link").symlink_to(tmp_path / "elsewhere")
+    (remains[0] / "link").symlink_to(tmp_path / "elsewhere")
     done = storage("write", *SMALL, folder=tmp_path)
     assert done.returncode == 0
     assert "has files that no run made, and was left: " in done.stderr
     assert foreign.read_text() == "precious"
-    assert {p.name for p in left[0].iterdir()} == {"thesis.tex", "link", "manifest.json"}
+    assert {p.name for p in remains[0].iterdir()} == {"thesis.tex", "link", "manifest.json"}
     foreign.unlink()
-    (left[0] / "link").unlink()
+    (remains[0] / "link").unlink()
     cleaned = subprocess.run(
         [*PEERWAY, "storage", "clean", tmp_path], capture_output=True, text=True, check=True
     )
@@ -132,10 +132,10 @@ def test_a_run_that_lives_keeps_its_files(tmp_path: Path) -> None:
 def test_of_another_host_it_is_not_known_whether_a_run_lives(tmp_path: Path) -> None:
     manifest = json.dumps(vars(Owner("elsewhere", "b", 1, 1)))
     operate("make", 10, place=tmp_path, token="0123456789ab", manifest=manifest)
-    said = subprocess.run(
+    listed = subprocess.run(
         [*PEERWAY, "storage", "clean", tmp_path], capture_output=True, text=True, check=True
     )
-    assert "process 1 of elsewhere, which may still run" in said.stdout
+    assert "process 1 of elsewhere, which may still run" in listed.stdout
     subprocess.run(
         [*PEERWAY, "storage", "clean", "--others", tmp_path], capture_output=True, text=True, check=True
     )
@@ -246,8 +246,8 @@ def test_a_folder_that_is_not_there_is_all_that_is_told(tmp_path: Path) -> None:
     """The number of streams that share the CPUs is not reported then."""
     done = storage("--streams", "64", folder=tmp_path / "no")
     assert done.returncode == 1
-    said = f"peerway: {tmp_path / 'no'}: open of a folder: No such file or directory (ENOENT); "
-    assert done.stderr.startswith(said)
+    message = f"peerway: {tmp_path / 'no'}: open of a folder: No such file or directory (ENOENT); "
+    assert done.stderr.startswith(message)
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -28,9 +28,9 @@ def measured(
     """A measurement on a file system whose operation fails from a byte, or a number of calls, on."""
     command = [sys.executable, "-m", "peerway", "storage", str(folder), *(words or ("write", "read"))]
     command += ["--size", "2M", "--block", "256K", "--streams", "1", "--mode", "fsync"]
-    told = [str(folder), operation, why, str(first)]
+    arguments = [str(folder), operation, why, str(first)]
     return subprocess.run(
-        ["unshare", "-m", sys.executable, str(FAILING), *told, *command],
+        ["unshare", "-m", sys.executable, str(FAILING), *arguments, *command],
         capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
 

@@ -39,20 +39,20 @@ def test_each_setting_has_records_and_says_what_was_active(
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = records.read(out)
-    assert {r.via for r in found} == {"gds/compat", "gds/bounce", *(["gds/direct"] if gds else [])}
+    measured = records.read(out)
+    assert {r.via for r in measured} == {"gds/compat", "gds/bounce", *(["gds/direct"] if gds else [])}
     assert ("by gds/direct (1 stream of 4 MiB" in done.stderr) != gds
     if not gds:
         assert (
             "RuntimeError: cuFile: GPUDirect Storage is not supported on this file; `peerway doctor` says"
             in (done.stderr.replace("\n", " "))
         )
-    for r in found:
+    for r in measured:
         assert r.validated
         assert {r.source, r.target} == {"cuda:0", "file"}
         # No counter of nvidia-fs is here, which alone would prove it.
         assert r.extra["gds_active"] == ("unknown" if r.via == "gds/direct" else False)
-    reads = {(r.via, r.extra["state"]): r for r in found if r.op == "read"}
+    reads = {(r.via, r.extra["state"]): r for r in measured if r.op == "read"}
     for setting in ("compat", "bounce") if is_disk(place) else ():
         for state in ("cold", "warm_here"):
             assert reads[f"gds/{setting}", state].extra["state_proved"], reads
@@ -105,13 +105,13 @@ def test_the_study_has_every_setting_beside_cat_in_each_round(tmp_path: Path, ho
     )
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    found = {(line["setting"], line["operation"]): line for line in lines}
+    by_setting = {(line["setting"], line["operation"]): line for line in lines}
     for setting in ("cat", "bounce", "compat"):
         for operation in ("write", "read_cold", "read_warm"):
             if (setting, operation) != ("cat", "write"):
-                assert found[setting, operation]["right"] is True
-                assert len(found[setting, operation]["MBps_all"]) == 2
+                assert by_setting[setting, operation]["right"] is True
+                assert len(by_setting[setting, operation]["MBps_all"]) == 2
     assert {line["streams"] for line in lines if line["setting"] != "cat"} == {2}
-    assert found["compat", "read_cold"]["state_proved"]
-    assert "not supported" in found["direct", "all"]["error"]  # told, and no failure of the study
+    assert by_setting["compat", "read_cold"]["state_proved"]
+    assert "not supported" in by_setting["direct", "all"]["error"]  # told, and no failure of the study
     assert not list(tmp_path.glob("peerway-gds-*"))

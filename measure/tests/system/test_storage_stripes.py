@@ -37,8 +37,8 @@ def with_lfs(place: Path) -> str:
 
 def test_records_tell_the_layout_that_their_files_have(place: Path) -> None:
     out = place.parent / "r.jsonl"
-    asked = ("write", "read", "metadata", "--stripes", "default,2:4M,-1,9", "--out", out)
-    done = storage(place, *asked, path=with_lfs(place))
+    arguments = ("write", "read", "metadata", "--stripes", "default,2:4M,-1,9", "--out", out)
+    done = storage(place, *arguments, path=with_lfs(place))
     assert done.returncode == 0, done.stderr
     written = [r for r in records.read(out) if r.test == "file_write_bw"]
     layouts = {r.shape: (r.extra.get("stripe_count"), r.extra.get("stripe_size")) for r in written}

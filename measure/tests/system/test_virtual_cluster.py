@@ -52,8 +52,8 @@ def test_sacct_knows_a_job_and_its_account() -> None:
     with VirtualCluster(description) as cluster:
         job = cluster.sbatch("ann", script="true")
         deadline = time.monotonic() + 60
-        said = ""
-        while "COMPLETED" not in said and time.monotonic() < deadline:
-            said = cluster.run("sacct", "-a", "-n", "-X", "-P", "-o", "JobID,User,Account,State").stdout
+        accounts = ""
+        while "COMPLETED" not in accounts and time.monotonic() < deadline:
+            accounts = cluster.run("sacct", "-a", "-n", "-X", "-P", "-o", "JobID,User,Account,State").stdout
             time.sleep(0.2)
-    assert said.strip() == f"{job}|ann|project-ann|COMPLETED"
+    assert accounts.strip() == f"{job}|ann|project-ann|COMPLETED"

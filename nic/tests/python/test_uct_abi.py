@@ -61,8 +61,8 @@ def constants() -> list[str]:
 
 def version_of(folder: Path) -> str:
     header = folder / "uct" / "api" / "version.h"
-    found = re.search(r"UCT_VERNO_MINOR\s+(\d+)", header.read_text()) if header.exists() else None
-    return found.group(1) if found else ""
+    minor = re.search(r"UCT_VERNO_MINOR\s+(\d+)", header.read_text()) if header.exists() else None
+    return minor.group(1) if minor else ""
 
 
 @pytest.mark.parametrize("minor", sorted(PLACES))

@@ -48,9 +48,9 @@ def test_every_byte_goes_by_datagrams(
     carried.check(ranks, done.stdout)
     payload = carried.payload()
     for host in range(ranks):
-        left = sum(count for (start, _), count in payload.items() if start == host)
+        of_payload = sum(count for (start, _), count in payload.items() if start == host)
         of_nic = sum(int(str(line["datagram_bytes"])) for line in carried.lines() if line.get("node") == host)
-        assert left < of_nic < hosts.sent(host) - before[host]
+        assert of_payload < of_nic < hosts.sent(host) - before[host]
 
 
 def test_a_rank_may_stand_still_for_a_while(

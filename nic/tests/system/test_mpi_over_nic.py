@@ -47,7 +47,7 @@ def of_matrix(always: list[tuple[str, int]]) -> list[ParameterSet]:
 
 def of_stacks(*always: str) -> list[ParameterSet]:
     """Each stack; `always` run in short runs, too."""
-    return [pytest.param(one, marks=[] if one in always else [pytest.mark.long]) for one in STACKS]
+    return [pytest.param(stack, marks=[] if stack in always else [pytest.mark.long]) for stack in STACKS]
 
 
 @pytest.mark.parametrize(("stack", "ranks"), of_matrix(ALWAYS))
@@ -66,8 +66,8 @@ def test_the_links_carry_every_byte_and_nothing_else_does(
 ) -> None:
     program = build(stack, "mpi_verify", mpi_folder)
     carried = Carried(tmp_path)
-    said = verified(stack, ranks, program, carried, run)
-    carried.check(ranks, said)
+    output = verified(stack, ranks, program, carried, run)
+    carried.check(ranks, output)
 
 
 @pytest.mark.alone
@@ -94,13 +94,13 @@ def test_what_another_transport_carries_is_missed(mpi_folder: Path, tmp_path: Pa
     """The negative control of all checks of Carried."""
     program = build("mpich-debian", "mpi_verify", mpi_folder)
     carried = Carried(tmp_path)
-    said = verified("mpich-debian", 2, program, carried, run, UCX_TLS="peerway,posix")
+    output = verified("mpich-debian", 2, program, carried, run, UCX_TLS="peerway,posix")
     with pytest.raises(AssertionError, match="links carried less"):
         carried.check_links()
     with pytest.raises(AssertionError, match="ucx_shm_posix"):
         carried.check_memory()
     with pytest.raises(AssertionError, match="posix"):
-        check_lanes(2, said)
+        check_lanes(2, output)
 
 
 # By bit: puts in order, gets behind puts. A guarantee that the NIC does not state is really broken: puts are

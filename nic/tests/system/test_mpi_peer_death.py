@@ -43,8 +43,8 @@ def outcome_of(program: Path, mode: str, run: Run, nic: str, *spaces: str) -> di
         env=environment(PEERWAY_NIC=nic, PEERWAY_NIC_JOB=job, PEERWAY_NIC_SECRET=secret, **settings),
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    outcome: dict[str, object] = json.loads(done.stdout)
+    return outcome
 
 
 # The death of a silent peer is noticed by the heartbeats that UCX and the transport require.
@@ -53,9 +53,9 @@ REQUESTS = {"talking": "Connection reset by remote peer", "silent": "Success"}
 
 @pytest.mark.parametrize("mode", REQUESTS)
 def test_ucx_calls_the_error_handler(mode: str, ucp_death: Path, run: Run) -> None:
-    found = outcome_of(ucp_death, mode, run, "torus")
-    assert found["told"] == "Connection reset by remote peer"
-    assert found["request"] == REQUESTS[mode]
+    outcome = outcome_of(ucp_death, mode, run, "torus")
+    assert outcome["told"] == "Connection reset by remote peer"
+    assert outcome["request"] == REQUESTS[mode]
 
 
 @pytest.mark.parametrize("mode", ["silent", pytest.param("talking", marks=pytest.mark.long)])
@@ -64,9 +64,9 @@ def test_ucx_calls_the_error_handler_between_hosts(
 ) -> None:
     file = tmp_path / "torus.json"
     file.write_text(json.dumps({"extents": [2], "nodes": {"0": address(0), "1": address(1)}}))
-    found = outcome_of(ucp_death, mode, run, f"torus?{file}", *hosts.names[:2])
-    assert found["told"] == "Connection reset by remote peer"
-    assert found["request"] == REQUESTS[mode]
+    outcome = outcome_of(ucp_death, mode, run, f"torus?{file}", *hosts.names[:2])
+    assert outcome["told"] == "Connection reset by remote peer"
+    assert outcome["request"] == REQUESTS[mode]
 
 
 @pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])

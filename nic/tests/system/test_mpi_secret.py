@@ -30,15 +30,17 @@ def looked_at(command: list[str], folder: Path) -> tuple[list[str], dict[int, st
         command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
     try:
-        said = [folder / f"said.{rank}" for rank in range(2)]
+        outputs = [folder / f"said.{rank}" for rank in range(2)]
         deadline = time.monotonic() + LIMIT
-        while not all(file.exists() for file in said) and job.poll() is None and time.monotonic() < deadline:
+        while (
+            not all(file.exists() for file in outputs) and job.poll() is None and time.monotonic() < deadline
+        ):
             time.sleep(0.05)
-        assert all(file.exists() for file in said), f"the job ended with status {job.poll()}"
+        assert all(file.exists() for file in outputs), f"the job ended with status {job.poll()}"
         lines = command_lines()
         (folder / "go").touch()
         assert job.wait(LIMIT) == 0
-        return [file.read_text().strip() for file in said], lines
+        return [file.read_text().strip() for file in outputs], lines
     finally:
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGKILL)
@@ -46,7 +48,7 @@ def looked_at(command: list[str], folder: Path) -> tuple[list[str], dict[int, st
 
 
 def command_lines() -> dict[int, str]:
-    found = {}
+    by_process = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -55,8 +57,8 @@ def command_lines() -> dict[int, str]:
             assert (folder / "environ").stat().st_mode & 0o077 == 0
         except OSError:
             continue  # it has ended
-        found[int(folder.name)] = words.replace(b"\0", b" ").decode(errors="replace")
-    return found
+        by_process[int(folder.name)] = words.replace(b"\0", b" ").decode(errors="replace")
+    return by_process
 
 
 def check(output: list[str], lines: dict[int, str]) -> None:
@@ -64,8 +66,8 @@ def check(output: list[str], lines: dict[int, str]) -> None:
     assert len(output[0]) == 32
     assert int(output[0], 16) != 0
     assert any("PEERWAY_NIC_JOB" in line for line in lines.values())  # so the command lines were really read
-    told = [line for line in lines.values() if output[0] in line]
-    assert not told, told
+    leaks = [line for line in lines.values() if output[0] in line]
+    assert not leaks, leaks
 
 
 def program(folder: Path) -> Path:

@@ -97,7 +97,7 @@ def check(nic: Path, runs: list[tuple[str, list[str], float]]) -> list[Verdicts]
         timeout=HANGS,
     )  # fmt: skip
     return [
-        {test: (outcome, found) for test, outcome, found in json.loads(line)}
+        {test: (outcome, evidence) for test, outcome, evidence in json.loads(line)}
         for line in done.stdout.splitlines()
     ]
 
@@ -108,8 +108,8 @@ def checks(nic: Path, pytestconfig: pytest.Config) -> Iterator[dict[str, tuple[F
     flaws = [flaw for flaw in FLAWS if flaw in FIRST or pytestconfig.getoption("--long")]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         parts = [flaws[i::AT_A_TIME] for i in range(AT_A_TIME)]
-        asked = [[(flaw, [FLAWS[flaw][0]], SECONDS) for flaw in part] for part in parts]
-        futures = [pool.submit(check, nic, each) for each in asked]
+        batches = [[(flaw, [FLAWS[flaw][0]], SECONDS) for flaw in part] for part in parts]
+        futures = [pool.submit(check, nic, each) for each in batches]
         yield {flaw: (futures[i % AT_A_TIME], i // AT_A_TIME) for i, flaw in enumerate(flaws)}
 
 
@@ -119,11 +119,11 @@ def checks(nic: Path, pytestconfig: pytest.Config) -> Iterator[dict[str, tuple[F
 def test_a_flaw_is_found_by_its_test(
     flaw: str, checks: dict[str, tuple[Future[list[Verdicts]], int]]
 ) -> None:
-    test, said = FLAWS[flaw]
+    test, message = FLAWS[flaw]
     future, index = checks[flaw]
     outcome, text = future.result()[index][test]
     assert outcome == "BROKEN", text
-    assert said in text
+    assert message in text
 
 
 def lines(output: str, word: str) -> list[str]:
@@ -135,10 +135,10 @@ def lines(output: str, word: str) -> list[str]:
     [pytest.param(stated, marks=[pytest.mark.long] if stated else []) for stated in CORRECT],
 )
 def test_a_correct_nic_passes_whatever_it_states(stated: str, nic: Path) -> None:
-    (found,) = check(nic, [(stated, [], 0.1)])
+    (outcomes,) = check(nic, [(stated, [], 0.1)])
     # A busy machine may make a result unclear, but never raise a false alarm.
-    assert {test: each for test, each in found.items() if each[0] == "BROKEN"} == {}
-    absent = {test for test, (outcome, _) in found.items() if outcome == "ABSENT"}
+    assert {test: each for test, each in outcomes.items() if each[0] == "BROKEN"} == {}
+    absent = {test for test, (outcome, _) in outcomes.items() if outcome == "ABSENT"}
     unstated = {"only-puts": {"gets behind puts"}, "only-gets": {"puts in order"}}
     both = {"puts in order", "gets behind puts"}
     assert absent == {"topology"} | unstated.get(stated, both if stated == "silent" else set())

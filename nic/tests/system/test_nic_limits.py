@@ -117,7 +117,7 @@ def test_ranks_run_at_the_limits(nic: Path) -> None:
     with Ranks("in_turn.py", 2, *words) as ranks:
         for job, limits, policy in jobs:
             for answer in job.answers:
-                for said in ranks.read_all():
-                    assert said | answer == said, f"{job.program[0]} at {limits}, {policy}"
+                for report in ranks.read_all():
+                    assert report | answer == report, f"{job.program[0]} at {limits}, {policy}"
         ranks.end()
         assert [ranks.errors(rank) for rank in range(2)] == ["", ""]

@@ -109,9 +109,9 @@ def test_two_nics_of_one_plugin_are_two_paths(nic: pytest.MonkeyPatch, tmp_path:
         ranks.end()
     assert "put_bytes" in (tmp_path / "far").read_text()
     with Ranks("transfers.py", 2, "nic:near", "put,malloc,allocated,contiguous") as ranks:
-        for one in ranks.read_all():
-            assert not one["available"]
-            assert "no way" in one["why"]
+        for answer in ranks.read_all():
+            assert not answer["available"]
+            assert "no way" in answer["why"]
         ranks.end()
 
 
@@ -121,17 +121,17 @@ def test_a_nic_that_cannot_be_opened_keeps_its_path_off_with_the_reason(
     nic.setenv("PEERWAY_NIC", "torus?node=99")
     with peerway.Context() as ctx:
         region = ctx.allocate("host", 64)
-        (found,) = [
+        (info,) = [
             path for path in ctx.paths(ctx.import_key(region.key()), region) if path.name == "nic:torus"
         ]
-    assert not found.available
-    assert found.why_not.startswith("the NIC torus (")
-    assert "node=99 is dead or not on this host" in found.why_not
-    assert capfd.readouterr().err == f"peerway: {found.why_not}\n"
+    assert not info.available
+    assert info.why_not.startswith("the NIC torus (")
+    assert "node=99 is dead or not on this host" in info.why_not
+    assert capfd.readouterr().err == f"peerway: {info.why_not}\n"
     nic.setenv("PEERWAY_STRICT", "on")
     with pytest.raises(peerway.Unavailable) as error:
         peerway.Context()
-    assert str(error.value) == f"peerway: {found.why_not} (asked for by PEERWAY_NIC)"
+    assert str(error.value) == f"peerway: {info.why_not} (asked for by PEERWAY_NIC)"
 
 
 def test_a_nic_that_is_not_set_is_told_with_the_setting(nic: pytest.MonkeyPatch) -> None:
@@ -163,8 +163,8 @@ def test_a_nic_and_another_path_carry_one_put_together(tmp_path: Path) -> None:
     table.write_text(nics.table_that_splits("nic:example", "peer/cma"))
     settings = {**nics.settings_of("nic:example"), "PEERWAY_ROUTES": str(table)}
     with Ranks("ucx_ranks.py", 2, "order", 16 << 20, **settings) as ranks:
-        for one in ranks.read_all():
-            assert one == {"wrong": 0, "value": 200}
+        for answer in ranks.read_all():
+            assert answer == {"wrong": 0, "value": 200}
         ranks.end()
     command = ["explain", "--from", "host", "--to", "host", "--op", "put", "--format", "json"]
     done = subprocess.run(

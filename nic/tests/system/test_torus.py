@@ -274,23 +274,23 @@ def test_as_many_endpoints_as_there_can_be(
     file.write_text(json.dumps({"faults": {"drop": drop}}))
     done = crowd(nic_crowd, str(processes), str(1024 // processes), str(file))
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    usage = json.loads(done.stdout)
     whose = "all nodes here" if processes == 1 else "node 0"
-    assert f"all 128 contexts of {whose} are open" in found["refused"]
-    assert found["threads"] == 1024 + processes
-    assert found["MiB"] < 1024
+    assert f"all 128 contexts of {whose} are open" in usage["refused"]
+    assert usage["threads"] == 1024 + processes
+    assert usage["MiB"] < 1024
 
 
 def test_no_descriptor_is_left(nic_crowd: Path) -> None:
     """Whichever descriptor of an endpoint is the one too many."""
-    told = set()
+    errors = set()
     for most in range(40, 44):
         done = crowd(nic_crowd, "1", "128", "", str(most))
         assert done.returncode == 1
         assert "Too many open files" in done.stderr
         assert re.search(r"raise the limit of a process.*\(ulimit -n\)", done.stderr), done.stderr
-        told.add(done.stderr)
-    assert len(told) > 1
+        errors.add(done.stderr)
+    assert len(errors) > 1
 
 
 def test_options_of_every_rank(nic_ranks: Path, tmp_path: Path) -> None:

@@ -52,9 +52,10 @@ struct Attacked {
     ops->address(nic, &address);
     std::memcpy(&place, address.bytes, sizeof place);
     const pw_nic_span span{sizeof span, text, sizeof text, PW_NIC_HOST, 0, -1, 0};
-    pw_nic_key told;
-    if (ops->register_memory(nic, &span, &memory, &told) != PW_NIC_OK) throw std::runtime_error("register");
-    std::memcpy(&key, told.bytes, sizeof key);
+    pw_nic_key exported;
+    if (ops->register_memory(nic, &span, &memory, &exported) != PW_NIC_OK)
+      throw std::runtime_error("register");
+    std::memcpy(&key, exported.bytes, sizeof key);
   }
   ~Attacked() {
     if (nic != nullptr) close();
@@ -101,24 +102,24 @@ class Stranger {
   ~Stranger() { ::close(socket_); }
 
   /// Sends a get of the text, or a put over it, as endpoint 4 (of node 1) would send them.
-  void send(Kind kind, const Secret& secret) { send(made(kind, secret)); }
+  void send(Kind kind, const Secret& secret) { send(datagram_of(kind, secret)); }
   void send(const std::vector<std::byte>& datagram) const {
     sendto(socket_, datagram.data(), datagram.size(), 0, reinterpret_cast<const sockaddr*>(&to_), sizeof to_);
   }
-  std::vector<std::byte> made(Kind kind, const Secret& secret) {
-    Header made{};
-    made.kind = kind;
-    made.from = 4;
-    made.to = place_.number;
-    made.from_session = ++session_;
-    made.to_session = place_.session;
-    made.sequence = made.turn = made.id = 1;
-    made.slot = key_.slot;
-    made.generation = key_.generation;
-    if (kind == Kind::put) made.bytes = sizeof(Attacked::text);
-    if (kind == Kind::get) made.total = sizeof(Attacked::text);
-    std::vector<std::byte> datagram(sizeof made + made.bytes, std::byte{'X'});
-    std::memcpy(datagram.data(), &made, sizeof made);
+  std::vector<std::byte> datagram_of(Kind kind, const Secret& secret) {
+    Header header{};
+    header.kind = kind;
+    header.from = 4;
+    header.to = place_.number;
+    header.from_session = ++session_;
+    header.to_session = place_.session;
+    header.sequence = header.turn = header.id = 1;
+    header.slot = key_.slot;
+    header.generation = key_.generation;
+    if (kind == Kind::put) header.bytes = sizeof(Attacked::text);
+    if (kind == Kind::get) header.total = sizeof(Attacked::text);
+    std::vector<std::byte> datagram(sizeof header + header.bytes, std::byte{'X'});
+    std::memcpy(datagram.data(), &header, sizeof header);
     seal(datagram, secret);
     return datagram;
   }
@@ -130,13 +131,13 @@ class Stranger {
   }
   /// Counts the datagrams with bytes of the text that arrive within a moment.
   int answers() const {
-    int found = 0;
+    int copies = 0;
     for (pollfd there{socket_, POLLIN, 0}; poll(&there, 1, 300) > 0;) {
       char bytes[kMostDatagram];
       const ssize_t count = recv(socket_, bytes, sizeof bytes, 0);
-      found += memmem(bytes, static_cast<size_t>(std::max<ssize_t>(count, 0)), "nobody", 6) != nullptr;
+      copies += memmem(bytes, static_cast<size_t>(std::max<ssize_t>(count, 0)), "nobody", 6) != nullptr;
     }
-    return found;
+    return copies;
   }
 
  private:
@@ -227,7 +228,7 @@ TEST(TorusStranger, DoesNothingByRepeatingWhatAPeerSent) {
   char stored = 0;
   EXPECT_EQ(in_another_user([&] {
               Stranger stranger(attacked, "127.0.0.2");
-              const auto put = stranger.made(Kind::put, key_by(attacked.secret));
+              const auto put = stranger.datagram_of(Kind::put, key_by(attacked.secret));
               for (int tries = 0; tries < 1000; ++tries) {
                 stranger.send(put);
                 if (stranger.is_answered()) break;  // it is acknowledged once it is stored
@@ -268,16 +269,16 @@ std::vector<std::string> meeting_places() {
     own.insert(std::filesystem::read_symlink(entry, gone).string());
   }
   std::ifstream in("/proc/net/unix");
-  std::vector<std::string> found;
+  std::vector<std::string> sockets;
   for (std::string line; std::getline(in, line);) {
     std::string inode, path;
     std::istringstream fields(line);
     for (int i = 0; i < 7; ++i) fields >> inode;
     fields >> path;
     if (path.starts_with("@peerway-torus-") && own.contains("socket:[" + inode + "]"))
-      found.push_back(path.substr(1));
+      sockets.push_back(path.substr(1));
   }
-  return found;
+  return sockets;
 }
 
 // It can connect to the socket at which the processes meet, but receives nothing.
@@ -292,13 +293,13 @@ TEST(TorusStranger, DoesNotGetTheMemoryThatTheProcessesShare) {
                 sockaddr_un to{};
                 to.sun_family = AF_UNIX;
                 std::memcpy(to.sun_path + 1, name.data(), name.size());
-                const int one = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-                if (connect(one, reinterpret_cast<const sockaddr*>(&to),
+                const int connection = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+                if (connect(connection, reinterpret_cast<const sockaddr*>(&to),
                             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) != 0)
                   throw std::runtime_error("connect");
                 char byte;
-                handed += recv(one, &byte, 1, 0) > 0;
-                ::close(one);
+                handed += recv(connection, &byte, 1, 0) > 0;
+                ::close(connection);
               }
               return handed;
             }),

@@ -21,15 +21,15 @@ N = 64
 
 def surroundings(ctx: peerway.Context) -> dict[str, Any]:
     """The names that blocks use without making them, as on a ring of ranks."""
-    right, left = (ctx.rank + 1) % ctx.size, (ctx.rank - 1) % ctx.size
+    right, previous = (ctx.rank + 1) % ctx.size, (ctx.rank - 1) % ctx.size
     region = ctx.allocate("host", 8 * N * N)
     remote = ctx.import_key(ctx.team.all_gather(region.key(), 60)[right])
-    mine = ctx.signal(left)
+    mine = ctx.signal(previous)
     theirs = ctx.import_key(ctx.team.all_gather(mine.key(), 60)[right])
     return {
         "np": np, "peerway": peerway, "ctx": ctx, "region": region, "remote": remote, "mine": mine,
-        "theirs": theirs, "rank": right, "left": left, "right": right, "n": 8, "ny": N, "nx": N, "steps": 2,
-        "interior": lambda *_: None, "boundary": lambda *_: None,
+        "theirs": theirs, "rank": right, "left": previous, "right": right, "n": 8, "ny": N, "nx": N,
+        "steps": 2, "interior": lambda *_: None, "boundary": lambda *_: None,
     }  # fmt: skip
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from peerway_trace import waits
 from peerway_trace.export.completions import completions
+from peerway_trace.export.otf2_definitions import Groups, define_locations, number_requests
 from peerway_trace.export.timeline import Step, SystemThread, in_flight, steps, threads
 from peerway_trace.lanes import OF_GPU
-from peerway_trace.messages import match, match_signals, messages, of_kind
+from peerway_trace.messages import match, match_signals, messages
 from peerway_trace.rings import Kind
-from peerway_trace.store import FIRST_STREAM, Trace
+from peerway_trace.store import Trace
 
 COLLECTIVES = (
     ("allreduce", "ALLREDUCE"), ("reduce_scatter_block", "REDUCE_SCATTER_BLOCK"),
@@ -31,13 +31,6 @@ COLLECTIVES = (
     ("alltoallv", "ALLTOALLV"), ("alltoall", "ALLTOALL"), ("bcast", "BCAST"), ("exscan", "EXSCAN"),
     ("scan", "SCAN"),
 )  # fmt: skip
-OF_COMM = (
-    Kind.SEND, Kind.RECV, Kind.ISEND, Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE,
-    Kind.COLLECTIVE_DONE,
-    Kind.COMM_MADE, Kind.COMM_FREED,
-)  # fmt: skip
-OF_PATH = (Kind.PUT, Kind.GET, Kind.NOTIFY)  # operations of Peerway, in a window of all ranks
-OF_WINDOW = (Kind.RMA_PUT, Kind.RMA_GET, Kind.RMA_SYNC, Kind.WINDOW_MADE, Kind.WINDOW_FREED)
 # What OTF2 says of communicators and windows that the program makes and frees.
 LIVES = {
     Kind.COMM_MADE: "comm_create", Kind.COMM_FREED: "comm_destroy", Kind.WINDOW_MADE: "rma_win_create",
@@ -71,13 +64,11 @@ class _Exporter:
         self._otf2, self._trace, self._archive = otf2, trace, archive
         self._definitions = archive.definitions
         self._threads = threads(trace)
-        self._locations = self._define_locations()
+        self._locations = define_locations(self._definitions, self._threads)
         self._regions: dict[tuple[int, int], Any] = {}
-        self._comms: dict[int, tuple[Any, dict[int, int]]] = {}
-        self._windows: dict[int, tuple[Any, dict[int, int]]] = {}
-        self._path_windows: list[Any] = []  # there from the beginning of each process to its end
-        self._define_groups()
-        self._requests = self._number_requests()
+        groups = Groups(trace, self._definitions, self._threads, self._locations)
+        self._comms, self._windows, self._path_windows = groups.comms, groups.windows, groups.path_windows
+        self._requests = number_requests(trace)
         self._signals = match_signals(trace)
         self._completed_by = completed_by
         self._later = {event for several in self._completed_by.values() for event in several}
@@ -145,93 +136,6 @@ class _Exporter:
             for window in self._path_windows:
                 writer.rma_win_create(begin, window)
         return {first: end for first, _, end in spans.values()}
-
-    def _define_locations(self) -> list[Any]:
-        otf2, define = self._otf2, self._definitions
-        root = define.system_tree_node("job", class_name="machine")
-        nodes: dict[str, Any] = {}
-        groups: dict[tuple[str, int], Any] = {}
-        result = []
-        for thread in self._threads:
-            first = thread.first
-            if first.host not in nodes:
-                nodes[first.host] = define.system_tree_node(first.host, class_name="node", parent=root)
-            key = (first.host, first.pid)
-            if key not in groups:
-                name = f"rank {first.rank}" if first.rank >= 0 else f"process {first.pid}"
-                groups[key] = define.location_group(
-                    name,
-                    location_group_type=otf2.LocationGroupType.PROCESS,
-                    system_tree_parent=nodes[first.host],
-                )
-            name = f"{first.thread or 'thread'} {first.tid}"
-            kind = otf2.LocationType.CPU_THREAD
-            if first.tid >= FIRST_STREAM:
-                name, kind = first.thread, otf2.LocationType.ACCELERATOR_STREAM
-            result.append(define.location(name, type=kind, group=groups[key]))
-        return result
-
-    def _define_groups(self) -> None:
-        """Define groups of ranks; the location of a rank is the first of its threads."""
-        otf2, trace = self._otf2, self._trace
-        of_rank: dict[int, Any] = {}
-        for thread, location in zip(self._threads, self._locations, strict=True):
-            if thread.first.rank >= 0:
-                of_rank.setdefault(thread.first.rank, location)
-        kind, where, ordered = trace["kind"], trace["where"], sorted(of_rank)
-        members, define = _members(trace), self._definitions
-        team = np.array([name.split(" ")[0] == "team" for name in trace.names])[where]
-        for paradigm, of_comm, of_window in (
-            (otf2.Paradigm.MPI, np.isin(kind, OF_COMM) & ~team, np.isin(kind, OF_WINDOW)),
-            (otf2.Paradigm.SHMEM, np.isin(kind, OF_COMM) & team, np.isin(kind, OF_PATH)),
-        ):
-            if not (of_comm | of_window).any():
-                continue
-            define.group(
-                "all ranks", group_type=otf2.GroupType.COMM_LOCATIONS, paradigm=paradigm,
-                members=[of_rank[rank] for rank in ordered],
-            )  # fmt: skip
-            for chosen, known in ((of_comm, self._comms), (of_window, self._windows)):
-                for number in np.unique(where[chosen]).tolist():
-                    of_path = chosen is of_window and paradigm == otf2.Paradigm.SHMEM
-                    name = trace.names[number] or ("signals" if of_path else "unknown")
-                    own = [rank for rank in sorted(members[number]) if rank in of_rank]
-                    ranks = own if chosen is of_comm else ordered
-                    group = define.group(
-                        name, group_type=otf2.GroupType.COMM_GROUP, paradigm=paradigm,
-                        members=[of_rank[rank] for rank in ranks],
-                    )  # fmt: skip
-                    result = define.comm(name, group=group)
-                    if chosen is of_window:
-                        result = define.rma_win(name, comm=result)
-                    if of_path:
-                        self._path_windows.append(result)
-                    known[number] = (result, {rank: place for place, rank in enumerate(ranks)})
-
-    def _number_requests(self) -> dict[int, int]:
-        """Give each request a number: both of its events begin at the same time in the same thread."""
-        trace = self._trace
-        collectives = of_kind(trace, (Kind.COLLECTIVE,))
-        started = collectives[waits.starts(trace, collectives)]
-        groups = (
-            (of_kind(trace, (Kind.ISEND,)), of_kind(trace, (Kind.SENT, Kind.CANCELLED))),
-            (of_kind(trace, (Kind.IRECV,)), of_kind(trace, (Kind.RECEIVED,))),
-            (started, of_kind(trace, (Kind.COLLECTIVE_DONE,))),
-        )
-        result: dict[int, int] = {}
-        for fresh, ended in groups:
-            numbers: dict[tuple[int, int], list[int]] = {}
-            for event in fresh.tolist():
-                result[event] = len(result) + 1
-                numbers.setdefault(self._beginning(event), []).append(result[event])
-            for event in ended.tolist():
-                if numbers.get(self._beginning(event)):
-                    result[event] = numbers[self._beginning(event)].pop(0)
-        return result
-
-    def _beginning(self, event: int) -> tuple[int, int]:
-        trace = self._trace
-        return trace.threads[trace["thread"][event]].pid, int(trace["begin"][event])
 
     def _region(self, event: int) -> Any:
         trace, otf2 = self._trace, self._otf2
@@ -345,13 +249,3 @@ class _Exporter:
         root = places.get(int(trace["peer"][event]), int(otf2.Undefined.UINT32.value))
         size = int(trace["bytes"][event])
         return getattr(otf2.CollectiveOp, operation), comm, root, size, size
-
-
-def _members(trace: Trace) -> dict[int, set[int]]:
-    """The ranks that were seen with each name of a communicator or window."""
-    result: dict[int, set[int]] = {}
-    for ranks in (trace.rank, trace["peer"]):
-        keys = np.unique(trace["where"].astype(np.int64) << 32 | ranks.astype(np.int64) & 0xFFFFFFFF)
-        for key in keys.tolist():
-            result.setdefault(key >> 32, set()).add(key & 0xFFFFFFFF)
-    return result

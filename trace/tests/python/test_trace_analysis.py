@@ -75,11 +75,11 @@ def test_messages_match_in_order_for_each_pair_tag_and_communicator() -> None:
         receive(1, 0, 130, tag=1),
     )  # fmt: skip
     pairs = match(trace)
-    found = {
+    matched = {
         (int(trace["begin"][a]), int(trace["begin"][b]))
         for a, b in zip(pairs.first, pairs.second, strict=True)
     }
-    assert found == {(0, 120), (10, 100), (20, 130), (30, 110)}
+    assert matched == {(0, 120), (10, 100), (20, 130), (30, 110)}
     assert len(pairs.alone_first) == len(pairs.alone_second) == 0
 
 
@@ -103,20 +103,20 @@ def test_a_wait_ends_with_the_notification_that_brought_the_sum() -> None:
         ranks=3,
     )
     pairs = match_signals(trace)
-    found = {
+    matched = {
         (int(trace["begin"][a]), int(trace["begin"][b]))
         for a, b in zip(pairs.first, pairs.second, strict=True)
     }
-    assert found == {(10, 0), (20, 16)}
+    assert matched == {(10, 0), (20, 16)}
     assert list(trace["bytes"][pairs.alone_second]) == [6]
 
 
 def lost(trace: Trace) -> list[tuple[str, int, int]]:
     """The state, the waiting rank, and the time."""
-    found = waits.find(trace, match(trace), match_signals(trace))
+    states = waits.find(trace, match(trace), match_signals(trace))
     return sorted(
         (waits.STATES[state], int(trace.rank[event]), int(ns))
-        for state, event, ns in zip(found.state, found.event, found.lost, strict=True)
+        for state, event, ns in zip(states.state, states.event, states.lost, strict=True)
     )
 
 
@@ -173,7 +173,7 @@ def test_a_collective_waits_for_whom_it_needs(name: str, expected: list[tuple[st
         {"rank": 2, "begin": 30, **call},
         ranks=3,
     )
-    assert lost(trace) == [one for one in expected if one[2] > 0]
+    assert lost(trace) == [loss for loss in expected if loss[2] > 0]
 
 
 def test_collectives_of_two_communicators_are_counted_apart() -> None:
@@ -231,9 +231,9 @@ def test_collectives_of_a_team_are_told_by_their_numbers_where_a_rank_was_record
         barrier(0, 4, 0, 20), barrier(0, 5, 100, 200), barrier(1, 5, 180, 200),
         {"rank": 1, "kind": Kind.CALL, "name": "call", "begin": 100, "duration": 5},
     )  # fmt: skip
-    found = waits.find(trace, match(trace), match_signals(trace))
-    assert int(found.lost.sum()) == 80
-    assert {int(trace.rank[event]) for event in found.event} == {0}
+    states = waits.find(trace, match(trace), match_signals(trace))
+    assert int(states.lost.sum()) == 80
+    assert {int(trace.rank[event]) for event in states.event} == {0}
 
 
 def test_a_collective_that_only_some_need_or_that_nobody_completed_costs_nothing() -> None:
@@ -253,8 +253,8 @@ def test_a_message_that_was_probed_loses_its_time_in_the_probe() -> None:
         receive(1, 0, 30, 90, kind=Kind.RECEIVED),
         {"rank": 1, "kind": Kind.WAIT, "name": "MPI_Mrecv", "begin": 116, "duration": 4},
     )
-    found = waits.find(trace, match(trace), match_signals(trace))
-    assert [trace.names[trace["name"][event]] for event in found.event] == ["MPI_Mprobe"]
+    states = waits.find(trace, match(trace), match_signals(trace))
+    assert [trace.names[trace["name"][event]] for event in states.event] == ["MPI_Mprobe"]
     assert lost(trace) == [("late sender", 1, 70)]
 
 
@@ -265,14 +265,14 @@ def test_bursts_end_at_a_gap_and_a_message_alone_is_none() -> None:
         *(send(1, 0, 100 + 50 * i, 40) for i in range(3)),
         ranks=3,
     )
-    found = bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 61)
-    assert list(found.rank) == [0, 1]
-    assert list(found.messages) == [4, 3]
-    assert list(found.bytes) == [32, 24]
-    assert list(found.peers) == [2, 1]
-    assert list(found.length) == [340, 140]
-    assert list(found.stall) == [5000 - 340, -1]
-    assert found.share == 7 / 8
+    of_ranks = bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 61)
+    assert list(of_ranks.rank) == [0, 1]
+    assert list(of_ranks.messages) == [4, 3]
+    assert list(of_ranks.bytes) == [32, 24]
+    assert list(of_ranks.peers) == [2, 1]
+    assert list(of_ranks.length) == [340, 140]
+    assert list(of_ranks.stall) == [5000 - 340, -1]
+    assert of_ranks.share == 7 / 8
     assert len(bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 60)) == 1
 
 
@@ -322,7 +322,7 @@ def test_puts_of_plans_and_splits_are_judged_by_the_paths_that_carried_them() ->
 
 def test_messages_of_an_mpi_are_judged_by_records_of_that_one_alone() -> None:
     trace = trace_of(*(send(0, 1, 100 * i, 50, where="world") for i in range(2)))
-    trace.threads = [replace(one, source="mpich") for one in trace.threads]
+    trace.threads = [replace(thread, source="mpich") for thread in trace.threads]
     own = curve("mpich", 75, op="send", stack="mpich")
     others = [
         curve("openmpi", 10, op="send", stack="openmpi"),
@@ -341,8 +341,8 @@ def test_messages_in_flight_are_counted_until_they_arrive() -> None:
     trace = trace_of(
         *(send(0, 1, 10 * i, 5) for i in range(5)), *(receive(1, 0, 1000 + i, 1) for i in range(5))
     )
-    found = bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 100)
-    assert list(found.in_flight) == [5]
+    of_ranks = bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 100)
+    assert list(of_ranks.in_flight) == [5]
 
 
 def test_matching_finds_what_a_simple_loop_finds() -> None:

@@ -95,9 +95,9 @@ def test_keys_zoom_and_move_and_show_all_again(browser: Chrome, timeline: Callab
 
 def test_a_finding_leads_to_its_place(browser: Chrome, timeline: Callable[..., Any]) -> None:
     (link,) = [
-        one
-        for one in browser.find_elements("css selector", "#findings li")
-        if "a sender that came late" in one.text
+        item
+        for item in browser.find_elements("css selector", "#findings li")
+        if "a sender that came late" in item.text
     ]
     link.find_element("css selector", "a").click()
     until(browser, "return document.getElementById('timeline-canvas').dataset.begin > 0")

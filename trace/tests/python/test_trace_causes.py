@@ -92,17 +92,17 @@ def test_each_cause_of_a_slow_message_is_found(title: str) -> None:
     analysis = analyse(
         trace_of(*events, ranks=3), [Curve(path, op, *FLAT, "openmpi" if op == "send" else "")]
     )
-    (table,) = [one for one in analysis.tables if one.title == "Slow messages by cause"]
+    (table,) = [each for each in analysis.tables if each.title == "Slow messages by cause"]
     cause = title.split(" of a ")[0]
-    found = {row[1]: row[2] for row in table.rows}
-    assert found.pop(cause) == "1"
-    assert set(found) <= {"first use"} if cause == "contention" else not found
-    assert any(f"of these is: {cause}." in str(one) for one in analysis.findings) or cause == "contention"
+    counts = {row[1]: row[2] for row in table.rows}
+    assert counts.pop(cause) == "1"
+    assert set(counts) <= {"first use"} if cause == "contention" else not counts
+    assert any(f"of these is: {cause}." in str(each) for each in analysis.findings) or cause == "contention"
 
 
 def test_a_message_as_quick_as_the_curve_has_no_cause() -> None:
     analysis = analyse(trace_of(*good(0)), [Curve("world", "send", *FLAT, "openmpi")])
-    assert not [one for one in analysis.tables if one.title == "Slow messages by cause"]
+    assert not [table for table in analysis.tables if table.title == "Slow messages by cause"]
 
 
 def test_a_send_that_was_held_until_its_receiver_looked_is_a_rendezvous_wait() -> None:
@@ -131,9 +131,9 @@ def test_who_computed_longer_is_imbalance_and_who_waited_itself_is_not() -> None
     waited = [
         *computed, barrier(2, 0, 10), receive(1, 2, 110, 285), send(2, 1, 390, 5), barrier(2, 399, 11),
     ]  # fmt: skip
-    found = lost(trace_of(*waited, ranks=3))
-    assert ("wait at a collective", 0, 285) in found
-    assert ("imbalance", 0, 15) in found  # what rank 1 did besides waiting
+    losses = lost(trace_of(*waited, ranks=3))
+    assert ("wait at a collective", 0, 285) in losses
+    assert ("imbalance", 0, 15) in losses  # what rank 1 did besides waiting
 
 
 def test_a_proxy_that_came_late_and_a_receiver_that_emptied_slowly_are_lost_time() -> None:
@@ -186,11 +186,11 @@ def test_the_time_under_way_of_requests_that_overlap_counts_once() -> None:
     ]
     events.append({"rank": 0, "kind": Kind.WAIT, "name": "MPI_Waitall", "begin": 100, "duration": 900})
     analysis = analyse(trace_of(*events), [])
-    (finding,) = [one for one in analysis.findings if "Non-blocking" in one.text]
+    (finding,) = [each for each in analysis.findings if "Non-blocking" in each.text]
     assert "were under way in 50 % of the ranks' time" in finding.text
     assert "only 0 % of that was hidden" in finding.text
     assert "in 90 % of it a call waited" in finding.text
-    (table,) = [one for one in analysis.tables if one.title == "Overlap by call site"]
+    (table,) = [each for each in analysis.tables if each.title == "Overlap by call site"]
     assert table.rows[0][2:] == ["100", "1.00 µs", "0 %", "90 %"]
 
 
@@ -205,6 +205,6 @@ def test_requests_that_nothing_hides_are_a_finding() -> None:
             receive(1, 0, 1000 * i, 900),
         )
     ]
-    (finding,) = [one for one in analyse(trace_of(*events), []).findings if "Non-blocking" in one.text]
+    (finding,) = [each for each in analyse(trace_of(*events), []).findings if "Non-blocking" in each.text]
     assert "only 1.11 % of that was hidden behind computing" in finding.text
     assert finding.link.startswith("#t=")

@@ -35,7 +35,7 @@ def exchange(hosts: list[tuple[float, float]], pairs: list[tuple[int, int]], rou
             events.append(send(a, b, at(a, time), 100))
             events.append(receive(b, a, at(b, time + 10), round(took)))
     trace = trace_of(*events, ranks=len(hosts))
-    trace.threads[:] = [replace(one, host=f"host{number}") for number, one in enumerate(trace.threads)]
+    trace.threads[:] = [replace(thread, host=f"host{number}") for number, thread in enumerate(trace.threads)]
     return trace
 
 
@@ -51,27 +51,27 @@ def backwards(trace: Trace) -> int:
 def test_the_difference_of_two_clocks_is_found(offset: float, drift: float) -> None:
     trace = exchange([(0, 0), (offset, drift)], [(0, 1)])
     assert backwards(trace) > 0
-    (found,) = corrections(trace)
-    assert found.messages == 800
-    correct(trace, [found])
+    (correction,) = corrections(trace)
+    assert correction.messages == 800
+    correct(trace, [correction])
     assert backwards(trace) == 0
-    assert found.offset == pytest.approx(offset, abs=500)
-    assert found.drift == pytest.approx(drift, abs=2e-6)
+    assert correction.offset == pytest.approx(offset, abs=500)
+    assert correction.drift == pytest.approx(drift, abs=2e-6)
 
 
 def test_a_host_is_reached_through_another() -> None:
     trace = exchange([(0, 0), (7e6, 0), (-9e6, 0)], [(0, 1), (1, 2)])
-    found = corrections(trace)
-    assert [one.offset for one in found] == pytest.approx([7e6, -9e6], abs=1000)
-    correct(trace, found)
+    chain = corrections(trace)
+    assert [correction.offset for correction in chain] == pytest.approx([7e6, -9e6], abs=1000)
+    correct(trace, chain)
     assert backwards(trace) == 0
 
 
 def test_without_messages_both_ways_nothing_is_changed() -> None:
     trace = trace_of(send(0, 1, 0), receive(1, 0, 9000))
     trace.threads[1] = replace(trace.threads[1], host="other")
-    (found,) = corrections(trace)
-    assert (found.offset, found.messages) == (0.0, 0)
+    (correction,) = corrections(trace)
+    assert (correction.offset, correction.messages) == (0.0, 0)
 
 
 def test_one_host_needs_no_correction() -> None:

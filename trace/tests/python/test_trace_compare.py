@@ -34,7 +34,7 @@ def run_of(seed: int, factor: float = 1.0, calls: int = 400) -> Trace:
 
 def test_the_operation_that_became_slower_is_told_and_no_other() -> None:
     several = [[run_of(seed, factor) for seed in seeds] for seeds, factor in (((1, 2), 1), ((3, 4), 1.5))]
-    changes = {one.size_class: one for one in compare(*several)}
+    changes = {change.size_class: change for change in compare(*several)}
     assert changes[17].verdict == "slower"
     assert changes[17].speedup is not None
     assert 0.55 < changes[17].speedup < 0.8
@@ -42,12 +42,12 @@ def test_the_operation_that_became_slower_is_told_and_no_other() -> None:
 
 
 def test_one_trace_of_a_side_gives_no_verdict() -> None:
-    one, several = [run_of(1)], [run_of(2, 1.5), run_of(3, 1.5)]
-    for sides in ((one, several[:1]), (one, several), (several, one)):
+    single, several = [run_of(1)], [run_of(2, 1.5), run_of(3, 1.5)]
+    for sides in ((single, several[:1]), (single, several), (several, single)):
         changes = {change.size_class: change for change in compare(*sides)}
         assert {change.verdict for change in changes.values()} == {"unknown"}
         assert not changes[4].apart
-    assert {change.size_class for change in compare(one, several[:1]) if change.apart} == {17}
+    assert {change.size_class for change in compare(single, several[:1]) if change.apart} == {17}
 
 
 def test_sides_that_were_traced_one_after_the_other_are_confounded_with_time() -> None:
@@ -63,21 +63,23 @@ def test_sides_that_were_traced_one_after_the_other_are_confounded_with_time() -
         ((0, 1, 8), (3, 4, 5), "confounded with time"),  # only one change of sides
         ((0, 2, 4), (1, 3, 5), "slower"),
     ):
-        (large,) = (one for one in compare(side(1, *before), side(2, *after)) if one.size_class == 17)
+        (large,) = (
+            change for change in compare(side(1, *before), side(2, *after)) if change.size_class == 17
+        )
         assert (large.verdict, large.apart) == (verdict, True)
 
 
 def test_two_runs_of_one_program_show_no_difference() -> None:
-    apart = [one.apart for seed in range(8) for one in compare([run_of(seed)], [run_of(100 + seed)])]
+    apart = [change.apart for seed in range(8) for change in compare([run_of(seed)], [run_of(100 + seed)])]
     assert sum(apart) <= 2
 
 
 def verdict_of_large(before: list[float], after: list[float]) -> str:
     """The verdict on runs whose large messages took these multiples of the time."""
     sides = [
-        [run_of(10 * k + i, one) for i, one in enumerate(side)] for k, side in enumerate((before, after))
+        [run_of(10 * k + i, each) for i, each in enumerate(side)] for k, side in enumerate((before, after))
     ]
-    return next(one.verdict for one in compare(*sides) if one.size_class == 17)
+    return next(each.verdict for each in compare(*sides) if each.size_class == 17)
 
 
 def test_what_differs_as_much_between_runs_of_one_side_is_not_told_as_a_change() -> None:
@@ -88,9 +90,9 @@ def test_what_differs_as_much_between_runs_of_one_side_is_not_told_as_a_change()
 def test_a_change_beyond_what_runs_differ_by_is_told_as_that_of_one_run() -> None:
     assert verdict_of_large([1.0, 1.02, 0.98], [2.0, 2.02, 1.98]) == "slower"
     (change,) = (
-        one
-        for one in compare([run_of(i) for i in range(3)], [run_of(9 + i, 2.0) for i in range(2)])
-        if one.size_class == 17
+        each
+        for each in compare([run_of(i) for i in range(3)], [run_of(9 + i, 2.0) for i in range(2)])
+        if each.size_class == 17
     )
     assert change.calls == (800, 800)
     assert 1.8 < change.total_ns[1] / change.total_ns[0] < 2.2
@@ -121,9 +123,9 @@ KINDS = (("world", 0, 8), ("world", 1, 8), ("world", 0, 4096), ("rows", 0, 8))
 
 def test_messages_of_one_path_pair_and_size_that_became_slower_are_told() -> None:
     slow = ("world", 1, 8)
-    changes = compare_messages(*([message_run(i, one) for i in (1, 2, 3)] for one in (None, slow)))
+    changes = compare_messages(*([message_run(i, each) for i in (1, 2, 3)] for each in (None, slow)))
     assert len(changes) == len(KINDS)
-    slower = [(one.operation, one.place, one.size_class) for one in changes if one.verdict == "slower"]
+    slower = [(each.operation, each.place, each.size_class) for each in changes if each.verdict == "slower"]
     assert slower == [("world", "1 to 0", 4)]
 
 

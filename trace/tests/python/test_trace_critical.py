@@ -19,9 +19,9 @@ Event = dict[str, Any]
 
 
 def path_of(trace: Trace) -> critical.Path:
-    found = critical.find(trace, match(trace), match_signals(trace), lanes(trace))
-    assert found is not None
-    return found
+    path = critical.find(trace, match(trace), match_signals(trace), lanes(trace))
+    assert path is not None
+    return path
 
 
 def parts(path: critical.Path) -> dict[str, tuple[int, int | None]]:
@@ -48,19 +48,19 @@ def test_the_path_goes_through_the_message_that_was_waited_for() -> None:
     assert path.length == 1610
     assert (path.end - path.begin).sum() == 1610
     assert path.begin[-1] == 0
-    found = parts(path)
-    assert found["computing in solve"][0] == 1500
-    assert found["MPI_Recv"][0] == 100  # from the time at which both sides were there
-    assert found["MPI_Finalize"][0] == 10
-    assert "computing in other" not in found
+    by_name = parts(path)
+    assert by_name["computing in solve"][0] == 1500
+    assert by_name["MPI_Recv"][0] == 100  # from the time at which both sides were there
+    assert by_name["MPI_Finalize"][0] == 10
+    assert "computing in other" not in by_name
     assert list(path.rank) == [1, 1, 1, 0]
 
 
 def test_shortening_a_part_is_replayed_and_not_a_share() -> None:
-    found = parts(path_of(pipeline()))
+    by_name = parts(path_of(pipeline()))
     # 100 of solve's 1,000 ns in rank 0 bring the message that much earlier, because rank 1 is there at 800;
     # and 50 of the time after it.
-    assert found["computing in solve"][1] == 150
+    assert by_name["computing in solve"][1] == 150
     # With 1,000 and 990 ns the other rank becomes critical, so 10 % of the first saves only 10 ns.
     close = trace_of(
         region(0, "a", 0, 1000), send(0, 1, 1000, 100, name="MPI_Send"),
@@ -127,9 +127,9 @@ def test_a_rank_that_waits_for_its_gpu_computes_there() -> None:
         {"rank": 0, "kind": Kind.KERNEL, "name": "pack", "thread": 1, "begin": 1250, "duration": 50},
     )
     trace.threads[1] = Thread(0, "a", 0, 0x40000000, "gpu", "cuda:0/7", 0, 0, 0, 0, 0, 0)
-    found = parts(path_of(trace))
-    assert found["computing on the GPU (dgemm)"] == (1000, 100)
-    assert found["computing between calls"] == (300, 30)  # the GPU was idle for most of it
+    by_name = parts(path_of(trace))
+    assert by_name["computing on the GPU (dgemm)"] == (1000, 100)
+    assert by_name["computing between calls"] == (300, 30)  # the GPU was idle for most of it
 
 
 def test_without_a_change_the_replay_ends_when_the_job_did() -> None:
@@ -164,8 +164,8 @@ def test_without_a_change_the_replay_ends_when_the_job_did() -> None:
 
 
 def test_what_to_shorten_first_is_a_finding() -> None:
-    findings = [str(one) for one in analyse(pipeline(), []).findings]
-    (best,) = [one for one in findings if one.startswith("To end earlier")]
+    findings = [str(sentence) for sentence in analyse(pipeline(), []).findings]
+    (best,) = [sentence for sentence in findings if sentence.startswith("To end earlier")]
     assert (
         "shorten computing in solve: with 10 % less of it the job would end 150 ns (9.32 %) earlier" in best
     )
@@ -175,9 +175,9 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     from peerway import InvalidArgument
     from peerway._core import TraceReplay
 
-    one, none = np.zeros(1, np.int64), np.zeros(0, np.int32)
+    single, none = np.zeros(1, np.int64), np.zeros(0, np.int32)
     with pytest.raises(InvalidArgument, match="do not fit together"):
         TraceReplay(
-            one, one, none, none, np.array([0, 1]), none, none, np.zeros(0, np.int64), none,
+            single, single, none, none, np.array([0, 1]), none, none, np.zeros(0, np.int64), none,
             np.zeros(0, np.uint8), 1,
         )  # fmt: skip

@@ -76,8 +76,8 @@ def packets(file: Path) -> list[Any]:
 def slices(file: Path) -> dict[int, list[tuple[int, int, str]]]:
     """Begin, end and name of the slices of each track; fails if they do not nest."""
     read = packets(file)
-    names = {one.iid: one.name for one in read[0].interned_data.event_names}
-    found: dict[int, list[tuple[int, int, str]]] = {}
+    names = {name_entry.iid: name_entry.name for name_entry in read[0].interned_data.event_names}
+    by_track: dict[int, list[tuple[int, int, str]]] = {}
     stacks: dict[int, list[tuple[int, str]]] = {}
     for packet in sorted(read, key=lambda packet: packet.timestamp):
         event = packet.track_event
@@ -86,9 +86,9 @@ def slices(file: Path) -> dict[int, list[tuple[int, int, str]]]:
             stack.append((packet.timestamp, names[event.name_iid]))
         elif packet.HasField("track_event") and event.type == event.TYPE_SLICE_END:
             begin, name = stack.pop()
-            found.setdefault(event.track_uuid, []).append((begin, packet.timestamp, name))
+            by_track.setdefault(event.track_uuid, []).append((begin, packet.timestamp, name))
     assert not any(stacks.values())
-    return found
+    return by_track
 
 
 def test_perfetto_has_every_event_on_the_track_of_its_thread(tmp_path: Path) -> None:
@@ -99,16 +99,16 @@ def test_perfetto_has_every_event_on_the_track_of_its_thread(tmp_path: Path) -> 
         p.track_descriptor.process.process_name for p in read if p.track_descriptor.HasField("process")
     }
     assert processes == {"rank 0", "rank 1"}
-    found = slices(tmp_path / "trace")
-    assert sum(map(len, found.values())) == len(trace)
+    by_track = slices(tmp_path / "trace")
+    assert sum(map(len, by_track.values())) == len(trace)
     threads = {p.track_descriptor.uuid for p in read if p.track_descriptor.HasField("thread")}
-    own = [sorted(name for _, _, name in found[track]) for track in sorted(threads)]
+    own = [sorted(name for _, _, name in by_track[track]) for track in sorted(threads)]
     assert own[0] == sorted(
         ["solve", "MPI_Send", "MPI_Allreduce", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "put"]
     )
     requests = {p.track_descriptor.uuid for p in read if p.track_descriptor.name == "requests"}
     assert len(requests) == 4  # the two of each rank overlap
-    assert all((begin >= 200 and end == 300) for track in requests for begin, end, _ in found[track])
+    assert all((begin >= 200 and end == 300) for track in requests for begin, end, _ in by_track[track])
 
 
 def test_each_message_is_an_arrow_from_its_send_to_its_receive(tmp_path: Path) -> None:
@@ -270,18 +270,18 @@ def test_otf2_tells_windows_of_an_mpi_from_paths_and_has_notifications_and_synch
         {"rank": 1, "kind": Kind.GET, "name": "get", "where": "peer/shm", "peer": 0, "begin": 0, "bytes": 16},
     )
     otf2_archive.export(trace, tmp_path / "archive")
-    found: dict[str, list[tuple[str, Any, int]]] = {}
+    by_type: dict[str, list[tuple[str, Any, int]]] = {}
     with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
         for _, event in archive.events:
             if type(event).__name__.startswith("Rma"):
                 remote = getattr(event, "remote", -1)
-                told = (event.win.name, event.win.comm.group.paradigm, remote)
-                found.setdefault(type(event).__name__, []).append(told)
-    assert found["RmaPut"] == found["RmaSync"] == [("window 1", otf2.Paradigm.MPI, 1)]
-    assert found["RmaAtomic"] == [("signals", otf2.Paradigm.SHMEM, 1)]
-    assert found["RmaGet"] == [("peer/shm", otf2.Paradigm.SHMEM, 0)]
-    assert found["RmaOpCompleteNonBlocking"] == [("window 1", otf2.Paradigm.MPI, -1)]
-    assert len(found["RmaOpCompleteBlocking"]) == 2
+                entry = (event.win.name, event.win.comm.group.paradigm, remote)
+                by_type.setdefault(type(event).__name__, []).append(entry)
+    assert by_type["RmaPut"] == by_type["RmaSync"] == [("window 1", otf2.Paradigm.MPI, 1)]
+    assert by_type["RmaAtomic"] == [("signals", otf2.Paradigm.SHMEM, 1)]
+    assert by_type["RmaGet"] == [("peer/shm", otf2.Paradigm.SHMEM, 0)]
+    assert by_type["RmaOpCompleteNonBlocking"] == [("window 1", otf2.Paradigm.MPI, -1)]
+    assert len(by_type["RmaOpCompleteBlocking"]) == 2
 
 
 def records(archive: Path, *kinds: str) -> list[tuple[str, str, int, Any]]:
@@ -310,12 +310,12 @@ def test_otf2_says_when_communicators_and_windows_are_made_and_freed(tmp_path: P
         {"rank": 1, "kind": Kind.PUT, "name": "put", "where": "peer/shm", "peer": 0, "begin": 40},
     )  # fmt: skip
     otf2_archive.export(trace, tmp_path / "archive")
-    told = [
+    events = [
         (process, record, time, event.communicator.name if "Comm" in record else event.win.name)
         for process, record, time, event in records(tmp_path / "archive", "Comm", "RmaWin")
     ]
     for rank, (begin, end) in enumerate([(10, 60), (10, 60)]):
-        assert sorted(one[1:] for one in told if one[0] == f"rank {rank}") == [
+        assert sorted(each[1:] for each in events if each[0] == f"rank {rank}") == [
             ("CommCreate", 10, "world.1:0"), ("CommDestroy", 60, "world.1:0"),
             ("RmaWinCreate", begin, "peer/shm"), ("RmaWinCreate", 20, "window 1"),
             ("RmaWinDestroy", 50, "window 1"), ("RmaWinDestroy", end, "peer/shm"),
@@ -336,14 +336,14 @@ def test_otf2_completes_what_goes_on_after_its_call_where_the_program_waited_for
     )  # fmt: skip
     trace.about["paths_complete_at_start"] = ["quick"]  # as recorders describe their paths
     otf2_archive.export(trace, tmp_path / "archive")
-    told = [
+    events = [
         (record.removeprefix("RmaOpComplete"), time)
         for process, record, time, _ in records(tmp_path / "archive", "RmaOpComplete")
         if process == "rank 0"
     ]
     # The completion of the last put is unknown, because nothing waited for it: its call's end is used
     # instead.
-    assert told == [("Blocking", 25), ("NonBlocking", 38), ("NonBlocking", 48), ("Blocking", 55)]
+    assert events == [("Blocking", 25), ("NonBlocking", 38), ("NonBlocking", 48), ("Blocking", 55)]
 
 
 def test_a_trace_that_does_not_say_which_paths_complete_within_the_call_is_refused(tmp_path: Path) -> None:
@@ -369,12 +369,12 @@ def test_otf2_has_the_collectives_of_a_team(tmp_path: Path) -> None:
         )
     )
     otf2_archive.export(trace, tmp_path / "archive")
-    found = [
+    events = [
         (time, event.collective_op, event.communicator.name, event.communicator.group.paradigm)
         for process, _, time, event in records(tmp_path / "archive", "MpiCollectiveEnd")
         if process == "rank 0"
     ]
-    assert found == [
+    assert events == [
         (9, otf2.CollectiveOp.ALLGATHER, "team", otf2.Paradigm.SHMEM),
         (29, otf2.CollectiveOp.BARRIER, "team", otf2.Paradigm.SHMEM),
     ]
@@ -394,15 +394,15 @@ def test_otf2_says_when_a_put_arrived_also_after_the_last_call_of_its_rank(tmp_p
         ),
     )  # fmt: skip
     otf2_archive.export(trace, tmp_path / "archive")
-    told: list[tuple[str, int]] = []
+    events: list[tuple[str, int]] = []
     with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
         for location, event in archive.events:
             if location.group.name == "rank 0" and not isinstance(event, otf2.events.Metric):
-                told.append((type(event).__name__, event.time))
-    assert [time for name, time in told if name == "RmaOpCompleteRemote"] == [40, 90]
-    assert told[0] == ("ProgramBegin", 10)
-    assert told[-1] == ("ProgramEnd", 90)
-    assert [time for _, time in told] == sorted(time for _, time in told)
+                events.append((type(event).__name__, event.time))
+    assert [time for name, time in events if name == "RmaOpCompleteRemote"] == [40, 90]
+    assert events[0] == ("ProgramBegin", 10)
+    assert events[-1] == ("ProgramEnd", 90)
+    assert [time for _, time in events] == sorted(time for _, time in events)
 
 
 @pytest.mark.parametrize("form", ["perfetto", "otf2"])

@@ -34,14 +34,14 @@ def lines(name: str) -> list[dict[str, Any]]:
     ],
 )
 def test_the_cost_of_a_ping_pong_is_that_of_its_record(way: str, sentence: str) -> None:
-    found = re.search(sentence, PAGE)
-    assert found is not None
+    numbers = re.search(sentence, PAGE)
+    assert numbers is not None
     runs = [line for line in lines("cost.8.jsonl") if line["way"] == way]
     assert len(runs) == 40
     off = median(run["off_ns"] for run in runs)
     more = median(run["ns"] - run["off_ns"] for run in runs)
     share = median(100 * run["ns"] / run["off_ns"] - 100 for run in runs)
-    assert sorted(found.groups()) == sorted((f"{off:.1f}", f"{more:.1f}", f"{int(share)}"))
+    assert sorted(numbers.groups()) == sorted((f"{off:.1f}", f"{more:.1f}", f"{int(share)}"))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_the_cost_of_a_ping_pong_is_that_of_its_record(way: str, sentence: str) 
 )
 def test_the_table_has_the_medians_of_its_record(test: str, row: str, digits: int) -> None:
     number = r"([\d.]+) ns"
-    found = re.search(rf"\| {row} \| {number} \| {number} \| {number} \| {number} \[", PAGE)
-    assert found is not None
+    cells = re.search(rf"\| {row} \| {number} \| {number} \| {number} \| {number} \[", PAGE)
+    assert cells is not None
     ns: dict[str, list[float]] = {}
     for line in lines("cost.9.jsonl"):
         if line["test"] == test:
@@ -65,7 +65,7 @@ def test_the_table_has_the_medians_of_its_record(test: str, row: str, digits: in
         median(b - a for a, b in zip(ns["off"], ns[way], strict=True))
         for way in ("counters", "profile", "full")
     ]
-    assert list(found.groups()) == [f"{one:.{digits}f}" for one in (median(ns["off"]), *more)]
+    assert list(cells.groups()) == [f"{value:.{digits}f}" for value in (median(ns["off"]), *more)]
 
 
 def bounds(values: list[float], digits: int) -> str:
@@ -106,8 +106,8 @@ def test_other_costs_are_those_of_their_records() -> None:
     runs = {(line["pair"], line["level"]): line for line in lines("hpl.jsonl")}
     count = len(runs) // 2
     lost = [100 * (1 - runs[i, "full"]["gflops"] / runs[i, "off"]["gflops"]) for i in range(count)]
-    said = f"{median(lost):.1f} % of its GFLOPS {bounds(lost, 1)} in {count} pairs of runs"
-    assert f"lost {said}" in PAGE
+    sentence = f"{median(lost):.1f} % of its GFLOPS {bounds(lost, 1)} in {count} pairs of runs"
+    assert f"lost {sentence}" in PAGE
     (report,) = lines("report.jsonl")
     assert f"took {report['seconds']:.0f} s and {report['peak_MiB'] / 1024:.1f} GiB on that machine" in PAGE
     assert f"the page had {report['page_MiB']} MiB" in PAGE

@@ -56,12 +56,12 @@ def late_trace() -> Trace:
 
 def sentences_of(analysis: Analysis) -> list[str]:
     """The findings as the terminal shows them."""
-    return [str(one) for one in analysis.findings]
+    return [str(finding) for finding in analysis.findings]
 
 
 def test_lost_time_is_a_finding_with_its_place_and_who_was_late() -> None:
     findings = analyse(late_trace(), []).findings
-    late = next(one for one in findings if one.text.startswith("MPI_Recv"))
+    late = next(finding for finding in findings if finding.text.startswith("MPI_Recv"))
     assert late.text == (
         "MPI_Recv at solve lost 700 ns (38.5 % of the ranks' time, 1 call) to a sender that came late. "
         "Rank 0 caused all of it."
@@ -69,7 +69,7 @@ def test_lost_time_is_a_finding_with_its_place_and_who_was_late() -> None:
     assert late.evidence == "Rank 1 lost all of it; the longest wait was 700 ns, at 0 on rank 1."
     assert late.todo
     assert late.link == "#t=0,900&rank=1"
-    barrier = next(one for one in findings if "MPI_Barrier" in one.text)
+    barrier = next(finding for finding in findings if "MPI_Barrier" in finding.text)
     assert "lost 90.0 ns" in barrier.text
     assert barrier.text.endswith(
         "to ranks that computed longer before a collective. Rank 1 caused all of it."
@@ -85,9 +85,9 @@ def test_a_rank_that_may_have_waited_for_a_cpu_is_not_told_to_do_less() -> None:
     first, *others = analyse(replace(trace, about={**trace.about, "cpus": {"a": 1}}), []).findings
     assert first.text == "a ran 2 ranks on 1 CPU, so the ranks took turns."
     assert "Start at most 1 rank there" in first.todo
-    late = next(one for one in others if one.text.startswith("MPI_Recv"))
+    late = next(finding for finding in others if finding.text.startswith("MPI_Recv"))
     assert late.todo == "The rank may have waited for a CPU, as its host was busy: see above."
-    path = next(one for one in others if one.text.startswith("To end earlier"))
+    path = next(finding for finding in others if finding.text.startswith("To end earlier"))
     assert "may have waited for a CPU" in path.todo
 
 
@@ -98,7 +98,7 @@ def test_a_host_that_was_busy_with_other_work_is_told_as_well() -> None:
     assert sentences_of(analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.04}}), [])) == usual
     first, *others = analyse(replace(trace, about={**about, "cpu_waits": {"a": 0.94}}), []).findings
     assert first.text == "In 94 % of the time, programs on a waited for a CPU."
-    late = next(one for one in others if one.text.startswith("MPI_Recv"))
+    late = next(finding for finding in others if finding.text.startswith("MPI_Recv"))
     assert late.todo == "The rank may have waited for a CPU, as its host was busy: see above."
 
 
@@ -155,14 +155,16 @@ def of_a_gpu(*kernels: tuple[str, int, int]) -> Trace:
         for i, (name, begin, end) in enumerate(kernels)
     ]
     trace = trace_of(*events)
-    trace.threads = [replace(one, source="gpu", thread=f"cuda:0/{one.tid}", pid=7) for one in trace.threads]
+    trace.threads = [
+        replace(thread, source="gpu", thread=f"cuda:0/{thread.tid}", pid=7) for thread in trace.threads
+    ]
     return trace
 
 
 def test_a_gpu_without_work_is_a_finding_with_what_came_next() -> None:
     trace = of_a_gpu(("a", 0, 500), ("b", 300, 600), ("late", 900, 950), ("a", 950, 960), ("b", 980, 1000))
     analysis = analyse(trace, [])
-    (finding,) = (one for one in analysis.findings if "nothing to do" in one.text)
+    (finding,) = (each for each in analysis.findings if "nothing to do" in each.text)
     assert finding.text == (
         "cuda:0 had nothing to do for 320 ns, 32 % of the time from its first work to its last, in 2 gaps."
     )
@@ -170,13 +172,13 @@ def test_a_gpu_without_work_is_a_finding_with_what_came_next() -> None:
         "300 ns of it was before late; the longest gap was 300 ns, at 600 ns, before late."
     )
     assert finding.link.startswith("#t=525,975")
-    (table,) = (one for one in analysis.tables if one.title == "GPUs")
+    (table,) = (each for each in analysis.tables if each.title == "GPUs")
     assert table.rows == [["cuda:0", "680 ns", "320 ns", "32 %", "2", "300 ns"]]
 
 
 def test_a_gpu_that_is_busy_is_no_finding() -> None:
     analysis = analyse(of_a_gpu(("a", 0, 500), ("b", 500, 800), ("c", 802, 1000)), [])
-    assert not [one for one in sentences_of(analysis) if "nothing to do" in one]
+    assert not [sentence for sentence in sentences_of(analysis) if "nothing to do" in sentence]
 
 
 def test_messages_slower_than_the_curve_are_counted() -> None:
@@ -186,9 +188,9 @@ def test_messages_slower_than_the_curve_are_counted() -> None:
     assert any(
         line.startswith("25 % of the 100 messages by put over peer/shm") for line in sentences_of(analysis)
     )
-    (table,) = [one for one in analysis.tables if one.title.startswith("Rates")]
+    (table,) = [each for each in analysis.tables if each.title.startswith("Rates")]
     assert table.rows == [["put, peer/shm", "100", "25 %", "25 %", "10.0 µs"]]
-    assert not [one for one in analyse(trace_of(*puts), []).tables if one.title.startswith("Rates")]
+    assert not [each for each in analyse(trace_of(*puts), []).tables if each.title.startswith("Rates")]
 
 
 def test_an_uneven_matrix_is_a_finding() -> None:
@@ -196,7 +198,7 @@ def test_an_uneven_matrix_is_a_finding() -> None:
     sends += [send(i, 0, 100, bytes=100) for i in (1, 2, 3)]
     trace = trace_of(
         *sends,
-        *({**one, "kind": Kind.RECV, "rank": one["peer"], "peer": one["rank"]} for one in sends),
+        *({**each, "kind": Kind.RECV, "rank": each["peer"], "peer": each["rank"]} for each in sends),
         ranks=4,
     )
     analysis = analyse(trace, [])
@@ -226,7 +228,7 @@ def test_the_matrix_has_how_many_messages_their_sizes_and_rates() -> None:
     )
     assert matrix.messages.sum() == 3
     assert matrix.smallest.sum() == 100
-    (table,) = (one for one in analysis.tables if one.title == "Messages by pair of ranks")
+    (table,) = (each for each in analysis.tables if each.title == "Messages by pair of ranks")
     assert table.rows == [["0 to 1", "3", "600 B", "100 B", "200 B", "300 B", "600 ns", "1.00 GB/s"]]
 
 
@@ -249,7 +251,7 @@ def test_a_message_with_other_bytes_at_its_receive_is_a_finding() -> None:
         send(0, 1, 0, bytes=8, where="world"), receive(1, 0, 5, bytes=8, where="world"),
         send(0, 1, 20, bytes=8, where="world"), receive(1, 0, 25, bytes=4, where="world"),
     )  # fmt: skip
-    (finding,) = (one for one in analyse(trace, []).findings if "a different size" in one.text)
+    (finding,) = (each for each in analyse(trace, []).findings if "a different size" in each.text)
     assert finding.text == "1 message has a different size at the receive than at the send."
     assert finding.evidence == (
         "The first was sent by rank 0 at 20.0 ns with 8 B, and received by rank 1 with 4 B, tag 0, in world."
@@ -266,14 +268,14 @@ def test_collectives_in_unlike_orders_are_a_finding() -> None:
 
     same = calls(0, "MPI_Barrier", "MPI_Bcast_c"), calls(1, "MPI_Barrier", "MPI_Bcast")
     assert not [
-        one for one in sentences_of(analyse(trace_of(*same[0], *same[1]), [])) if "not the same" in one
+        each for each in sentences_of(analyse(trace_of(*same[0], *same[1]), [])) if "not the same" in each
     ]
     unlike = (
         calls(0, "MPI_Barrier", "MPI_Bcast", "MPI_Barrier"),
         calls(1, "MPI_Barrier", "MPI_Reduce", "MPI_Barrier"),
     )
     (finding,) = (
-        one for one in analyse(trace_of(*unlike[0], *unlike[1]), []).findings if "not the same" in one.text
+        each for each in analyse(trace_of(*unlike[0], *unlike[1]), []).findings if "not the same" in each.text
     )
     assert finding.text.startswith("1 collective is not the same call on all ranks")
     assert finding.evidence == (
@@ -298,8 +300,8 @@ def test_time_that_any_of_several_intervals_covers_is_counted_once() -> None:
     random = np.random.default_rng(1)
     begin, duration = random.integers(0, 1000, 60), random.integers(0, 30, 60)
     inside = np.zeros(1100, bool)
-    for one, length in zip(begin, duration, strict=True):
-        inside[one : one + length] = True
+    for first, length in zip(begin, duration, strict=True):
+        inside[first : first + length] = True
     times = np.arange(0, 1100, 7)
     cover = Cover(begin, begin + duration)
     assert cover.until(times).tolist() == [inside[:time].sum() for time in times]
@@ -357,9 +359,9 @@ def test_files_are_written_also_if_nobody_reads_what_is_printed(
 
 
 def test_a_heading_counts_one_thing_as_one_and_says_that_there_is_no_event() -> None:
-    one = trace_of({"rank": 0, "begin": 0, "duration": 5, **PUT}, ranks=1)
-    assert analyse(one, []).heading[-1].startswith("1 rank, 1 thread, 1 event in 5.00 ns; ")
-    assert analyse(one, []).heading[-1].endswith("; level unknown")
+    single = trace_of({"rank": 0, "begin": 0, "duration": 5, **PUT}, ranks=1)
+    assert analyse(single, []).heading[-1].startswith("1 rank, 1 thread, 1 event in 5.00 ns; ")
+    assert analyse(single, []).heading[-1].endswith("; level unknown")
     nothing = trace_of(ranks=1)
     assert analyse(nothing, []).heading[-1].startswith("1 rank, 1 thread, no events; ")
     short = trace_of({"rank": 0, "begin": 0, **PUT}, ranks=1)
@@ -394,10 +396,14 @@ def test_ranks_that_others_name_and_that_did_not_record_are_told(
 ) -> None:
     puts = [{"rank": 0, "begin": 10 * i, "duration": 5, **PUT, "peer": peer} for i, peer in enumerate(peers)]
     trace = trace_of(*puts)
-    found = [one for one in sentences_of(analyse(trace, [])) if "not in the trace, though" in one]
-    assert [one[: len(message)] for one in found] == ([message] if message else [])
+    sentences = [
+        sentence for sentence in sentences_of(analyse(trace, [])) if "not in the trace, though" in sentence
+    ]
+    assert [sentence[: len(message)] for sentence in sentences] == ([message] if message else [])
     trace.about["ranks"] = "0,1"  # it was left out on purpose
-    assert not [one for one in sentences_of(analyse(trace, [])) if "not in the trace, though" in one]
+    assert not [
+        sentence for sentence in sentences_of(analyse(trace, [])) if "not in the trace, though" in sentence
+    ]
 
 
 def test_a_message_alone_makes_no_table_of_bursts() -> None:
@@ -498,12 +504,12 @@ def test_curves_come_from_a_table_and_from_records(tmp_path: Path) -> None:
             "op": "send",
         },  # messages of plans, not of MPI
     ]
-    (tmp_path / "records.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
-    found = [
-        (one.path, one.op, one.stack, one.streamed, one.ns.tolist())
-        for one in of_records(tmp_path / "records.jsonl")
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    curves = [
+        (each.path, each.op, each.stack, each.streamed, each.ns.tolist())
+        for each in of_records(tmp_path / "records.jsonl")
     ]
-    assert found == [
+    assert curves == [
         ("openmpi", "send", "openmpi", False, [300.0]),
         ("openmpi", "send", "openmpi", True, [100.0]),
         ("peer/shm", "put", "", True, [100.0]),
@@ -520,7 +526,7 @@ def bursts_of_puts() -> Trace:
 def test_slow_bursts_are_a_finding_by_their_share_of_the_curve() -> None:
     curve = Curve("peer/shm", "put", np.array([8.0, 1e6]), np.array([90.0, 90.0]), streamed=True)
     analysis = analyse(bursts_of_puts(), [curve])
-    (finding,) = (one for one in analysis.findings if "bursts" in one.text)
+    (finding,) = (each for each in analysis.findings if "bursts" in each.text)
     assert finding.text == (
         "10 % of the bytes in bursts moved at less than half of the measured curve's rate: 1 of 10 bursts, "
         "which together took 720 ns longer than the curve's time."
@@ -528,21 +534,21 @@ def test_slow_bursts_are_a_finding_by_their_share_of_the_curve() -> None:
     assert finding.evidence == (
         "The worst of them has 2 messages with 1.95 KiB of rank 0, at 900 µs: 2.22 GB/s, 20 % of the curve."
     )
-    (table,) = (one for one in analysis.tables if one.title == "Bursts against the measured curve")
+    (table,) = (each for each in analysis.tables if each.title == "Bursts against the measured curve")
     assert table.rows == [["0", "10", "90 %", "51.5 %", "1", "10 %", "720 ns"]]
-    assert not [one for one in analyse(bursts_of_puts(), []).findings if "bursts" in one.text]
+    assert not [each for each in analyse(bursts_of_puts(), []).findings if "bursts" in each.text]
 
 
 def test_distributions_of_bursts_are_on_the_page() -> None:
     analysis = analyse(bursts_of_puts(), [])
-    assert [one.title.split(" (")[0] for one in analysis.distributions] == [
+    assert [each.title.split(" (")[0] for each in analysis.distributions] == [
         "Bursts by rate", "Bursts by length", "Bursts by bytes",
     ]  # fmt: skip
-    assert [(one.labels, one.counts) for one in analysis.bars] == [(["to 1 KiB"], [20])]
+    assert [(each.labels, each.counts) for each in analysis.bars] == [(["to 1 KiB"], [20])]
     text = render(bursts_of_puts(), analysis)
     (drawn,) = re.findall(r'<script type="application/json" id="plots">(.*?)</script>', text)
     plots = json.loads(drawn)
-    assert [one["kind"] for one in plots] == ["scatter", "cdf", "cdf", "cdf", "bars"]
+    assert [each["kind"] for each in plots] == ["scatter", "cdf", "cdf", "cdf", "bars"]
     length = plots[2]
     assert (length["values"][0], length["values"][-1]) == (200, 900)
     assert length["shares"][-1] == 100

@@ -70,12 +70,12 @@ def test_an_arrow_leads_from_each_send_to_its_receive_and_from_a_lone_put_to_its
         {"rank": 2, "kind": Kind.PUT, "peer": 0, "begin": 50, "duration": 9}, ranks=3,
     )  # fmt: skip
     head, columns = unpacked(build(trace, None, None))
-    found = list(zip(columns["arrow_from"].tolist(), columns["arrow_to"].tolist(), strict=True))
+    arrows = list(zip(columns["arrow_from"].tolist(), columns["arrow_to"].tolist(), strict=True))
     lanes = [lane["rank"] for lane in head["lanes"]]
     row_of = np.searchsorted([first for _, _, first in head["rows"]], np.arange(3), "right") - 1
     rank_of = [lanes[head["rows"][row][0]] for row in row_of]
-    assert [(rank_of[a], rank_of[b]) for a, b in found if b >= 0] == [(0, 1)]
-    assert [(rank_of[a], lanes[-2 - b]) for a, b in found if b < 0] == [(2, 0)]
+    assert [(rank_of[a], rank_of[b]) for a, b in arrows if b >= 0] == [(0, 1)]
+    assert [(rank_of[a], lanes[-2 - b]) for a, b in arrows if b < 0] == [(2, 0)]
 
 
 def test_nested_calls_and_requests_have_rows_of_their_own() -> None:

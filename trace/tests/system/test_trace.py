@@ -55,9 +55,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     words = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
-    made = subprocess.run(words, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"no tmpfs can be mounted here: {made.stderr.strip()}")
+    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
 
@@ -89,10 +89,10 @@ def test_the_page_begins_with_what_a_trace_says(tmp_path: Path, run: Run) -> Non
     folder = tmp_path / name
     words = [*peerway(*verb.split()[1:], "-o", str(folder), "--"), *peerway(*launch.split(), "--")]
     done = run([*words, sys.executable, str(ROOT / program)])
-    said = [*done.stdout.splitlines(), *done.stderr.replace(str(folder), name).splitlines()]
+    output = [*done.stdout.splitlines(), *done.stderr.replace(str(folder), name).splitlines()]
     # A killed run of the tests leaves traces, which the next trace on this host reports.
-    said = [line for line in said if "of a trace whose command was killed" not in line]
-    assert sorted(said) == sorted(shown[2].splitlines())  # the ranks print theirs in either order
+    output = [line for line in output if "of a trace whose command was killed" not in line]
+    assert sorted(output) == sorted(shown[2].splitlines())  # the ranks print theirs in either order
 
 
 def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None:
@@ -122,9 +122,9 @@ def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None
         (Kind.COLLECTIVE, "team.barrier(", 3),  # and those of the context and the keys
     ):  # fmt: skip
         (line,) = [number for number, text in enumerate(lines, 1) if call in text]
-        found = {trace.names[site] for site in trace["site"][trace["kind"] == kind]}
-        assert f"<module> at <string>:{line}" in found
-        assert len(found) == sites
+        places = {trace.names[site] for site in trace["site"][trace["kind"] == kind]}
+        assert f"<module> at <string>:{line}" in places
+        assert len(places) == sites
 
 
 def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
@@ -165,14 +165,14 @@ def test_calls_of_a_program_in_cpp_have_their_lines(optimize: str, tmp_path: Pat
         if text.rstrip().endswith(" here")
     }
     assert len(wanted) == 8
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for name, site in zip(trace["name"], trace["site"], strict=True):
-        found.setdefault(trace.names[name], set()).add(trace.names[site])
-    for what, line in wanted.items():
-        function = "halo_exchange" if what.startswith("second") else "main"
+        by_name.setdefault(trace.names[name], set()).add(trace.names[site])
+    for call, line in wanted.items():
+        function = "halo_exchange" if call.startswith("second") else "main"
         place = re.compile(rf"(\(anonymous namespace\)::)?{function}(\(.*\))? at call_sites\.cpp:{line}")
-        name = what.removesuffix(" here").removeprefix("second ")
-        assert any(place.fullmatch(site) for site in found[name]), (what, found[name])
+        name = call.removesuffix(" here").removeprefix("second ")
+        assert any(place.fullmatch(site) for site in by_name[name]), (call, by_name[name])
 
 
 REQUESTS = """
@@ -267,8 +267,8 @@ def test_a_split_names_its_paths_and_has_an_event_for_each_piece(tmp_path: Path,
     (curve,) = [c for c in of_table(tmp_path / "routes.json") if " + " in c.path]
     assert path_of(trace.names[trace["where"][put]]) == curve.path
     pieces = trace.where(trace["kind"] == Kind.PIECE)
-    found = {pieces.names[w]: int(b) for w, b in zip(pieces["where"], pieces["bytes"], strict=True)}
-    assert found == {"peer/shm": 786_432, "staged": 262_144}
+    by_path = {pieces.names[w]: int(b) for w, b in zip(pieces["where"], pieces["bytes"], strict=True)}
+    assert by_path == {"peer/shm": 786_432, "staged": 262_144}
     inside = pieces["begin"] + pieces["duration"] <= trace["begin"][put] + trace["duration"][put] + 1
     assert inside.all()
 
@@ -320,7 +320,7 @@ def test_a_killed_rank_leaves_what_it_recorded_and_what_it_was_in(
     assert done.returncode == 128 + signal.SIGKILL
     trace = load(folder)
     assert names(trace) == {"even": 5001, "odd": 5000}
-    assert [one.name for one in trace.open] == ["last"]
+    assert [operation.name for operation in trace.open] == ["last"]
     assert trace.open[0].begin >= (trace["begin"] + trace["duration"]).max() - 1
 
 
@@ -333,7 +333,7 @@ def test_rings_in_memory_outlive_a_killed_rank_and_leave_nothing_there(
     assert done.returncode == 128 + signal.SIGKILL
     trace = load(folder)
     assert names(trace) == {"even": 5001, "odd": 5000}
-    assert [one.name for one in trace.open] == ["last"]
+    assert [operation.name for operation in trace.open] == ["last"]
     assert list(disk.iterdir()) == []
     assert not os.path.lexists(folder / "rings")
 
@@ -346,17 +346,17 @@ def test_rings_for_which_memory_has_no_room_are_in_the_folder_of_the_trace(
     options = ["-o", str(folder), "--rings", str(disk), "--events", "16384"]
     done = run(peerway("trace", *options, "--", str(regions), "turns", "1000"))
     assert done.returncode == 0, done.stderr
-    said = re.search(r"(\d) of 4 threads of this host had no room in (\S+), part of which", done.stderr)
-    assert said, done.stderr
-    assert (said[1], said[2]) == ("1", str(disk))
+    note = re.search(r"(\d) of 4 threads of this host had no room in (\S+), part of which", done.stderr)
+    assert note, done.stderr
+    assert (note[1], note[2]) == ("1", str(disk))
     assert names(load(folder)) == {"even": 4 * 500, "odd": 4 * 500}
     assert list(disk.iterdir()) == []
 
 
 def test_memory_that_is_too_small_is_said_and_not_used(disk: Path) -> None:
     assert memory.why_not(disk, 16384) == ""
-    said = memory.why_not(disk, 1 << 18)
-    assert said.startswith(f"{disk} has 6 MiB free, of which 3 MiB are left to the program, and a thread's")
+    reason = memory.why_not(disk, 1 << 18)
+    assert reason.startswith(f"{disk} has 6 MiB free, of which 3 MiB are left to the program, and a thread's")
     assert memory.why_not(disk / "none", 16384) == f"{disk / 'none'} cannot be written to"
 
 
@@ -380,8 +380,8 @@ def test_a_killed_command_leaves_rings_that_are_told_and_collected(
         assert len(in_memory(tmp_path / name)) == 1
     shutil.rmtree(tmp_path / "gone")
     done = run(peerway("trace", "-o", str(tmp_path / "next"), "--", str(regions), "loop", "1"))
-    (left,) = in_memory(tmp_path / "kept")
-    assert f"{left} holds " in done.stderr
+    (rings,) = in_memory(tmp_path / "kept")
+    assert f"{rings} holds " in done.stderr
     assert (
         f"`peerway trace collect {shlex.quote(str(tmp_path / 'kept'))}` makes the trace and frees them"
         in done.stderr
@@ -390,16 +390,16 @@ def test_a_killed_command_leaves_rings_that_are_told_and_collected(
     assert in_memory(tmp_path / "gone") == in_memory(tmp_path / "next") == []
     assert run(peerway("trace", "collect", str(tmp_path / "kept"))).returncode == 0
     assert names(load(tmp_path / "kept")) == {"even": 50, "odd": 49}
-    assert not left.exists()
+    assert not rings.exists()
 
 
 def test_rings_of_a_trace_whose_folder_is_gone_are_removed_and_told(tmp_path: Path) -> None:
     folder = tmp_path / f"{memory.PREFIX}killed"
     folder.mkdir()
     (folder / memory.OWNER).write_text(str(tmp_path / "gone"))
-    (said,) = memory.left_behind(tmp_path)
-    assert said.startswith(f"removed {folder}, ")
-    assert said.endswith(f" of a killed trace whose folder {tmp_path / 'gone'} is gone")
+    (note,) = memory.left_behind(tmp_path)
+    assert note.startswith(f"removed {folder}, ")
+    assert note.endswith(f" of a killed trace whose folder {tmp_path / 'gone'} is gone")
     assert not folder.exists()
 
 
@@ -463,10 +463,10 @@ def test_sums_alone_where_no_events_are_wanted(level: str, regions: Path, tmp_pa
     )
     trace = load(folder)
     assert len(trace) == 0
-    found = {
+    counts = {
         trace.names[name]: count for name, count in zip(trace.sums["name"], trace.sums["count"], strict=True)
     }
-    assert found == {"even": 500, "odd": 499}
+    assert counts == {"even": 500, "odd": 499}
 
 
 def test_a_profile_tells_sizes_apart(tmp_path: Path, run: Run) -> None:
@@ -679,9 +679,9 @@ def test_a_host_whose_clock_is_ahead_is_brought_to_the_time_of_the_others(tmp_pa
     done = run(peerway("trace", "collect", str(folder)))
     assert done.returncode == 0, done.stderr
     trace = load(folder)
-    (found,) = trace.about["corrections"]
-    assert found["host"] == "other"
-    assert abs(found["offset"] - 5e9) < 100_000
+    (correction,) = trace.about["corrections"]
+    assert correction["host"] == "other"
+    assert abs(correction["offset"] - 5e9) < 100_000
     pairs = match_signals(trace)
     assert len(pairs.first) == 600
     ends = trace["begin"] + trace["duration"]

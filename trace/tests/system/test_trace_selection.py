@@ -16,8 +16,8 @@ from peerway_trace.store import Trace, load
 
 @pytest.fixture(scope="module")
 def traced_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/asked.cpp, compiled; it does what its input says."""
-    target = tmp_path_factory.mktemp("programs") / "asked"
+    """programs/region_commands.cpp, compiled; it does what its input says."""
+    target = tmp_path_factory.mktemp("programs") / "region_commands"
     flags = [
         "-std=c++20",
         "-O1",
@@ -27,7 +27,7 @@ def traced_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-pthread",
         f"-I{ROOT / 'library' / 'include'}",
     ]
-    subprocess.run(["c++", *flags, str(source_of("asked.cpp")), "-o", str(target)], check=True)
+    subprocess.run(["c++", *flags, str(source_of("region_commands.cpp")), "-o", str(target)], check=True)
     return target
 
 

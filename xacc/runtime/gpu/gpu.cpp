@@ -3,13 +3,23 @@
 #include <memory>
 #include <string>
 
-#include "base/config.h"
 #include "device/cuda/nvrtc.h"
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/gpu/kernels.h"
 #include "xacc/runtime/program/program.h"
 
 namespace pwx {
+namespace settings {
+
+const pw::ChoiceSetting<Acc> acc{
+    "acc", "auto|gpu|host", "auto",
+    "Where loops of `peerway cc` with acc directives run. auto: on a GPU where there is one."};
+const pw::ChoiceSetting<int> acc_first_device{
+    "acc_first_device", "0|1", "0",
+    "The number of the first GPU in acc_set_device_num: 1 for programs written for the Omni compiler."};
+
+}  // namespace settings
+
 namespace {
 
 using namespace pw::cuda;
@@ -20,7 +30,7 @@ int in_use = -1;         // the GPU whose context this process has
 /// Loads the driver once, and keeps it.
 const Driver* driver_or_none(std::string& why) {
   static std::string why_none;
-  static const Driver* const driver = Driver::load(pw::config("cuda_library"), why_none).release();
+  static const Driver* const driver = Driver::load(pw::settings::cuda_library.text(), why_none).release();
   why = why_none;
   return driver;
 }
@@ -38,15 +48,15 @@ bool is_usable(std::string& why) {
     why = "the NVIDIA driver shows no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi";
     return false;
   }
-  return Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why) != nullptr;
+  return Nvrtc::load(nvrtc_candidates(pw::settings::nvrtc_library.text()), why) != nullptr;
 }
 
 bool decide() {
-  const std::string setting = pw::config("acc");
-  if (setting == "host") return false;
+  const auto where = settings::acc.value();
+  if (where == settings::Acc::host) return false;
   std::string why;
   const bool usable = is_usable(why);
-  if (!usable && setting == "gpu") refuse("the setting acc asks for a GPU, but ", why);
+  if (!usable && where == settings::Acc::gpu) refuse("the setting acc asks for a GPU, but ", why);
   return usable;
 }
 
@@ -64,7 +74,7 @@ const std::unique_ptr<Gpu>& decided() {
 
 }  // namespace
 
-int first_device() { return pw::config("acc_first_device") == "1" ? 1 : 0; }
+int first_device() { return settings::acc_first_device.value(); }
 
 Gpu::Gpu(const Driver& its_driver, int its_ordinal) : driver(its_driver), ordinal(its_ordinal) {
   check(driver.cuDevicePrimaryCtxRetain(&context_, ordinal), "the context of a GPU");

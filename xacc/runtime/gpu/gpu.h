@@ -4,11 +4,19 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/setting.h"
 #include "device/cuda/driver.h"
 #include "peerway/peerway.hpp"
 #include "peerway/xacc/acc.h"
 
 namespace pwx {
+
+namespace settings {
+
+enum class Acc : uint8_t { automatic, gpu, host };
+extern const pw::ChoiceSetting<Acc> acc;
+
+}  // namespace settings
 
 using Driver = pw::cuda::Driver;
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 
-#include "base/config.h"
 #include "base/relax.h"
+#include "base/waiting.h"
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/base/operators.h"
 #include "xacc/runtime/gpu/gpu.h"
@@ -98,7 +98,8 @@ void wait_for_value(const ReductionMemory& from, const Pending& pending) {
   const auto arrived = [&] {
     return has_value(from.slots[pending.slot % kSlots], pending.reduction.type, from.number);
   };
-  static const int polls = pw::config("wait") == "blocking" ? kPollsBeforeSleep : kPolls;
+  static const int polls =
+      pw::settings::wait.value() == pw::WaitPolicy::blocking ? kPollsBeforeSleep : kPolls;
   for (int i = 0; i < polls && !arrived(); ++i) pw::relax();
   if (!arrived()) wait_for(pending.queue);
 }

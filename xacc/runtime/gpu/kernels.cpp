@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/config.h"
 #include "device/cuda/kernel_cache.h"
 #include "device/cuda/nvrtc.h"
 #include "xacc/runtime/base/failure.h"
@@ -44,7 +43,8 @@ std::vector<std::unique_ptr<pwx_kernel_state>>& kernels() {
 
 const Nvrtc& nvrtc() {
   static std::string why;
-  static const std::unique_ptr<Nvrtc> nvrtc = Nvrtc::load(nvrtc_candidates(pw::config("nvrtc_library")), why);
+  static const std::unique_ptr<Nvrtc> nvrtc =
+      Nvrtc::load(nvrtc_candidates(pw::settings::nvrtc_library.text()), why);
   if (nvrtc == nullptr) throw Failure(why);
   return *nvrtc;
 }
@@ -75,8 +75,7 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
       sources.push_back(header);
       key += header.text;
     }
-  const std::string cache = pw::config("cache");
-  return cached_image((cache.empty() ? pw::cache_home() : cache) + "/kernels", key + text, [&] {
+  return cached_image(kernel_folder(), key + text, [&] {
     std::vector<std::string> joined = options;
     joined.emplace_back("--define-macro=PWX_JOINED");
     return nvrtc().compile(sources, joins_accesses(sources.front(), joined) ? joined : options);

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/config.h"
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/data/present.h"
 #include "xacc/runtime/gpu/gpu.h"
@@ -79,7 +78,8 @@ extern "C" {
 
 int acc_get_num_devices(acc_device_t type) {
   if (means_host(type)) return 1;
-  if (type == acc_device_none || pw::config("acc") == "host") return type == acc_device_default ? 1 : 0;
+  if (type == acc_device_none || pwx::settings::acc.value() == pwx::settings::Acc::host)
+    return type == acc_device_default ? 1 : 0;
   const int gpus = pwx::gpu_count();
   return gpus == 0 && type == acc_device_default ? 1 : gpus;
 }

@@ -7,8 +7,8 @@
 static void* real(const char* plain, const char* prefixed) {
   static void* library;
   if (library == NULL) library = dlopen(getenv("WRONG_BLAS_OF"), RTLD_NOW);
-  void* found = dlsym(library, plain);
-  return found != NULL ? found : dlsym(library, prefixed);
+  void* address = dlsym(library, plain);
+  return address != NULL ? address : dlsym(library, prefixed);
 }
 
 void dgemm_(const char* ta, const char* tb, const int32_t* m, const int32_t* n, const int32_t* k,

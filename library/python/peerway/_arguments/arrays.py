@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from peerway import _core
+from peerway._arguments.element_types import Element
 from peerway._arguments.layout import Layout, layout_of
 from peerway._arguments.validation import called
 from peerway.errors import InvalidArgument
-from peerway.views import Element
 
 
 def span_of(array: object) -> Layout:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from peerway import _core
+from peerway._arguments.element_types import type_name
 from peerway._arguments.validation import called
 from peerway.errors import InvalidArgument
 
@@ -121,17 +122,8 @@ def _by_dlpack(array: object) -> Layout:
         raise InvalidArgument(
             f"peerway: {called(array)} gives no writable DLPack view, which peers need."
         ) from None
-    kind = _kind(getattr(array, "dtype", f"V{item}"))
+    kind = type_name(getattr(array, "dtype", f"V{item}"))
     return Layout(address, tuple(shape), tuple(strides), item, kind, array)
-
-
-def _kind(dtype: object) -> str:
-    """NumPy's name of another library's type, or that library's own name if NumPy has none."""
-    name = str(dtype).removeprefix("torch.")
-    try:
-        return np.dtype(name).str
-    except TypeError:
-        return name
 
 
 def _dense(shape: tuple[int, ...], item: int) -> tuple[int, ...]:

@@ -138,8 +138,8 @@ class Keeper:
 
     def _clear(self) -> None:
         """End the rank and everything that it left running, first by SIGTERM, then by SIGKILL."""
-        for number, patience in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
-            until = time.monotonic() + patience
+        for number, grace in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
+            until = time.monotonic() + grace
             while children := descendants(os.getpid(), {self._guardian.process}):
                 for process in children:
                     with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -284,8 +284,8 @@ class Supervisor:
 
     def clear(self) -> None:
         """End everything that is left of the job, first by SIGTERM, then by SIGKILL; reap the ranks."""
-        for number, patience in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
-            until = time.monotonic() + patience
+        for number, grace in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
+            until = time.monotonic() + grace
             children = descendants(os.getpid(), {self._guardian.process})
             for process in children:
                 with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,8 +1,9 @@
 #include "device/cuda/cuda.h"
 
-#include "base/config.h"
 #include "base/status.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/kernel_cache.h"
+#include "device/cuda/nvrtc.h"
 
 namespace pw::cuda {
 
@@ -10,13 +11,11 @@ std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none) {
   std::vector<std::unique_ptr<Device>> devices;
   // Kept to the end of the process, like the driver itself, because objects that outlive main() may still
   // free memory.
-  const Driver* driver = Driver::load(config("cuda_library"), why_none).release();
+  const Driver* driver = Driver::load(settings::cuda_library.text(), why_none).release();
   if (driver == nullptr) return devices;
   auto* pins = new Pins(*driver);
-  const std::string cache = config("cache");
-  const auto image = [nvrtc = config("nvrtc_library"),
-                      kernels = (cache.empty() ? cache_home() : cache) + "/kernels"](int capability) {
-    return kernel_image(capability, nvrtc, kernels);
+  const auto image = [nvrtc = settings::nvrtc_library.text(), folder = kernel_folder()](int capability) {
+    return kernel_image(capability, nvrtc, folder);
   };
   int count = 0;
   driver->cuDeviceGetCount(&count);

@@ -4,12 +4,19 @@
 
 #include <algorithm>
 
-#include "base/config.h"
 #include "base/format.h"
+#include "base/setting.h"
 #include "base/status.h"
 #include "device/cuda/pointer.h"
 #include "device/cuda/share.h"
 #include "device/visibility.h"
+
+namespace pw::settings {
+
+const PathSetting gdrcopy_library{"gdrcopy_library", "",
+                                  "The GDRCopy library. Empty: libgdrapi.so.2 of the system."};
+
+}  // namespace pw::settings
 
 namespace pw::cuda {
 namespace {
@@ -210,7 +217,7 @@ int CudaDevice::dma_buf(const Allocation& allocation) {
 std::unique_ptr<CpuMapping> CudaDevice::map_for_cpu(const Allocation& allocation) {
   std::lock_guard lock(mutex_);
   if (mappers_.empty()) {
-    if (auto gdrcopy = make_gdrcopy_mapper(config("gdrcopy_library"), why_no_gdrcopy_))
+    if (auto gdrcopy = make_gdrcopy_mapper(settings::gdrcopy_library.text(), why_no_gdrcopy_))
       mappers_.push_back(std::move(gdrcopy));
     mappers_.push_back(make_dmabuf_mapper());
   }

@@ -7,6 +7,13 @@
 #include "base/format.h"
 #include "base/status.h"
 
+namespace pw::settings {
+
+const PathSetting cuda_library{"cuda_library", "",
+                               "The CUDA driver library. Empty: libcuda.so.1 of the system."};
+
+}  // namespace pw::settings
+
 namespace pw::cuda {
 namespace {
 

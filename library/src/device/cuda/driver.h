@@ -6,8 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/setting.h"
 #include "device/cuda/driver_abi.h"
 #include "peerway/peerway.h"
+
+namespace pw::settings {
+
+extern const PathSetting cuda_library;
+
+}  // namespace pw::settings
 
 namespace pw::cuda {
 

@@ -14,7 +14,14 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/setting.h"
 #include "base/status.h"
+
+namespace pw::settings {
+
+const PathSetting cache{"cache", "", "The folder for compiled device code. Empty: ~/.cache/peerway."};
+
+}  // namespace pw::settings
 
 namespace pw::cuda {
 namespace {
@@ -91,6 +98,11 @@ std::string cached_image(const std::string& folder, const std::string& key,
   std::string image = compile();
   write_image(path, key, image);
   return image;
+}
+
+std::string kernel_folder() {
+  const std::string folder = settings::cache.text();
+  return (folder.empty() ? cache_home() : folder) + "/kernels";
 }
 
 }  // namespace pw::cuda

@@ -13,6 +13,9 @@ namespace pw::cuda {
 std::string cached_image(const std::string& folder, const std::string& key,
                          const std::function<std::string()>& compile);
 
+/// Returns the folder for kernels, by the setting `cache`.
+std::string kernel_folder();
+
 /// Returns the path of the file for `key`.
 std::string cache_file(const std::string& folder, const std::string& key);
 

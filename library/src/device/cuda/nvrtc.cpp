@@ -9,6 +9,13 @@
 #include "base/packages.h"
 #include "base/status.h"
 
+namespace pw::settings {
+
+const PathSetting nvrtc_library{
+    "nvrtc_library", "", "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."};
+
+}  // namespace pw::settings
+
 namespace pw::cuda {
 
 // Declarations from nvrtc.h; library/tests/python/test_device_code.py compares them with that file.

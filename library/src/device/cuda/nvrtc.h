@@ -8,6 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/setting.h"
+
+namespace pw::settings {
+
+extern const PathSetting nvrtc_library;
+
+}  // namespace pw::settings
+
 namespace pw::cuda {
 
 /// One file of device code. The first of a list is compiled; the others are what it includes.

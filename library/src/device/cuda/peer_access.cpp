@@ -2,9 +2,18 @@
 
 #include <cstring>
 
-#include "base/config.h"
 #include "base/format.h"
+#include "base/setting.h"
 #include "device/cuda/nvml.h"
+
+namespace pw::settings {
+
+const PathSetting nvml_library{
+    "nvml_library", "",
+    "The NVML library, which knows the GPUs that CUDA_VISIBLE_DEVICES hides. Empty: libnvidia-ml.so.1 of the "
+    "system."};
+
+}  // namespace pw::settings
 
 namespace pw::cuda {
 
@@ -40,7 +49,7 @@ PeerAccess PeerAccesses::find(const Uuid& gpu) const {
   driver_.cuDeviceGetCount(&count);
   for (int ordinal = 0; ordinal < count; ++ordinal)
     if (uuid_of(driver_, ordinal) == gpu) return between(ordinal);
-  return access_to_hidden(config("nvml_library"), own_, gpu);
+  return access_to_hidden(settings::nvml_library.text(), own_, gpu);
 }
 
 PeerAccess PeerAccesses::between(int other) const {

@@ -9,7 +9,7 @@ void NicDirect::prepare(const Transfer& transfer) {
   nic_.memory_of(*transfer.remote);
 }
 
-pw_status NicDirect::move(const RangeTransfer& range, const std::optional<nic::Word>& word) {
+pw_status NicDirect::move(const RangeTransfer& range, const std::optional<nic::WordStore>& word) {
   Remote& remote = *range.remote;
   nic::RegionMemory& local = nic_.memory_of(*range.local);
   nic::RankMemory& far = nic_.memory_of(remote);
@@ -53,7 +53,7 @@ pw_status NicDirect::move_blocks(const Transfer& transfer) {
                                     transfer.layout);
 }
 
-nic::Word NicDirect::word_of(Remote& signal, uint64_t value) {
+nic::WordStore NicDirect::word_of(Remote& signal, uint64_t value) {
   nic::RankMemory& memory = nic_.memory_of(signal);
   return {memory.memory.get(), memory.offset_of(signal.word_address()), value};
 }

@@ -35,9 +35,9 @@ class NicDirect final : public Path {
   std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
 
  private:
-  pw_status move(const RangeTransfer& range, const std::optional<nic::Word>& word);
+  pw_status move(const RangeTransfer& range, const std::optional<nic::WordStore>& word);
   pw_status move_blocks(const Transfer& transfer);
-  nic::Word word_of(Remote& signal, uint64_t value);
+  nic::WordStore word_of(Remote& signal, uint64_t value);
 
   nic::Nic& nic_;
 };

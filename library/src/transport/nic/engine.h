@@ -64,11 +64,11 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
 
   /// Moves bytes to or from `offset` of the rank's memory; after a put it stores `word`, if given.
   pw_status move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data, RegionMemory& local,
-                 uint64_t bytes, const std::optional<Word>& word = {});
+                 uint64_t bytes, const std::optional<WordStore>& word = {});
   /// The same for the blocks of a layout; `offset` and `data` are those of the first block.
   pw_status move_blocks(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
                         RegionMemory& local, const Layout& layout);
-  pw_status put_word(int rank, const Word& word);
+  pw_status put_word(int rank, const WordStore& word);
   /// Starts to read one word, which has arrived once a mark is reached. One read at a time. Throws Error.
   std::shared_ptr<const uint64_t> get_word(int rank, RankMemory& remote, uint64_t offset);
 
@@ -96,8 +96,9 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   pw_status in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on);
   void resume_all();  ///< continues the operations that wait for room
   bool puts_strided(int rank);
-  static pw_nic_status start(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
-                             std::byte* data, nic::Memory& local, uint64_t bytes, const Word* word);
+  static pw_nic_status start_piece(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
+                                   std::byte* data, nic::Memory& local, uint64_t bytes,
+                                   const WordStore* word);
   static pw_nic_status start_row(NicPeer& peer, nic::RemoteMemory& remote, uint64_t offset,
                                  const std::byte* data, nic::Memory& local, const Blocks& blocks);
   void drop(const void* memory);

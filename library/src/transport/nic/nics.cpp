@@ -4,12 +4,21 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/setting.h"
 #include "base/status.h"
 #include "transport/nic/direct.h"
 #include "transport/nic/span.h"
+
+namespace pw::settings {
+
+const TextSetting nic{
+    "nic", "",
+    "NICs, separated by ';', each [NAME=]PLUGIN[?OPTIONS]: the plugin's file, or its name if it comes with "
+    "Peerway, and options for it. Empty: none."};
+
+}  // namespace pw::settings
 
 namespace pw::nic {
 namespace {
@@ -75,16 +84,16 @@ Nic::Nic(NicSpec spec, size_t number) : spec_(std::move(spec)), number_(number) 
 }
 
 Nics::Nics(const Surroundings& surroundings) : surroundings_(surroundings) {
-  for (NicSpec& spec : parse_nics(config("nic"), config_origin("nic"))) {
+  for (NicSpec& spec : parse_nics(settings::nic.text(), settings::nic.origin())) {
     const size_t number = surroundings.attachments.take();
     if (number == Attachments::kMost)
       throw Error(PW_BAD_CONFIG, format("{} names more than {} NICs; a context has no room for more",
-                                        config_origin("nic"), all_.size()));
+                                        settings::nic.origin(), all_.size()));
     auto nic = std::make_unique<Nic>(std::move(spec), number);
     for (const auto& other : all_)
       if (other->name() == nic->name())
         throw Error(PW_BAD_CONFIG, format("{} has two NICs {}; give one another name: other={}",
-                                          config_origin("nic"), nic->name(), nic->spec_.plugin));
+                                          settings::nic.origin(), nic->name(), nic->spec_.plugin));
     all_.push_back(std::move(nic));
   }
 }
@@ -112,8 +121,8 @@ Bytes Nics::open(const Together&) {
         nic->why_not_ = error.what();
         log(LogLevel::warning, nic->why_not_);
       }
-    if (!nic->why_not_loaded_.empty() || (config("strict") == "on" && nic->engine_ == nullptr))
-      throw Error(PW_UNAVAILABLE, format("{} (asked for by {})", nic->why_not_, config_origin("nic")));
+    if (!nic->why_not_loaded_.empty() || (settings::strict.value() && nic->engine_ == nullptr))
+      throw Error(PW_UNAVAILABLE, format("{} (asked for by {})", nic->why_not_, settings::nic.origin()));
     if (nic->engine_ != nullptr) {
       nic_facts.rank.running = true;
       nic_facts.facts = nic->engine_->facts();

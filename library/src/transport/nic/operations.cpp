@@ -77,8 +77,9 @@ void NicEngine::drop(const void* memory) {
 }
 
 // Starts one operation of at most as many bytes as the NIC takes at once.
-pw_nic_status NicEngine::start(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
-                               std::byte* data, nic::Memory& local, uint64_t bytes, const Word* word) {
+pw_nic_status NicEngine::start_piece(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
+                                     std::byte* data, nic::Memory& local, uint64_t bytes,
+                                     const WordStore* word) {
   Stream& stream = *peer.stream;
   Tally& tally = op == Op::put ? peer.puts : peer.gets;
   const pw_nic_status status = op == Op::get ? stream.get(remote, offset, data, local, bytes, &tally)
@@ -90,15 +91,16 @@ pw_nic_status NicEngine::start(NicPeer& peer, Op op, nic::RemoteMemory& remote, 
 }
 
 pw_status NicEngine::move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
-                          RegionMemory& local, uint64_t bytes, const std::optional<Word>& word) {
+                          RegionMemory& local, uint64_t bytes, const std::optional<WordStore>& word) {
   return in_order(rank, {remote.memory.get(), local.memory.get(), word ? word->remote : nullptr},
                   [this, op, remote = remote.memory.get(), offset, data, local = local.memory.get(), bytes,
                    word, moved = uint64_t{0}](NicPeer& peer, bool& done) mutable {
                     pw_nic_status status = PW_NIC_OK;
                     while (status == PW_NIC_OK && moved < bytes) {
                       const uint64_t next = std::min(bytes - moved, endpoint_.info().largest);
-                      const Word* last = word && moved + next == bytes ? &*word : nullptr;
-                      status = start(peer, op, *remote, offset + moved, data + moved, *local, next, last);
+                      const WordStore* last = word && moved + next == bytes ? &*word : nullptr;
+                      status =
+                          start_piece(peer, op, *remote, offset + moved, data + moved, *local, next, last);
                       if (status == PW_NIC_OK) moved += next;
                     }
                     done = moved == bytes;
@@ -168,9 +170,9 @@ pw_status NicEngine::move_blocks(Op op, int rank, RankMemory& remote, uint64_t o
                     for (; status == PW_NIC_OK && !pieces.over();) {
                       const uint64_t at = offset + pieces.remote();
                       std::byte* from = data + pieces.local();
-                      status = pieces.rows()
-                                   ? start_row(peer, *remote, at, from, *local, pieces.blocks())
-                                   : start(peer, op, *remote, at, from, *local, pieces.bytes(), nullptr);
+                      status = pieces.rows() ? start_row(peer, *remote, at, from, *local, pieces.blocks())
+                                             : start_piece(peer, op, *remote, at, from, *local,
+                                                           pieces.bytes(), nullptr);
                       if (status == PW_NIC_OK) pieces.step();
                     }
                     done = pieces.over();
@@ -185,9 +187,9 @@ pw_nic_status NicEngine::start_row(NicPeer& peer, nic::RemoteMemory& remote, uin
   return status;
 }
 
-pw_status NicEngine::put_word(int rank, const Word& word) {
+pw_status NicEngine::put_word(int rank, const WordStore& word) {
   return in_order(rank, {word.remote}, [word](NicPeer& peer, bool& done) {
-    const pw_nic_status status = peer.stream->word(word);
+    const pw_nic_status status = peer.stream->store_word(word);
     done = status == PW_NIC_OK;
     return status;
   });
@@ -197,7 +199,7 @@ std::shared_ptr<const uint64_t> NicEngine::get_word(int rank, RankMemory& remote
   const auto get = [this, remote = remote.memory.get(), offset](NicPeer& peer, bool& done) {
     auto* landing = reinterpret_cast<std::byte*>(scratch_word_);
     const pw_nic_status status =
-        start(peer, Op::get, *remote, offset, landing, *scratch_, sizeof *scratch_word_, nullptr);
+        start_piece(peer, Op::get, *remote, offset, landing, *scratch_, sizeof *scratch_word_, nullptr);
     done = status == PW_NIC_OK;
     return status;
   };

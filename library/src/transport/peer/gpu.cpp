@@ -30,7 +30,7 @@ PeerGpu::DeviceQueue& PeerGpu::queue_to(int rank, Device& device) {
 
 /// `give` passes the copy to the queue.
 template <typename Give>
-pw_status PeerGpu::start(const Transfer& transfer, Give&& give) {
+pw_status PeerGpu::start_by(const Transfer& transfer, Give&& give) {
   Remote& remote = *transfer.remote;
   Region& local = *transfer.local;
   Device& device = worker(local, remote);
@@ -44,7 +44,7 @@ pw_status PeerGpu::start(const Transfer& transfer, Give&& give) {
 }
 
 pw_status PeerGpu::start(const Transfer& transfer) {
-  return start(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
+  return start_by(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
 }
 
 bool PeerGpu::can_start_and_store(const Transfer& transfer, Remote& signal) {
@@ -53,7 +53,7 @@ bool PeerGpu::can_start_and_store(const Transfer& transfer, Remote& signal) {
 
 pw_status PeerGpu::start_and_store(const Transfer& transfer, SignalTurn& turn) {
   uint64_t* word = turn.signal().word_on(worker(*transfer.local, *transfer.remote));
-  const pw_status status = start(transfer, [&](Queue& queue, const Copy& copy) {
+  const pw_status status = start_by(transfer, [&](Queue& queue, const Copy& copy) {
     return queue.copy_and_write(copy, method_, word, turn.total());
   });
   if (status == PW_OK) turn.stored();

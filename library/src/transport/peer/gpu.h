@@ -39,7 +39,7 @@ class PeerGpu final : public Path {
   };
   DeviceQueue& queue_to(int rank, Device& device);
   template <typename Give>
-  pw_status start(const Transfer& transfer, Give&& give);
+  pw_status start_by(const Transfer& transfer, Give&& give);
 
   Method method_;
   std::atomic<bool> used_ = false;  ///< set by the first transfer; until then marks need no lock

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "device/host/host.h"
 #include "transport/staged/service.h"
 
@@ -54,8 +54,8 @@ StagingInitiator::StagingInitiator(const Surroundings& surroundings, int target,
       target_(surroundings.importer.control(target)),
       memfd_(make_memfd("peerway-staging", kChannelBytes)),
       mailbox_(mailbox_of(*target_, surroundings.importer)),
-      bell_(surroundings.importer.process(target), target_->bell.load(std::memory_order_acquire),
-            target_->bell_identity),
+      wakeup_pipe_(surroundings.importer.process(target),
+                   target_->wakeup_pipe.load(std::memory_order_acquire), target_->wakeup_pipe_identity),
       chunk_bytes_(chunk_bytes),
       end_(map_ring(memfd_)) {}
 
@@ -72,7 +72,7 @@ void StagingInitiator::announce() {
   mailbox_.identity.store(memfd_identity(memfd_.get()), std::memory_order_relaxed);
   mailbox_.refused.store(PW_OK, std::memory_order_relaxed);
   mailbox_.descriptor.store(memfd_.get() + 1, std::memory_order_release);
-  ring(*target_, bell_);
+  ring(*target_, wakeup_pipe_);
   announced_ = true;
 }
 
@@ -92,7 +92,8 @@ void StagingInitiator::prepare(const Transfer& transfer) {
   announce();
   lock.unlock();
   const pw_status status = surroundings_.progress.wait(
-      {surroundings_.team, rank_, deadline_after(config_number("timeout")), "a staging channel"}, nullptr,
+      {surroundings_.team, rank_, deadline_after(settings::timeout.nanoseconds()), "a staging channel"},
+      nullptr,
       [&] { return attached() || over() || mailbox_.refused.load(std::memory_order_acquire) != PW_OK; },
       Wakes::always);
   if (status != PW_OK) throw Error(status, last_error_message());
@@ -149,7 +150,7 @@ bool StagingInitiator::post(Waiting& next) {
   }
   write(end_.header().request[posted_ % kRequests], next);
   end_.header().requested.store(++posted_, std::memory_order_release);
-  ring(*target_, bell_);
+  ring(*target_, wakeup_pipe_);
   next.posted = true;
   if (!next.given_up)
     end_.begin(transfer.op == Op::put, transfer.layout, transfer.local->address() + transfer.local_offset);

@@ -48,8 +48,8 @@ class StagingInitiator final : public TransferQueue {
   const Surroundings surroundings_;
   const std::shared_ptr<Control> target_;
   const Descriptor memfd_;
-  Mailbox& mailbox_;  ///< in the target's control segment
-  const Bell bell_;   ///< the target's
+  Mailbox& mailbox_;              ///< in the target's control segment
+  const WakeupPipe wakeup_pipe_;  ///< the target's
   const std::atomic<uint64_t>& chunk_bytes_;
 
   ChannelEnd end_;

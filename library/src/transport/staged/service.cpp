@@ -17,12 +17,13 @@ struct StagingService::Served {
       : rank(from),
         end(mapped),
         initiator(std::move(control)),
-        bell(process, initiator->bell.load(std::memory_order_acquire), initiator->bell_identity) {}
+        wakeup_pipe(process, initiator->wakeup_pipe.load(std::memory_order_acquire),
+                    initiator->wakeup_pipe_identity) {}
 
   const int rank;
   ChannelEnd end;
   const std::shared_ptr<Control> initiator;  ///< its threads wait for this end
-  const Bell bell;                           ///< the initiator's doorbell
+  const WakeupPipe wakeup_pipe;              ///< the initiator's doorbell
   uint64_t taken = 0;                        ///< number of requests taken
   uint64_t failures = 0;
   bool busy = false;  ///< whether a request is under way:
@@ -54,9 +55,9 @@ Cut sound(const Cut& posted) {
 
 }  // namespace
 
-void ring(Control& control, const Bell& bell) {
+void ring(Control& control, const WakeupPipe& wakeup_pipe) {
   control.doorbell.fetch_add(1, std::memory_order_seq_cst);
-  if (control.watchers.load(std::memory_order_seq_cst) == 0) bell.ring();
+  if (control.watchers.load(std::memory_order_seq_cst) == 0) wakeup_pipe.wake();
 }
 
 StagingService::StagingService(Team& team, ControlSegment& control, Importer& importer, Registry& registry)
@@ -187,7 +188,7 @@ void StagingService::tell(Served& served) {
   ChannelHeader& header = served.end.header();
   if (header.initiator_waits.load(std::memory_order_seq_cst) != 0) {
     header.initiator_waits.store(0, std::memory_order_relaxed);
-    ring(*served.initiator, served.bell);
+    ring(*served.initiator, served.wakeup_pipe);
   }
 }
 

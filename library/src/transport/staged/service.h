@@ -52,8 +52,8 @@ class StagingService final : public Source {
   std::atomic<bool> busy_{false};                  ///< whether the last turn left work to do
 };
 
-/// Tells the service behind `control` that there is work; `bell` is its rank's doorbell.
-void ring(Control& control, const Bell& bell);
+/// Tells the service behind `control` that there is work; `wakeup_pipe` is its rank's doorbell.
+void ring(Control& control, const WakeupPipe& wakeup_pipe);
 
 /// The paths through staging, and this rank's service for the channels of peers.
 class StagedTransport final : public Transport {

@@ -160,7 +160,8 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   template <typename GoOn>
   pw_status in_order(UcxPeer& peer, std::initializer_list<const void*> uses, GoOn&& go_on);
   void resume_all();  ///< continues the operations that wait for room
-  pw_status start(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host, const Piece& piece);
+  pw_status start_piece(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
+                        const Piece& piece);
   pw_status start_word(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value);
   pw_status start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address,
                       const std::shared_ptr<uint64_t>& landing);

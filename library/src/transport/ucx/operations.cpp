@@ -111,15 +111,15 @@ pw_status UcxEngine::move(int rank, UcxMemory& local, UcxRemoteMemory& remote, b
                     pw_status status = PW_OK;
                     for (Piece piece; status == PW_OK && !done && peer.has_room();)
                       if (next(piece))
-                        status = start(peer, local, remote, host, piece);
+                        status = start_piece(peer, local, remote, host, piece);
                       else
                         done = true;
                     return status;
                   });
 }
 
-pw_status UcxEngine::start(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
-                           const Piece& piece) {
+pw_status UcxEngine::start_piece(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
+                                 const Piece& piece) {
   peer.unordered = true;
   poll_errors(peer);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;

@@ -1,9 +1,9 @@
 #include "transport/ucx/staged_initiator.h"
 
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "transport/ucx/wait.h"
 
 namespace pw::ucx {
@@ -57,7 +57,7 @@ void StagedInitiator::prepare(const Transfer& transfer) {
   pw_status status = open();
   lock.unlock();
   if (status == PW_OK)
-    status = engine_->wait_for(rank_, deadline_after(config_number("timeout")), "a ring for staging",
+    status = engine_->wait_for(rank_, deadline_after(settings::timeout.nanoseconds()), "a ring for staging",
                                [&] { return answered(); });
   lock.lock();
   if (status == PW_OK) status = refused();

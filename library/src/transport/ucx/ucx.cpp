@@ -2,13 +2,25 @@
 
 #include <algorithm>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/setting.h"
 #include "base/status.h"
 #include "device/kinds.h"
 #include "transport/ucx/direct.h"
 #include "transport/ucx/staged.h"
+
+namespace pw::settings {
+
+enum class UseUcx : uint8_t { automatic, on, off };
+const ChoiceSetting<UseUcx> ucx{
+    "ucx", "auto|on|off", "auto",
+    "UCX, the path to other hosts. auto: started if ranks are on several hosts, or if `paths` or the route "
+    "table names it."};
+const PathSetting ucx_library{"ucx_library", "",
+                              "libucp.so.0 of UCX. Empty: that of UCX_ROOT, the system or the Python wheel."};
+
+}  // namespace pw::settings
 
 namespace pw::ucx {
 namespace {
@@ -47,12 +59,12 @@ std::vector<std::unique_ptr<Path>> Ucx::paths() {
 }
 
 bool Ucx::wanted(bool named) const {
-  const std::string setting = config("ucx");
-  return setting == "on" || (named && setting != "off");
+  const auto use = settings::ucx.value();
+  return use == settings::UseUcx::on || (named && use != settings::UseUcx::off);
 }
 
 Bytes Ucx::open(const Together& together) {
-  const bool off = config("ucx") == "off";
+  const bool off = settings::ucx.value() == settings::UseUcx::off;
   RankUcx mine;
   Bytes address;
   if (!together.wanted && !together.several_hosts) {
@@ -60,7 +72,7 @@ Bytes Ucx::open(const Together& together) {
   } else if (engine_ == nullptr && !off) {
     try {
       std::string why;
-      const Library* library = load(candidates(config("ucx_library")), why);
+      const Library* library = load(candidates(settings::ucx_library.text()), why);
       if (library == nullptr)
         throw Error(PW_UNAVAILABLE,
                     format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
@@ -74,10 +86,11 @@ Bytes Ucx::open(const Together& together) {
     } catch (const Error& error) {
       mine.text = std::string(error.what()).substr(0, 2000);
     }
-    const bool strict = config("strict") == "on";
-    if (engine_ == nullptr && (strict || !config("ucx_library").empty()))
-      throw Error(PW_UNAVAILABLE, format("UCX is wanted ({}), but {}",
-                                         config_origin(strict ? "strict" : "ucx_library"), mine.text));
+    const bool strict = settings::strict.value();
+    if (engine_ == nullptr && (strict || !settings::ucx_library.text().empty()))
+      throw Error(PW_UNAVAILABLE,
+                  format("UCX is wanted ({}), but {}",
+                         strict ? settings::strict.origin() : settings::ucx_library.origin(), mine.text));
   }
   if (engine_ != nullptr) {
     const Library& library = engine_->library();

@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 
-#include "base/config.h"
 #include "base/status.h"
 #include "check.h"
 #include "device/cuda/cuda.h"
@@ -33,7 +32,7 @@ struct Offered {  ///< owner to user
   Export exported;
 };
 struct Order {  ///< user to owner
-  enum What { hash, wait_word, next } what;
+  enum Kind { hash, wait_word, next } kind;
   uint64_t value;
 };
 struct Answer {
@@ -194,9 +193,9 @@ class Owner {
   void serve(std::byte* memory, uint64_t bytes) {
     for (;;) {
       const Order order = check::receive<Order>(socket_);
-      if (order.what == Order::next) return;
+      if (order.kind == Order::next) return;
       Answer answer{0, true};
-      if (order.what == Order::wait_word) {
+      if (order.kind == Order::wait_word) {
         const double start = check::microseconds();
         while (shared_->word.load(std::memory_order_acquire) < order.value &&
                check::microseconds() - start < 1e7) {
@@ -230,13 +229,13 @@ struct Case {
 
 Case make_case(const char* name, uint64_t to, uint64_t from, uint64_t block, std::vector<uint64_t> count,
                std::vector<int64_t> to_stride, std::vector<int64_t> from_stride) {
-  Case made{name, to, from, {}};
-  made.layout.shape.block_bytes = block;
-  made.layout.shape.dims = static_cast<uint32_t>(count.size());
-  std::copy(count.begin(), count.end(), made.layout.shape.count.begin());
-  std::copy(to_stride.begin(), to_stride.end(), made.layout.to.begin());
-  std::copy(from_stride.begin(), from_stride.end(), made.layout.from.begin());
-  return made;
+  Case test_case{name, to, from, {}};
+  test_case.layout.shape.block_bytes = block;
+  test_case.layout.shape.dims = static_cast<uint32_t>(count.size());
+  std::copy(count.begin(), count.end(), test_case.layout.shape.count.begin());
+  std::copy(to_stride.begin(), to_stride.end(), test_case.layout.to.begin());
+  std::copy(from_stride.begin(), from_stride.end(), test_case.layout.from.begin());
+  return test_case;
 }
 
 std::vector<Case> cases(uint64_t bytes) {
@@ -315,9 +314,9 @@ class User {
     mirror_ = check::random_bytes(bytes_, offered.seed);
     check::report(kind + ": what the owner wrote", read(remote_) == mirror_);
     for (Method method : methods_) {
-      for (const Case& one : cases(bytes_)) {
-        put(kind, one, method);
-        get(kind, one, method);
+      for (const Case& test_case : cases(bytes_)) {
+        put(kind, test_case, method);
+        get(kind, test_case, method);
       }
       signal(kind, method);
     }
@@ -342,32 +341,34 @@ class User {
     check::finish(*queue_);
   }
 
-  void put(const std::string& kind, const Case& one, Method method) {
+  void put(const std::string& kind, const Case& test_case, Method method) {
     const auto source = check::random_bytes(bytes_, ++seed_);
     mirror_ = check::random_bytes(bytes_, ++seed_);  // poison
     fill(local_.base, source);
     fill(remote_, mirror_);
-    const pw_status status =
-        queue_->copy({remote_ + one.to_offset, local_.base + one.from_offset, one.layout}, method);
+    const pw_status status = queue_->copy(
+        {remote_ + test_case.to_offset, local_.base + test_case.from_offset, test_case.layout}, method);
     const pw_status done = check::finish(*queue_);
-    check::reference(one.layout, mirror_.data() + one.to_offset, source.data() + one.from_offset);
+    check::reference(test_case.layout, mirror_.data() + test_case.to_offset,
+                     source.data() + test_case.from_offset);
     check::send(socket_, Order{Order::hash, 0});
     const bool same = check::receive<Answer>(socket_).hash == check::hash(mirror_);
     check::report(
-        kind + ": put " + one.name + " by " + name(method), status == PW_OK && done == PW_OK && same,
+        kind + ": put " + test_case.name + " by " + name(method), status == PW_OK && done == PW_OK && same,
         {{"status", status}, {"done", done}, {"owner_sees_it", same}, {"message", last_error_message()}});
   }
 
-  void get(const std::string& kind, const Case& one, Method method) {
+  void get(const std::string& kind, const Case& test_case, Method method) {
     const auto source = mirror_;
     auto expected = check::random_bytes(bytes_, ++seed_);
     fill(local_.base, expected);
-    const pw_status status =
-        queue_->copy({local_.base + one.to_offset, remote_ + one.from_offset, one.layout}, method);
+    const pw_status status = queue_->copy(
+        {local_.base + test_case.to_offset, remote_ + test_case.from_offset, test_case.layout}, method);
     const pw_status done = check::finish(*queue_);
-    check::reference(one.layout, expected.data() + one.to_offset, source.data() + one.from_offset);
+    check::reference(test_case.layout, expected.data() + test_case.to_offset,
+                     source.data() + test_case.from_offset);
     const bool same = read(local_.base) == expected;
-    check::report(kind + ": get " + one.name + " by " + name(method),
+    check::report(kind + ": get " + test_case.name + " by " + name(method),
                   status == PW_OK && done == PW_OK && same,
                   {{"status", status}, {"done", done}, {"same", same}, {"message", last_error_message()}});
   }
@@ -407,9 +408,9 @@ class User {
 
   void errors(const Export& stale) {
     std::string message;
-    const auto refuse = [&](const char* what, pw_status wanted, const std::function<void()>& body) {
+    const auto refuse = [&](const char* refusal, pw_status wanted, const std::function<void()>& body) {
       const pw_status status = status_of(body, message);
-      check::report(std::string("refused: ") + what, status == wanted,
+      check::report(std::string("refused: ") + refusal, status == wanted,
                     {{"status", status}, {"message", message}});
     };
     refuse("a descriptor that its owner closed", PW_STALE_KEY, [&] { device_.import(stale); });
@@ -484,7 +485,7 @@ class User {
     const std::pair<const char*, Layout> layouts[] = {{"8 B blocks", face.layout},
                                                       {"2 KiB blocks", middle.layout}};
     for (Method method : methods_)
-      for (const auto& [what, layout] : layouts) {
+      for (const auto& [blocks, layout] : layouts) {
         std::vector<double> calls, totals;
         for (int i = 0; i < 300; ++i) {
           auto* word = reinterpret_cast<uint64_t*>(&shared_->word);
@@ -498,8 +499,8 @@ class User {
         }
         std::nth_element(calls.begin(), calls.begin() + 150, calls.end());
         std::nth_element(totals.begin(), totals.begin() + 150, totals.end());
-        check::report(std::string("time of a 512 KiB face in one GPU, ") + what + " by " + name(method), true,
-                      {{"call_us", calls[150]}, {"until_signal_us", totals[150]}});
+        check::report(std::string("time of a 512 KiB face in one GPU, ") + blocks + " by " + name(method),
+                      true, {{"call_us", calls[150]}, {"until_signal_us", totals[150]}});
       }
     device_.release(cube);
     device_.release(peer);
@@ -522,22 +523,22 @@ class User {
 
 // Runs one side; what it throws is a failed check.
 template <typename Side>
-void run_side(const char* what, int wanted_gpu, Shared* shared, int socket) {
+void run_side(const char* side, int wanted_gpu, Shared* shared, int socket) {
   try {
     std::string why;
     auto devices = find_devices(why);
-    const auto driver = Driver::load(config("cuda_library"), why);
+    const auto driver = Driver::load(settings::cuda_library.text(), why);
     if (devices.empty() || driver == nullptr) {
-      check::report(std::string(what) + ": devices", false, {{"why_none", why}});
+      check::report(std::string(side) + ": devices", false, {{"why_none", why}});
       return;
     }
     Device& device = *devices[std::min(static_cast<size_t>(wanted_gpu), devices.size() - 1)];
     check::report(
-        std::string(what) + ": device", true,
+        std::string(side) + ": device", true,
         {{"name", device.name()}, {"id", to_string(device.id())}, {"driver", version_text(driver->version)}});
     Side(device, *driver, shared, socket).run();
   } catch (const std::exception& error) {
-    check::report(std::string(what) + ": no exception", false, {{"what", error.what()}});
+    check::report(std::string(side) + ": no exception", false, {{"what", error.what()}});
   }
 }
 

@@ -44,8 +44,8 @@ def main(path: str) -> None:
                 ctx.put(far, memory, notified)
                 ctx.flush(1, WAIT)
 
-        said = {"rank": ctx.rank, "put": lost(put_for_ever), "wait": lost(lambda: arrived.wait(1, WAIT))}
-        print(json.dumps(said), flush=True)
+        errors = {"rank": ctx.rank, "put": lost(put_for_ever), "wait": lost(lambda: arrived.wait(1, WAIT))}
+        print(json.dumps(errors), flush=True)
 
 
 if __name__ == "__main__":

@@ -220,10 +220,12 @@ def answer(
 ) -> dict[str, object]:
     make: Callable[[str], Memory] = lambda kind: Memory(ctx, kind, gpu, ordinal)  # noqa: E731
     tester = Tester(ctx, op, make(remote), make(local))
-    infos = {one.name: one for one in ctx.paths(tester.far, tester.local.region, op.replace("signal", "put"))}
+    infos = {
+        info.name: info for info in ctx.paths(tester.far, tester.local.region, op.replace("signal", "put"))
+    }
     # If one rank cannot use a path, both skip it: the other rank would wait.
     can = ctx.team.all_gather(b"1" if infos[path].available else b"0", WAIT)
-    found: dict[str, object] = {
+    outcome: dict[str, object] = {
         "rank": ctx.rank,
         "what": [path, op, remote, local],
         "available": infos[path].available,
@@ -231,9 +233,9 @@ def answer(
     }
     if can == [b"1", b"1"]:
         wrong = [case.name for number, case in enumerate(CASES) if not tester.right(number, case)]
-        found |= {"cases": len(CASES), "wrong": wrong}
+        outcome |= {"cases": len(CASES), "wrong": wrong}
     ctx.team.barrier(WAIT)
-    return found
+    return outcome
 
 
 def gpus() -> int:

@@ -23,7 +23,7 @@ def main() -> None:
         device = f"cuda:{ctx.rank}"
         memory = ctx.allocate(device, 512 << 10)
         stream = ctx.stream(device)
-        found = {}
+        medians = {}
         for name, size in (("warp", 128), ("blocks", 128 << 10)):
             there = ctx.plan(device)
             back = ctx.plan(device)
@@ -46,8 +46,8 @@ def main() -> None:
                 taken.append((time.perf_counter() - began) / TRIPS * 1e6)
             for plan in trip:
                 plan.check()
-            found[name] = statistics.median(taken)
-        print(json.dumps({"rank": ctx.rank, **found}), flush=True)
+            medians[name] = statistics.median(taken)
+        print(json.dumps({"rank": ctx.rank, **medians}), flush=True)
         ctx.team.barrier()
 
 

@@ -51,7 +51,7 @@ def main() -> int:
                 plan.receive(0, 5, region[64:128])
             plan.prepare_among([0, 1])
 
-        told = {
+        report = {
             "another length": outcome(lambda: use(chain(32))),
             "nobody receives": outcome(lonely),
             "a partner is not listed": outcome(unlisted),
@@ -60,7 +60,7 @@ def main() -> int:
         plan.start()
         plan.finish(timeout=60)
         context.team.barrier(60)
-        print(json.dumps(told), flush=True)
+        print(json.dumps(report), flush=True)
     return 0
 
 

@@ -80,33 +80,33 @@ int main(int argc, char** argv) {
 
   int held[held_at_once];
   for (int i = 0; i < held_at_once; ++i) held[i] = -1;
-  long made = 0;
-  while (now() < until && made < most) {
+  long opened = 0;
+  while (now() < until && opened < most) {
     if (local && target_length == 0) aim_at_local(address + 5);
-    const int one = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int connection = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct linger at_once = {1,
                                    0}; /* no ports in TIME_WAIT: they would keep this host's own ranks out */
-    setsockopt(one, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    fcntl(one, F_SETFL, O_NONBLOCK);
+    setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    fcntl(connection, F_SETFL, O_NONBLOCK);
     const int reached =
-        target_length && (connect(one, &target.any, target_length) == 0 || errno == EINPROGRESS);
+        target_length && (connect(connection, &target.any, target_length) == 0 || errno == EINPROGRESS);
     if (!reached) {
       if (local && errno != EAGAIN) target_length = 0; /* that team has met: wait for the next */
-      close(one);
+      close(connection);
       if (errno != EAGAIN) usleep(200);
       continue;
     }
-    ++made;
+    ++opened;
     if (strcmp(kind, "hello") == 0) getrandom(hello + bytes - 16, 16, 0);
-    if (bytes) (void)!send(one, hello, bytes, MSG_NOSIGNAL);
-    int* slot = &held[made % held_at_once];
+    if (bytes) (void)!send(connection, hello, bytes, MSG_NOSIGNAL);
+    int* slot = &held[opened % held_at_once];
     if (*slot >= 0) close(*slot);
-    *slot = one;
+    *slot = connection;
     if (strcmp(kind, "reconnect") == 0) {
-      close(one);
+      close(connection);
       *slot = -1;
     }
   }
-  printf("%ld\n", made);
+  printf("%ld\n", opened);
   return 0;
 }

@@ -28,8 +28,8 @@ def said_by_child(body: Callable[[], object]) -> dict[str, list[str]]:
     with os.fdopen(reading) as pipe:
         words = pipe.read()
     assert os.waitpid(child, 0)[1] == 0, words
-    said: dict[str, list[str]] = json.loads(words)
-    return said
+    reports: dict[str, list[str]] = json.loads(words)
+    return reports
 
 
 def status_of_child(body: Callable[[], object]) -> int:

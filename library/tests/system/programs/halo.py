@@ -48,7 +48,7 @@ class Case:
         """(lower, upper) in each dimension."""
         if isinstance(given, int):
             return [(given, given) if place >= 0 else (0, 0) for place in self.over]
-        return [(one, one) if isinstance(one, int) else tuple(one) for one in given]
+        return [(width, width) if isinstance(width, int) else tuple(width) for width in given]
 
 
 def along(lines: list[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -171,10 +171,10 @@ class Part:
         """The elements with unexpected values."""
         if self.device is not None:
             self.device.read()
-        found, right = self.values(self.memory), self.expected(turn, self.filled)
-        places = np.argwhere(found != right)
+        values, right = self.values(self.memory), self.expected(turn, self.filled)
+        places = np.argwhere(values != right)
         return [
-            f"array {self.number}, round {turn}, {tuple(map(int, place))}: {found[tuple(place)]}, not "
+            f"array {self.number}, round {turn}, {tuple(map(int, place))}: {values[tuple(place)]}, not "
             f"{right[tuple(place)]}"
             for place in places[:5]
         ]

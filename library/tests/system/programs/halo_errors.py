@@ -86,22 +86,22 @@ def starts(ctx: peerway.Context) -> dict[str, Callable[[], object]]:
 def main() -> int:
     """Try all errors, and then a correct halo."""
     with peerway.Context() as ctx:
-        told: dict[str, list[str]] = {}
+        errors: dict[str, list[str]] = {}
         for tries in (arrays, starts):
             for name, body in tries(ctx).items():
                 try:
                     body()
                 except Exception as error:
-                    told[name] = [type(error).__name__, str(error)]
+                    errors[name] = [type(error).__name__, str(error)]
                 else:
-                    told[name] = ["nothing", ""]
+                    errors[name] = ["nothing", ""]
         u = np.full((4, 5), float(ctx.rank))
         halo = ctx.halo(u, grid=(3,), periodic=True)
         halo.start()
         halo.finish(timeout=60)
         assert (u[0] == (ctx.rank - 1) % 3).all(), u
         assert (u[-1] == (ctx.rank + 1) % 3).all(), u
-        print(json.dumps(told), flush=True)
+        print(json.dumps(errors), flush=True)
         ctx.team.barrier(60)
     return 0
 

@@ -28,8 +28,8 @@ def main() -> int:
                 if turn == 100:
                     print(json.dumps("running"), flush=True)
         except peerway.Error as error:
-            told = [type(error).__name__, str(error)]
-        print(json.dumps([*told, halo.status]), flush=True)
+            description = [type(error).__name__, str(error)]
+        print(json.dumps([*description, halo.status]), flush=True)
         sys.stdin.readline()  # until the other survivor has the error too, and not because this rank left
     return 0
 

@@ -34,14 +34,14 @@ def forgeries(key: bytes, pid: int) -> dict[str, bytes]:
         "address": (ADDRESS, struct.pack("Q", 0x10000)),
         "bytes": (BYTES, struct.pack("Q", 1 << 40)),
     }
-    made = {}
+    keys = {}
     for name, (place, value) in changes.items():
         forged = key[:place] + value + key[place + len(value) :]
         assert forged != key
-        made[name] = forged
+        keys[name] = forged
         zeroed = forged[:8] + bytes(4) + forged[12:]
-        made[f"{name}, checksum made anew"] = zeroed[:8] + struct.pack("I", fnv(zeroed)) + zeroed[12:]
-    return made
+        keys[f"{name}, checksum made anew"] = zeroed[:8] + struct.pack("I", fnv(zeroed)) + zeroed[12:]
+    return keys
 
 
 def forge(ctx: peerway.Context) -> None:
@@ -49,17 +49,17 @@ def forge(ctx: peerway.Context) -> None:
     region = ctx.allocate("host", 4096)
     region.array()[:] = ctx.rank + 1
     genuine = ctx.team.all_gather(region.key())[1]
-    told = {}
+    answers = {}
     if ctx.rank == 0:
         for name, key in {"none": genuine, **forgeries(genuine, os.getpid())}.items():
             try:
                 ctx.get(region, ctx.import_key(key)[0:4096])
                 ctx.flush()
-                told[name] = f"fine: {region.array()[0]}"
+                answers[name] = f"fine: {region.array()[0]}"
             except peerway.Error as error:
-                told[name] = type(error).__name__
+                answers[name] = type(error).__name__
     ctx.team.barrier()
-    print(json.dumps(told), flush=True)
+    print(json.dumps(answers), flush=True)
 
 
 def main() -> int:

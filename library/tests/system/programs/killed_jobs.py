@@ -59,13 +59,13 @@ def job(path: str) -> dict[str, object]:
         command, env={**os.environ, "PEERWAY_PATHS": path}, stdout=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
-        said = [running.stdout.readline().split()[-1:] for _ in range(RANKS)]
+        last_words = [running.stdout.readline().split()[-1:] for _ in range(RANKS)]
         during = there()
         os.kill(-1, signal.SIGKILL)  # kills everything in this namespace except this process
     deadline = time.monotonic() + 60  # the kernel ends them one after another
     while there() and time.monotonic() < deadline:
         time.sleep(0.01)
-    return {"path": path, "said": said, "during": during, "left": there()}
+    return {"path": path, "said": last_words, "during": during, "left": there()}
 
 
 def main() -> None:

@@ -73,14 +73,14 @@ def main() -> int:
     path = sys.argv[1]
     with peerway.Context() as ctx:
         ctx.use(path)
-        left, right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
+        previous, right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
         target, target_bytes = sparse(ctx, path.startswith("peer/shm"))
         source, source_bytes = sparse(ctx, False)
         far = ctx.import_key(ctx.team.all_gather(target.key(), timeout=30)[right])
         wrong = []
         for number, (label, side) in enumerate(SIDES.items()):
             size = side.block_bytes * len(starts(side))
-            mine, theirs = noise(10 * number + ctx.rank, size), noise(10 * number + left, size)
+            mine, theirs = noise(10 * number + ctx.rank, size), noise(10 * number + previous, size)
             write(source_bytes, side, mine)
             ctx.put(span(far, side), span(source, side))
             ctx.flush(timeout=30)

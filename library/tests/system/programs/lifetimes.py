@@ -357,18 +357,18 @@ def mapped(address: int) -> bool:
 def within_its_own_call() -> None:
     """A stream is waited for, closed and dropped inside one of its own callbacks."""
     with peerway.Context() as ctx:
-        stream, said = ctx.stream(), []
+        stream, messages = ctx.stream(), []
 
         def body() -> None:
             for end in (stream.wait, stream.close, ctx.close):
                 try:
                     end()
                 except peerway.InvalidArgument as error:
-                    said.append(str(error))
+                    messages.append(str(error))
 
         stream.call(body)
         stream.wait()
-        assert len(said) == 3, said
+        assert len(messages) == 3, messages
     with peerway.Context() as ctx:
         dropped = ctx.stream()
         done = threading.Event()

@@ -117,8 +117,8 @@ class Job:
             else:
                 there, back = (self.right, self.previous) if target == "right" else (ctx.rank, ctx.rank)
                 builder.send(there, n, mine).receive(back, n, theirs)
-        told = [line.split(": ")[1] for line in builder.prepare().describe().splitlines() if "send" in line]
-        return [how.partition(",")[0] for how in told]
+        sends = [line.split(": ")[1] for line in builder.prepare().describe().splitlines() if "send" in line]
+        return [how.partition(",")[0] for how in sends]
 
     def ring(self, size: str, start: str) -> list[str]:
         """Send to the right, receive from the left."""
@@ -160,9 +160,9 @@ class Job:
             halo.finish(stream) if stream else halo.finish(timeout=SECONDS)
             if stream:
                 stream.wait(SECONDS)
-            found = memory.read(rows * 800).view("f8").reshape(rows, 100)
-            if (found[0] != 1000 * self.previous + epoch).any() or (
-                found[-1] != 1000 * self.right + epoch
+            rows_of_halo = memory.read(rows * 800).view("f8").reshape(rows, 100)
+            if (rows_of_halo[0] != 1000 * self.previous + epoch).any() or (
+                rows_of_halo[-1] != 1000 * self.right + epoch
             ).any():
                 wrong.append(f"epoch {epoch}")
             ctx.team.barrier(SECONDS)

@@ -109,8 +109,8 @@ def ahead(plan: peerway.Plan, member: Member, epochs: int) -> None:
 def outcome(ctx: peerway.Context, scenario: str, epochs: int, size: int) -> object:
     """What was wrong in any epoch of a scenario."""
     member = Member(ctx, size)
-    made = {"ring": ring, "puts": puts, "gets": gets}[scenario](member)  # type: ignore[operator]
-    plan, kept = made if isinstance(made, tuple) else (made, [])
+    prepared = {"ring": ring, "puts": puts, "gets": gets}[scenario](member)  # type: ignore[operator]
+    plan, kept = prepared if isinstance(prepared, tuple) else (prepared, [])
     ctx.team.barrier(60)
     (from_the_host if scenario == "gets" else ahead)(plan, member, epochs)
     plan.check()

@@ -97,11 +97,11 @@ def cycles() -> None:
 def start_driver(index: int) -> None:
     """Load the driver and make a GPU context, without Peerway."""
     driver = ctypes.CDLL("libcuda.so.1")
-    device, made = ctypes.c_int(), ctypes.c_void_p()
+    device, context = ctypes.c_int(), ctypes.c_void_p()
     for status in (
         driver.cuInit(0),
         driver.cuDeviceGet(ctypes.byref(device), index),
-        driver.cuDevicePrimaryCtxRetain(ctypes.byref(made), device),
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
     ):
         if status != 0:
             raise SystemExit(f"the CUDA driver answered {status}")

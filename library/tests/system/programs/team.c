@@ -33,9 +33,9 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void require(pw_status status, const char* what) {
+static void require(pw_status status, const char* action) {
   if (status == PW_OK) return;
-  fprintf(stderr, "%s: %s: %s\n", what, pw_status_name(status), pw_error_message());
+  fprintf(stderr, "%s: %s: %s\n", action, pw_status_name(status), pw_error_message());
   exit(10 + (int)status);
 }
 

@@ -13,8 +13,8 @@ import peerway
 
 def names() -> list[str]:
     """The names of all Peerway threads of this process."""
-    found = (task.read_text().strip() for task in Path("/proc/self/task").glob("*/comm"))
-    return sorted(name for name in found if name.startswith("pw-"))
+    all_names = (task.read_text().strip() for task in Path("/proc/self/task").glob("*/comm"))
+    return sorted(name for name in all_names if name.startswith("pw-"))
 
 
 def main() -> int:

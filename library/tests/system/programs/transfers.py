@@ -137,20 +137,20 @@ def found_over(ctx: peerway.Context, path: str, op: str, target: str, source: st
     tester = Tester(ctx, op, target, source)
     near = tester.source if op == "put" else tester.target
     answer = {info.name: info for info in ctx.paths(tester.far, near, op)}[path]
-    found: dict[str, object] = {"available": answer.available, "why": answer.why_not}
+    outcome: dict[str, object] = {"available": answer.available, "why": answer.why_not}
     if answer.available:
         cases = cases_of(group)
-        found |= {"cases": len(cases), "wrong": tester.try_all(cases, group in ("signal", "few"))}
+        outcome |= {"cases": len(cases), "wrong": tester.try_all(cases, group in ("signal", "few"))}
     ctx.team.barrier(timeout=PATIENCE)
-    return found
+    return outcome
 
 
 def main() -> int:
     """Run everything that was requested, in one context."""
-    path, *asked = sys.argv[1:]
+    path, *requests = sys.argv[1:]
     with peerway.Context() as ctx:
         ctx.use(path)
-        for words in asked:
+        for words in requests:
             print(json.dumps(found_over(ctx, path, *words.split(","))), flush=True)
         ctx.team.barrier(timeout=PATIENCE)
     return 0

@@ -97,10 +97,10 @@ def closes(ctx: peerway.Context) -> None:
             return
         ctx.team.barrier(timeout=30)
         say("ready")
-        found = ["fine", ""]
-        while found[0] == "fine":
-            found = outcome(pair.put)
-        say(found)
+        end = ["fine", ""]
+        while end[0] == "fine":
+            end = outcome(pair.put)
+        say(end)
         ctx.team.barrier(timeout=60)
 
 

@@ -119,7 +119,7 @@ def threads(ctx: peerway.Context, size: int) -> None:
     ctx.team.barrier(timeout=PATIENCE)
     theirs = np.random.default_rng(pair.other).integers(0, 256, size, dtype=np.uint8)
     say(
-        failures=[one for one in failures if one["kind"]],
+        failures=[each for each in failures if each["kind"]],
         arrived=bool(np.array_equal(pair.bytes, theirs)),
         back=bool(np.array_equal(back, pair.source)),
     )
@@ -210,13 +210,13 @@ def damaged(ctx: peerway.Context, size: int) -> None:
     """A key with damage anywhere in it is refused before UCX sees it."""
     pair = Pair(ctx, size)
     key = ctx.team.all_gather(pair.target.key())[pair.other]
-    found = set()
+    kinds = set()
     for at in range(len(key)):
         bad = bytearray(key)
         bad[at] ^= 0x41
-        found.add(failure(lambda bad=bad: ctx.import_key(bytes(bad)))["kind"])
-    found |= {failure(lambda end=end: ctx.import_key(key[:end]))["kind"] for end in range(len(key))}
-    say(found=sorted(map(str, found)))
+        kinds.add(failure(lambda bad=bad: ctx.import_key(bytes(bad)))["kind"])
+    kinds |= {failure(lambda end=end: ctx.import_key(key[:end]))["kind"] for end in range(len(key))}
+    say(found=sorted(map(str, kinds)))
     ctx.team.barrier(timeout=30)
 
 

@@ -31,11 +31,11 @@ using namespace pw::cuda;
 #define API extern "C" __attribute__((visibility("default")))
 #define COUNT_CALL ++world.calls[__func__]  // while the world is locked
 #define LOCKED const std::lock_guard<std::recursive_mutex> locked(world_mutex)
-#define FAIL_IF_ASKED(function)                                                          \
-  if (const auto asked = world.failures.find(function); asked != world.failures.end()) { \
-    const int result = asked->second;                                                    \
-    world.failures.erase(asked);                                                         \
-    return result;                                                                       \
+#define FAIL_IF_ASKED(function)                                                              \
+  if (const auto failure = world.failures.find(function); failure != world.failures.end()) { \
+    const int result = failure->second;                                                      \
+    world.failures.erase(failure);                                                           \
+    return result;                                                                           \
   }
 
 struct pw::cuda::CUctx_st {
@@ -142,9 +142,9 @@ const std::pair<const uint64_t, Memory>* find(uint64_t address) {
 }
 
 bool reaches(int ordinal, uint64_t address) {
-  const auto* found = find(address);
-  if (found == nullptr) return false;
-  const Memory& memory = found->second;
+  const auto* mapped = find(address);
+  if (mapped == nullptr) return false;
+  const Memory& memory = mapped->second;
   switch (memory.kind) {
     case Kind::host:
     case Kind::managed:
@@ -172,11 +172,11 @@ CUdeviceptr new_device_memory(Kind kind, uint64_t bytes, int ordinal, CUmemoryPo
 }
 
 CUresult free_memory(uint64_t address) {
-  const auto found = world.memory.find(address);
-  if (found == world.memory.end()) return CUDA_ERROR_INVALID_VALUE;
-  munmap(reinterpret_cast<void*>(address), found->second.bytes);
-  close(found->second.descriptor);
-  world.memory.erase(found);
+  const auto entry = world.memory.find(address);
+  if (entry == world.memory.end()) return CUDA_ERROR_INVALID_VALUE;
+  munmap(reinterpret_cast<void*>(address), entry->second.bytes);
+  close(entry->second.descriptor);
+  world.memory.erase(entry);
   return CUDA_SUCCESS;
 }
 
@@ -390,9 +390,9 @@ API CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 
 API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data, CUdeviceptr address) {
   LOCKED;
-  const auto* found = find(address);
-  const uint64_t base = found != nullptr ? found->first : 0;
-  const Memory memory = found != nullptr ? found->second : Memory{};
+  const auto* entry = find(address);
+  const uint64_t base = entry != nullptr ? entry->first : 0;
+  const Memory memory = entry != nullptr ? entry->second : Memory{};
   const bool vmm = memory.kind == Kind::vmm;
   for (unsigned i = 0; i < count; ++i) {
     uint64_t value = 0;
@@ -441,7 +441,7 @@ API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data
       default:
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (found == nullptr) value = 0;
+    if (entry == nullptr) value = 0;
     memcpy(data[i], &value, bytes);
   }
   return CUDA_SUCCESS;
@@ -585,9 +585,9 @@ API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, u
 API CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   LOCKED;
   FAIL_IF_ASKED("cuIpcGetMemHandle");
-  const auto* found = find(address);
-  if (found == nullptr || found->second.kind != Kind::device) return CUDA_ERROR_INVALID_VALUE;
-  const Shared shared = shared_by(found->second);
+  const auto* entry = find(address);
+  if (entry == nullptr || entry->second.kind != Kind::device) return CUDA_ERROR_INVALID_VALUE;
+  const Shared shared = shared_by(entry->second);
   memcpy(handle->reserved, &shared, sizeof shared);
   return CUDA_SUCCESS;
 }
@@ -622,10 +622,10 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 }
 API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   LOCKED;
-  const auto found = world.physical.find(handle);
-  if (found == world.physical.end()) return CUDA_ERROR_INVALID_VALUE;
-  close(found->second.descriptor);
-  world.physical.erase(found);
+  const auto entry = world.physical.find(handle);
+  if (entry == world.physical.end()) return CUDA_ERROR_INVALID_VALUE;
+  close(entry->second.descriptor);
+  world.physical.erase(entry);
   return CUDA_SUCCESS;
 }
 API CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr,
@@ -660,10 +660,10 @@ API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAll
 }
 API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   LOCKED;
-  const auto found = world.memory.find(address);
-  if (found == world.memory.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
-  close(found->second.descriptor);
-  world.memory.erase(found);
+  const auto entry = world.memory.find(address);
+  if (entry == world.memory.end() || entry->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  close(entry->second.descriptor);
+  world.memory.erase(entry);
   return CUDA_SUCCESS;
 }
 API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t) {
@@ -671,18 +671,18 @@ API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccess
   FAIL_IF_ASKED("cuMemSetAccess");
   uint64_t end = address;  // whole mappings, one after the other
   while (end < address + bytes) {
-    const auto found = world.memory.find(end);
-    if (found == world.memory.end() || found->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
-    found->second.access.insert(access->location.id);
-    end += found->second.bytes;
+    const auto entry = world.memory.find(end);
+    if (entry == world.memory.end() || entry->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
+    entry->second.access.insert(access->location.id);
+    end += entry->second.bytes;
   }
   return end == address + bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   LOCKED;
-  const auto* found = find(reinterpret_cast<uint64_t>(address));
-  if (found == nullptr || found->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
-  const Memory& memory = found->second;
+  const auto* entry = find(reinterpret_cast<uint64_t>(address));
+  if (entry == nullptr || entry->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
+  const Memory& memory = entry->second;
   *handle = world.next_id++;
   world.physical[*handle] = {memory.ordinal, dup(memory.descriptor), memory.handle_types, memory.bytes,
                              memory.block};
@@ -711,15 +711,15 @@ API CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, si
                                            unsigned long long) {
   LOCKED;
   FAIL_IF_ASKED("cuMemGetHandleForAddressRange");
-  const auto* found = find(address);
+  const auto* entry = find(address);
   // A memfd cannot begin in the middle, as a dma-buf can.
-  if (found == nullptr || found->first != address) return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<int*>(handle) = dup(found->second.descriptor);
+  if (entry == nullptr || entry->first != address) return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<int*>(handle) = dup(entry->second.descriptor);
   return CUDA_SUCCESS;
 }
 
-static CUresult make_pool(pw::cuda::CUmemPoolHandle_st made, CUmemoryPool* pool) {
-  auto owned = std::make_unique<pw::cuda::CUmemPoolHandle_st>(std::move(made));
+static CUresult make_pool(pw::cuda::CUmemPoolHandle_st handle, CUmemoryPool* pool) {
+  auto owned = std::make_unique<pw::cuda::CUmemPoolHandle_st>(std::move(handle));
   *pool = owned.get();
   world.pools[*pool] = std::move(owned);
   return CUDA_SUCCESS;
@@ -755,10 +755,10 @@ API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void*, int t
 }
 API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr address) {
   LOCKED;
-  const auto* found = find(address);
-  if (found == nullptr || found->second.kind != Kind::pool || !found->second.pool->shared)
+  const auto* entry = find(address);
+  if (entry == nullptr || entry->second.kind != Kind::pool || !entry->second.pool->shared)
     return CUDA_ERROR_INVALID_VALUE;
-  const Shared shared = shared_by(found->second);
+  const Shared shared = shared_by(entry->second);
   memcpy(data->reserved, &shared, sizeof shared);
   return CUDA_SUCCESS;
 }
@@ -846,7 +846,7 @@ std::map<CUfunction, Keep*> keeps;  // what copies the arguments of a kernel of 
 
 /// The parameters of a launch, as long as a graph may need them; they are never freed.
 void** kept(CUfunction function, void** parameters) {
-  if (const auto found = keeps.find(function); found != keeps.end()) return found->second(parameters);
+  if (const auto handler = keeps.find(function); handler != keeps.end()) return handler->second(parameters);
   if (reinterpret_cast<uintptr_t>(function) < kSteps)
     return new void*[1]{new CopyArguments(*static_cast<CopyArguments*>(parameters[0]))};
   constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomeMessages));  // of those of a plan
@@ -983,8 +983,8 @@ API CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   *graph = std::exchange(stream->captured, nullptr);
   return CUDA_SUCCESS;
 }
-API CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
-  *made = new pw::cuda::CUgraphExec_st{graph->launches};
+API CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph, unsigned long long) {
+  *instance = new pw::cuda::CUgraphExec_st{graph->launches};
   return CUDA_SUCCESS;
 }
 API CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {

@@ -12,9 +12,9 @@ using pw::cuda::gdrcopy::MemoryHandle;
 
 #define API extern "C" __attribute__((visibility("default")))
 
-static bool fails(const char* what) {
-  const char* asked = std::getenv("FAKE_GDRCOPY_FAIL");
-  return asked != nullptr && std::strcmp(asked, what) == 0;
+static bool fails(const char* function) {
+  const char* failing = std::getenv("FAKE_GDRCOPY_FAIL");
+  return failing != nullptr && std::strcmp(failing, function) == 0;
 }
 
 API Gdr gdr_open() { return fails("open") ? nullptr : reinterpret_cast<Gdr>(1); }

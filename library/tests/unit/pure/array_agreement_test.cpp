@@ -15,10 +15,10 @@ namespace pw::array {
 namespace {
 
 HaloOpening opening() {
-  HaloOpening one;
-  one.arrays = 2;
-  one.grid = {sizeof(pw_grid), 2, {2, 2}};
-  return one;
+  HaloOpening halo;
+  halo.arrays = 2;
+  halo.grid = {sizeof(pw_grid), 2, {2, 2}};
+  return halo;
 }
 
 std::string refusal(const std::function<void()>& body) {
@@ -32,7 +32,9 @@ std::string refusal(const std::function<void()>& body) {
   return {};
 }
 
-HaloAsk ask_of(const HaloOpening& one, std::vector<pw_array> arrays = {}) { return {one, std::move(arrays)}; }
+HaloAsk ask_of(const HaloOpening& halo_opening, std::vector<pw_array> arrays = {}) {
+  return {halo_opening, std::move(arrays)};
+}
 
 TEST(HaloAgreement, EqualRanksAgree) {
   EXPECT_NO_THROW(check_same(0, ask_of(opening()), 3, ask_of(opening())));
@@ -49,21 +51,22 @@ class Openings : public ::testing::TestWithParam<OpeningsThatDiffer> {};
 TEST_P(Openings, AreCompared) {
   HaloOpening other = opening();
   GetParam().spoil(other);
-  const std::string said = refusal([&] { check_same(0, ask_of(opening()), 3, ask_of(other)); });
+  const std::string message = refusal([&] { check_same(0, ask_of(opening()), 3, ask_of(other)); });
   // Whichever of the two compares.
-  EXPECT_EQ(said, refusal([&] { check_same(3, ask_of(other), 0, ask_of(opening())); }));
-  EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
+  EXPECT_EQ(message, refusal([&] { check_same(3, ask_of(other), 0, ask_of(opening())); }));
+  EXPECT_NE(message.find(GetParam().says), std::string::npos) << message;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, Openings,
-    ::testing::Values(OpeningsThatDiffer{"grid",
-                                         [](HaloOpening& one) { one.grid = {sizeof(pw_grid), 1, {4}}; },
-                                         "the grid is 2x2 on rank 0, but 4 on rank 3"},
-                      OpeningsThatDiffer{"arrays", [](HaloOpening& one) { one.arrays = 1; },
-                                         "the number of arrays is 2 on rank 0, but 1 on rank 3"},
-                      OpeningsThatDiffer{"corners", [](HaloOpening& one) { one.corners = 1; },
-                                         "corners is 0 on rank 0, but 1 on rank 3"}),
+    ::testing::Values(
+        OpeningsThatDiffer{"grid",
+                           [](HaloOpening& halo_opening) { halo_opening.grid = {sizeof(pw_grid), 1, {4}}; },
+                           "the grid is 2x2 on rank 0, but 4 on rank 3"},
+        OpeningsThatDiffer{"arrays", [](HaloOpening& halo_opening) { halo_opening.arrays = 1; },
+                           "the number of arrays is 2 on rank 0, but 1 on rank 3"},
+        OpeningsThatDiffer{"corners", [](HaloOpening& halo_opening) { halo_opening.corners = 1; },
+                           "corners is 0 on rank 0, but 1 on rank 3"}),
     [](const auto& each) { return each.param.name; });
 
 pw_array array_of_rank() {
@@ -88,8 +91,8 @@ TEST_P(Arrays, AreCompared) {
   HaloAsk other = ask;
   EXPECT_NO_THROW(check_same(0, ask, 2, other));
   GetParam().spoil(other.arrays[1]);
-  const std::string said = refusal([&] { check_same(0, ask, 2, other); });
-  EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
+  const std::string message = refusal([&] { check_same(0, ask, 2, other); });
+  EXPECT_NE(message.find(GetParam().says), std::string::npos) << message;
 }
 
 INSTANTIATE_TEST_SUITE_P(

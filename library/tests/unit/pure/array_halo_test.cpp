@@ -219,13 +219,15 @@ pw_array array_of(uint64_t element_bytes, const std::vector<pw_array_dim>& dims)
 
 struct Named {
   const char* name;
-  Case what;
+  Case halo_case;
   size_t transfers;
 };
 
 class Halos : public ::testing::TestWithParam<Named> {};
 
-TEST_P(Halos, HoldWhatTheGlobalArrayHolds) { EXPECT_EQ(expect_right(GetParam().what), GetParam().transfers); }
+TEST_P(Halos, HoldWhatTheGlobalArrayHolds) {
+  EXPECT_EQ(expect_right(GetParam().halo_case), GetParam().transfers);
+}
 
 const pw_array_dim kRows{8, 0, 0, {1, 1}, {1, 1}, 0};
 const pw_array_dim kPeriodicRows{8, 0, 1, {1, 1}, {1, 1}, 0};

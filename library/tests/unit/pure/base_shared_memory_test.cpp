@@ -29,9 +29,9 @@ TEST(SharedMemory, IsHeldPieceByPiece) {
   const Descriptor shared = make_shared_memory("peerway-test", 3 * 4096, 4096);
   ASSERT_TRUE(shared);
   const auto held = [&] {
-    struct stat found{};
-    fstat(shared.get(), &found);
-    return found.st_blocks * 512;
+    struct stat status{};
+    fstat(shared.get(), &status);
+    return status.st_blocks * 512;
   };
   EXPECT_EQ(held(), 4096);
   EXPECT_TRUE(hold_memory(shared, 8192, 4096));

@@ -67,35 +67,35 @@ class CudaDeviceTest : public testing::FakeDriverTest {
 
 TEST_F(CudaDeviceTest, CudaMallocIsSharedByIpc) {
   const CUdeviceptr address = malloc(4096);
-  const Allocation found = find(address + 100);
-  EXPECT_EQ(found.handle, cuda::kIpc);
-  EXPECT_EQ(found.base, at(address));
-  EXPECT_EQ(found.bytes, 4096u);
-  EXPECT_EQ(found.id, gpu_[0]->allocation_id(at(address + 200)));
+  const Allocation allocation = find(address + 100);
+  EXPECT_EQ(allocation.handle, cuda::kIpc);
+  EXPECT_EQ(allocation.base, at(address));
+  EXPECT_EQ(allocation.bytes, 4096u);
+  EXPECT_EQ(allocation.id, gpu_[0]->allocation_id(at(address + 200)));
   EXPECT_FALSE(gpu_[1]->find(at(address), 1).has_value());
 }
 
 TEST_F(CudaDeviceTest, WhereIpcIsRefusedTheReasonIsKept) {
   fail("cuIpcGetMemHandle", 801);
-  const Allocation found = find(malloc(4096));
-  EXPECT_EQ(found.handle, Handle::none);
-  EXPECT_NE(found.why_none.find("CUDA_ERROR_801"), std::string::npos) << found.why_none;
+  const Allocation allocation = find(malloc(4096));
+  EXPECT_EQ(allocation.handle, Handle::none);
+  EXPECT_NE(allocation.why_none.find("CUDA_ERROR_801"), std::string::npos) << allocation.why_none;
 }
 
 TEST_F(CudaDeviceTest, AllocateIsSharedByDescriptor) {
-  const Allocation made = gpu_[0]->allocate(1000);
-  EXPECT_EQ(made.handle, cuda::kFd);
-  EXPECT_EQ(made.bytes, 65536u);
-  gpu_[0]->release(made);
-  EXPECT_FALSE(gpu_[0]->find(made.base, 1).has_value());
+  const Allocation allocation = gpu_[0]->allocate(1000);
+  EXPECT_EQ(allocation.handle, cuda::kFd);
+  EXPECT_EQ(allocation.bytes, 65536u);
+  gpu_[0]->release(allocation);
+  EXPECT_FALSE(gpu_[0]->find(allocation.base, 1).has_value());
 }
 
 TEST_F(CudaDeviceTest, AllocateWithoutVmmFallsBackToCudaMalloc) {
   set_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0);
   make();
-  const Allocation made = gpu_[0]->allocate(1000);
-  EXPECT_EQ(made.handle, cuda::kIpc);
-  gpu_[0]->release(made);
+  const Allocation allocation = gpu_[0]->allocate(1000);
+  EXPECT_EQ(allocation.handle, cuda::kIpc);
+  gpu_[0]->release(allocation);
 }
 
 TEST_F(CudaDeviceTest, AllocateWithoutFabricWhereItIsRefused) {
@@ -185,19 +185,19 @@ TEST_F(CudaDeviceTest, AnotherProcessMapsEveryHandle) {
   for (const CUdeviceptr address : {malloc(4096), reinterpret_cast<CUdeviceptr>(gpu_[0]->allocate(4096).base),
                                     from_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                                     chunks(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)}) {
-    const Allocation found = find(address);
-    const Export exported = gpu_[0]->export_allocation(found, at(address + 256));
+    const Allocation allocation = find(address);
+    const Export exported = gpu_[0]->export_allocation(allocation, at(address + 256));
     EXPECT_EQ(exported.offset, 256u);
     at(address)[256 + 63] = std::byte{41};
     EXPECT_EQ(add_one(*gpu_[1], exported), 0);
-    EXPECT_EQ(at(address)[256 + 63], std::byte{42}) << static_cast<int>(found.handle);
+    EXPECT_EQ(at(address)[256 + 63], std::byte{42}) << static_cast<int>(allocation.handle);
     gpu_[0]->forget(exported);
   }
 }
 
 TEST_F(CudaDeviceTest, AForgottenDescriptorIsStale) {
-  const Allocation made = gpu_[0]->allocate(4096);
-  const Export exported = gpu_[0]->export_allocation(made, made.base);
+  const Allocation allocation = gpu_[0]->allocate(4096);
+  const Export exported = gpu_[0]->export_allocation(allocation, allocation.base);
   gpu_[0]->forget(exported);
   EXPECT_EQ(add_one(*gpu_[1], exported), PW_STALE_KEY);
 }
@@ -206,20 +206,20 @@ TEST_F(CudaDeviceTest, InOneProcessTheOtherGpuIsLetIn) {
   gpu_[1]->make_queue();
   for (const CUdeviceptr address : {malloc(4096), reinterpret_cast<CUdeviceptr>(gpu_[0]->allocate(4096).base),
                                     from_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)}) {
-    const Allocation found = find(address);
+    const Allocation allocation = find(address);
     const auto queue = gpu_[1]->make_queue();
     Copy copy{at(address), at(malloc(64, 1)), {}};
     copy.layout.shape.block_bytes = 64;
     EXPECT_EQ(queue->copy(copy, Method::kernel), PW_DEVICE);
-    const auto mapping = gpu_[1]->import(gpu_[0]->export_allocation(found, at(address)));
-    EXPECT_EQ(mapping->address(), found.base);
+    const auto mapping = gpu_[1]->import(gpu_[0]->export_allocation(allocation, at(address)));
+    EXPECT_EQ(mapping->address(), allocation.base);
     EXPECT_EQ(queue->copy(copy, Method::kernel), PW_OK) << last_error_message();
   }
 }
 
 TEST_F(CudaDeviceTest, ReachesAndLinksByTheGpuOfTheMemory) {
-  const Allocation made = gpu_[0]->allocate(4096);
-  Export exported = gpu_[0]->export_allocation(made, made.base);
+  const Allocation allocation = gpu_[0]->allocate(4096);
+  Export exported = gpu_[0]->export_allocation(allocation, allocation.base);
   exported.process = 1;
   std::string why;
   EXPECT_TRUE(gpu_[1]->reaches(exported, why));

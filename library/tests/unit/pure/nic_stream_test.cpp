@@ -24,9 +24,9 @@ const pw_nic_ops& ops() {
 }
 
 /// The completion of a put or a flush.
-struct Told : pw_nic_done {
-  Told() {
-    call = [](pw_nic_done* done, pw_nic_status with) { static_cast<Told*>(done)->hear(with); };
+struct Completion : pw_nic_done {
+  Completion() {
+    call = [](pw_nic_done* done, pw_nic_status with) { static_cast<Completion*>(done)->hear(with); };
   }
   void hear(pw_nic_status with) {
     ++times;
@@ -57,15 +57,15 @@ class Writer {
   bool step(bool together, bool with_flush) {
     if (all_started()) return false;
     if (flush_due_) {
-      auto told = std::make_unique<Told>();
-      told->then = [this, r = round_ - 1] { flushed(r); };
-      if (stream_->flush(told.get()) != PW_NIC_OK) return false;
-      flushes_.push_back(std::move(told));
+      auto completion = std::make_unique<Completion>();
+      completion->then = [this, r = round_ - 1] { flushed(r); };
+      if (stream_->flush(completion.get()) != PW_NIC_OK) return false;
+      flushes_.push_back(std::move(completion));
       flush_due_ = false;
       return true;
     }
     for (uint64_t& each : source_.data[round_]) each = round_;
-    const Word word{remote_.get(), offsetof(Target, word), round_};
+    const WordStore word{remote_.get(), offsetof(Target, word), round_};
     const uint64_t at = offsetof(Target, data) + round_ * sizeof source_.data[0];
     const uint64_t half = sizeof source_.data[0] / 2;
     switch (place_) {
@@ -83,7 +83,7 @@ class Writer {
         }
         break;
       default:
-        if (stream_->word(word) != PW_NIC_OK) return false;
+        if (stream_->store_word(word) != PW_NIC_OK) return false;
     }
     if (++place_ < 3) return true;
     place_ = 0;
@@ -93,7 +93,8 @@ class Writer {
   }
   [[nodiscard]] bool all_started() const { return round_ > kRounds && !flush_due_; }
   [[nodiscard]] bool over() const {
-    return all_started() && std::ranges::all_of(flushes_, [](const auto& told) { return told->times == 1; });
+    return all_started() &&
+           std::ranges::all_of(flushes_, [](const auto& completion) { return completion->times == 1; });
   }
   [[nodiscard]] bool failed() const { return !wrong_.empty(); }
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
@@ -107,7 +108,7 @@ class Writer {
     return {sizeof(pw_nic_span), &target, sizeof target, PW_NIC_HOST, 0, -1, 0};
   }
   pw_nic_done* told_of(uint64_t round) {
-    puts_.push_back(std::make_unique<Told>());
+    puts_.push_back(std::make_unique<Completion>());
     // The memory is the writer's own again: what arrives from now on would be wrong.
     puts_.back()->then = [this, round] {
       for (uint64_t i = kWords / 2; i < kWords; ++i) source_.data[round][i] = ~round;
@@ -129,7 +130,8 @@ class Writer {
 
   std::string wrong_;
   Target source_, target_;
-  std::vector<std::unique_ptr<Told>> flushes_, puts_;  // outlive the stream, which calls them at its end
+  std::vector<std::unique_ptr<Completion>> flushes_,
+      puts_;  // outlive the stream, which calls them at its end
   std::unique_ptr<Memory> out_, in_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<RemoteMemory> remote_;
@@ -261,18 +263,18 @@ TEST_P(Guarantees, APeerThatIsGoneEndsEverything) {
   Pair pair(GetParam(), GetParam());
   Writer writer(*pair.a, *pair.b);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(writer.step(false, false));
-  std::vector<std::unique_ptr<Told>> told;
+  std::vector<std::unique_ptr<Completion>> completions;
   for (int i = 0; i < 3; ++i) {
-    told.push_back(std::make_unique<Told>());
-    ASSERT_EQ(writer.stream().flush(told.back().get()), PW_NIC_OK);
+    completions.push_back(std::make_unique<Completion>());
+    ASSERT_EQ(writer.stream().flush(completions.back().get()), PW_NIC_OK);
   }
   pair.world.kill(pair.world.nics[1].get());
   for (int i = 0; i < 10; ++i) pair.a->progress();
-  for (const auto& each : told) {
+  for (const auto& each : completions) {
     EXPECT_EQ(each->times, 1);
     EXPECT_EQ(each->status, PW_NIC_UNREACHABLE);
   }
-  Told late;
+  Completion late;
   EXPECT_EQ(writer.stream().flush(&late), PW_NIC_UNREACHABLE);
 }
 
@@ -280,19 +282,19 @@ TEST_P(Guarantees, AStreamThatGoesLeavesNothingForTheNicToCall) {
   Pair pair(GetParam(), GetParam());
   uint64_t target[2] = {};
   const auto memory = pair.b->add({sizeof(pw_nic_span), target, sizeof target, PW_NIC_HOST, 0, -1, 0});
-  Told told;
+  Completion completion;
   {
     const auto stream = pair.a->open(pair.b->facts());
     const auto remote = stream->import(memory->key());
     ASSERT_EQ(stream->put(*remote, 0, &kRounds, nullptr, sizeof kRounds, nullptr), PW_NIC_OK);
-    ASSERT_EQ(stream->word({remote.get(), 8, 1}), PW_NIC_OK);
-    ASSERT_EQ(stream->flush(&told), PW_NIC_OK);
+    ASSERT_EQ(stream->store_word({remote.get(), 8, 1}), PW_NIC_OK);
+    ASSERT_EQ(stream->flush(&completion), PW_NIC_OK);
     pair.a->progress();
   }
   for (auto events = pair.world.possible(); !events.empty(); events = pair.world.possible())
     pair.world.happen(events[0]);
   for (int i = 0; i < 10; ++i) pair.a->progress();
-  EXPECT_EQ(told.times, 1);
+  EXPECT_EQ(completion.times, 1);
 }
 
 TEST_P(Guarantees, ANicThatPrefersGetsComesToThePuts) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/lanes.h"
-#include "plan/methods.h"
+#include "plan/negotiation/lanes.h"
+#include "plan/negotiation/methods.h"
 #include "route/class.h"
 
 namespace pw {
@@ -24,12 +24,12 @@ class Ways : public ::testing::TestWithParam<Way> {};
 
 TEST_P(Ways, DependOnWhatTheSenderReaches) {
   const Way& way = GetParam();
-  std::vector<std::string> found;
+  std::vector<std::string> names;
   for (const PathInfo& method : methods_of(way.device, way.sender)) {
     EXPECT_EQ(method.offer.available, method.offer.why_not.empty());
-    if (method.offer.available) found.push_back(method.name);
+    if (method.offer.available) names.push_back(method.name);
   }
-  EXPECT_EQ(found, way.methods);
+  EXPECT_EQ(names, way.methods);
 }
 
 constexpr LaneReach kAll{true, true, true}, kNoLines{true, true, false}, kMailbox{true, false, false},
@@ -100,16 +100,16 @@ TEST(Lanes, WhatGoesStraightOrByLinesSharesTheWorkers) {
 }
 
 TEST(Lanes, ReportsAreInTheOrderOfTheLanes) {
-  const std::vector<LaneReport> told{
+  const std::vector<LaneReport> reports{
       {LaneKind::straight, 7}, {LaneKind::posted, 1}, {LaneKind::slots, 128}, {LaneKind::lines, 3}};
   ByteWriter to;
-  for (const LaneReport& report : told) put_report(to, report);
+  for (const LaneReport& report : reports) put_report(to, report);
   const Bytes letter = to.take();
-  for (size_t i = 0; i < told.size(); ++i) {
-    EXPECT_EQ(parse_lane_report(letter, i).kind, told[i].kind);
-    EXPECT_EQ(parse_lane_report(letter, i).pieces, told[i].pieces);
+  for (size_t i = 0; i < reports.size(); ++i) {
+    EXPECT_EQ(parse_lane_report(letter, i).kind, reports[i].kind);
+    EXPECT_EQ(parse_lane_report(letter, i).pieces, reports[i].pieces);
   }
-  EXPECT_THROW(parse_lane_report(letter, told.size()), Error) << "there are no more";
+  EXPECT_THROW(parse_lane_report(letter, reports.size()), Error) << "there are no more";
 }
 
 TEST(Lanes, ReportsOfNoMethodOrTooManyPiecesAreRefused) {

@@ -27,7 +27,7 @@ TEST(RouteSplit, PiecesSumExactlyAndTouch) {
   std::mt19937_64 random(7);
   for (int trial = 0; trial < 20000; ++trial) {
     std::vector<uint16_t> shares(1 + random() % kMaxParts, 1);
-    for (uint32_t left = kShares - static_cast<uint32_t>(shares.size()); left > 0; --left)
+    for (uint32_t remaining = kShares - static_cast<uint32_t>(shares.size()); remaining > 0; --remaining)
       ++shares[random() % shares.size()];
     const uint64_t bytes = random() >> (1 + random() % 63);
     const uint64_t align = random() % 3 ? uint64_t{1} << random() % 20 : 1 + random() % 5000;

@@ -177,8 +177,8 @@ TEST(RouteTable, EveryKindOfDamageIsNamed) {
       {"deep", std::string(100000, '['), "nests deeper than 16"},
       {"trailing", good + "x", "is not JSON"},
   };
-  for (const auto& [what, text, expected] : table)
-    EXPECT_NE(refusal(text).find(expected), std::string::npos) << what << ": " << refusal(text);
+  for (const auto& [problem, text, expected] : table)
+    EXPECT_NE(refusal(text).find(expected), std::string::npos) << problem << ": " << refusal(text);
 }
 
 TEST(RouteTable, TooManyEntriesAreRefused) {

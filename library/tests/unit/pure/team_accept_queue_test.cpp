@@ -93,10 +93,10 @@ TEST_F(Doors, AFloodFromOneHostTakesNoPlaceFromAnother) {
   std::vector<Channel> flood;
   for (int i = 0; i < 400; ++i) flood.push_back(connect_from("127.0.0.1"));
   EXPECT_EQ(serve(), Ranks{});
-  size_t left = 0;
-  for (Channel& each : flood) left += each.read();
-  EXPECT_GT(left, 0u);
-  EXPECT_LT(left, 150u);  // the rest was put out
+  size_t open = 0;
+  for (Channel& each : flood) open += each.read();
+  EXPECT_GT(open, 0u);
+  EXPECT_LT(open, 150u);  // the rest was put out
   say_hello(slow, 3, kSecret);
   EXPECT_EQ(serve(), Ranks{3});
 }

@@ -26,10 +26,10 @@ Error error_of(const std::vector<Bytes>& parts, const AbortReason& own) {
 }
 
 TEST(Agreement, EveryRankGetsWhatAllTell) {
-  const std::vector<Bytes> told = {bytes_of("one"), {}, bytes_of("three")};
+  const std::vector<Bytes> expected = {bytes_of("one"), {}, bytes_of("three")};
   std::vector<Bytes> parts;
-  for (const Bytes& part : told) parts.push_back(pack_part({}, part));
-  EXPECT_EQ(open_parts(parts, {}, "make it"), told);
+  for (const Bytes& part : expected) parts.push_back(pack_part({}, part));
+  EXPECT_EQ(open_parts(parts, {}, "make it"), expected);
 }
 
 TEST(Agreement, AnObjectionIsEverybodysWithItsStatus) {
@@ -67,9 +67,9 @@ TEST(Agreement, AnExceptionOfAnyTypeIsAnObjection) {
 }
 
 TEST(Agreement, OthersHearWhoseObjectionItIs) {
-  const Error told = abort_reason_for(Error(PW_OUT_OF_RANGE, "the region has 8 bytes"), 2, "make it");
-  EXPECT_EQ(told.status(), PW_OUT_OF_RANGE);
-  EXPECT_STREQ(told.what(), "rank 2 cannot make it: the region has 8 bytes");
+  const Error error = abort_reason_for(Error(PW_OUT_OF_RANGE, "the region has 8 bytes"), 2, "make it");
+  EXPECT_EQ(error.status(), PW_OUT_OF_RANGE);
+  EXPECT_STREQ(error.what(), "rank 2 cannot make it: the region has 8 bytes");
   EXPECT_LT(std::string(abort_reason_for(Error(PW_INTERNAL, std::string(50000, 'x')), 0, "do").what()).size(),
             4096u);
 }

@@ -11,11 +11,11 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Launch read(const Variables& variables, const std::string& wanted = "auto") {
+Launch read(const Variables& variables, LauncherChoice wanted = LauncherChoice::automatic) {
   return read_launch(
       [&](const char* name) {
-        const auto found = variables.find(name);
-        return found == variables.end() ? nullptr : found->second.c_str();
+        const auto variable = variables.find(name);
+        return variable == variables.end() ? nullptr : variable->second.c_str();
       },
       wanted);
 }
@@ -84,11 +84,11 @@ TEST(Launcher, TheInnermostOfSeveralIsBelieved) {
 }
 
 TEST(Launcher, TheSettingForcesOne) {
-  EXPECT_EQ(read(with(step, open_mpi), "slurm").by, Launch::By::slurm);
-  EXPECT_EQ(read(open_mpi, "none").by, Launch::By::nobody);
+  EXPECT_EQ(read(with(step, open_mpi), LauncherChoice::slurm).by, Launch::By::slurm);
+  EXPECT_EQ(read(open_mpi, LauncherChoice::none).by, Launch::By::nobody);
   EXPECT_EQ(read({{"PMIX_NAMESPACE", "n"}, {"PMIX_RANK", "1"}}).by, Launch::By::pmix);
   try {
-    read(open_mpi, "slurm");
+    read(open_mpi, LauncherChoice::slurm);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_CONFIG);

@@ -53,7 +53,7 @@ Job random_job(std::mt19937& random) {
     }
   }
   const auto most = count > 0 ? std::ranges::max(job.meeting) : -1;
-  for (auto& one : job.awaits) one = std::min(one, most);
+  for (auto& awaited : job.awaits) awaited = std::min(awaited, most);
   return job;
 }
 
@@ -64,7 +64,7 @@ TEST(TraceReplay, EndsWhenTheJobDidAndThePathIsAsLongForAnyNeeds) {
     const Replay replay(job.steps());
     ASSERT_EQ(replay.length(std::vector<double>(4, 1.0)), job.end()) << "job " << i;
     int64_t length = 0;
-    for (const auto& one : replay.path()) length += one.end - one.begin;
+    for (const auto& stretch : replay.path()) length += stretch.end - stretch.begin;
     ASSERT_EQ(length, job.end()) << "job " << i;
     EXPECT_LE(replay.length(std::vector<double>{0.5, 1, 1, 1}), job.end());
   }

@@ -39,21 +39,21 @@ class MappedTest : public testing::FakeGpuTest {
 };
 
 TEST_F(MappedTest, ARegionIsMappedOnce) {
-  const auto one = region();
+  const auto mapped_region = region();
   std::string why;
-  CpuMapping* mapping = maps_.find(*one, why);
+  CpuMapping* mapping = maps_.find(*mapped_region, why);
   ASSERT_NE(mapping, nullptr) << why;
-  EXPECT_EQ(maps_.find(*one, why), mapping);
+  EXPECT_EQ(maps_.find(*mapped_region, why), mapping);
   mapping->address()[99999] = std::byte{7};
-  EXPECT_EQ(one->address()[99999], std::byte{7});
+  EXPECT_EQ(mapped_region->address()[99999], std::byte{7});
 }
 
 TEST_F(MappedTest, TheReasonIsKeptForTheRegionAndNotForOthers) {
-  const auto one = region();
+  const auto mapped_region = region();
   std::string why, again;
   refuse_dma_bufs(801);  // once
-  EXPECT_EQ(maps_.find(*one, why), nullptr);
-  EXPECT_EQ(maps_.find(*one, again), nullptr);
+  EXPECT_EQ(maps_.find(*mapped_region, why), nullptr);
+  EXPECT_EQ(maps_.find(*mapped_region, again), nullptr);
   EXPECT_EQ(why, again);
   EXPECT_NE(why.find("CUDA_ERROR_801"), std::string::npos) << why;
   EXPECT_NE(why.find("/nowhere/libgdrapi.so.2 was not found"), std::string::npos) << why;

@@ -93,12 +93,12 @@ TEST_F(StagingTarget, LetsGoOfARegionThatIsWantedBack) {
 }
 
 TEST(Failures, AreToldOnce) {
-  std::atomic<uint64_t> told{0};
-  EXPECT_EQ(tell_failure(0, told, 3), PW_OK);
-  EXPECT_EQ(tell_failure(failure_word(1, PW_STALE_KEY), told, 3), PW_STALE_KEY);
+  std::atomic<uint64_t> last_failure{0};
+  EXPECT_EQ(tell_failure(0, last_failure, 3), PW_OK);
+  EXPECT_EQ(tell_failure(failure_word(1, PW_STALE_KEY), last_failure, 3), PW_STALE_KEY);
   EXPECT_NE(std::string(last_error_message()).find("rank 3"), std::string::npos);
-  EXPECT_EQ(tell_failure(failure_word(1, PW_STALE_KEY), told, 3), PW_OK);
-  EXPECT_EQ(tell_failure(failure_word(2, PW_DEVICE), told, 3), PW_DEVICE);
+  EXPECT_EQ(tell_failure(failure_word(1, PW_STALE_KEY), last_failure, 3), PW_OK);
+  EXPECT_EQ(tell_failure(failure_word(2, PW_DEVICE), last_failure, 3), PW_DEVICE);
 }
 
 }  // namespace

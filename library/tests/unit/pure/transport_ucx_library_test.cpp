@@ -45,11 +45,11 @@ TEST(UcxCandidates, TheRootComesBeforeTheSystemAndTheSystemBeforeWheels) {
   ASSERT_EQ(std::system(("mkdir -p " + root.path() + "/lib " + wheel).c_str()), 0);
   std::ofstream(wheel + "/libucp.so.0") << "";
   const Variable of_root("UCX_ROOT", root.path()), of_environment("VIRTUAL_ENV", environment.path());
-  const auto found = candidates("");
-  ASSERT_GE(found.size(), 3u);
-  EXPECT_EQ(found[0], root.path() + "/lib/libucp.so.0") << "also when it is missing, so that this is told";
-  EXPECT_EQ(found[1], "libucp.so.0");
-  EXPECT_NE(std::find(found.begin() + 2, found.end(), wheel + "/libucp.so.0"), found.end());
+  const auto files = candidates("");
+  ASSERT_GE(files.size(), 3u);
+  EXPECT_EQ(files[0], root.path() + "/lib/libucp.so.0") << "also when it is missing, so that this is told";
+  EXPECT_EQ(files[1], "libucp.so.0");
+  EXPECT_NE(std::find(files.begin() + 2, files.end(), wheel + "/libucp.so.0"), files.end());
 }
 
 TEST(UcxLoad, EveryFileIsNamedWithWhatIsWrong) {

@@ -78,9 +78,9 @@ void nic_close(pw_nic* nic) {
   nic->woken.notify_one();
   if (nic->engine.joinable()) nic->engine.join();
   for (auto* list : {&nic->ended, &nic->posted})
-    for (const auto& left : *list)
-      if (left->done != nullptr && !nic->has("silent-close"))
-        left->done->call(left->done, list == &nic->ended ? left->status : PW_NIC_BROKEN);
+    for (const auto& remaining : *list)
+      if (remaining->done != nullptr && !nic->has("silent-close"))
+        remaining->done->call(remaining->done, list == &nic->ended ? remaining->status : PW_NIC_BROKEN);
   for (const int descriptor : {nic->event, nic->file, nic->claim}) close(descriptor);
   delete nic;
 }
@@ -191,28 +191,28 @@ void nic_release(pw_nic* nic, pw_nic_remote* remote) {
 
 // ---- operations ----
 
-pw_nic_status post(pw_nic* nic, Pointer what) {
-  const uint64_t room = what->remote.key.bytes;
-  const bool outside = what->offset > room || what->extent() > room - what->offset;
+pw_nic_status post(pw_nic* nic, Pointer request) {
+  const uint64_t room = request->remote.key.bytes;
+  const bool outside = request->offset > room || request->extent() > room - request->offset;
   if (outside && !nic->has("unbounded")) {
     if (nic->has("leaks-room")) ++nic->leaked;
     return refuse(PW_NIC_INVALID, "outside of the remote memory");
   }
   if (nic->has("crashes") && ++nic->gets == 100) raise(SIGSEGV);
   if (nic->has("exits") && ++nic->gets == 100) _exit(0);
-  if (what->put() && nic->has("slow-put") && ++nic->puts == 300) pause_for(3'000'000);
-  if (what->put() && nic->has("done-in-put") && what->done != nullptr) {
-    what->done->call(what->done, move(*nic, *what));
+  if (request->put() && nic->has("slow-put") && ++nic->puts == 300) pause_for(3'000'000);
+  if (request->put() && nic->has("done-in-put") && request->done != nullptr) {
+    request->done->call(request->done, move(*nic, *request));
     return PW_NIC_OK;
   }
   std::lock_guard lock(nic->mutex);
   if (nic->posted.size() + nic->leaked >= kQueue) return PW_NIC_BUSY;
-  if (what->put() && nic->has("early-done") && what->done != nullptr) {
-    auto told = std::make_unique<Operation>(*what);
-    what->done = nullptr;
-    nic->ended.push_back(std::move(told));
+  if (request->put() && nic->has("early-done") && request->done != nullptr) {
+    auto completed = std::make_unique<Operation>(*request);
+    request->done = nullptr;
+    nic->ended.push_back(std::move(completed));
   }
-  nic->posted.push_back(std::move(what));
+  nic->posted.push_back(std::move(request));
   if (!nic->has("polls")) nic->woken.notify_one();
   return PW_NIC_OK;
 }
@@ -226,9 +226,9 @@ Pointer operation(Kind kind, const pw_nic_remote* remote, uint64_t offset, const
 
 Pointer put_operation(const pw_nic& nic, const pw_nic_remote* remote, uint64_t offset, const void* data,
                       pw_nic_memory* memory, uint64_t bytes, pw_nic_done* done) {
-  Pointer what = operation(Kind::put, remote, offset, data, memory, bytes, done);
-  if (memory == nullptr && !nic.has("not-copied")) what->copied.assign(what->local, what->local + bytes);
-  return what;
+  Pointer put = operation(Kind::put, remote, offset, data, memory, bytes, done);
+  if (memory == nullptr && !nic.has("not-copied")) put->copied.assign(put->local, put->local + bytes);
+  return put;
 }
 
 pw_nic_status nic_put(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data,
@@ -244,25 +244,25 @@ pw_nic_status nic_get(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void*
 pw_nic_status nic_put_strided(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, uint64_t to_stride,
                               const void* data, uint64_t from_stride, pw_nic_memory* memory, uint64_t blocks,
                               uint64_t block_bytes, pw_nic_done* done) {
-  Pointer what = operation(Kind::put, remote, offset, data, memory, block_bytes, done);
-  what->blocks = blocks, what->from_stride = from_stride, what->to_stride = to_stride;
-  return post(nic, std::move(what));
+  Pointer put = operation(Kind::put, remote, offset, data, memory, block_bytes, done);
+  put->blocks = blocks, put->from_stride = from_stride, put->to_stride = to_stride;
+  return post(nic, std::move(put));
 }
 
 pw_nic_status nic_put_with_word(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data,
                                 pw_nic_memory* memory, uint64_t bytes, pw_nic_remote* word_remote,
                                 uint64_t word_offset, uint64_t value, pw_nic_done* done) {
-  Pointer what = put_operation(*nic, remote, offset, data, memory, bytes, done);
-  what->word_address = word_remote->key.address + word_offset;
-  what->word = value;
-  return post(nic, std::move(what));
+  Pointer put = put_operation(*nic, remote, offset, data, memory, bytes, done);
+  put->word_address = word_remote->key.address + word_offset;
+  put->word = value;
+  return post(nic, std::move(put));
 }
 
 pw_nic_status nic_fetch_add(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, uint64_t add,
                             uint64_t* before, pw_nic_memory* memory, pw_nic_done* done) {
-  Pointer what = operation(Kind::add, remote, offset, before, memory, 8, done);
-  what->add = add;
-  return post(nic, std::move(what));
+  Pointer fetch_add = operation(Kind::add, remote, offset, before, memory, 8, done);
+  fetch_add->add = add;
+  return post(nic, std::move(fetch_add));
 }
 
 int nic_event(pw_nic* nic) { return nic->event; }
@@ -298,9 +298,9 @@ unsigned nic_progress(pw_nic* nic) {
   }
   if (nic->has("backwards")) std::reverse(ended.begin(), ended.end());
   if (nic->has("rarely-backwards")) swap_now_and_then(*nic, ended);
-  for (const auto& what : ended)
-    for (int calls = nic->has("twice") ? 2 : 1; what->done != nullptr && calls > 0; --calls)
-      what->done->call(what->done, what->status);
+  for (const auto& completed : ended)
+    for (int calls = nic->has("twice") ? 2 : 1; completed->done != nullptr && calls > 0; --calls)
+      completed->done->call(completed->done, completed->status);
   return static_cast<unsigned>(ended.size());
 }
 

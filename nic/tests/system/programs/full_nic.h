@@ -115,82 +115,86 @@ inline void pause_for(long us) {
   nanosleep(&time, nullptr);
 }
 
-inline pw_nic_status copy(const Operation& what, void* local, uint64_t far, uint64_t bytes) {
-  const auto process = static_cast<pid_t>(what.remote.process);
+inline pw_nic_status copy(const Operation& operation, void* local, uint64_t far, uint64_t bytes) {
+  const auto process = static_cast<pid_t>(operation.remote.process);
   const iovec here{local, bytes}, there{reinterpret_cast<void*>(far), bytes};
-  const ssize_t moved = what.kind == Kind::get ? process_vm_readv(process, &here, 1, &there, 1, 0)
-                                               : process_vm_writev(process, &here, 1, &there, 1, 0);
+  const ssize_t moved = operation.kind == Kind::get ? process_vm_readv(process, &here, 1, &there, 1, 0)
+                                                    : process_vm_writev(process, &here, 1, &there, 1, 0);
   if (moved == static_cast<ssize_t>(bytes)) return PW_NIC_OK;
   return moved < 0 && errno == ESRCH ? PW_NIC_UNREACHABLE : PW_NIC_REFUSED;
 }
 
 // Stores whole words at the target, with the former contents beside the bytes.
-inline pw_nic_status copy_with_edges(const Operation& what, const std::byte* local, uint64_t far,
+inline pw_nic_status copy_with_edges(const Operation& operation, const std::byte* local, uint64_t far,
                                      uint64_t bytes) {
   const uint64_t first = far / 8 * 8, last = (far + bytes + 7) / 8 * 8;
   std::vector<std::byte> words(last - first);
   const iovec here{words.data(), words.size()}, there{reinterpret_cast<void*>(first), words.size()};
-  if (process_vm_readv(static_cast<pid_t>(what.remote.process), &here, 1, &there, 1, 0) < 0)
+  if (process_vm_readv(static_cast<pid_t>(operation.remote.process), &here, 1, &there, 1, 0) < 0)
     return PW_NIC_UNREACHABLE;
   std::memcpy(words.data() + (far - first), local, bytes);
-  return copy(what, words.data(), first, words.size());
+  return copy(operation, words.data(), first, words.size());
 }
 
 // Only one process adds at a time: the one that has locked this library's file.
-inline pw_nic_status add(const pw_nic& nic, Operation& what, uint64_t far) {
+inline pw_nic_status add(const pw_nic& nic, Operation& operation, uint64_t far) {
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&pw_nic_plugin), &here);
   const int lock = open(here.dli_fname, O_RDONLY | O_CLOEXEC);
   flock(lock, LOCK_EX);
   uint64_t value = 0;
-  what.kind = Kind::get;
-  pw_nic_status status = copy(what, &value, far, 8);
-  what.kind = Kind::add;
-  uint64_t sum = value + what.add;
-  std::memcpy(what.local, nic.has("late-fetch") ? &sum : &value, 8);
-  if (status == PW_NIC_OK) status = copy(what, &sum, far, 8);
+  operation.kind = Kind::get;
+  pw_nic_status status = copy(operation, &value, far, 8);
+  operation.kind = Kind::add;
+  uint64_t sum = value + operation.add;
+  std::memcpy(operation.local, nic.has("late-fetch") ? &sum : &value, 8);
+  if (status == PW_NIC_OK) status = copy(operation, &sum, far, 8);
   close(lock);
   return status;
 }
 
-inline pw_nic_status move_block(const pw_nic& nic, const Operation& what, std::byte* local, uint64_t far) {
-  const bool in_parts = nic.has(what.put() ? "torn-puts" : "torn-gets") && what.bytes >= 8;
-  if (what.put() && nic.has("edges")) return copy_with_edges(what, local, far, what.bytes);
-  if (!in_parts) return copy(what, local, far, what.bytes);
-  const pw_nic_status status = copy(what, local, far, 4);
-  return status != PW_NIC_OK ? status : copy(what, local + 4, far + 4, what.bytes - 4);
+inline pw_nic_status move_block(const pw_nic& nic, const Operation& operation, std::byte* local,
+                                uint64_t far) {
+  const bool in_parts = nic.has(operation.put() ? "torn-puts" : "torn-gets") && operation.bytes >= 8;
+  if (operation.put() && nic.has("edges")) return copy_with_edges(operation, local, far, operation.bytes);
+  if (!in_parts) return copy(operation, local, far, operation.bytes);
+  const pw_nic_status status = copy(operation, local, far, 4);
+  return status != PW_NIC_OK ? status : copy(operation, local + 4, far + 4, operation.bytes - 4);
 }
 
-inline pw_nic_status move_bytes(const pw_nic& nic, Operation& what) {
-  const uint64_t far =
-      what.remote.key.address + (nic.has("offsets-32") ? what.offset & 0xffffffffu : what.offset);
-  if (what.kind == Kind::add) return add(nic, what, far);
-  std::byte* local = what.copied.empty() ? what.local : what.copied.data();
-  const bool word_first = nic.has("word-first") && what.word_address != 0;
+inline pw_nic_status move_bytes(const pw_nic& nic, Operation& operation) {
+  const uint64_t far = operation.remote.key.address +
+                       (nic.has("offsets-32") ? operation.offset & 0xffffffffu : operation.offset);
+  if (operation.kind == Kind::add) return add(nic, operation, far);
+  std::byte* local = operation.copied.empty() ? operation.local : operation.copied.data();
+  const bool word_first = nic.has("word-first") && operation.word_address != 0;
   const auto store_word = [&] {
-    return what.word_address == 0 ? PW_NIC_OK : copy(what, &what.word, what.word_address, 8);
+    return operation.word_address == 0 ? PW_NIC_OK
+                                       : copy(operation, &operation.word, operation.word_address, 8);
   };
   if (word_first) store_word(), pause_for(50);
-  const uint64_t to_stride = nic.has("dense") ? what.bytes : what.to_stride;
-  for (uint64_t i = 0; i < what.blocks; ++i)
-    if (const auto status = move_block(nic, what, local + i * what.from_stride, far + i * to_stride);
+  const uint64_t to_stride = nic.has("dense") ? operation.bytes : operation.to_stride;
+  for (uint64_t i = 0; i < operation.blocks; ++i)
+    if (const auto status =
+            move_block(nic, operation, local + i * operation.from_stride, far + i * to_stride);
         status != PW_NIC_OK)
       return status;
   return word_first ? PW_NIC_OK : store_word();
 }
 
 // The order must be sequentially consistent: the owner ends the generation first, and then reads the users.
-inline pw_nic_status move(const pw_nic& nic, Operation& what) {
-  Slot& slot = what.remote.table->slots[what.remote.key.slot];
+inline pw_nic_status move(const pw_nic& nic, Operation& operation) {
+  Slot& slot = operation.remote.table->slots[operation.remote.key.slot];
   const bool late = nic.has("late-store");
   if (!late) ++slot.users;
   const uint64_t generation = slot.generation;
-  const bool open = nic.has("forgetful") ||
-                    (nic.has("no-generation") ? generation != 0 : generation == what.remote.key.generation);
-  if (late && what.put()) pause_for(300);
-  pw_nic_status status = open ? move_bytes(nic, what) : PW_NIC_REFUSED;
+  const bool open =
+      nic.has("forgetful") ||
+      (nic.has("no-generation") ? generation != 0 : generation == operation.remote.key.generation);
+  if (late && operation.put()) pause_for(300);
+  pw_nic_status status = open ? move_bytes(nic, operation) : PW_NIC_REFUSED;
   if (!late) --slot.users;
-  if (status == PW_NIC_UNREACHABLE && what.put() && nic.has("dead-puts-ok")) status = PW_NIC_OK;
+  if (status == PW_NIC_UNREACHABLE && operation.put() && nic.has("dead-puts-ok")) status = PW_NIC_OK;
   return status;
 }
 
@@ -215,11 +219,11 @@ inline void tell(pw_nic& nic) {
   if (nic.armed && !nic.ended.empty() && !nic.has("mute")) eventfd_write(nic.event, 1);
 }
 
-inline void end(pw_nic& nic, Pointer what, pw_nic_status status) {
-  what->status = status;
+inline void end(pw_nic& nic, Pointer operation, pw_nic_status status) {
+  operation->status = status;
   if (status != PW_NIC_OK && nic.has("leaks-room")) ++nic.leaked;
-  if (nic.has("leaks-memory")) new Operation(*what);
-  nic.ended.push_back(std::move(what));
+  if (nic.has("leaks-memory")) new Operation(*operation);
+  nic.ended.push_back(std::move(operation));
   tell(nic);
 }
 

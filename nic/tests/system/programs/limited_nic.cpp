@@ -76,9 +76,9 @@ struct Counted : pw_nic_done {
   Limited* at;
 };
 
-pw_nic_status wrong(const char* what) {
-  std::fprintf(stderr, "limited_nic: %s\n", what);
-  return refuse(PW_NIC_INVALID, what);
+pw_nic_status wrong(const char* message) {
+  std::fprintf(stderr, "limited_nic: %s\n", message);
+  return refuse(PW_NIC_INVALID, message);
 }
 
 /// Posts by `post(done)`, unless there is no room.
@@ -106,12 +106,12 @@ pw_nic_status limited(pw_nic* nic, pw_nic_done* done, Post&& post) {
 /// Whether an operation may use `extent` bytes at `data`: in registered memory, or few enough to be copied.
 bool local(pw_nic* nic, const void* data, pw_nic_memory* memory, uint64_t extent) {
   if (memory == nullptr) return extent <= limits().copied;
-  const auto found = of(nic).spans.find(memory);
-  if (found == of(nic).spans.end()) return false;
-  const auto* begin = static_cast<const std::byte*>(found->second.address);
+  const auto span = of(nic).spans.find(memory);
+  if (span == of(nic).spans.end()) return false;
+  const auto* begin = static_cast<const std::byte*>(span->second.address);
   const auto* at = static_cast<const std::byte*>(data);
-  return at >= begin && extent <= found->second.bytes &&
-         static_cast<uint64_t>(at - begin) <= found->second.bytes - extent;
+  return at >= begin && extent <= span->second.bytes &&
+         static_cast<uint64_t>(at - begin) <= span->second.bytes - extent;
 }
 
 // Makes names as long as the limits say, and appends the former length.
@@ -241,24 +241,24 @@ extern "C" __attribute__((visibility("default"))) const pw_nic_ops* pw_nic_plugi
   static pw_nic_ops ops;
   limits() = read_limits();
   ops = [] {
-    pw_nic_ops made = *full_nic();
-    made.name = "limited";
-    made.open = limited_open;
-    made.close = limited_close;
-    made.query = limited_query;
-    made.address = limited_address;
-    made.connect = limited_connect;
-    made.register_memory = limited_register;
-    made.deregister_memory = limited_deregister;
-    made.import_key = limited_import;
-    made.put = limited_put;
-    made.get = limited_get;
-    made.put_strided = without("put_strided") ? nullptr : limited_put_strided;
-    made.put_with_word = without("put_with_word") ? nullptr : limited_put_with_word;
-    made.fetch_add = without("fetch_add") ? nullptr : limited_fetch_add;
-    if (without("event")) made.event = nullptr;
-    if (without("event") || without("arm")) made.arm = nullptr;
-    return made;
+    pw_nic_ops ops = *full_nic();
+    ops.name = "limited";
+    ops.open = limited_open;
+    ops.close = limited_close;
+    ops.query = limited_query;
+    ops.address = limited_address;
+    ops.connect = limited_connect;
+    ops.register_memory = limited_register;
+    ops.deregister_memory = limited_deregister;
+    ops.import_key = limited_import;
+    ops.put = limited_put;
+    ops.get = limited_get;
+    ops.put_strided = without("put_strided") ? nullptr : limited_put_strided;
+    ops.put_with_word = without("put_with_word") ? nullptr : limited_put_with_word;
+    ops.fetch_add = without("fetch_add") ? nullptr : limited_fetch_add;
+    if (without("event")) ops.event = nullptr;
+    if (without("event") || without("arm")) ops.arm = nullptr;
+    return ops;
   }();
   return &ops;
 }

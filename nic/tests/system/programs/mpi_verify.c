@@ -16,10 +16,10 @@ static int rank, ranks;
 static long wrong;
 static const char* first_wrong = NULL;
 
-static void expect(int good, long amount, const char* what) {
+static void expect(int good, long amount, const char* check_name) {
   if (good) return;
   wrong += amount;
-  if (first_wrong == NULL) first_wrong = what;
+  if (first_wrong == NULL) first_wrong = check_name;
 }
 
 /* Data that depends on the sender, the receiver, the round and the position. */
@@ -34,10 +34,10 @@ static void fill(uint8_t* data, size_t bytes, unsigned seed) {
   for (size_t i = 0; i < bytes; ++i) data[i] = byte_of(seed, i);
 }
 
-static void check(const uint8_t* data, size_t bytes, unsigned seed, const char* what) {
+static void check(const uint8_t* data, size_t bytes, unsigned seed, const char* check_name) {
   long bad = 0;
   for (size_t i = 0; i < bytes; ++i) bad += data[i] != byte_of(seed, i);
-  expect(bad == 0, bad, what);
+  expect(bad == 0, bad, check_name);
 }
 
 static unsigned seed_of(int from, int to, int round) {
@@ -187,10 +187,10 @@ static void atomics(int turns) {
   /* A counter at rank 0: each value is given to one rank only. */
   int64_t* mine = malloc((size_t)turns * sizeof *mine);
   int64_t* all = malloc((size_t)turns * (size_t)ranks * sizeof *all);
-  const int64_t one = 1;
+  const int64_t increment = 1;
   MPI_Win_lock_all(0, window);
   for (int i = 0; i < turns; ++i) {
-    MPI_Fetch_and_op(&one, &mine[i], MPI_INT64_T, 0, 0, MPI_SUM, window);
+    MPI_Fetch_and_op(&increment, &mine[i], MPI_INT64_T, 0, 0, MPI_SUM, window);
     MPI_Win_flush(0, window);
   }
   /* A lock of compare-and-swap around a sum at the last rank. */

@@ -13,9 +13,9 @@
 static int rank, ranks;
 static long wrong;
 
-static void expect(int good, const char* what) {
+static void expect(int good, const char* check_name) {
   if (good) return;
-  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong, first in: %s\n", rank, what);
+  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong, first in: %s\n", rank, check_name);
 }
 
 /* More gets at once than a NIC has room for registered memory, each into memory of its own. */
@@ -56,9 +56,9 @@ static void shared_window(void) {
   MPI_Win_sync(window);
   expect(bytes == sizeof *mine && *other == 1000 + (own + 1) % count, "a load from a shared window");
   MPI_Barrier(here);
-  const int64_t one = 1;
+  const int64_t increment = 1;
   int64_t before = 0;
-  for (int i = 0; i < 100; ++i) MPI_Fetch_and_op(&one, &before, MPI_INT64_T, 0, 0, MPI_SUM, window);
+  for (int i = 0; i < 100; ++i) MPI_Fetch_and_op(&increment, &before, MPI_INT64_T, 0, 0, MPI_SUM, window);
   MPI_Win_unlock_all(window);
   MPI_Barrier(here);
   if (own == 0) expect(*mine == 1000 + 100 * count, "the sum of a shared window");
@@ -90,14 +90,14 @@ static void free_window(enum Kind kind, MPI_Win* window, void* memory) {
 #define ADD_UP(type, mpi_type)                                                                  \
   do {                                                                                          \
     enum { kTurns = 20 };                                                                       \
-    type *memory = NULL, one = 1, before = 0;                                                   \
+    type *memory = NULL, increment = 1, before = 0;                                             \
     int seen[kTurns * 8] = {0}, all[kTurns * 8];                                                \
     MPI_Win window = make_window(kind, 2 * sizeof(type), sizeof(type), &memory);                \
     memory[0] = 0, memory[1] = 77;                                                              \
     MPI_Barrier(MPI_COMM_WORLD);                                                                \
     MPI_Win_lock_all(0, window);                                                                \
     for (int i = 0; i < kTurns; ++i) {                                                          \
-      MPI_Fetch_and_op(&one, &before, mpi_type, 0, 0, MPI_SUM, window);                         \
+      MPI_Fetch_and_op(&increment, &before, mpi_type, 0, 0, MPI_SUM, window);                   \
       MPI_Win_flush(0, window);                                                                 \
       const int place = (int)before;                                                            \
       expect(place >= 0 && place < kTurns * ranks, "a value before " #type);                    \
@@ -203,10 +203,10 @@ static void many_attached(void) {
   }
   MPI_Bcast(at, kPieces, MPI_AINT, 0, MPI_COMM_WORLD);
   for (int i = 0; i < kPieces; ++i) {
-    const double one = 1;
+    const double increment = 1;
     double before = -1;
     MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
-    MPI_Fetch_and_op(&one, &before, MPI_DOUBLE, 0, at[i], MPI_SUM, window);
+    MPI_Fetch_and_op(&increment, &before, MPI_DOUBLE, 0, at[i], MPI_SUM, window);
     MPI_Win_unlock(0, window);
     expect(before >= i && before < i + ranks, "what was in an attached piece");
   }
@@ -268,16 +268,16 @@ static double seconds(clockid_t clock) {
  * there may be none. */
 static void one_cpu(void) {
   enum { kTries = 200, kTrips = 20 };
-  cpu_set_t before, one;
+  cpu_set_t before, target;
   int number = 0, it = 0, other = 1 - rank, counted = 0;
   const double most = 1e-4; /* s of CPU time */
   double best = 1e9;
   sched_getaffinity(0, sizeof before, &before);
   while (!CPU_ISSET(number, &before)) ++number;
   MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  CPU_ZERO(&one);
-  CPU_SET(number, &one);
-  expect(sched_setaffinity(0, sizeof one, &one) == 0, "moving to another CPU");
+  CPU_ZERO(&target);
+  CPU_SET(number, &target);
+  expect(sched_setaffinity(0, sizeof target, &target) == 0, "moving to another CPU");
   for (int try = 0; try < kTries && best > most; ++try) {
     const double begun = seconds(CLOCK_THREAD_CPUTIME_ID), since = seconds(CLOCK_MONOTONIC);
     for (int i = 0; i < kTrips && rank < 2; ++i) {
@@ -316,9 +316,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; ++i) {
-    int asked = argc == 1;
-    for (int j = 1; j < argc; ++j) asked |= strcmp(argv[j], scenarios[i].name) == 0;
-    if (asked) scenarios[i].run();
+    int chosen = argc == 1;
+    for (int j = 1; j < argc; ++j) chosen |= strcmp(argv[j], scenarios[i].name) == 0;
+    if (chosen) scenarios[i].run();
   }
   long all = 0;
   MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);

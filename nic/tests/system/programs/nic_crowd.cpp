@@ -48,18 +48,18 @@ double seconds() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-void require(bool holds, const std::string& what) {
+void require(bool holds, const std::string& expectation) {
   if (holds) return;
-  std::fprintf(stderr, "process %d: %s\n", process, what.c_str());
+  std::fprintf(stderr, "process %d: %s\n", process, expectation.c_str());
   meeting->failed = 1;
   _exit(1);
 }
 
 template <typename Holds>
-void await(const char* what, Holds&& holds) {
+void await(const char* expectation, Holds&& holds) {
   for (const double limit = seconds() + kHang; !holds(); usleep(100)) {
     if (meeting->failed != 0) _exit(1);
-    require(seconds() < limit, what);
+    require(seconds() < limit, expectation);
   }
 }
 

@@ -52,8 +52,9 @@ double seconds() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void give_up(const std::string& what) {
-  std::fprintf(stderr, "rank %d, seed %llu: %s\n", rank, static_cast<unsigned long long>(seed), what.c_str());
+[[noreturn]] void give_up(const std::string& problem) {
+  std::fprintf(stderr, "rank %d, seed %llu: %s\n", rank, static_cast<unsigned long long>(seed),
+               problem.c_str());
   meeting->failed = 1;
   _exit(1);
 }
@@ -63,18 +64,18 @@ uint64_t rounds_or(uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-void require(bool holds, const std::string& what) {
-  if (!holds) give_up(what);
+void require(bool holds, const std::string& problem) {
+  if (!holds) give_up(problem);
 }
 
 /// Limits a wait, ends it if another rank has failed, and yields the CPU meanwhile.
-struct Patience {
+struct Deadline {
   double limit = seconds() + kHang;
   int yields = 64;  ///< number of yields before it sleeps, so that long waits do not take time from the ranks
                     ///< of other tests
-  void check(const char* what) const {
+  void check(const char* awaited) const {
     if (meeting->failed != 0) _exit(1);
-    require(seconds() < limit, what);
+    require(seconds() < limit, awaited);
   }
   void pause() {
     if (yields-- > 0)
@@ -90,10 +91,10 @@ void meet() {
     meeting->arrived = 0;
     ++meeting->turn;
   }
-  Patience patience{seconds() + 2 * kHang};
+  Deadline deadline{seconds() + 2 * kHang};
   while (meeting->turn == turn) {
-    patience.check("the others do not come");
-    patience.pause();
+    deadline.check("the others do not come");
+    deadline.pause();
   }
 }
 
@@ -154,7 +155,7 @@ struct Nic {
     nic_ops->deregister_memory(nic, memory);
     nic_ops->close(nic);
   }
-  [[nodiscard]] bool guarantees(uint32_t what) const { return (info.guarantees & what) != 0; }
+  [[nodiscard]] bool guarantees(uint32_t guarantee) const { return (info.guarantees & guarantee) != 0; }
 
   pw_nic_status put(int r, uint64_t offset, const void* data, uint64_t count, Done* done,
                     bool copied = false) {
@@ -164,22 +165,22 @@ struct Nic {
   pw_nic_status get(int r, uint64_t offset, void* data, uint64_t count, Done* done) {
     return busy_free([&] { return nic_ops->get(nic, remote[r], offset, data, memory, count, done); });
   }
-  void end(const Done& done, const char* what) {
-    Patience patience;
+  void end(const Done& done, const char* operation) {
+    Deadline deadline;
     while (!done.ended) {
-      patience.check(what);
-      if (nic_ops->progress(nic) == 0) patience.pause();
+      deadline.check(operation);
+      if (nic_ops->progress(nic) == 0) deadline.pause();
     }
   }
 
  private:
   template <typename Post>
   pw_nic_status busy_free(Post&& post) {
-    const Patience patience;
+    const Deadline deadline;
     for (;;) {
       const pw_nic_status status = post();
       if (status != PW_NIC_BUSY) return status;
-      patience.check("the NIC stays busy");
+      deadline.check("the NIC stays busy");
       nic_ops->progress(nic);
     }
   }
@@ -193,10 +194,10 @@ void fill(std::byte* to, uint64_t count, int from, uint64_t round, uint64_t at) 
   for (uint64_t i = 0; i < count; ++i) to[i] = pattern(from, round, at + i);
 }
 
-void check(const std::byte* bytes, uint64_t count, int from, uint64_t round, uint64_t at, const char* what) {
+void check(const std::byte* bytes, uint64_t count, int from, uint64_t round, uint64_t at, const char* data) {
   for (uint64_t i = 0; i < count; ++i)
     if (bytes[i] != pattern(from, round, at + i))
-      give_up(std::string(what) + " of rank " + std::to_string(from) + ", round " + std::to_string(round) +
+      give_up(std::string(data) + " of rank " + std::to_string(from) + ", round " + std::to_string(round) +
               ": byte " + std::to_string(at + i) + " is wrong");
 }
 
@@ -230,7 +231,7 @@ void check_inbox(const Nic& nic, int from, uint64_t round) {
 }
 
 void prove_arrival(Nic& nic, int to, const std::vector<Piece>& pieces, uint64_t base, std::byte* scratch) {
-  const Patience patience;
+  const Deadline deadline;
   for (const Piece& piece : pieces) {
     const std::byte* sent = nic.bytes + base + piece.at;
     for (;;) {  // without guarantees only the bytes themselves prove arrival
@@ -240,19 +241,19 @@ void prove_arrival(Nic& nic, int to, const std::vector<Piece>& pieces, uint64_t 
       require(got.status == PW_NIC_OK, "a get ended with " + std::to_string(got.status));
       if (std::memcmp(scratch, sent, piece.bytes) == 0) break;
       require(!nic.guarantees(PW_NIC_GETS_BEHIND_PUTS), "a get overtook a put");
-      patience.check("a put never arrives");
+      deadline.check("a put never arrives");
     }
   }
 }
 
 // Waits for the words of all other ranks; once a word has arrived, so has what was put before it.
 void await_words(const Nic& nic, uint64_t round) {
-  Patience patience;
+  Deadline deadline;
   for (int r = 0; r < ranks; ++r) {
     if (r == rank) continue;
     while (word_at(nic, kWords + 8 * static_cast<uint64_t>(r)) < round) {
-      patience.check("a word never arrives");
-      patience.pause();  // without progress(), because the NIC moves data by itself
+      deadline.check("a word never arrives");
+      deadline.pause();  // without progress(), because the NIC moves data by itself
     }
     check_inbox(nic, r, round);
   }
@@ -390,9 +391,9 @@ void death(const char* configuration) {
   const bool killed = std::getenv("KILL") != nullptr;
   if (rank == ranks - 1) {
     if (killed) raise(SIGKILL);
-    for (Patience patience; meeting->living < ranks - 1;) {
-      patience.check("the others are told of nothing");
-      patience.pause();
+    for (Deadline deadline; meeting->living < ranks - 1;) {
+      deadline.check("the others are told of nothing");
+      deadline.pause();
     }
     _exit(0);
   }
@@ -416,7 +417,7 @@ void death(const char* configuration) {
   nic.end(got, "a get does not end");
   require(got.status == PW_NIC_OK, "the living do not reach one another");
   ++meeting->living;
-  for (Patience patience; meeting->living < ranks - 1 && meeting->failed == 0;) patience.pause();
+  for (Deadline deadline; meeting->living < ranks - 1 && meeting->failed == 0;) deadline.pause();
   _exit(0);
 }
 

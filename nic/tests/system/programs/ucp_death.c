@@ -16,11 +16,11 @@
 
 enum { kSmall = 8, kLarge = 1 << 20, kTag = 5, kBefore = 100 };
 
-static ucs_status_t told = UCS_OK; /* the error that the handler was called with */
+static ucs_status_t error_status = UCS_OK; /* the error that the handler was called with */
 
-static void need(int good, const char* what) {
+static void need(int good, const char* action) {
   if (good) return;
-  fprintf(stderr, "ucp_death: %s\n", what);
+  fprintf(stderr, "ucp_death: %s\n", action);
   exit(2);
 }
 
@@ -34,7 +34,7 @@ static void enter(const char* space) {
 
 static void on_error(void* arg, ucp_ep_h endpoint, ucs_status_t status) {
   (void)arg, (void)endpoint;
-  told = status;
+  error_status = status;
 }
 
 static ucp_worker_h open_worker(void) {
@@ -123,13 +123,13 @@ int main(int argc, char** argv) {
     need(send_one(worker, endpoint, data, i % 2 ? kLarge : kSmall) == UCS_OK, "a message before");
   kill(victim, SIGKILL);
   const double start = seconds();
-  for (int i = 0; told == UCS_OK; ++i) {
+  for (int i = 0; error_status == UCS_OK; ++i) {
     if (talking && status == UCS_OK) status = send_one(worker, endpoint, data, i % 2 ? kLarge : kSmall);
     ucp_worker_progress(worker);
   }
   const double took = seconds() - start;
   waitpid(victim, NULL, 0);
-  printf("{\"told\":\"%s\",\"request\":\"%s\",\"after_s\":%.3f}\n", ucs_status_string(told),
+  printf("{\"told\":\"%s\",\"request\":\"%s\",\"after_s\":%.3f}\n", ucs_status_string(error_status),
          ucs_status_string(status), took);
   fflush(stdout);
   _exit(0);

@@ -93,9 +93,9 @@ TEST(TorusFile, SaysWhatIsWrong) {
       {R"({"gbit_per_s": 0})", "gbit_per_s: "},
   };
   for (const auto& [text, expected] : cases) {
-    const std::string said = refusal(text);
-    EXPECT_NE(said.find(expected), std::string::npos) << text << "\n" << said;
-    EXPECT_NE(said.find("docs/nic/torus.md"), std::string::npos) << said;
+    const std::string message = refusal(text);
+    EXPECT_NE(message.find(expected), std::string::npos) << text << "\n" << message;
+    EXPECT_NE(message.find("docs/nic/torus.md"), std::string::npos) << message;
   }
 }
 

@@ -124,8 +124,8 @@ TEST(TorusFlow, AsksWhenNothingComesBack) {
   EXPECT_FALSE(out.ask(1'000'000'000, true));
   out.push(numbered(1), nullptr, 1000);
   EXPECT_FALSE(out.ask(1000, true));  // one is not worth it
-  uint64_t at = 1000, asked = 0;
-  for (uint64_t waited = 0; asked < 3; ++asked) {
+  uint64_t at = 1000, requests = 0;
+  for (uint64_t waited = 0; requests < 3; ++requests) {
     const uint64_t next = out.next_timer();
     EXPECT_GE(next - at, 2 * waited);  // less and less often
     EXPECT_FALSE(out.ask(next - 1, true));

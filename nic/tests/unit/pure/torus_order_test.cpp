@@ -8,7 +8,7 @@ namespace pw::torus {
 namespace {
 
 struct Posted {
-  char what;  ///< 'p' or 'g'
+  char kind;  ///< 'p' or 'g'
   uint64_t arrival, held;
 };
 
@@ -22,8 +22,9 @@ struct OrderCase {
 std::vector<uint64_t> dues(uint32_t guarantees, const std::vector<Posted>& posted) {
   Order order(guarantees);
   std::vector<uint64_t> due;
-  for (const Posted& one : posted)
-    due.push_back(one.what == 'p' ? order.put(one.arrival, one.held) : order.get(one.arrival));
+  for (const Posted& operation : posted)
+    due.push_back(operation.kind == 'p' ? order.put(operation.arrival, operation.held)
+                                        : order.get(operation.arrival));
   return due;
 }
 
@@ -43,7 +44,8 @@ TEST(TorusOrder, GivesTheTimesOfTheTable) {
       {"a put may pass a get that waits", kGets, {{'p', 1, 90}, {'g', 2, 0}, {'p', 3, 0}}, {91, 91, 3}},
       {"both", kPuts | kGets, {{'p', 1, 90}, {'p', 2, 0}, {'g', 3, 0}, {'p', 4, 0}}, {91, 91, 91, 91}},
   };
-  for (const OrderCase& one : cases) EXPECT_EQ(dues(one.guarantees, one.posted), one.due) << one.name;
+  for (const OrderCase& order_case : cases)
+    EXPECT_EQ(dues(order_case.guarantees, order_case.posted), order_case.due) << order_case.name;
 }
 
 TEST(TorusOrder, KeepsEveryGuaranteeWhateverHappens) {
@@ -56,7 +58,7 @@ TEST(TorusOrder, KeepsEveryGuaranteeWhateverHappens) {
       const auto due = dues(guarantees, posted);
       for (size_t later = 0; later < posted.size(); ++later)
         for (size_t earlier = 0; earlier < later; ++earlier) {
-          const char a = posted[earlier].what, b = posted[later].what;
+          const char a = posted[earlier].kind, b = posted[later].kind;
           const bool kept = a == 'g' ? b == 'g' : (guarantees & (b == 'p' ? kPuts : kGets)) != 0;
           EXPECT_TRUE(!kept || due[earlier] <= due[later]);
         }

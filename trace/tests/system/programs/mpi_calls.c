@@ -19,27 +19,27 @@ static void late_sender(void) {
 }
 
 static void ring(int rounds) {
-  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
   double out[4] = {0}, in[4];
   for (int i = 0; i < rounds; ++i) {
     MPI_Request requests[2];
-    MPI_Irecv(in, 4, MPI_DOUBLE, left, i, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isend(out, 4, MPI_DOUBLE, right, i, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(in, 4, MPI_DOUBLE, previous, i, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, 4, MPI_DOUBLE, next, i, MPI_COMM_WORLD, &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   }
 }
 
 static void persistent(int rounds) {
-  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
   int out = rank, in = -1;
   MPI_Request requests[2];
-  MPI_Recv_init(&in, 1, MPI_INT, left, 99, MPI_COMM_WORLD, &requests[0]);
-  MPI_Send_init(&out, 1, MPI_INT, right, 99, MPI_COMM_WORLD, &requests[1]);
+  MPI_Recv_init(&in, 1, MPI_INT, previous, 99, MPI_COMM_WORLD, &requests[0]);
+  MPI_Send_init(&out, 1, MPI_INT, next, 99, MPI_COMM_WORLD, &requests[1]);
   for (int i = 0; i < rounds; ++i) {
     MPI_Startall(2, requests);
     for (int flag = 0; !flag;) MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
     MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-    if (in != left) abort();
+    if (in != previous) abort();
   }
   MPI_Request_free(&requests[0]);
   MPI_Request_free(&requests[1]);
@@ -47,17 +47,17 @@ static void persistent(int rounds) {
 
 static void communicators(void) {
   MPI_Comm half, copy;
-  int own, sum = 0, one = 1;
+  int own, sum = 0, unit = 1;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half); /* in the reverse order */
   MPI_Comm_rank(half, &own);
   MPI_Comm_dup(half, &copy);
   int members;
   MPI_Comm_size(half, &members);
   if (members > 1) {
-    if (own == 0) MPI_Send(&one, 1, MPI_INT, 1, 5, copy);
+    if (own == 0) MPI_Send(&unit, 1, MPI_INT, 1, 5, copy);
     if (own == 1) MPI_Recv(&sum, 1, MPI_INT, 0, 5, copy, MPI_STATUS_IGNORE);
   }
-  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, half);
+  MPI_Allreduce(&unit, &sum, 1, MPI_INT, MPI_SUM, half);
   MPI_Comm_free(&copy);
   MPI_Comm_free(&half);
 }

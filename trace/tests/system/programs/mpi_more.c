@@ -14,14 +14,14 @@ static void probed(void) {
   MPI_Message message;
   MPI_Request request;
   MPI_Status status;
-  int out[3] = {1, 2, 3}, in[3], found = 0;
+  int out[3] = {1, 2, 3}, in[3], matched = 0;
   for (int i = 0; i < 3; ++i) MPI_Send(out, i + 1, MPI_INT, other, 50 + i, MPI_COMM_WORLD);
   MPI_Mprobe(MPI_ANY_SOURCE, 50, MPI_COMM_WORLD, &message, &status);
   MPI_Mrecv(in, 3, MPI_INT, &message, MPI_STATUS_IGNORE);
   MPI_Mprobe(other, 51, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
   MPI_Imrecv(in, 3, MPI_INT, &message, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  while (!found) MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &message, &status);
+  while (!matched) MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &matched, &message, &status);
   MPI_Mrecv(in, 3, MPI_INT, &message, &status);
   MPI_Mprobe(MPI_PROC_NULL, 0, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
   MPI_Mrecv(in, 3, MPI_INT, &message, MPI_STATUS_IGNORE);
@@ -30,31 +30,31 @@ static void probed(void) {
 /* One message in each communicator; those of one parent are made at one time, and all have the same members.
  */
 static void communicators(void) {
-  MPI_Comm made[5], inter;
+  MPI_Comm copies[5], inter;
   MPI_Group both, alone;
   MPI_Request births[2];
   int in = 0, zero = 0;
   MPI_Comm_group(MPI_COMM_WORLD, &both);
   MPI_Group_incl(both, 1, &zero, &alone);
   if (rank == 0) { /* the other knows nothing of it */
-    MPI_Comm_create_group(MPI_COMM_WORLD, alone, 1, &made[0]);
-    MPI_Comm_free(&made[0]);
+    MPI_Comm_create_group(MPI_COMM_WORLD, alone, 1, &copies[0]);
+    MPI_Comm_free(&copies[0]);
   }
-  MPI_Comm_idup(MPI_COMM_WORLD, &made[0], &births[0]);
-  MPI_Comm_idup(MPI_COMM_WORLD, &made[1], &births[1]);
+  MPI_Comm_idup(MPI_COMM_WORLD, &copies[0], &births[0]);
+  MPI_Comm_idup(MPI_COMM_WORLD, &copies[1], &births[1]);
   MPI_Waitall(2, births, MPI_STATUSES_IGNORE);
-  MPI_Comm_create_group(MPI_COMM_WORLD, both, 1, &made[2]);
-  MPI_Comm_create_group(MPI_COMM_WORLD, both, 1, &made[3]);
-  MPI_Comm_dup(MPI_COMM_WORLD, &made[4]);
+  MPI_Comm_create_group(MPI_COMM_WORLD, both, 1, &copies[2]);
+  MPI_Comm_create_group(MPI_COMM_WORLD, both, 1, &copies[3]);
+  MPI_Comm_dup(MPI_COMM_WORLD, &copies[4]);
   for (int i = 4; i >= 0; --i) {
-    if (rank == 0) MPI_Send(&i, 1, MPI_INT, 1, 60, made[i]);
-    if (rank == 1) MPI_Recv(&in, 1, MPI_INT, 0, 60, made[i], MPI_STATUS_IGNORE);
+    if (rank == 0) MPI_Send(&i, 1, MPI_INT, 1, 60, copies[i]);
+    if (rank == 1) MPI_Recv(&in, 1, MPI_INT, 0, 60, copies[i], MPI_STATUS_IGNORE);
   }
   MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, other, 2, &inter);
   if (rank == 0) MPI_Send(&in, 1, MPI_INT, 0, 60, inter);
   if (rank == 1) MPI_Recv(&in, 1, MPI_INT, 0, 60, inter, MPI_STATUS_IGNORE);
   MPI_Comm_free(&inter);
-  for (int i = 0; i < 5; ++i) MPI_Comm_free(&made[i]);
+  for (int i = 0; i < 5; ++i) MPI_Comm_free(&copies[i]);
   MPI_Group_free(&both);
   MPI_Group_free(&alone);
 }

@@ -2,7 +2,7 @@
  * name, and a second session within the first. Two ranks. */
 #include <mpi.h>
 
-static MPI_Comm made(MPI_Session session, const char* name) {
+static MPI_Comm communicator(MPI_Session session, const char* name) {
   MPI_Group group;
   MPI_Comm comm;
   MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
@@ -15,7 +15,7 @@ int main(void) {
   MPI_Session session, second;
   int rank, data = 7;
   MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
-  MPI_Comm comm[2] = {made(session, "solver"), made(session, "solver")};
+  MPI_Comm comm[2] = {communicator(session, "solver"), communicator(session, "solver")};
   MPI_Comm_rank(comm[0], &rank);
   for (int i = 0; i < 2; ++i) {
     if (rank == 0) MPI_Send(&data, 1, MPI_INT, 1, 5, comm[i]);

@@ -30,21 +30,21 @@ void deep(int levels) {
 }  // namespace
 
 int main(int, char** arguments) {
-  const std::string what = arguments[1];
+  const std::string scenario = arguments[1];
   const int count = arguments[2] != nullptr ? std::atoi(arguments[2]) : 0;
-  if (what == "loop") loop(count);
-  if (what == "deep") deep(count);
-  if (what == "killed") {
+  if (scenario == "loop") loop(count);
+  if (scenario == "deep") deep(count);
+  if (scenario == "killed") {
     loop(count);
     const Region region("last");
     kill(getpid(), SIGKILL);
   }
-  if (what == "threads") {
+  if (scenario == "threads") {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) threads.emplace_back(loop, count);
     for (auto& thread : threads) thread.join();
   }
-  if (what == "turns") {  // each thread has its ring before the next asks for room; all are there at once
+  if (scenario == "turns") {  // each thread has its ring before the next asks for room; all are there at once
     std::vector<std::thread> threads;
     std::latch all(4);
     for (int i = 0; i < 4; ++i) {
@@ -58,7 +58,7 @@ int main(int, char** arguments) {
     }
     for (auto& thread : threads) thread.join();
   }
-  if (what == "fork") {
+  if (scenario == "fork") {
     const Region around("around");
     const pid_t child = fork();
     loop(count);

@@ -54,10 +54,10 @@ struct Side {
 
 /// Both messages go by packets, or one goes straight from rank 0 to rank 1: rank 1 starts first, and so
 /// nothing waits.
-inline void drive_exchange(Side& zero, Side& one, const std::string& name, unsigned turns) {
+inline void drive_exchange(Side& rank_0, Side& rank_1, const std::string& name, unsigned turns) {
   for (unsigned turn = 0; turn < turns; ++turn) {
     const bool in_kernel = turn % 2 == 1;
-    for (Side* side : {&one, &zero})
+    for (Side* side : {&rank_1, &rank_0})
       side->step([&] {
         side->exchange.make_ready();
         if (in_kernel)
@@ -66,7 +66,7 @@ inline void drive_exchange(Side& zero, Side& one, const std::string& name, unsig
         else
           peerway::check(side->exchange.plan().start(side->rank.queue()));
       });
-    for (Side* side : {&one, &zero})
+    for (Side* side : {&rank_1, &rank_0})
       side->step([&] {
         if (in_kernel)
           finish_alone<<<3, 64, 0, side->rank.stream>>>(side->exchange.plan().handle(),
@@ -74,10 +74,10 @@ inline void drive_exchange(Side& zero, Side& one, const std::string& name, unsig
         else
           peerway::check(side->exchange.plan().finish(side->rank.queue()));
       });
-    one.step([&] { one.exchange.look_at(); });
-    for (Side* side : {&one, &zero}) side->step([&] { side->exchange.count_up(); });
+    rank_1.step([&] { rank_1.exchange.look_at(); });
+    for (Side* side : {&rank_1, &rank_0}) side->step([&] { side->exchange.count_up(); });
   }
-  for (Side* side : {&zero, &one}) {
+  for (Side* side : {&rank_0, &rank_1}) {
     side->on_gpu();
     side->exchange.judge(name, turns);
   }
@@ -112,8 +112,8 @@ struct Parts {
 };
 
 template <class Scope>
-void drive_lane(Parts& zero, Parts& one, Word epoch, unsigned threads) {
-  for (Parts* side : {&zero, &one}) {
+void drive_lane(Parts& rank_0, Parts& rank_1, Word epoch, unsigned threads) {
+  for (Parts* side : {&rank_0, &rank_1}) {
     CUDA(cudaSetDevice(side->rank.device.index));
     make_ready<<<4, 64, 0, side->rank.stream>>>(Parts::kLayout.in(side->out), Parts::kLayout.in(side->in),
                                                 side->rank.rank, side->counts.get());
@@ -122,7 +122,7 @@ void drive_lane(Parts& zero, Parts& one, Word epoch, unsigned threads) {
                                                             Parts::kBytes, epoch, side->counts.get() + 2);
     side->rank.drain();
   }
-  for (Parts* side : {&zero, &one}) {
+  for (Parts* side : {&rank_0, &rank_1}) {
     CUDA(cudaSetDevice(side->rank.device.index));
     receive_alone<Scope>
         <<<1, threads, 0, side->rank.stream>>>(side->from, static_cast<unsigned char*>(side->in.address()),
@@ -152,15 +152,15 @@ inline void drive_put(Parts& from, Parts& to, Word value) {
   to.rank.drain();
 }
 
-inline void drive_parts(Parts& zero, Parts& one) {
+inline void drive_parts(Parts& rank_0, Parts& rank_1) {
   using namespace peerway::device;
-  drive_lane<Thread>(zero, one, 1, 1);
-  drive_lane<Warp>(zero, one, 2, 32);
-  drive_lane<Block>(zero, one, 3, 96);
-  drive_put(zero, one, 1);
-  drive_put(one, zero, 1);
-  drive_put(zero, one, 2);
-  for (Parts* side : {&zero, &one}) {
+  drive_lane<Thread>(rank_0, rank_1, 1, 1);
+  drive_lane<Warp>(rank_0, rank_1, 2, 32);
+  drive_lane<Block>(rank_0, rank_1, 3, 96);
+  drive_put(rank_0, rank_1, 1);
+  drive_put(rank_1, rank_0, 1);
+  drive_put(rank_0, rank_1, 2);
+  for (Parts* side : {&rank_0, &rank_1}) {
     CUDA(cudaSetDevice(side->rank.device.index));
     side->rank.say("lanes and device functions in turn",
                    side->counts[0] == 3 && side->counts[1] == 0 && side->counts[2] == 0,

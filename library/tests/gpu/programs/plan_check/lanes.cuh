@@ -79,15 +79,15 @@ inline void lanes(Rank& rank, uint64_t bytes) {
                      {"a block", By::block, 1, 1, 256},
                      {"four warps", By::warp, 4, 2, 64},
                      {"five blocks", By::block, 5, 5, 96}};
-  for (const auto& one : cases) {
+  for (const auto& test_case : cases) {
     const Word words = bytes / to.unit;
-    if (words % one.workers != 0) continue;
+    if (words % test_case.workers != 0) continue;
     rank.meet();
-    exchange_by_lane<<<one.blocks, one.threads, 0, rank.stream>>>(one.by, to, from, mine, theirs,
-                                                                  bytes / one.workers, rank.rank, first,
-                                                                  turns, counts.get(), counts.get() + 1);
+    exchange_by_lane<<<test_case.blocks, test_case.threads, 0, rank.stream>>>(
+        test_case.by, to, from, mine, theirs, bytes / test_case.workers, rank.rank, first, turns,
+        counts.get(), counts.get() + 1);
     rank.drain();
-    rank.say(std::to_string(bytes) + " B over a lane by " + one.name, counts[0] == 0 && counts[1] == 0,
+    rank.say(std::to_string(bytes) + " B over a lane by " + test_case.name, counts[0] == 0 && counts[1] == 0,
              std::to_string(counts[0]) + " bytes wrong, " + std::to_string(counts[1]) + " workers failed");
     first += turns;
   }

@@ -16,9 +16,9 @@ inline double seconds_of(const std::function<void()>& body) {
 inline void die() { std::raise(SIGKILL); }
 
 inline void say_lost(Rank& rank, const std::string& name, Status status, double seconds) {
-  const bool told =
+  const bool reported =
       status == Status::peer_lost && peerway::error_message().find("rank 1") != std::string::npos;
-  rank.say(name, told,
+  rank.say(name, reported,
            std::string(peerway::to_string(status)) + " after " + std::to_string(seconds) +
                " s: " + peerway::error_message());
 }

@@ -72,13 +72,13 @@ int between_processes(const std::string& group) {
   auto team = peerway::Team::from_launcher();
   if (team.size() != 2) throw std::runtime_error("two ranks are needed: peerway run -n 2 -- plan_check ...");
   Rank rank(team, team.rank() % gpus(), false);
-  bool found = false;
-  for (const auto& one : kGroups) {
-    if (group != one.name) continue;
-    one.run(rank);
-    found = true;
+  bool known = false;
+  for (const auto& checks : kGroups) {
+    if (group != checks.name) continue;
+    checks.run(rank);
+    known = true;
   }
-  if (!found) throw std::runtime_error("no checks are called " + group);
+  if (!known) throw std::runtime_error("no checks are called " + group);
   return failures > 0 ? 1 : 0;
 }
 

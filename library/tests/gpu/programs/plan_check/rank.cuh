@@ -35,8 +35,9 @@ inline void report(int rank, const std::string& name, bool ok, const std::string
   std::fflush(stdout);
 }
 
-inline void cuda(cudaError_t result, const char* what) {
-  if (result != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(result));
+inline void cuda(cudaError_t result, const char* action) {
+  if (result != cudaSuccess)
+    throw std::runtime_error(std::string(action) + ": " + cudaGetErrorString(result));
 }
 #define CUDA(call) ::check::cuda((call), #call)
 

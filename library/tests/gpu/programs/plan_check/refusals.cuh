@@ -6,10 +6,10 @@
 
 namespace check {
 
-inline void expect(Rank& rank, const std::string& name, Status found, Status wanted) {
-  rank.say(
-      name, found == wanted,
-      std::string(peerway::to_string(found)) + (found == Status::ok ? "" : ": " + peerway::error_message()));
+inline void expect(Rank& rank, const std::string& name, Status status, Status wanted) {
+  rank.say(name, status == wanted,
+           std::string(peerway::to_string(status)) +
+               (status == Status::ok ? "" : ": " + peerway::error_message()));
 }
 
 inline void refuse_starts(Rank& rank, int gpus) {

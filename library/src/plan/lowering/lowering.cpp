@@ -1,0 +1,51 @@
+#include "plan/lowering/lowering.h"
+
+#include "base/format.h"
+#include "base/status.h"
+#include "plan/negotiation/methods.h"
+
+namespace pw {
+
+void Lowering::complete() {
+  if (on_host()) add_wakes();
+  add_trigger();
+}
+
+const char* Lowering::method_name(LaneKind kind) const {
+  return name_of_method(kind, static_cast<uint8_t>(device_.id().kind));
+}
+
+void Lowering::add_description(const std::string& line) {
+  if (!plan_.description.empty()) plan_.description += '\n';
+  plan_.description += line;
+}
+
+// How a step moves bytes, for a trace. Steps that are copies by the CPU have each a time of its own, and the
+// path that copies alike is measured: it is named, too. The steps of a GPU are known by the time of their
+// whole start alone.
+std::string_view Lowering::way_of(std::string_view step) {
+  const std::string_view path = on_host() ? context_.resolver().copying_path() : std::string_view();
+  return path.empty() ? step : std::string_view(*plan_.ways.insert(format("{}, {}", step, path)).first);
+}
+
+void Lowering::reserve_signal(const Notification& notification, bool by_device) {
+  context_.notifications().reserve(*notification.signal);
+  plan_.owned.push_back({notification, by_device});
+}
+
+GrowingWords Lowering::words_of(const Notification& notification) {
+  uint64_t* word = notification.signal->word_on(device_);
+  reserve_signal(notification, true);
+  return {word, notification.signal->sender()->notified, notification.by, 0, 1};
+}
+
+GrowingWords Lowering::words_of(const PlannedWait& wait) {
+  uint32_t count = 0;
+  uint64_t* words = wait.signal->words_on(device_, count);
+  if (count != 1)
+    throw Error(PW_INVALID_ARGUMENT,
+                "a plan waits for signals of one sender; name it when the signal is made");
+  return {words, wait.signal->planned, wait.by, wait.lead, 1};
+}
+
+}  // namespace pw

@@ -1,0 +1,269 @@
+#include "plan/negotiation/negotiation.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "base/timeout.h"
+#include "plan/negotiation/methods.h"
+
+namespace pw {
+namespace {
+
+std::vector<Lane> lanes_of(const std::vector<LaneEnd>& ends, bool sends) {
+  std::vector<Lane> lanes;
+  for (const LaneEnd& end : ends) {
+    Lane& lane = lanes.emplace_back();
+    static_cast<LaneEnd&>(lane) = end;
+    lane.offer.rank = end.rank;
+    lane.offer.tag = end.tag;
+    lane.offer.bytes = end.bytes;
+    lane.offer.unit = unit_of(end.region->address() + end.block.offset, end.layout.shape,
+                              sends ? end.layout.from : end.layout.to);
+    lane.offer.block = end.block;
+  }
+  return lanes;
+}
+
+// How many workers of a GPU share a send that goes as `of_all` bytes of a start do.
+uint32_t pieces_of(const Lane& lane, uint64_t of_all) {
+  switch (lane.kind) {
+    case LaneKind::slots:
+      return packet_pieces(lane.offer.bytes, lane.unit());
+    case LaneKind::lines:
+      return line_pieces(lane.offer.bytes, lane.unit(), of_all);
+    case LaneKind::straight:
+      return straight_pieces(lane.offer.bytes, of_all);
+    case LaneKind::posted:
+      break;
+  }
+  return 1;
+}
+
+}  // namespace
+
+Negotiation::Negotiation(Context& context, Device& device, const PlanOperations& operations)
+    : context_(context),
+      device_(device),
+      partners_(operations.partners()),
+      sends_(lanes_of(operations.sends(), true)),
+      receives_(lanes_of(operations.receives(), false)) {
+  uint64_t bytes = 0;
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      lane.offer.words = bytes;
+      bytes += kBytesOfWords;
+    }
+  mailbox_ = cleared(bytes);
+}
+
+// Memory of the plan's own, zero; null for none.
+std::shared_ptr<Region> Negotiation::cleared(uint64_t bytes) {
+  if (bytes == 0) return nullptr;
+  std::shared_ptr<Region> memory = context_.allocate({device_.id().kind, device_.id().index}, bytes);
+  device_.clear(memory->address(), bytes);
+  return memory;
+}
+
+// Two slots for each lane that comes through slots, once the senders have chosen.
+void Negotiation::open_slots() {
+  uint64_t bytes = 0;
+  for (Lane& lane : receives_) {
+    if (!through_slots(lane.kind)) continue;
+    lane.slots_at = bytes;
+    bytes += 2 * lane.slot_bytes;
+  }
+  slots_ = cleared(bytes);
+}
+
+PlanOffer Negotiation::offer_to(int rank) {
+  PlanOffer offer;
+  offer.device_kind = device_kind();
+  offer.mailbox = context_.key_of(*mailbox_);
+  for (const Lane& lane : sends_)
+    if (lane.rank == rank) offer.sends.push_back(lane.offer);
+  std::vector<const Region*> known;
+  for (Lane& lane : receives_) {
+    if (lane.rank != rank) continue;
+    const auto region = std::ranges::find(known, lane.region.get());
+    lane.offer.region = static_cast<uint32_t>(region - known.begin());
+    if (region == known.end()) {
+      known.push_back(lane.region.get());
+      offer.regions.push_back(context_.key_of(*lane.region));
+    }
+    offer.receives.push_back(lane.offer);
+  }
+  return offer;
+}
+
+// What a rank offers is its own, and of the kind that it is used as.
+Remote* Negotiation::import_of(int rank, KeyType type, ByteView key) {
+  Remote* remote = remotes_.emplace_back(context_.import(key)).get();
+  if (remote->rank() == rank && remote->key.type == type) return remote;
+  throw Error(PW_BAD_KEY, format("rank {} offers for a plan a key of a {} of rank {}; it must be of a {} "
+                                 "of its own",
+                                 rank, remote->key.type == KeyType::region ? "region" : "signal",
+                                 remote->rank(), type == KeyType::region ? "region" : "signal"));
+}
+
+void Negotiation::find_partners(const PeerMessages& offered) {
+  std::map<int, PlanOffer> offers;
+  for (const auto& [rank, text] : offered) {
+    const PlanOffer& offer = offers[rank] = parse_plan_offer(text);
+    if (partners_.contains(rank)) continue;
+    const bool sends = !offer.sends.empty();
+    const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.at(0);
+    throw Error(PW_INVALID_ARGUMENT,
+                format("the {} of {} bytes with rank {} and tag {} in the plan of rank {} has no {} in "
+                       "this rank's plan",
+                       sends ? "send" : "receive", lane.bytes, lane.rank, lane.tag, rank,
+                       sends ? "receive" : "send"));
+  }
+  std::map<int, Remote*> mailboxes;
+  const auto meet = [&](Lane& lane, bool sends) {
+    const PlanOffer& theirs = offers.at(lane.rank);
+    const std::vector<LaneOffer>& side = sends ? theirs.receives : theirs.sends;
+    const LaneOffer& other = partner(lane.offer, context_.team().rank(), side, sends);
+    if (theirs.device_kind != device_kind())
+      throw Error(PW_UNSUPPORTED, format("tag {}: this rank's plan is on {}, that of rank {} on another "
+                                         "kind of device",
+                                         lane.tag, to_string(device_.id()), lane.rank));
+    lane.theirs = other;
+    lane.place = static_cast<size_t>(&other - side.data()) + (sends ? theirs.sends.size() : 0);
+    auto& mailbox = mailboxes[lane.rank];
+    if (mailbox == nullptr) mailbox = import_of(lane.rank, KeyType::region, theirs.mailbox);
+    lane.mailbox = mailbox;
+    check_inside("mailbox", other.words, kBytesOfWords, mailbox->bytes());
+    lane.reach.mailbox = context_.reaches(device_, *mailbox);
+    lane.reach.lines = lane.reach.mailbox && device_.carries_lines(mailbox->key.exported);
+    if (!sends) return;
+    lane.target = import_of(lane.rank, KeyType::region, theirs.regions.at(other.region));
+    lane.reach.region = context_.reaches(device_, *lane.target);
+  };
+  for (Lane& lane : sends_) meet(lane, true);
+  for (Lane& lane : receives_) meet(lane, false);
+}
+
+// A rank's own lane needs no partner that is ready. The route is looked up by the bytes of the message.
+LaneKind Negotiation::routed(const Lane& lane, uint64_t bytes) const {
+  if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
+  const auto methods = methods_of(device_kind(), lane.reach);
+  const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
+  return kind_of_method(route->query().available.at(route->lookup(bytes).path));
+}
+
+// A CPU sends one message after another, so each counts alone. On a GPU all sends that leave this rank
+// without the proxy count together, since its blocks share them; what it sends to itself crosses no link.
+void Negotiation::choose_methods() {
+  const bool on_host = device_kind() == PW_HOST;
+  uint64_t together = 0;
+  for (const Lane& lane : sends_)
+    if (lane.reach.mailbox && !is_own(lane)) together += lane.offer.bytes;
+  std::map<LaneKind, uint64_t> bytes;
+  for (Lane& lane : sends_) {
+    lane.kind = routed(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together);
+    bytes[lane.kind] += lane.offer.bytes;
+  }
+  if (!on_host)
+    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[lane.kind]);
+  for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
+}
+
+// In the order of the offer's lanes: the sends, then the receives.
+Bytes Negotiation::report_lanes_to(int rank) const {
+  ByteWriter to;
+  for (const auto* lanes : {&sends_, &receives_})
+    for (const Lane& lane : *lanes)
+      if (lane.rank == rank) put_report(to, {lane.kind, lane.pieces});
+  return to.take();
+}
+
+// The sender has chosen; that an end must post overrules it.
+void Negotiation::settle_kinds(const PeerMessages& reported) {
+  const auto settle = [&](Lane& lane, bool sends) {
+    const LaneReport there = parse_lane_report(message_of(reported, lane.rank), lane.place);
+    if (lane.kind == LaneKind::posted || there.kind == LaneKind::posted) {
+      lane.kind = LaneKind::posted;
+      lane.pieces = 1;
+    } else if (!sends) {
+      lane.kind = there.kind;
+      lane.pieces = there.pieces;
+    }
+    lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit());
+  };
+  for (Lane& lane : sends_) settle(lane, true);
+  for (Lane& lane : receives_) settle(lane, false);
+}
+
+void Negotiation::open_signals() {
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes)
+      if (lane.kind == LaneKind::posted)
+        lane.signal = signals_.emplace_back(std::make_unique<Signal>(context_, lane.rank)).get();
+}
+
+// The key of the slots, and for each lane with that rank, in the order of the offer's lanes, where they begin
+// in them and the key of its signal; empty keys where there are none.
+Bytes Negotiation::opened_for(int rank) const {
+  ByteWriter to;
+  to.put_sized(slots_ != nullptr ? context_.key_of(*slots_) : Bytes());
+  for (const auto* lanes : {&sends_, &receives_})
+    for (const Lane& lane : *lanes) {
+      if (lane.rank != rank) continue;
+      to.put(lane.slots_at);
+      to.put_sized(lane.kind == LaneKind::posted ? lane.signal->key() : Bytes());
+    }
+  return to.take();
+}
+
+void Negotiation::meet_opened(const PeerMessages& opened) {
+  std::map<int, Remote*> slots;
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      if (lane.kind == LaneKind::straight || (through_slots(lane.kind) && lanes == &receives_)) continue;
+      ByteReader from(message_of(opened, lane.rank), "what a rank has opened for a plan");
+      const ByteView slots_key = from.take_sized();
+      uint64_t slots_at = 0;
+      ByteView signal_key;
+      for (size_t place = 0; place <= lane.place; ++place) {
+        slots_at = from.get<uint64_t>();
+        signal_key = from.take_sized();
+      }
+      if (lane.kind == LaneKind::posted) {
+        lane.far_signal = import_of(lane.rank, KeyType::signal, signal_key);
+        continue;
+      }
+      Remote*& theirs = slots[lane.rank];
+      if (theirs == nullptr) theirs = import_of(lane.rank, KeyType::region, slots_key);
+      check_inside("slots", slots_at, 2 * lane.slot_bytes, theirs->bytes());
+      lane.slots_at = slots_at;
+      lane.slots = theirs;
+    }
+}
+
+// With the partners, to each what `write` gives for it.
+PeerMessages Negotiation::exchange_with_partners(Exchange& exchange,
+                                                 const std::function<Bytes(int rank)>& write) {
+  PeerMessages messages;
+  for (const int rank : partners_) messages.emplace_back(rank, write(rank));
+  return exchange.exchange(messages, settings::timeout.nanoseconds());
+}
+
+// What each rank offers a partner, how it would send to the partner (and what must be posted), and what it
+// has opened for that: slots, and the signals of what is posted.
+void Negotiation::join(Exchange& exchange) {
+  find_partners(exchange_with_partners(exchange, [&](int rank) { return pack(offer_to(rank)); }));
+  choose_methods();
+  settle_kinds(exchange_with_partners(exchange, [&](int rank) { return report_lanes_to(rank); }));
+  open_slots();
+  open_signals();
+  meet_opened(exchange_with_partners(exchange, [&](int rank) { return opened_for(rank); }));
+}
+
+// From then on the partners' starts may write to this rank.
+void Negotiation::confirm(Exchange& exchange) {
+  exchange_with_partners(exchange, [](int) { return Bytes(); });
+}
+
+}  // namespace pw

@@ -1,0 +1,118 @@
+#include "plan/run/posted.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "plan/run/guard.h"
+
+namespace pw {
+namespace {
+
+bool reached(const GrowingWords& words, uint64_t epoch) {
+  if (words.word == nullptr) return true;
+  for (uint32_t w = 0; w < words.count; ++w)
+    if (std::atomic_ref(words.word[w]).load(std::memory_order_acquire) < words.in(epoch)) return false;
+  return true;
+}
+
+}  // namespace
+
+PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations,
+                       std::shared_ptr<Guard> guard)
+    : context_(context), operations_(std::move(operations)), guard_(std::move(guard)) {
+  for (const PostedOperation& operation : operations_)
+    if (operation.transfer) {
+      bytes_ += operation.transfer->layout.shape.bytes();
+      if (std::ranges::find(ranks_, operation.rank) == ranks_.end()) ranks_.push_back(operation.rank);
+    }
+  // Notifications alone first, which say that this rank is ready to receive: the other ranks wait for them
+  // while this one is at its transfers.
+  std::stable_partition(operations_.begin(), operations_.end(),
+                        [](const auto& operation) { return !operation.transfer; });
+}
+
+bool PostedPlan::triggered() const { return guard_->trigger.load(std::memory_order_acquire) > epoch_; }
+
+Poll PostedPlan::poll() {
+  if (cancelled(*guard_)) return Poll::idle;
+  bool progress = false;
+  if (!busy_) {
+    if (!triggered()) return Poll::idle;
+    ++epoch_;
+    busy_ = progress = true;
+    began_ = trace::recording() ? trace::now() : 0;
+    for (size_t i = 0; i < operations_.size(); ++i) open_.push_back(i);
+  }
+  progress |= begin_open();
+  if (open_.empty() && !cancelled(*guard_)) progress |= complete();
+  return progress ? Poll::progress : Poll::waiting;
+}
+
+// Never waits for an operation's words: behind one whose words do not come another may be able to begin, for
+// which some rank waits.
+bool PostedPlan::begin_open() {
+  bool progress = false;
+  for (size_t i = 0; i < open_.size();) {
+    const PostedOperation& operation = operations_[open_[i]];
+    if (!reached(operation.wait, epoch_)) {
+      ++i;
+      continue;
+    }
+    const Notification* notification = operation.notification ? &*operation.notification : nullptr;
+    // An exception is handled like a status.
+    const pw_status begun = pw::guard([&] {
+      return operation.transfer ? context_.start(*operation.transfer, notification)
+                                : context_.notify_at_once(*notification);
+    });
+    if (!must(operation.rank, begun)) return progress;
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+    progress = true;
+  }
+  guard_->awaited.store(open_.empty() ? 0 : operations_[open_.front()].rank + 1, std::memory_order_relaxed);
+  return progress;
+}
+
+// The sources may change and the targets of gets be used once the finish has seen this. Nothing is waited for
+// here, too: behind a rank that stands still another plan may go on.
+bool PostedPlan::complete() {
+  if (!begun_) {
+    for (const int rank : ranks_) context_.add_marks(rank, marks_);
+    deadline_ns_ = deadline_after(std::atomic_ref(guard_->timeout_ns).load(std::memory_order_relaxed));
+    begun_ = true;
+  }
+  const int rank = marks_.rank();
+  if (!marks_.reached() && now_ns() < deadline_ns_) return false;
+  busy_ = begun_ = false;
+  if (!must(std::max(rank, 0), pw::guard([&] { return completion(); }))) return true;
+  if (trace::recording())
+    trace::add({PW_TRACE_PROXY, "proxy", ranks_.size() == 1 ? "" : "several ranks", began_,
+                ranks_.size() == 1 ? ranks_.front() : -1, bytes_});
+  guard_->done.store(epoch_, std::memory_order_release);
+  context_.waiting()->wake();  // a stream of the host may sleep
+  return true;
+}
+
+pw_status PostedPlan::completion() {
+  if (marks_.reached()) return marks_.outcome();
+  return fail(PW_TIMEOUT,
+              format("the transfers of a plan with rank {} were not complete in time", marks_.rank()));
+}
+
+bool PostedPlan::must(int rank, pw_status status) {
+  if (status == PW_OK) return true;
+  if (context_.team().lost(rank))
+    pw::cancel(*guard_, PW_PEER_LOST, rank);
+  else if (context_.closed())
+    pw::cancel(*guard_, PW_CLOSED, -1);
+  else
+    cancel(status, last_error_message());
+  return false;
+}
+
+void PostedPlan::cancel(pw_status why, const std::string& message) {
+  pw::cancel(*guard_, why, message);
+  context_.waiting()->wake();
+}
+
+}  // namespace pw
