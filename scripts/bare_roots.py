@@ -33,6 +33,7 @@ class System:
     python: str  # the version of its python3, or of the package that is installed
     mirror: str
     suite: str = ""  # of Debian and Ubuntu
+    components: str = "main"  # Ubuntu has python3-venv in universe
     keyring: str = ""  # the package in the mirror with the keys that sign it, where Debian's are not meant
 
 
@@ -44,7 +45,8 @@ SYSTEMS = (
         "3.12",
         UBUNTU,
         "noble",
-        "pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb",
+        components="main,universe",
+        keyring="pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb",
     ),
     System("rocky-9", "3.12", ROCKY),
 )
@@ -85,7 +87,7 @@ def _make(system: System, archive: Path, log: Path) -> None:
     unfinished = archive.with_suffix(".unfinished.tar")
     if system.suite:
         keys = [f"--keyring={_keyring(system, log)}"] if system.keyring else []
-        packages = ["--variant=minbase", "--components=main", "--include=python3-venv"]
+        packages = ["--variant=minbase", f"--components={system.components}", "--include=python3-venv"]
         command = ["mmdebstrap", *packages, *keys, system.suite, unfinished, system.mirror]
         must(f"make {system.name} from its packages", command, log)
     else:
