@@ -11,11 +11,16 @@ import hashlib
 import os
 import shutil
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from checklist import Skipped
 from steps import ROOT, StepError, must
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CACHE = ROOT / "build" / "release" / "roots"
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
@@ -60,15 +65,20 @@ exec chroot "$root" "$@"
 """
 
 
-def unpack(system: System, folder: Path, log: Path) -> Path:
-    """Give a fresh root of a system. Its archive is made once."""
-    archive = CACHE / f"{system.name}.tar"
-    if not archive.is_file():
-        _make(system, archive, log)
-    folder.mkdir(parents=True)
-    options = ["--exclude=./dev/*", "--numeric-owner"]
-    must(f"unpack {system.name}", ["tar", "-C", folder, *options, "-xf", archive], log)
-    return folder
+@contextmanager
+def fresh(system: System, folder: Path, log: Path, *packages: str) -> Iterator[Path]:
+    """Give a root of a system, with these packages more, and remove it again. Its archive is made once."""
+    archive = CACHE / f"{'-with-'.join((system.name, *packages[:1]))}.tar"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        if not archive.is_file():
+            _make(system, archive, log, packages)
+        folder.mkdir(parents=True)
+        options = ["--exclude=./dev/*", "--numeric-owner"]
+        must(f"unpack {archive.stem}", ["tar", "-C", folder, *options, "-xf", archive], log)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def enter(root: Path) -> list[object]:
@@ -77,7 +87,7 @@ def enter(root: Path) -> list[object]:
     return ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", _ENTER, "sh", root]
 
 
-def _make(system: System, archive: Path, log: Path) -> None:
+def _make(system: System, archive: Path, log: Path, packages: tuple[str, ...]) -> None:
     program = "mmdebstrap" if system.suite else "dnf"
     if not _is_reached(system):
         raise Skipped(f"its packages are not reached from here ({system.mirror})")
@@ -85,11 +95,12 @@ def _make(system: System, archive: Path, log: Path) -> None:
         raise Skipped(f"{program} is missing: apt-get install {program}")
     archive.parent.mkdir(parents=True, exist_ok=True)
     unfinished = archive.with_suffix(".unfinished.tar")
+    title = f"make {archive.stem} from its packages"
     if system.suite:
         keys = [f"--keyring={_keyring(system, log)}"] if system.keyring else []
-        packages = ["--variant=minbase", f"--components={system.components}", "--include=python3-venv"]
-        command = ["mmdebstrap", *packages, *keys, system.suite, unfinished, system.mirror]
-        must(f"make {system.name} from its packages", command, log)
+        include = f"--include={','.join(('python3-venv', *packages))}"
+        content = ["--variant=minbase", f"--components={system.components}", include]
+        must(title, ["mmdebstrap", *content, *keys, system.suite, unfinished, system.mirror], log)
     else:
         folder = archive.with_suffix("")
         shutil.rmtree(folder, ignore_errors=True)
@@ -100,9 +111,9 @@ def _make(system: System, archive: Path, log: Path) -> None:
             f"--setopt={name}.gpgkey={system.mirror}/RPM-GPG-KEY-Rocky-9" for name in ("BaseOS", "AppStream")
         ]
         options = ["-y", "--releasever=9", "--disablerepo=*", "--enablerepo=BaseOS,AppStream"]
-        packages = ["bash", "coreutils-single", f"python{system.python}", f"python{system.python}-pip"]
-        install = ["dnf", *sources, *keys, *options, f"--installroot={folder}", "install", *packages]
-        must(f"make {system.name} from its packages", install, log)
+        python = f"python{system.python}"
+        content = ["bash", "coreutils-single", python, f"{python}-pip", *packages]
+        must(title, ["dnf", *sources, *keys, *options, f"--installroot={folder}", "install", *content], log)
         must(f"pack {system.name}", ["tar", "-C", folder, "-cf", unfinished, "."], log)
         shutil.rmtree(folder)
     unfinished.rename(archive)

@@ -26,7 +26,7 @@ import products
 import pythons
 import wheels
 from checklist import Checklist, Skipped
-from steps import ROOT, VENV, StepError, main, must, say
+from steps import ROOT, VENV, StepError, main, must, run, say
 
 OUT = ROOT / "out" / "release"
 BUILD = ROOT / "build" / "release"
@@ -169,19 +169,13 @@ def try_here(version: str) -> str:
 def try_in(system: bare_roots.System) -> str:
     """Install and try the wheels on a bare system."""
     log = LOGS / f"try-{system.name}.log"
-    folder = BUILD / f"root-{system.name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        root = bare_roots.unpack(system, folder, log)
+    with bare_roots.fresh(system, BUILD / f"root-{system.name}", log) as root:
         gather(system.python, root / "wheels")
         inside = bare_roots.enter(root)
-        must(
-            f"{system.name} has no compiler", [*inside, "sh", "-c", "! command -v cc gcc c++ g++ clang"], log
-        )
+        bare = ["sh", "-c", "! command -v cc gcc c++ g++ clang"]
+        must(f"{system.name} has no compiler", [*inside, *bare], log)
         given = ["/wheels", f"python{system.python}", "/opt/peerway", "/wheels/put.py"]
         must(f"try the wheels on {system.name}", [*inside, "sh", "/wheels/try_wheels.sh", *given], log)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return summary_of(log)
 
 
@@ -189,6 +183,34 @@ def summary_of(log: Path) -> str:
     """Give the lines of packaging/try_wheels.sh that say what was tried."""
     lines = log.read_text().splitlines()
     return ", ".join(line for line in lines if line.startswith(("installed in", "works with")))
+
+
+def check_debian_packages(checklist: Checklist) -> None:
+    """Build the Debian packages, then use each system's where nothing but a compiler is installed."""
+    places = (OUT, BUILD, LOGS)
+    checklist.check("Debian packages", partial(debian_packages.build_libraries, *places))
+    for system in bare_roots.SYSTEMS:
+        if system.suite:
+            build = partial(debian_packages.build_command, system, *places)
+            if checklist.check(f"package for {system.name}", build):
+                checklist.check(
+                    f"C on {system.name}", partial(debian_packages.try_libraries, system, *places)
+                )
+
+
+def build_container() -> str:
+    """Build the image of packaging/container from the wheels; its last step runs the command in it."""
+    program = shutil.which("podman") or shutil.which("docker")
+    if program is None:
+        raise Skipped("neither podman nor docker is here: apt-get install podman")
+    recipe = ROOT / "packaging" / "container" / "Containerfile"
+    base = re.search(r"^FROM (\S+)", recipe.read_text(), re.MULTILINE)
+    assert base is not None
+    if run("fetch the container's base", [program, "pull", base[1]], LOGS / "container-base.log") != 0:
+        raise Skipped(f"{base[1]} is not reached from here, which the container starts from")
+    image = f"peerway:{distributions.version()}"
+    must("build the container", [program, "build", "-t", image, "-f", recipe, OUT], LOGS / "container.log")
+    return image
 
 
 def write_checksums() -> str:
@@ -217,7 +239,8 @@ def release() -> int:
             checklist.check(f"try Python {version}", partial(try_here, version))
         for system in bare_roots.SYSTEMS:
             checklist.check(f"try {system.name}", partial(try_in, system))
-        checklist.check("Debian packages", partial(debian_packages.build, OUT, BUILD, LOGS))
+        check_debian_packages(checklist)
+        checklist.check("container", build_container)
         checklist.check("bill of materials", partial(bill_of_materials.write, OUT, BUILD, LOGS))
     checklist.check("checksums", write_checksums)
     say("\nrelease: " + "\n         ".join(checklist.lines()))
