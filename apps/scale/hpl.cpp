@@ -259,7 +259,8 @@ LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& asked,
     result.right = result.right && rank->right();
   }
   // The first panel comes once, and each of those simulated stands for as many.
-  const double times = static_cast<double>(n / asked.nb) / static_cast<double>(plan.chosen.size());
+  const auto columns = n / asked.nb;
+  const double times = static_cast<double>(columns) / static_cast<double>(plan.chosen.size());
   result.us = first + times * (us - first);
   result.busy = spent * times / (static_cast<double>(plan.ranks()) * result.us);
   return result;

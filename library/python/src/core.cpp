@@ -10,7 +10,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <new>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "context/inspect.h"
@@ -25,7 +27,8 @@ pw_device parse_device(const std::string& kind, int32_t index) {
   for (size_t number = 0; number < kinds.size(); ++number) {
     const std::string name(kinds[number].name);
     if (name == kind) return {static_cast<pw_device_kind>(number), number == PW_HOST ? 0 : index};
-    known += number == PW_HOST ? "'" + name + "'" : ", '" + name + "' and '" + name + ":N'";
+    known.append(number == PW_HOST ? "'" : ", '").append(name).append("'");
+    if (number != PW_HOST) known.append(" and '").append(name).append(":N'");
   }
   throw peerway::Error(peerway::Status::invalid_argument,
                        "peerway: unknown device '" + kind + "'; there are " + known + ".");
@@ -119,7 +122,7 @@ struct Memory {
   ~Memory() {
     if (held == nullptr) return;
     if (pw::in_forked_child()) {  // the parent's, of which this process keeps its copy
-      static_cast<void>(new std::shared_ptr<void>(std::move(held)));
+      static_cast<void>(new (std::nothrow) std::shared_ptr<void>(std::move(held)));
       return;
     }
     const Unlocked unlocked;
@@ -148,7 +151,7 @@ std::string block_text(const pw_block& block) {
 }
 
 void bind_memory(nb::module_& module) {
-  nb::class_<Memory>(module, "Memory");
+  static_cast<void>(nb::class_<Memory>(module, "Memory"));
   nb::class_<Region>(module, "Region")
       .def_prop_ro("memory", &memory_of)
       .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })
@@ -363,7 +366,7 @@ nb::ndarray<nb::array_api, uint8_t> cuda_bytes(uintptr_t address, uint64_t bytes
                                                nb::object owner) {
   return {reinterpret_cast<uint8_t*>(address),
           {static_cast<size_t>(bytes)},
-          owner,
+          std::move(owner),
           {},
           nb::dtype<uint8_t>(),
           nb::device::cuda::value,

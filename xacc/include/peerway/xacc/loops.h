@@ -23,7 +23,7 @@ static inline void pwx_need_template(const pwx_template* t, const pwx_where* whe
 }
 /* An array of such a template, where a function begins that uses it, or behind what fixes the template. */
 static inline void pwx_need_array(const pwx_array* a, const char* name, const pwx_where* where) {
-  if (a->state == NULL)
+  if (!a->state)
     pwx_error(
         where,
         "%s is used here, but its template is not fixed when this function begins, nor by what it calls "
