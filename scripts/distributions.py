@@ -7,6 +7,7 @@ the frames of the interpreter, which the stable ABI (abi3) does not show.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tarfile
@@ -88,10 +89,14 @@ def unpack_library(sdists: Path, build: Path) -> Path:
 
 
 def library_settings() -> dict[str, object]:
-    """Give CMake's settings of all that is published. The header libraries in .venv are the same for each
-    Python.
+    """Give CMake's settings of all that is published: each Python gets the same compiler and the same header
+    libraries, those of .venv. A Python that was compiled elsewhere names a compiler of its own.
     """
     folders = {"peerway_fmt": "cmeel.prefix/include", "peerway_json": "nlohmann_json/include"}
     places = {name: [*VENV.glob(f"lib/python*/site-packages/{place}")] for name, place in folders.items()}
     headers = {f"{name}_INCLUDE": paths[0] for name, paths in places.items() if paths}
-    return {"PEERWAY_MANYLINUX": "ON", **headers}
+    compilers = {
+        f"CMAKE_{name}_COMPILER": shutil.which(os.environ.get(variable, default)) or default
+        for name, variable, default in (("C", "CC", "gcc"), ("CXX", "CXX", "g++"))
+    }
+    return {"PEERWAY_MANYLINUX": "ON", **headers, **compilers}
