@@ -98,7 +98,8 @@ def _make(system: System, archive: Path, log: Path, packages: tuple[str, ...]) -
     title = f"make {archive.stem} from its packages"
     if system.suite:
         keys = [f"--keyring={_keyring(system, log)}"] if system.keyring else []
-        include = f"--include={','.join(('python3-venv', *packages))}"
+        # Every system that people use has apt, and with it the C++ runtime; Ubuntu's minbase has not.
+        include = f"--include={','.join(('apt', 'python3-venv', *packages))}"
         content = ["--variant=minbase", f"--components={system.components}", include]
         must(title, ["mmdebstrap", *content, *keys, system.suite, unfinished, system.mirror], log)
     else:

@@ -127,6 +127,6 @@ def _pack(system: bare_roots.System, root: Path, package: Path, log: Path) -> No
     (tree / "DEBIAN" / "control").write_text(control)
     must(
         f"pack {package.name}",
-        ["dpkg-deb", "--root-owner-group", "-Zxz", "-z2", "--build", tree, package],
+        ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z9", "--build", tree, package],
         log,
     )
