@@ -44,20 +44,23 @@ COMPILER = ("gcc", "libc6-dev", "make", "cmake", "pkgconf")  # what a program in
 
 def build_libraries(folder: Path, build_folder: Path, logs: Path) -> str:
     """Let CPack make the packages of the library and of its headers from an ordinary build."""
-    for program in ("dpkg-deb", "dpkg-shlibdeps", "cpack"):
+    for program in ("dpkg-deb", "dpkg-shlibdeps"):
         if shutil.which(program) is None:
-            raise Skipped(f"{program} is missing: apt-get install dpkg-dev cmake")
-    # In the folders of the wheels, and as they are compiled: ccache then knows all of it.
+            raise Skipped(f"{program} is missing: apt-get install dpkg-dev")
+    # In the folders of the wheels, by the CMake that compiled them: ccache then knows all of it.
+    programs = next(iter(sorted(build_folder.glob("python-*/bin"))), None)
+    if programs is None:
+        raise StepError("no wheel of the library was built, and the packages are compiled as the wheels are")
     source = distributions.unpack_library(folder, build_folder / "library")
     tree, packages, log = source.parent / "cmake", build_folder / "debian-packages", logs / "debian.log"
     settings: dict[str, object] = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_INSTALL_PREFIX": "/usr"}
     settings |= {"PEERWAY_PYTHON": "OFF", "Python_EXECUTABLE": VENV / "bin" / "python"}
     settings |= distributions.library_settings()
     defines = [f"-D{name}={value}" for name, value in settings.items()]
-    must("configure for Debian", ["cmake", "-S", source, "-B", tree, "-G", "Ninja", *defines], log)
-    must("compile for Debian", ["cmake", "--build", tree], log)
+    must("configure for Debian", [programs / "cmake", "-S", source, "-B", tree, "-G", "Ninja", *defines], log)
+    must("compile for Debian", [programs / "cmake", "--build", tree], log)
     shutil.rmtree(packages, ignore_errors=True)
-    pack = ["cpack", "--config", tree / "CPackConfig.cmake", "-G", "DEB", "-B", packages]
+    pack = [programs / "cpack", "--config", tree / "CPackConfig.cmake", "-G", "DEB", "-B", packages]
     must("pack libpeerway0 and libpeerway-dev", pack, log)
     names = sorted(package.name for package in packages.glob("*.deb"))
     for name in names:
