@@ -55,13 +55,13 @@ SYSTEMS = (
     ),
     System("rocky-9", "3.12", ROCKY),
 )
-# Runs a command in a root that is left as it was, with /proc, /dev and shared memory.
+# Runs a command in a root, with /proc, /dev and shared memory of its own, and no variable of this machine.
 _ENTER = """
 root=$1; shift
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/dev/shm"
 mount -t proc proc "$root/proc"
-exec chroot "$root" "$@"
+exec env --ignore-environment PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$root" "$@"
 """
 
 
