@@ -149,6 +149,14 @@ class Measured(Mapping[str, Devices | None]):
             return sorted({node for node, *_ in self.held(kind)})
         return [f"{node} {device}" for node, device, *_ in self.held(kind)]
 
+    @property
+    def unreadable(self) -> list[str]:
+        """The files that have more of its samples than can be read, as far as they were read."""
+        names: set[str] = set()
+        for part in self.intervals:
+            names.update(self._samples.unreadable(part["node"], part["start"] - _LEAD_MS, part["end"]))
+        return [f"samples/{name}" for name in sorted(names)]
+
     # -- reading
 
     def _shared(self, kind: str, node: str) -> list[str]:

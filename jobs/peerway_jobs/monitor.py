@@ -12,14 +12,15 @@ from pathlib import Path
 
 from peerway_jobs.damage import Damage, damaged_rows
 from peerway_jobs.measured import Measured
-from peerway_jobs.rules.engine import Verdict, judge
 from peerway_jobs.rules.job_fields import job_fields
+from peerway_jobs.rules.judging import Verdict, judge
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.rules.ruleset import RuleSet
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import SETTLE, due
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.sample_damage import SampleDamage, damaged_samples
 from peerway_jobs.store.samples import Policy, Samples, StoreFailed
 from peerway_jobs.store.unconfirmed import delete_unconfirmed
 from peerway_jobs.verdicts import keep, keep_rules
@@ -51,7 +52,7 @@ class Monitor:
         self.samples = samples or ChunkStore(folder / "samples")
         self.rules_error = ""
         self._deleted = 0.0  # when runs that Slurm has not confirmed were last deleted
-        self.damage: list[Damage] = []  # rows that could not be read when they were last looked for
+        self.damage: list[Damage | SampleDamage] = []  # as it was last looked for
         self._looked = 0.0  # when that was
         self._stamp: tuple[int, int] | None = None
         self.rules: RuleSet = self._first_rules(rules)
@@ -135,7 +136,12 @@ class Monitor:
         now = self.clock()
         if now - self._looked >= _LOOK_EVERY_S:
             self._looked = now
-            self.damage = damaged_rows(self.jobs.reader)
+            self.damage = [*damaged_rows(self.jobs.reader), *damaged_samples(self.folder / "samples")]
+
+    def all_damage(self) -> list[Damage | SampleDamage]:
+        """What was looked for, and what was met since: each place once."""
+        known = {each.place for each in self.damage if isinstance(each, SampleDamage)}
+        return [*self.damage, *(each for each in self.samples.damage() if each.place not in known)]
 
     def work(self, stop: threading.Event, failed: Callable[[str, Exception], None]) -> None:
         """Judge and tidy until told to stop. What fails is reported and tried again."""

@@ -7,8 +7,8 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from peerway_jobs.rules.engine import Verdict
 from peerway_jobs.rules.hours import Hours
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.rules.ruleset import SEVERITIES, RuleSet
 from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.store.jobs import JobStore

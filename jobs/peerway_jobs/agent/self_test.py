@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from peerway_common.printable import one_line
-from peerway_jobs.agent.checks import Finding
+from peerway_jobs.agent.checks import Diagnosis
 from peerway_jobs.agent.settings import BadSettings, Settings, read_token
 from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.batch_check import decode
@@ -25,15 +25,17 @@ _SUBMIT = (
 )
 
 
-def run(settings: Settings) -> Finding:
+def run(settings: Settings) -> Diagnosis:
     """Submit a job to this node and find it in the agent's spool: its interval, and figures of its step."""
     if shutil.which("sbatch") is None:
-        return Finding("self-test", "absent", "there is no sbatch here", "run it where Slurm's commands are")
+        return Diagnosis(
+            "self-test", "absent", "there is no sbatch here", "run it where Slurm's commands are"
+        )
     seconds = max(2.0, 4 * settings.interval_s)
     try:
         job = _submitted(settings.node, seconds)
     except SlurmFailed as error:
-        return Finding("self-test", "broken", str(error), _SUBMIT)
+        return Diagnosis("self-test", "broken", str(error), _SUBMIT)
     seen: dict[str, Interval] = {}
     figures = 0
     known: set[tuple[str, int]] = set()
@@ -52,11 +54,11 @@ def run(settings: Settings) -> Finding:
         time.sleep(min(1.0, settings.interval_s))
     subprocess.run(["scancel", str(job)], capture_output=True, check=False)
     if not seen:
-        return Finding(
+        return Diagnosis(
             "self-test", "broken", f"job {job} is not in the agent's spool",
             "see that the agent runs, that the job could start here, and that the prolog is installed",
         )  # fmt: skip
-    return Finding("self-test", "broken", f"job {job} has no end", "see that the epilog is installed")
+    return Diagnosis("self-test", "broken", f"job {job} has no end", "see that the epilog is installed")
 
 
 def _submitted(node: str, seconds: float) -> int:
@@ -74,23 +76,23 @@ def _submitted(node: str, seconds: float) -> int:
         ) from None
 
 
-def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Finding:
+def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Diagnosis:
     if interval.source != "prolog":
-        return Finding(
+        return Diagnosis(
             "self-test",
             "warning",
             f"job {job} was found by its processes, not by the prolog",
             "install the prolog",
         )
     if not figures:
-        return Finding("self-test", "broken", f"job {job} has no figures", "see the agent's messages")
+        return Diagnosis("self-test", "broken", f"job {job} has no figures", "see the agent's messages")
     evidence = f"job {job}: prolog, epilog, and figures of {figures} rounds"
     if not settings.server:
-        return Finding("self-test", "ok", f"{evidence}; no server is set")
+        return Diagnosis("self-test", "ok", f"{evidence}; no server is set")
     return _at_server(settings, job, evidence)
 
 
-def _at_server(settings: Settings, job: int, evidence: str) -> Finding:
+def _at_server(settings: Settings, job: int, evidence: str) -> Diagnosis:
     """The server tells a node of the jobs of which it has acknowledged that node's word."""
     import click
 
@@ -102,14 +104,14 @@ def _at_server(settings: Settings, job: int, evidence: str) -> Finding:
         try:
             token = read_token(Path(settings.token_file))
             if of_node(settings.server, str(job), token, settings.ca_file) is not None:
-                return Finding("self-test", "ok", f"{evidence}; the server has it")
+                return Diagnosis("self-test", "ok", f"{evidence}; the server has it")
         except click.ClickException as error:
             why = error.message
         except BadSettings as error:
             why = str(error)
         time.sleep(min(1.0, settings.interval_s))
     advice = "see the agent's messages, and those of the server"
-    return Finding("self-test", "broken", f"{evidence}, but the server has nothing of it: {why}", advice)
+    return Diagnosis("self-test", "broken", f"{evidence}, but the server has nothing of it: {why}", advice)
 
 
 def _spooled(folder: Path) -> list[Batch]:

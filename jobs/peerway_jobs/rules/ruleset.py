@@ -1,4 +1,4 @@
-"""Rules whose file was read and checked: `load.py` makes them, `engine.py` judges by them."""
+"""Rules whose file was read and checked: `load.py` makes them, `judging.py` judges by them."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def alarmed(request: Request, server: Server, pages: Templates, viewer: Administ
         "alarms.html.j2",
         viewer,
         alarms=alarms(server.monitor.jobs.reader),
-        damage=server.monitor.damage,
+        damage=server.monitor.all_damage(),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import BaseModel, Field, create_model
 
-from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.store.runs import Run
 
 _KINDS = get_type_hints(Run)
@@ -194,11 +194,15 @@ class StepTold(BaseModel):
 
 
 class Graphs(BaseModel):
-    """What the graphs of a job draw."""
+    """What the graphs of a job draw. `span` is the time that it had, in seconds since 1970; `unreadable` has
+    the names of files of samples that were damaged: what they had is missing.
+    """
 
+    span: tuple[float, float] | None
     plots: list[Plot]
     cores: Strips | None
     steps: list[StepTold]
+    unreadable: list[str]
 
 
 class Alarm(BaseModel):

@@ -51,8 +51,8 @@ def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str
         wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
         return page(request, 404 if request.url.path.startswith("/jobs/") else 422, wrong)
 
-    @app.exception_handler(sqlite3.OperationalError)
-    async def unwritable(request: Request, error: sqlite3.OperationalError) -> Response:
+    @app.exception_handler(sqlite3.DatabaseError)
+    async def unwritable(request: Request, error: sqlite3.DatabaseError) -> Response:
         report("answering", error)
         brief = error.brief if isinstance(error, DiskFailed) else error
         why = f"the server cannot write or read its database: {brief}; an administrator has to look"

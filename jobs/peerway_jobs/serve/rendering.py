@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from peerway_common.printable import printable
 from peerway_jobs.rules import template as texts
@@ -16,6 +17,13 @@ from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.state import State
 from peerway_jobs.serve.words import word
+
+_CODE = re.compile("`([^`]+)`")
+
+
+def prose(text: str) -> Markup:
+    """Text of a rule, where `this` is code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 class Pages:
@@ -30,7 +38,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters["printable"] = printable
+        self._templates.filters |= {"printable": printable, "prose": prose}
 
     @staticmethod
     def language(request: Request) -> str:
@@ -49,7 +57,7 @@ class Pages:
         def form(kind: str) -> Any:
             return lambda value: "–" if value is None else texts.FORMATS[kind](float(value), lang)
 
-        def moment(value: float | None) -> str:
+        def moment(value: float | None, zone: bool = False) -> str:
             try:
                 at = datetime.fromtimestamp(value, UTC) if value else None
             except (ValueError, OverflowError, OSError):  # stored before times were checked
@@ -58,7 +66,7 @@ class Pages:
                 return "–"
             # live.js puts the reader's own time beside it
             return Markup('<time datetime="{}">{}</time>').format(
-                at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%Y-%m-%d %H:%M")
+                at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%Y-%m-%d %H:%M") + (" UTC" if zone else "")
             )
 
         page = self._templates.get_template(name).render(

@@ -44,7 +44,17 @@ def plots(measured: Measured) -> dict[str, Any]:
             drawn.append(
                 {"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)}
             )
-    return {"plots": drawn, "cores": _strips(measured), "steps": _steps(measured)}
+    cores = _strips(measured)
+    run = measured.run
+    whole = (run.started, run.ended or measured.now) if run.started else None
+    unreadable = measured.unreadable  # known once all was read
+    return {
+        "span": whole,
+        "plots": drawn,
+        "cores": cores,
+        "steps": _steps(measured),
+        "unreadable": unreadable,
+    }
 
 
 def _line(label: str, series: Series, scale: float) -> dict[str, Any]:

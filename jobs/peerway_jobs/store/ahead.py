@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from peerway_jobs.batch_check import decode
+from peerway_jobs.store.blocks import filed_of
 from peerway_jobs.store.chunk import Points
 from peerway_jobs.store.promql import PromStore, SamplesRefused
+from peerway_jobs.store.sample_damage import DamageLog, SampleDamage
 from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
-from peerway_jobs.store.schema import bring_up, opened
+from peerway_jobs.store.schema import WAITING, advising, bring_up, opened
 from peerway_jobs.store.transaction import transaction
 from peerway_jobs.untrusted import BadBatch
 
@@ -59,9 +60,12 @@ class AheadStore(Samples):
         self._most = most_bytes
         self._lock = threading.RLock()  # of the file
         self._writing = threading.Lock()  # to the database; whoever has it may wait long
-        self._base = opened(folder / "ahead.db")
-        _let_shrink(self._base)
-        bring_up(self._base, _AHEAD)
+        path = folder / "ahead.db"
+        with advising(path, WAITING):
+            self._base = opened(path)
+            _let_shrink(self._base)
+            bring_up(self._base, _AHEAD)
+        self._damage = DamageLog()
         self._decoded: dict[Name, Filed] = {}
         self._checked = 0.0
         self._why = ""
@@ -111,6 +115,10 @@ class AheadStore(Samples):
             base.execute("DELETE FROM batches WHERE written < ?", (self._checked - _KEEP_S,))
         self._shrink()
 
+    def damage(self) -> list[SampleDamage]:
+        """Batches that could not be read, since this server started."""
+        return self._damage.entries()
+
     def close(self) -> None:
         """End the thread and close the file; what waits is written after the next start."""
         self._end.set()
@@ -128,7 +136,7 @@ class AheadStore(Samples):
             try:
                 self._bring()
                 self._why = ""
-            except (StoreFailed, ValueError) as error:
+            except (StoreFailed, ValueError, sqlite3.Error) as error:
                 if str(error) != self._why:
                     self._why = str(error)
                     LOG.warning("samples wait on our disk: %s", error)
@@ -171,9 +179,10 @@ class AheadStore(Samples):
         filed: list[Filed] = []
         for have, row in zip(known, rows, strict=True):
             try:
-                filed.append(have or Filed(decode(row["payload"]), row["shift"], b"", row["period"]))
-            except BadBatch as error:  # kept by an older version, or damaged: the others must not wait
-                LOG.error("a batch that was kept cannot be read, and is left out: %s", error)
+                filed.append(have or filed_of(row))
+            except BadBatch as error:  # the others must not wait
+                why = f"a batch that was kept cannot be read: {error}"
+                self._damage.add(SampleDamage("ahead.db", why, row["number"], str(row["node"])))
         try:
             self.database.put(filed)
         except SamplesRefused:

@@ -25,7 +25,7 @@ from peerway_jobs.store.parts import Part, intervals_of, notes_of
 from peerway_jobs.store.ranges import Ranges, add, has
 from peerway_jobs.store.runs import JOBS, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
-from peerway_jobs.store.schema import RESTORE, VERSIONS, bring_up, emptied, opened
+from peerway_jobs.store.schema import RESTORE, VERSIONS, advising, bring_up, emptied, opened
 from peerway_jobs.store.stored import CLOCKS, NODES, RECEIVED, is_damaged, readable
 from peerway_jobs.store.transaction import transaction
 
@@ -258,11 +258,7 @@ def _writer(path: Path) -> sqlite3.Connection:
         raise sqlite3.DatabaseError(
             f"{path.name} is empty (0 bytes), but the folder has {remains}: it lost its content; {RESTORE}"
         )
-    try:
+    with advising(path, RESTORE):
         base = opened(path)
         bring_up(base, VERSIONS)
-    except sqlite3.DatabaseError as error:
-        if type(error) is not sqlite3.DatabaseError:  # a full disk or a lock, which damage nothing
-            raise
-        raise sqlite3.DatabaseError(f"{path.name}: {error}; {RESTORE}") from None
-    return base
+        return base

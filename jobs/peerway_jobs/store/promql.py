@@ -21,6 +21,7 @@ import numpy as np
 
 from peerway_jobs.metrics import METRICS
 from peerway_jobs.store.chunk import Points, merged
+from peerway_jobs.store.sample_damage import SampleDamage
 from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed, columns, time_ms
 
 TIMEOUT_S = 60
@@ -88,7 +89,7 @@ class PromStore(Samples):
                     if only is None or labels["device"] in only:
                         key = labels["device"], labels["__name__"]
                         parts[key].append(_points(each["values"], begin, end))
-            except (ValueError, TypeError, LookupError, RecursionError) as error:
+            except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
                 raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
             begin = end
         points_of = {key: merged(several) for key, several in parts.items()}
@@ -107,6 +108,10 @@ class PromStore(Samples):
 
     def tidy(self, now_ms: int, policy: Policy) -> None:
         """Nothing: the server does it by its own settings."""
+
+    def damage(self) -> list[SampleDamage]:
+        """Nothing: its files are the server's own."""
+        return []
 
     def close(self) -> None:
         """Nothing is held open."""

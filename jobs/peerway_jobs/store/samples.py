@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from peerway_jobs.batch import Batch
-from peerway_jobs.metrics import METRICS
 from peerway_jobs.store.chunk import Points
+from peerway_jobs.store.sample_damage import SampleDamage
 
 DAY_MS = 86_400_000
 Key = tuple[str, str]  # device, metric
@@ -71,6 +71,14 @@ class Samples(ABC):
         """Compress what is complete, thin what is old, drop what is older; safe to interrupt at any time."""
 
     @abstractmethod
+    def damage(self) -> list[SampleDamage]:
+        """What could not be read of it, since this server started."""
+
+    def unreadable(self, node: str, start_ms: int, end_ms: int) -> list[str]:
+        """Which files may have more of a node's samples of that time than can be read."""
+        return sorted({each.file for each in self.damage() if each.concerns(node, start_ms, end_ms)})
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of files and connections."""
 
@@ -96,7 +104,7 @@ def thinned(metric: str, points: Points, step_ms: int) -> Points:
     slots = -(-points.times // step_ms)  # a sample stands for the time before it
     begins = np.flatnonzero(np.concatenate(([True], slots[1:] != slots[:-1])))
     ends = np.append(begins[1:], slots.size)
-    if METRICS[metric].type == "counter":
+    if metric.endswith("_total"):  # a counter; a newer version may have stored one that is not in METRICS
         values = points.values[ends - 1]
         times = points.times[ends - 1]  # its own time, so that no rate changes
     else:

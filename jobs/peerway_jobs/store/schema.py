@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +15,10 @@ from peerway_jobs.store.disk import Connection, explained
 
 CACHE_KIB = 256  # of a connection
 RESTORE = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
+WAITING = (
+    "stop the server and restore this file from a backup, or move it elsewhere: the batches that wait in it "
+    "are lost then"
+)
 
 # Each entry brings a database one version on; none is ever changed once it was released.
 VERSIONS = [
@@ -165,6 +170,17 @@ def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
     # set. Pages are read through the mapping; the cache need hold only what is new.
     base.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return base
+
+
+@contextmanager
+def advising(path: Path, advice: str) -> Iterator[None]:
+    """Raises sqlite3.DatabaseError, of a damaged file with its name and the advice."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError:  # a full disk or a lock, which damage nothing
+            raise
+        raise sqlite3.DatabaseError(f"{path.name}: {error}; {advice}") from None
 
 
 def _decoded(text: bytes) -> str:

@@ -18,7 +18,7 @@ from peerway_jobs.untrusted import MOST_NUMBER, BadBatch
 
 LAST_S = 253_402_300_799  # the end of the year 9999, the last that can be written as a date
 MOST_SIZE = 1e18  # of any number that is no time
-_LAST_MS = LAST_S * 1000
+LAST_MS = LAST_S * 1000
 
 
 class Unreadable(ValueError):
@@ -55,6 +55,12 @@ def _finite(text: str) -> float:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
+        raise Unreadable
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
         raise Unreadable
     return value
 
@@ -154,14 +160,16 @@ def is_whole(value: Any) -> bool:
 
 
 TEXT = Kind(_text, "typeof({0}) != 'text'", "")
+BYTES = Kind(_bytes, "typeof({0}) != 'blob'", b"")
 WHOLE = number(0, MOST_NUMBER - 1, whole=True)
 TIME = number(0, LAST_S)  # seconds since 1970
-TIME_MS = number(0, _LAST_MS, whole=True)
+TIME_MS = number(0, LAST_MS, whole=True)
 SIZE = number(-MOST_SIZE, MOST_SIZE)
 TEXTS, WHOLES = listing(is_text), listing(is_whole)
 FACTS = content(_facts)
 
-# The columns of the tables, but for jobs (runs.py), verdicts (verdicts.py) and the cluster (cluster.py).
+# The columns of the tables, but for jobs (runs.py), verdicts (verdicts.py), the cluster (cluster.py) and the
+# files of samples (sample_damage.py).
 INTERVALS = {
     "node": TEXT, "id": TEXT, "job": TEXT, "step": maybe(TEXT), "slot": maybe(WHOLE), "restart": maybe(WHOLE),
     "start": TIME_MS, "end": maybe(TIME_MS), "user": maybe(TEXT), "partition": maybe(TEXT),
@@ -174,7 +182,7 @@ SEEN = {
 }  # fmt: skip
 RECEIVED = {"node": TEXT, "stream": TEXT, "ranges": listing(_is_range)}
 NODES = {"node": TEXT, "facts": FACTS, "told": SIZE}
-CLOCKS = {"node": TEXT, "boot": TEXT, "difference": number(-_LAST_MS, _LAST_MS, whole=True)}
+CLOCKS = {"node": TEXT, "boot": TEXT, "difference": number(-LAST_MS, LAST_MS, whole=True)}
 PEOPLE = {
     "name": TEXT, "password": TEXT, "role": choice("user", "admin", absent="user"), "accounts": TEXTS,
     "mail": number(0, 1, whole=True),

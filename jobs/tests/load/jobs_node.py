@@ -14,7 +14,7 @@ from peerway_jobs.batch import Batch, Facts, Gpu, Interval, Samples
 from peerway_jobs.metrics import of_kind
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.store.chunk import Points, packed
-from peerway_jobs.store.chunks import STRETCH_MS
+from peerway_jobs.store.incoming import STRETCH_MS
 from peerway_jobs.store.samples import Filed
 
 BOOT = "00000000-0000-4000-8000-000000000000"
@@ -72,7 +72,7 @@ def fill(monitor: Monitor, node: str, start: int, *, ended: bool = True) -> None
     random_of = np.random.default_rng(1)
     for first in range(start * 1000, (start + 86_400) * 1000, STRETCH_MS):
         times = np.arange(first + 10_000, first + STRETCH_MS + 1, 10_000)
-        base = samples._file(f"day-{time.strftime('%Y-%m-%d', time.gmtime(first / 1000))}")
+        base = samples._files.file(f"day-{time.strftime('%Y-%m-%d', time.gmtime(first / 1000))}")
         rows = []
         for kind, part in one.samples.items():
             for device in part.devices:

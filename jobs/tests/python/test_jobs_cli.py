@@ -66,7 +66,7 @@ def test_show_says_what_it_had_used_and_could_do_better(server: Server) -> None:
         "[|",
         "INEFFICIENT",
         "3 of 4 GPUs never computed",
-        "#SBATCH --gpus=1    # in place of --gres",
+        "#SBATCH --gpus=1",
         printable(EVIL),
     ):
         assert words in text
@@ -575,7 +575,7 @@ def test_doctor_tells_what_the_server_lacks(
     found = doctor(str(tmp_path / "none"), tmp_path / "alone")
     assert found["slurm"][0] == "absent"
     assert "was started with --no-slurm" in found["slurm"][1]
-    assert found.keys() == {"database", "rows", "rules", "disk", "slurm"}
+    assert found.keys() == {"database", "rows", "samples", "rules", "disk", "slurm"}
 
 
 def test_a_job_that_cannot_be_submitted_is_told_with_all_that_sbatch_said(

@@ -346,7 +346,7 @@ def test_administrators_learn_of_every_damaged_table(damaged: Damaged) -> None:
     digests = {key["hash"] for table in ("sessions", "tokens") for _, _, key in damaged.rows[table]}
     assert not any(digest in str(each) for each in monitor.damage for digest in digests)
     page = damaged.get("/admin/alarms").text
-    assert "These rows of the database cannot be read" in page
+    assert "These rows and files cannot be read" in page
     assert "clocks (node" in page
     (rows,) = [each for each in all_checks(monitor.folder) if each.check == "rows"]
     assert rows.state == "warning"

@@ -87,6 +87,13 @@ def test_a_damaged_database_is_not_taken_for_a_new_one(tmp_path: Path, content: 
     assert (tmp_path / "jobs.db").read_bytes() == content
 
 
+def test_a_damaged_file_of_waiting_batches_is_named(tmp_path: Path) -> None:
+    Monitor(tmp_path).close()
+    (tmp_path / "samples/incoming.db").write_bytes(b"something else" * 99)
+    told = refused("serve", "--no-slurm", "--listen", "127.0.0.1:1", "--data", tmp_path)
+    assert "incoming.db: file is not a database; stop the server and restore this file" in told
+
+
 def test_an_empty_file_beside_its_log_is_not_taken_for_a_new_database(tmp_path: Path) -> None:
     """SQLite would delete the log, with all that is in it."""
     (tmp_path / "jobs.db").touch()

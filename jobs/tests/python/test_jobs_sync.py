@@ -16,8 +16,8 @@ from jobs_scene import BOOT, filed
 from peerway_jobs import slurm_json, sync
 from peerway_jobs.accounting import Accounts
 from peerway_jobs.batch import Batch, Interval
-from peerway_jobs.rules.engine import Verdict
 from peerway_jobs.rules.hours import Hours
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.scripts import Scripts
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.alarms import alarms

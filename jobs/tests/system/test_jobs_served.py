@@ -12,12 +12,12 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from jobs_kinds import HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet
+from jobs_kinds import COUNTERPARTS, HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet, right
 from jobs_served import MONITOR, ServedSite
 from jobs_site import INTERVAL_S
 
@@ -96,15 +96,18 @@ def jobs(site: ServedSite) -> Jobs:
 
 
 def wrong(site: ServedSite, kinds: dict[str, Kind], numbers: Jobs) -> list[str]:
-    """The jobs of which a rule that should does not speak, or one that should not: which rules, and what is
-    known of the job.
+    """The jobs of which a rule that should does not speak, or one that should not, or could not as it had no
+    data: which rules, and what is known of the job.
     """
     said = []
     for name, number in numbers.items():
         kind, found = kinds[name], site.conclusions(number)
         missing, more = {*kind.rules} - found, found - kind.allowed
-        if missing or more:
-            said.append(f"{name}: lacks {missing}, has also {more}: {json.dumps(site.job(number))}")
+        verdict = site.job(number).get("verdict") or {}
+        blind = {*COUNTERPARTS.get(name, ())}.intersection(verdict.get("undecided", ()))
+        if missing or more or blind:
+            about = f"lacks {missing}, has also {more}, had no data for {blind}"
+            said.append(f"{name}: {about}: {json.dumps(site.job(number))}")
     return said
 
 
@@ -116,12 +119,21 @@ def test_each_job_gets_the_conclusion_that_it_should(site: ServedSite, jobs: Job
     assert not found, "\n".join(found)
 
 
-@pytest.mark.long
-def test_jobs_that_compete_for_cores_get_theirs(site: ServedSite) -> None:
+@pytest.fixture(scope="module")
+def hardware(site: ServedSite) -> None:
+    """Lustre and InfiniBand of the nodes cpu-1 and cpu-2."""
     for node in ("cpu-1", "cpu-2"):
-        made = site.cluster.run("sh", "-ec", HARDWARE, host=node)
-        assert made.returncode == 0, made.stderr
-    kinds = computing(site.cluster.folder)
+        mounted = site.cluster.run("sh", "-ec", HARDWARE, host=node)
+        assert mounted.returncode == 0, mounted.stderr
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("hardware")
+@pytest.mark.parametrize("kinds_in", [computing, right])
+def test_jobs_that_compete_for_cores_get_theirs(
+    site: ServedSite, kinds_in: Callable[[Path], dict[str, Kind]]
+) -> None:
+    kinds = kinds_in(site.cluster.folder)
     numbers = submitted(site, kinds)
     time.sleep(40 * MINUTE_S)
     found = wrong(site, kinds, ended(site, kinds, numbers))
@@ -156,6 +168,14 @@ def test_every_rule_has_a_real_job(tmp_path: Path) -> None:
     kinds = [*quiet(tmp_path).values(), *computing(tmp_path).values()]
     spoken = {rule for kind in kinds for rule in kind.rules} | {"leftover-processes", "no-data"}
     assert spoken == {rule.name for rule in read_rules().rules}
+
+
+def test_every_rule_has_a_real_job_of_which_it_must_not_speak(tmp_path: Path) -> None:
+    kinds = {**quiet(tmp_path), **computing(tmp_path), **right(tmp_path)}
+    silent = [rule for rules in COUNTERPARTS.values() for rule in rules]
+    assert sorted(silent) == sorted(rule.name for rule in read_rules().rules)
+    for name, rules in COUNTERPARTS.items():
+        assert not kinds[name].allowed.intersection(rules), name
 
 
 def test_a_verdict_has_its_evidence(site: ServedSite, jobs: Jobs) -> None:
@@ -274,7 +294,7 @@ def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
     found = {each["check"]: each for each in map(json.loads, done.stdout.splitlines())}
     disk = found.pop("disk")
     assert {name: each["state"] for name, each in found.items()} == dict.fromkeys(
-        ("database", "rows", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
+        ("database", "rows", "samples", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
     ), found
     assert disk["state"] in ("ok", "warning")
     assert "4 nodes" in found["sinfo"]["observed"]

@@ -82,6 +82,8 @@ class Region : public detail::Addressed<Region, pw_region> {
   [[nodiscard]] void* address() const { return pw_region_address(get()); }
   [[nodiscard]] uint64_t bytes() const { return pw_region_bytes(get()); }
   [[nodiscard]] pw_device device() const { return pw_region_device(get()); }
+  /// Whether it was registered as memory that may not be written.
+  [[nodiscard]] bool read_only() const { return pw_region_access(get()) == PW_READ_ONLY; }
   [[nodiscard]] Key key() const {
     return detail::key_of(
         [&](void* to, size_t room, size_t* length) { return pw_region_key(get(), to, room, length); });
@@ -99,14 +101,16 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
   explicit Remote(pw_remote* remote) : remote_(remote) {}
   [[nodiscard]] int rank() const { return pw_remote_rank(get()); }
   [[nodiscard]] uint64_t bytes() const { return pw_remote_bytes(get()); }
-  /// What kernels of that GPU need to put into this region (peerway/device.cuh).
+  /// Whether its owner registered it as memory that may not be written.
+  [[nodiscard]] bool read_only() const { return pw_remote_access(get()) == PW_READ_ONLY; }
+  /// Returns the struct with which kernels of that GPU put into this region (peerway/device.cuh).
   [[nodiscard]] pw_remote_handle handle(pw_device device) const {
     pw_remote_handle handle{};
     check(pw_remote_get_handle(get(), device, &handle));
     return handle;
   }
-  /// What kernels of that GPU need to notify this signal. Until release_notify_handle() nothing else in this
-  /// rank may notify it.
+  /// Returns the struct with which kernels of that GPU notify this signal. Until release_notify_handle()
+  /// nothing else in this rank may notify it.
   [[nodiscard]] pw_notify_handle notify_handle(pw_device device) {
     pw_notify_handle handle{};
     check(pw_remote_get_notify_handle(get(), device, &handle));
@@ -140,7 +144,8 @@ class Signal {
   [[gnu::always_inline]] Status wait(uint64_t value, Timeout timeout = forever) {
     return static_cast<Status>(pw_signal_wait(get(), value, detail::nanoseconds(timeout)));
   }
-  /// What kernels of that GPU need to wait for this signal (peerway/device.cuh). `timeout` limits each wait.
+  /// Returns the struct with which kernels of that GPU wait for this signal (peerway/device.cuh). `timeout`
+  /// limits each wait.
   [[nodiscard]] pw_signal_handle handle(pw_device device, Timeout timeout = forever) {
     pw_signal_handle handle{};
     check(pw_signal_get_handle(get(), device, detail::nanoseconds(timeout), &handle));

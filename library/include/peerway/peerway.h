@@ -119,8 +119,8 @@ PW_API pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, 
 /* Takes what one rank passed; `part` is valid during the call. It must not call Peerway. */
 typedef void (*pw_take_part)(void* user, int rank, const void* part, size_t bytes);
 
-/* Collective. Ranks may pass different numbers of bytes in `mine`. Calls `take` for each rank, in rank order,
- * before it returns PW_OK, and not at all where it fails. */
+/* Collective. Ranks may pass different numbers of bytes in `mine`. Before it returns PW_OK it calls `take`
+ * for each rank, in rank order; if it fails it never calls `take`. */
 PW_API pw_status pw_team_all_gather_parts(pw_team* team, const void* mine, size_t bytes, pw_take_part take,
                                           void* user, uint64_t timeout_ns);
 PW_API pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns);
@@ -181,12 +181,24 @@ PW_API pw_status pw_region_allocate(pw_context* context, pw_device device, uint6
  * again is cheap. */
 PW_API pw_status pw_region_register(pw_context* context, void* address, uint64_t bytes, pw_region** region);
 
+typedef enum pw_access {
+  PW_READ_WRITE = 0,
+  PW_READ_ONLY = 1, /* a source only */
+} pw_access;
+
+/* The same for memory that may not be written. The region is a source of puts and of peers' gets. Whatever
+ * would write to it returns PW_INVALID_ARGUMENT: a get of this rank, a peer's put (the key carries the
+ * access), a plan that receives into it. */
+PW_API pw_status pw_region_register_read_only(pw_context* context, const void* address, uint64_t bytes,
+                                              pw_region** region);
+
 /* Ends the region: operations of peers that still use its key return PW_STALE_KEY. A plan or FIFO that uses a
  * region, a remote or a signal keeps it alive until the plan or FIFO is freed. */
 PW_API pw_status pw_region_free(pw_region* region);
 PW_API void* pw_region_address(const pw_region* region);
 PW_API uint64_t pw_region_bytes(const pw_region* region);
 PW_API pw_device pw_region_device(const pw_region* region);
+PW_API pw_access pw_region_access(const pw_region* region);
 
 /* Writes the key into `key` and its length into `*length`. If `capacity` is too small, returns
  * PW_OUT_OF_RANGE and sets `*length` to the length needed; `key` may be NULL if `capacity` is 0. PW_KEY_MAX
@@ -202,6 +214,7 @@ PW_API pw_status pw_remote_import(pw_context* context, const void* key, size_t l
 PW_API pw_status pw_remote_free(pw_remote* remote);
 PW_API int pw_remote_rank(const pw_remote* remote);
 PW_API uint64_t pw_remote_bytes(const pw_remote* remote);
+PW_API pw_access pw_remote_access(const pw_remote* remote); /* as the owner registered it */
 
 /* ---- signal: a 64-bit counter in this rank's memory that peers notify ---- */
 
@@ -396,9 +409,9 @@ typedef enum pw_prepare_mode { PW_PREPARE_COLLECTIVE = 0, PW_PREPARE_ALONE = 1 }
  * no other rank takes part. A builder makes one plan; afterwards it can only be freed. */
 PW_API pw_status pw_plan_builder_prepare(pw_plan_builder* builder, pw_prepare_mode mode, pw_plan** plan);
 
-/* The same, collective over these `count` ranks alone, in any order: the sends and receives are with ranks of
- * the list. Plans of one set of ranks are prepared in the same order by all of the set. When one cannot, the
- * others get its error as with pw_plan_builder_prepare. */
+/* Like pw_plan_builder_prepare, but collective only over the `count` ranks in `ranks`, given in any order.
+ * All sends and receives must be with ranks of the list. All ranks of a set must prepare the plans of that
+ * set in the same order. If one rank fails, the others get its error as with pw_plan_builder_prepare. */
 PW_API pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ranks, size_t count,
                                                pw_plan** plan);
 PW_API pw_status pw_plan_builder_free(pw_plan_builder* builder);

@@ -1,5 +1,5 @@
-// Team, Context, Region, Remote and Signal for Python: thin, one method a call of peerway.hpp. The
-// interpreter's lock is released wherever a call may wait or move bytes. library/python/peerway adds the
+// Team, Context, Region, Remote and Signal for Python: a thin layer with one method for each call of
+// peerway.hpp. The GIL is released wherever a call may wait or move bytes. library/python/peerway adds the
 // convenience.
 #include "core.h"
 
@@ -48,7 +48,7 @@ namespace {
 using Seconds = std::optional<double>;
 using Release = nb::call_guard<Calling>;
 
-// Closing always ends; what a signal handler raised meanwhile comes after it.
+// Closing always completes; an exception that a signal handler raised meanwhile is thrown afterwards.
 template <typename Owner>
 void close_interruptibly(Owner& owner) {
   owner.close();
@@ -57,7 +57,7 @@ void close_interruptibly(Owner& owner) {
 
 nb::bytes to_bytes(const peerway::Key& key) { return nb::bytes(key.data(), key.size()); }
 
-/// A handle for kernels, as the bytes that they take by value.
+/// Returns a handle for kernels as the bytes that they take by value.
 template <typename Handle>
 nb::bytes handle_bytes(const Handle& handle) {
   return nb::bytes(&handle, sizeof handle);
@@ -69,7 +69,7 @@ std::span<const std::byte> as_span(const nb::bytes& bytes) {
 
 Team create_team(int rank, int size, const nb::callable& broadcast) {
   watch_signals();
-  const Calling calling;  // it waits for the other ranks
+  const Calling calling;  // waits for the other ranks
   return {peerway::Team::create(rank, size,
                                 [&](void* data, size_t bytes) {
                                   const nb::gil_scoped_acquire acquire;
@@ -115,13 +115,13 @@ void bind_team(nb::module_& module) {
       .def("close", &close_interruptibly<Team>, Release());
 }
 
-/// Keeps memory that allocate() gave, after its region and context.
+/// Keeps memory from allocate() alive after its region and context.
 struct Memory {
   explicit Memory(std::shared_ptr<void> memory) : held(std::move(memory)) {}
   Memory(Memory&&) noexcept = default;
   ~Memory() {
     if (held == nullptr) return;
-    if (pw::in_forked_child()) {  // the parent's, of which this process keeps its copy
+    if (pw::in_forked_child()) {  // the memory is the parent's; this process leaks its copy of the pointer
       static_cast<void>(new (std::nothrow) std::shared_ptr<void>(std::move(held)));
       return;
     }
@@ -131,13 +131,13 @@ struct Memory {
   std::shared_ptr<void> held;
 };
 
-/// None for memory of the caller.
+/// Returns None if the caller owns the memory.
 nb::object memory_of(Region& region) {
   auto held = pw::memory_of(region->get());
   return held == nullptr ? nb::none() : nb::cast(Memory(std::move(held)));
 }
 
-/// A block as Python makes one.
+/// Formats a block as the Python expression that makes it.
 std::string block_text(const pw_block& block) {
   nb::list counts, strides;
   for (uint32_t d = 0; d < block.dims; ++d) {
@@ -156,6 +156,7 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("memory", &memory_of)
       .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })
       .def_prop_ro("bytes", [](Region& region) { return region->bytes(); })
+      .def_prop_ro("read_only", [](Region& region) { return region->read_only(); })
       .def_prop_ro("device", [](Region& region) { return device_name(region->device()); })
       .def_prop_ro("closed", &Region::closed)
       .def("key", [](Region& region) { return to_bytes(region.hold("key")->key()); })
@@ -163,6 +164,7 @@ void bind_memory(nb::module_& module) {
   nb::class_<Remote>(module, "Remote")
       .def_prop_ro("rank", [](Remote& remote) { return remote->rank(); })
       .def_prop_ro("bytes", [](Remote& remote) { return remote->bytes(); })
+      .def_prop_ro("read_only", [](Remote& remote) { return remote->read_only(); })
       .def_prop_ro("closed", &Remote::closed)
       .def(
           "handle",
@@ -208,14 +210,14 @@ void bind_memory(nb::module_& module) {
       .def("__repr__", &block_text);
 }
 
-/// A region, which errors name by its size and device.
+/// Makes a region whose name in errors has its size and device.
 Region region_of(peerway::Region&& region) {
   std::string name =
       "region (" + std::to_string(region.bytes()) + " bytes, " + device_name(region.device()) + ")";
   return {std::move(region), std::move(name)};
 }
 
-/// A remote, which errors name by its size and rank.
+/// Makes a remote whose name in errors has its size and rank.
 Remote remote_of(peerway::Remote&& remote) {
   std::string name =
       "remote (" + std::to_string(remote.bytes()) + " bytes, rank " + std::to_string(remote.rank()) + ")";
@@ -272,10 +274,13 @@ void bind_context(nb::module_& module) {
           nb::arg("bytes"), nb::arg("kind"), nb::arg("index"), nb::keep_alive<0, 1>(), Release())
       .def(
           "register",
-          [](Context& context, uintptr_t address, uint64_t bytes) {
-            return region_of(context->register_memory(reinterpret_cast<void*>(address), bytes));
+          [](Context& context, uintptr_t address, uint64_t bytes, bool read_only) {
+            auto* const memory = reinterpret_cast<void*>(address);
+            return region_of(read_only ? context->register_memory(static_cast<const void*>(memory), bytes)
+                                       : context->register_memory(memory, bytes));
           },
-          nb::arg("address"), nb::arg("bytes"), nb::keep_alive<0, 1>(), Release())
+          nb::arg("address"), nb::arg("bytes"), nb::arg("read_only") = false, nb::keep_alive<0, 1>(),
+          Release())
       .def(
           "import_key",
           [](Context& context, const nb::bytes& key) { return remote_of(context->import(as_span(key))); },
@@ -344,12 +349,12 @@ void bind_context(nb::module_& module) {
       .def("close", &close_interruptibly<Context>, Release());
 }
 
-/// Address and size of an array that only speaks DLPack.
+/// Returns the address and size of an array that supports only DLPack.
 std::pair<uintptr_t, uint64_t> dlpack_span(const nb::ndarray<nb::c_contig>& array) {
   return {reinterpret_cast<uintptr_t>(array.data()), array.nbytes()};
 }
 
-/// Address, shape, strides in bytes and element size of an array that only speaks DLPack.
+/// Returns the address, shape, strides in bytes and element size of an array that supports only DLPack.
 std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpack_layout(
     const nb::ndarray<>& array) {
   const int64_t item = (array.dtype().bits * array.dtype().lanes + 7) / 8;
@@ -361,7 +366,7 @@ std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpac
   return {reinterpret_cast<uintptr_t>(array.data()), shape, strides, item};
 }
 
-/// A DLPack view of CUDA memory as bytes; `owner` lives as long as the view.
+/// Returns a DLPack view of CUDA memory as bytes; the view keeps `owner` alive.
 nb::ndarray<nb::array_api, uint8_t> cuda_bytes(uintptr_t address, uint64_t bytes, int32_t device,
                                                nb::object owner) {
   return {reinterpret_cast<uint8_t*>(address),

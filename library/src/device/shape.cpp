@@ -24,7 +24,7 @@ uint64_t add(uint64_t a, uint64_t b, const char* name) {
   return sum;
 }
 
-// Checks the numbers of one side and returns the bytes from its first byte to one past its last.
+// Checks the numbers of one side, and returns the distance from its first byte to one past its last.
 uint64_t checked_extent(const pw_block& block, const Described& span) {
   if (block.dims > PW_MAX_DIMS)
     throw Error(PW_INVALID_ARGUMENT, format("a block of {} dimensions in the {}; at most {}", block.dims,
@@ -42,7 +42,7 @@ uint64_t checked_extent(const pw_block& block, const Described& span) {
   return extent;
 }
 
-// Dimensions may nest in any order (a transpose is fine) and interleave; two blocks must not share a byte.
+// Dimensions may nest in any order (a transpose is fine) or interleave, but no two blocks may share a byte.
 void check_overlap(const pw_block& block, const Described& span) {
   const Overlap overlap = find_overlap(block);
   if (overlap.kind == Overlap::Kind::none) return;
@@ -88,8 +88,8 @@ void drop(Layout& layout, uint32_t d) {
   layout.to[last] = layout.from[last] = 0;
 }
 
-// Slowest dimension first, as the target sees it: neighbours in memory become neighbours in the layout, and
-// writes go through the target in one direction.
+// Sorts dimensions by the target's strides, slowest first: neighbours in memory become neighbours in the
+// layout, and writes go through the target in one direction.
 void sort_dimensions(Layout& layout) {
   for (uint32_t d = 1; d < layout.shape.dims; ++d)
     for (uint32_t i = d; i > 0 && layout.to[i - 1] < layout.to[i]; --i) {
@@ -99,7 +99,8 @@ void sort_dimensions(Layout& layout) {
     }
 }
 
-// Whether `count` steps of `stride` are one step of `outer`. In 128 bits, where the product always fits.
+// Whether `count` steps of `stride` equal one step of `outer`. Uses 128 bits, so that the product always
+// fits.
 bool continues(uint64_t count, int64_t stride, int64_t outer) {
   return static_cast<__int128>(count) * stride == outer;
 }
@@ -138,13 +139,22 @@ Strides dense_strides(const Shape& shape) {
   return strides;
 }
 
+void require_writable(const Described& span) {
+  if (span.access == Access::read_only)
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("the {} was registered as read-only: it can be a source, never a target", span.text()));
+}
+
 Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
             uint64_t from_span, const char* from_what) {
   const auto as_it_is = [](const void* name) { return std::string(static_cast<const char*>(name)); };
-  return join(to, {to_span, to_what, as_it_is}, from, {from_span, from_what, as_it_is});
+  return join(to, {to_span, Access::read_write, to_what, as_it_is}, from,
+              {from_span, Access::read_write, from_what, as_it_is});
 }
 
 Layout join(const pw_block& to, const Described& to_span, const pw_block& from, const Described& from_span) {
+  require_writable(to_span);
   check_span(to, to_span);
   check_span(from, from_span);
   const Shape to_shape = shape_of(to);

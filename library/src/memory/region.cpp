@@ -9,19 +9,20 @@
 
 namespace pw {
 
-Region::Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes,
+Region::Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, Access access,
                std::shared_ptr<void> memory, ControlSegment& control)
     : device_(device),
       allocation_(std::move(allocation)),
       address_(address),
       bytes_(bytes),
+      access_(access),
       memory_(std::move(memory)),
       control_(control),
       slot_(control.open_slot()),
       generation_(control.control().generation[slot_].load(std::memory_order_relaxed)) {}
 
 Region::~Region() {
-  retire();  // first of all: from here on peers are refused
+  retire();  // first of all: peers are refused from now on
   attachments.drop();
   cpu_map.mapping.reset();
   for (Device* device : pinned_for_) device->unpin(address_);
@@ -53,7 +54,7 @@ namespace {
 
 Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
   for (Device* device : devices()) {
-    if (device->id().kind == PW_HOST) continue;  // the host answers for every address, so it is asked last
+    if (device->id().kind == PW_HOST) continue;  // asked last, because the host answers for every address
     if (auto allocated = device->find(address, bytes)) {
       allocation = *allocated;
       return *device;
@@ -69,11 +70,11 @@ std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
   if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "a region of 0 bytes; a region has at least 1");
   const Allocation allocation = device.allocate(bytes);
   std::shared_ptr<void> memory(allocation.base, [&device, allocation](void*) { device.release(allocation); });
-  return keep(
-      std::make_shared<Region>(device, allocation, allocation.base, bytes, std::move(memory), control_));
+  return keep(std::make_shared<Region>(device, allocation, allocation.base, bytes, Access::read_write,
+                                       std::move(memory), control_));
 }
 
-std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
+std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes, Access access) {
   auto* address = static_cast<std::byte*>(pointer);
   if (address == nullptr || bytes == 0)
     throw Error(PW_INVALID_ARGUMENT, format("cannot register {} bytes at {}; a region has an address and at "
@@ -81,11 +82,12 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
                                             bytes, pointer));
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
     throw Error(PW_OUT_OF_RANGE, format("{} bytes at {} wrap around the address space", bytes, pointer));
-  std::shared_ptr<Region> old;  // let go of after the lock: the last to do so waits for the service thread
+  // Released after the lock, because releasing the last pointer waits for a thread that serves a peer.
+  std::shared_ptr<Region> old;
   std::lock_guard adding(adding_);
-  old = known(address, bytes);
+  old = known({address, bytes, access});
   if (old != nullptr && old->current()) return old;
-  // The memory was freed and is something else now: holders of the old key must not reach it.
+  // The memory was freed and allocated again: holders of the old key must not reach it.
   if (old != nullptr) old->retire();
   Allocation allocation;
   Device& device = owner_of(address, bytes, allocation);
@@ -93,12 +95,17 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
     throw Error(PW_OUT_OF_RANGE,
                 format("{} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
                        allocation.bytes, static_cast<void*>(allocation.base), to_string(device.id())));
-  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, nullptr, control_));
+  return keep(
+      std::make_shared<Region>(device, std::move(allocation), address, bytes, access, nullptr, control_));
 }
 
-std::shared_ptr<Region> Registry::known(std::byte* address, uint64_t bytes) {
+Registry::Span Registry::span_of(const Region& region) {
+  return {region.address(), region.bytes(), region.access()};
+}
+
+std::shared_ptr<Region> Registry::known(const Span& span) {
   std::lock_guard lock(mutex_);
-  const auto entry = by_span_.find({address, bytes});
+  const auto entry = by_span_.find(span);
   return entry == by_span_.end() ? nullptr : entry->second.lock();
 }
 
@@ -108,19 +115,20 @@ std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
   std::shared_ptr<Region> held(plain, [this, region](Region*) mutable {
     region->retire();
     forget(*region);
-    // The service thread may be copying for a peer; it lets go within one chunk. A forked child has none.
+    // A thread may be serving a staged transfer of a peer from this region; it releases the region within one
+    // chunk. A forked child has no such thread.
     while (region.use_count() > 1 && control_.mine()) sched_yield();
     region.reset();
   });
   std::lock_guard lock(mutex_);
-  by_span_[{plain->address(), plain->bytes()}] = held;
+  by_span_[span_of(*plain)] = held;
   by_slot_[plain->slot()] = region;
   return held;
 }
 
 void Registry::forget(const Region& region) {
   std::lock_guard lock(mutex_);
-  const auto entry = by_span_.find({region.address(), region.bytes()});
+  const auto entry = by_span_.find(span_of(region));
   if (entry != by_span_.end() && entry->second.expired()) by_span_.erase(entry);
 }
 
@@ -133,7 +141,8 @@ std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
 }
 
 bool Registry::holds(uint64_t address, uint64_t bytes) {
-  std::vector<std::shared_ptr<Region>> held;  // let go of after the lock: the last to do so closes the region
+  // Released after the lock, because releasing the last pointer closes the region.
+  std::vector<std::shared_ptr<Region>> held;
   std::lock_guard lock(mutex_);
   return std::ranges::any_of(by_slot_, [&](const auto& entry) {
     const auto region = held.emplace_back(entry.second.lock());

@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
     bytes_s: [1000, russian ? ["Б/с", "кБ/с", "МБ/с", "ГБ/с", "ТБ/с"] : ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]],
   };
   const UNITS = {percent: " %", watts: russian ? " Вт" : " W", cores: "", per_second: russian ? "/с" : "/s"};
-  // All times are UTC, as in the page's tables; Plotly draws numbers and Dates in the browser's zone, texts as they are.
+  // All times are UTC, as in the page's tables.
   const moment = (ms) => `${new Date(ms).toLocaleString(place.dataset.language, {timeZone: "UTC"})} UTC`;
   // Plotly's own words for months are English: Russian axes have numbers, as 28.11.
   const DATES = russian ? {
@@ -48,16 +48,18 @@ document.addEventListener("DOMContentLoaded", () => {
     return {by, suffix: ` ${names[at]}`, ...(top < 10 ? {range: [0, 10]} : {})};
   };
 
-  const layout = ({suffix, range}, narrow) => ({
+  // Plotly draws numbers and Dates in the browser's zone, texts as they are.
+  const utc = (ms) => new Date(ms).toISOString().slice(0, -1).replace("T", " ");
+  const layout = ({suffix, range}, narrow, span) => ({
     margin: {l: 68, r: 20, t: 8, b: 42}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: {color: style("--soft"), size: 12}, hovermode: "x unified", hoverlabel: {bgcolor: style("--card"), font: {color: style("--text")}},
     // "allow": else Plotly has the browser lay out the page again for each label, a fifth of all drawing.
-    xaxis: {type: "date", ticklabeloverflow: "allow", tickangle: 0, nticks: narrow ? 3 : 6, ...DATES, gridcolor: style("--line"), linecolor: style("--line")},
+    xaxis: {type: "date", ticklabeloverflow: "allow", tickangle: 0, nticks: narrow ? 3 : 6, ...DATES, gridcolor: style("--line"), linecolor: style("--line"), ...(span ? {range: span.map((time) => utc(time * 1000))} : {})},
     yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: suffix, hoverformat: ",.2~f", ...(range ? {range} : {})},
     showlegend: false, autosize: true, separators: russian ? ",\u00a0" : ".,",
   });
 
-  const lines = (plot) => {
+  const lines = (plot, span) => {
     const box = document.createElement("div");
     box.className = "plot";
     const holder = figure(titles[plot.set], false);
@@ -65,7 +67,7 @@ document.addEventListener("DOMContentLoaded", () => {
     if (plot.left_out) note(holder, place.dataset.leftOut.replace("{shown}", plot.lines.length).replace("{all}", all));
     if (all > 1 && all <= COLORS.length) holder.append(key(plot.lines));
     holder.append(box);
-    return () => draw(box, plot);
+    return () => draw(box, plot, span);
   };
 
   const note = (holder, text) => {
@@ -89,14 +91,14 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   const short = (name) => name.replace(/((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]+/, "$1"); // of a UUID what tells it apart
 
-  const draw = (box, plot) => {
+  const draw = (box, plot, span) => {
     const scaled = scale(plot);
     const data = plot.lines.map((line, i) => ({
-      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: short(line.name), x: line.x.map((ms) => new Date(ms).toISOString().slice(0, -1)),
+      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: short(line.name), x: line.x.map(utc),
       y: line.y.map((each) => each === null ? null : each / scaled.by),
       line: {width: 1.5, color: COLORS[i % COLORS.length], dash: i < COLORS.length ? "solid" : "dot"}, connectgaps: false,
     }));
-    Plotly.newPlot(box, data, layout(scaled, box.clientWidth < 420), {responsive: true, displayModeBar: false});
+    Plotly.newPlot(box, data, layout(scaled, box.clientWidth < 420, span), {responsive: true, displayModeBar: false});
   };
 
   const strips = (cores) => {
@@ -167,11 +169,16 @@ document.addEventListener("DOMContentLoaded", () => {
     figure(place.dataset.timeline, true).append(svg);
   };
 
-  const say = (text) => {
+  const paragraph = (name, text) => {
     const told = document.createElement("p");
-    told.className = "note";
+    told.className = name;
     told.textContent = text;
-    place.replaceChildren(told);
+    place.append(told);
+  };
+
+  const say = (text) => {
+    place.replaceChildren();
+    paragraph("note", text);
     place.setAttribute("aria-busy", "false");
   };
 
@@ -190,7 +197,8 @@ document.addEventListener("DOMContentLoaded", () => {
     place.querySelectorAll(".plot").forEach((each) => Plotly.purge(each));
     place.replaceChildren();
     if (!data.plots.length && !data.cores) say(place.dataset.none);
-    const later = data.plots.map(lines); // all places first: they share the width
+    if (data.unreadable.length) paragraph("whole alert", `${place.dataset.unreadable}: ${data.unreadable.join(", ")}`);
+    const later = data.plots.map((plot) => lines(plot, data.span)); // all places first: they share the width
     if (data.cores) strips(data.cores);
     if (data.steps.length) steps(data.steps);
     later.forEach((each) => each());
