@@ -2,7 +2,7 @@
 # -DCMAKE_INSTALL_PREFIX=/usr and -DPEERWAY_PYTHON=OFF (docs/release.md). Of Install.cmake's components `library` is the package
 # libpeerway0, named after the version of the ABI, and `development` is libpeerway-dev.
 set(CPACK_PACKAGE_VENDOR "Peerway")
-set(CPACK_PACKAGE_CONTACT "The Peerway maintainers <maintainers@peerway.example>")
+set(CPACK_PACKAGE_CONTACT "The Peerway maintainers (https://github.com/peerway/peerway/issues)")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_COMPONENTS_ALL library development)
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)

@@ -13,6 +13,7 @@ PATH="$environment/bin:$PATH"
 cd "$environment"
 peerway --version
 peerway --help >help && grep -q bench help
+peerway doctor >doctor && grep -q libpeerway doctor
 peerway run -n 2 -- python "$program" >ranks
 grep -q 'rank 0 received "hello from rank 1"' ranks && grep -q 'rank 1 received "hello from rank 0"' ranks
 PEERWAY_NIC=torus PEERWAY_PATHS=nic:torus peerway run -n 2 -- python "$program" >torus

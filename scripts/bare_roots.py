@@ -10,11 +10,16 @@ import hashlib
 import os
 import shutil
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from checklist import Skipped
 from steps import ROOT, StepError, must
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CACHE = ROOT / "build" / "release" / "roots"
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
@@ -32,6 +37,7 @@ class System:
     python: str  # the version of its python3, or of the package to install
     mirror: str
     suite: str = ""  # of Debian and Ubuntu
+    components: str = "main"  # Ubuntu has python3-venv in universe
     keyring: str = ""  # the mirror's package with the signing keys, if Debian's keys do not apply
 
 
@@ -43,29 +49,35 @@ SYSTEMS = (
         "3.12",
         UBUNTU,
         "noble",
-        "pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb",
+        components="main,universe",
+        keyring="pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb",
     ),
     System("rocky-9", "3.12", ROCKY),
 )
-# Runs a command in a root, with /proc, /dev and shared memory; the root itself stays unchanged.
+# Runs a command in a root, with /proc, /dev and shared memory of its own, and no variable of this machine.
 _ENTER = """
 root=$1; shift
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/dev/shm"
 mount -t proc proc "$root/proc"
-exec chroot "$root" "$@"
+exec env --ignore-environment PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$root" "$@"
 """
 
 
-def unpack(system: System, folder: Path, log: Path) -> Path:
-    """Unpack a fresh root of a system; returns its folder. The archive of the root is made once."""
-    archive = CACHE / f"{system.name}.tar"
-    if not archive.is_file():
-        _make(system, archive, log)
-    folder.mkdir(parents=True)
-    options = ["--exclude=./dev/*", "--numeric-owner"]
-    must(f"unpack {system.name}", ["tar", "-C", folder, *options, "-xf", archive], log)
-    return folder
+@contextmanager
+def fresh(system: System, folder: Path, log: Path, *packages: str) -> Iterator[Path]:
+    """Give a root of a system, with these packages more, and remove it again. Its archive is made once."""
+    archive = CACHE / f"{'-with-'.join((system.name, *packages[:1]))}.tar"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        if not archive.is_file():
+            _make(system, archive, log, packages)
+        folder.mkdir(parents=True)
+        options = ["--exclude=./dev/*", "--numeric-owner"]
+        must(f"unpack {archive.stem}", ["tar", "-C", folder, *options, "-xf", archive], log)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def enter(root: Path) -> list[object]:
@@ -74,7 +86,7 @@ def enter(root: Path) -> list[object]:
     return ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", _ENTER, "sh", root]
 
 
-def _make(system: System, archive: Path, log: Path) -> None:
+def _make(system: System, archive: Path, log: Path, packages: tuple[str, ...]) -> None:
     program = "mmdebstrap" if system.suite else "dnf"
     if not _is_reached(system):
         raise Skipped(f"its packages are not reached from here ({system.mirror})")
@@ -82,11 +94,13 @@ def _make(system: System, archive: Path, log: Path) -> None:
         raise Skipped(f"{program} is missing: apt-get install {program}")
     archive.parent.mkdir(parents=True, exist_ok=True)
     unfinished = archive.with_suffix(".unfinished.tar")
+    title = f"make {archive.stem} from its packages"
     if system.suite:
         keys = [f"--keyring={_keyring(system, log)}"] if system.keyring else []
-        packages = ["--variant=minbase", "--components=main", "--include=python3-venv"]
-        command = ["mmdebstrap", *packages, *keys, system.suite, unfinished, system.mirror]
-        must(f"make {system.name} from its packages", command, log)
+        # Every system that people use has apt, and with it the C++ runtime; Ubuntu's minbase has not.
+        include = f"--include={','.join(('apt', 'python3-venv', *packages))}"
+        content = ["--variant=minbase", f"--components={system.components}", include]
+        must(title, ["mmdebstrap", *content, *keys, system.suite, unfinished, system.mirror], log)
     else:
         folder = archive.with_suffix("")
         shutil.rmtree(folder, ignore_errors=True)
@@ -97,9 +111,9 @@ def _make(system: System, archive: Path, log: Path) -> None:
             f"--setopt={name}.gpgkey={system.mirror}/RPM-GPG-KEY-Rocky-9" for name in ("BaseOS", "AppStream")
         ]
         options = ["-y", "--releasever=9", "--disablerepo=*", "--enablerepo=BaseOS,AppStream"]
-        packages = ["bash", "coreutils-single", f"python{system.python}", f"python{system.python}-pip"]
-        install = ["dnf", *sources, *keys, *options, f"--installroot={folder}", "install", *packages]
-        must(f"make {system.name} from its packages", install, log)
+        python = f"python{system.python}"
+        content = ["bash", "coreutils-single", python, f"{python}-pip", *packages]
+        must(title, ["dnf", *sources, *keys, *options, f"--installroot={folder}", "install", *content], log)
         must(f"pack {system.name}", ["tar", "-C", folder, "-cf", unfinished, "."], log)
         shutil.rmtree(folder)
     unfinished.rename(archive)

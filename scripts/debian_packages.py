@@ -18,7 +18,7 @@ from steps import ROOT, VENV, StepError, must
 CONTROL = """Package: peerway
 Version: {version}~{system}
 Architecture: amd64
-Maintainer: The Peerway maintainers <maintainers@peerway.example>
+Maintainer: The Peerway maintainers (https://github.com/peerway/peerway/issues)
 Depends: python3 (>= {python}), python3 (<< {next_python}), libstdc++6 (>= 11), libc6 (>= 2.34)
 Section: net
 Priority: optional
@@ -32,53 +32,51 @@ Description: one-sided communication between GPUs and hosts
 TRY = """
 dpkg --install /wheels/*.deb
 peerway --help >/dev/null
+peerway doctor >/dev/null
 peerway run -n 2 -- /opt/peerway/bin/python /wheels/put.py
 peerway bench put_latency --device host --sizes 8 --quick >/dev/null
 dpkg --remove peerway
 ! command -v peerway
 test ! -e /opt/peerway
 """
+COMPILER = ("gcc", "libc6-dev", "make", "cmake", "pkgconf")  # what a program in C needs beside libpeerway-dev
 
 
-def build(folder: Path, build_folder: Path, logs: Path) -> str:
-    """Build all packages into the folder with the wheels, and try them where a bare system can be made."""
-    for program in ("dpkg-deb", "dpkg-shlibdeps", "cpack"):
+def build_libraries(folder: Path, build_folder: Path, logs: Path) -> str:
+    """Let CPack make the packages of the library and of its headers from an ordinary build."""
+    for program in ("dpkg-deb", "dpkg-shlibdeps"):
         if shutil.which(program) is None:
-            raise Skipped(f"{program} is missing: apt-get install dpkg-dev cmake")
-    names = _libraries(folder, build_folder / "debian", logs / "debian-libraries.log")
-    for system in bare_roots.SYSTEMS[:2]:
-        names.append(_command(system, folder, build_folder, logs / f"{system.name}-package.log"))
+            raise Skipped(f"{program} is missing: apt-get install dpkg-dev")
+    # In the folders of the wheels, by the CMake that compiled them: ccache then knows all of it.
+    programs = next(iter(sorted(build_folder.glob("python-*/bin"))), None)
+    if programs is None:
+        raise StepError("no wheel of the library was built, and the packages are compiled as the wheels are")
+    source = distributions.unpack_library(folder, build_folder / "library")
+    tree, packages, log = source.parent / "cmake", build_folder / "debian-packages", logs / "debian.log"
+    settings: dict[str, object] = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_INSTALL_PREFIX": "/usr"}
+    settings |= {"PEERWAY_PYTHON": "OFF", "Python_EXECUTABLE": VENV / "bin" / "python"}
+    settings |= distributions.library_settings()
+    defines = [f"-D{name}={value}" for name, value in settings.items()]
+    must("configure for Debian", [programs / "cmake", "-S", source, "-B", tree, "-G", "Ninja", *defines], log)
+    must("compile for Debian", [programs / "cmake", "--build", tree], log)
+    shutil.rmtree(packages, ignore_errors=True)
+    pack = [programs / "cpack", "--config", tree / "CPackConfig.cmake", "-G", "DEB", "-B", packages]
+    must("pack libpeerway0 and libpeerway-dev", pack, log)
+    names = sorted(package.name for package in packages.glob("*.deb"))
+    for name in names:
+        shutil.copy(packages / name, folder)
     return ", ".join(names)
 
 
-def _libraries(folder: Path, build_folder: Path, log: Path) -> list[str]:
-    """Let CPack make the packages of the library and of its headers from an ordinary build."""
-    settings = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_PREFIX=/usr"]
-    settings += ["-DPEERWAY_MANYLINUX=ON", f"-DPython_EXECUTABLE={VENV / 'bin' / 'python'}"]
-    must("configure for Debian", ["cmake", "-S", ROOT, "-B", build_folder, "-G", "Ninja", *settings], log)
-    must("compile for Debian", ["cmake", "--build", build_folder], log)
-    packages = build_folder / "packages"
-    shutil.rmtree(packages, ignore_errors=True)
-    config = build_folder / "CPackConfig.cmake"
-    must(
-        "pack libpeerway0 and libpeerway-dev", ["cpack", "--config", config, "-G", "DEB", "-B", packages], log
-    )
-    made = sorted(packages.glob("*.deb"))
-    for package in made:
-        shutil.copy(package, folder)
-    return [package.name for package in made]
-
-
-def _command(system: bare_roots.System, folder: Path, build_folder: Path, log: Path) -> str:
+def build_command(system: bare_roots.System, folder: Path, build_folder: Path, logs: Path) -> str:
     """Make the package `peerway` in a bare system, and try it in another one."""
+    log = logs / f"{system.name}-package.log"
     root = build_folder / f"package-{system.name}"
     wheels = build_folder / f"try-{system.python}" / "wheels"
     if not wheels.is_dir():
         raise StepError(f"the wheels for Python {system.python} were not tried, so there is nothing to pack")
     name = f"peerway_{distributions.version()}~{system.name}_amd64.deb"
-    shutil.rmtree(root, ignore_errors=True)
-    try:
-        bare_roots.unpack(system, root, log)
+    with bare_roots.fresh(system, root, log):
         shutil.copytree(wheels, root / "wheels")
         inside = bare_roots.enter(root)
         install = (
@@ -88,10 +86,34 @@ def _command(system: bare_roots.System, folder: Path, build_folder: Path, log: P
         install += "peerway peerway-measure peerway-jobs"
         must(f"install what {name} has", [*inside, "sh", "-ec", install], log)
         _pack(system, root, folder / name, log)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-    _try(system, folder / name, wheels, root, log)
-    return name
+    with bare_roots.fresh(system, root, log):
+        (root / "wheels").mkdir()
+        shutil.copy(folder / name, root / "wheels")
+        shutil.copy(wheels / "put.py", root / "wheels")
+        must(f"try {name}", [*bare_roots.enter(root), "sh", "-ec", TRY], log)
+    return f"{name}, {(folder / name).stat().st_size / 1e6:.1f} MB"
+
+
+def try_libraries(system: bare_roots.System, folder: Path, build_folder: Path, logs: Path) -> str:
+    """Compile and run programs in C where only a compiler and our three packages are."""
+    log = logs / f"{system.name}-c.log"
+    root = build_folder / f"c-{system.name}"
+    packages = [
+        *folder.glob("libpeerway*.deb"),
+        folder / f"peerway_{distributions.version()}~{system.name}_amd64.deb",
+    ]
+    lacking = [package.name for package in packages if not package.is_file()]
+    if lacking or len(packages) != 3:
+        raise StepError(f"libpeerway0, libpeerway-dev and peerway are not all there: {lacking or packages}")
+    with bare_roots.fresh(system, root, log, *COMPILER):
+        (root / "try").mkdir()
+        for path in (*packages, ROOT / "packaging" / "try_debs.sh", ROOT / "examples" / "c" / "put.c"):
+            shutil.copy(path, root / "try")
+        must(
+            f"compile in C on {system.name}", [*bare_roots.enter(root), "sh", "/try/try_debs.sh", "/try"], log
+        )
+    lines = log.read_text().splitlines()
+    return ", ".join(line for line in lines if line.startswith(("pkg-config:", "CMake:")))
 
 
 def _pack(system: bare_roots.System, root: Path, package: Path, log: Path) -> None:
@@ -108,18 +130,6 @@ def _pack(system: bare_roots.System, root: Path, package: Path, log: Path) -> No
     (tree / "DEBIAN" / "control").write_text(control)
     must(
         f"pack {package.name}",
-        ["dpkg-deb", "--root-owner-group", "-Zxz", "-z2", "--build", tree, package],
+        ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z9", "--build", tree, package],
         log,
     )
-
-
-def _try(system: bare_roots.System, package: Path, wheels: Path, root: Path, log: Path) -> None:
-    """Install, use and remove the package on a bare system."""
-    try:
-        bare_roots.unpack(system, root, log)
-        (root / "wheels").mkdir()
-        shutil.copy(package, root / "wheels")
-        shutil.copy(wheels / "put.py", root / "wheels")
-        must(f"try {package.name}", [*bare_roots.enter(root), "sh", "-ec", TRY], log)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)

@@ -7,6 +7,7 @@ reads the interpreter's frames, which the stable ABI (abi3) does not expose.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tarfile
@@ -17,7 +18,6 @@ from steps import ROOT, VENV, StepError, must
 
 FOLDERS = {"peerway": ROOT, **{f"peerway-{name}": ROOT / name for name in products.PRODUCTS}}
 PIP = ["-m", "pip", "--disable-pip-version-check"]
-LIBRARY_SETTINGS = {"PEERWAY_MANYLINUX": "ON"}
 SDIST = "import sys, scikit_build_core.build as backend; backend.build_sdist(sys.argv[1])"
 
 
@@ -57,12 +57,9 @@ def build_library_wheel(python: Path, sdists: Path, folder: Path, build: Path, l
     The archive is unpacked below `build`. Use the same `build` for each Python, so that ccache recognises the
     sources.
     """
-    shutil.rmtree(build, ignore_errors=True)
-    for part in (folder, build):
-        part.mkdir(parents=True, exist_ok=True)
+    source = unpack_library(sdists, build)
+    folder.mkdir(parents=True, exist_ok=True)
     before = {*folder.glob("*.whl")}
-    with tarfile.open(sdist(sdists, "peerway")) as archive:
-        archive.extractall(build, filter="data")
     command = [
         python,
         *PIP,
@@ -74,19 +71,32 @@ def build_library_wheel(python: Path, sdists: Path, folder: Path, build: Path, l
         folder,
     ]
     command += [f"--config-settings=build-dir={build / 'cmake'}"]
-    settings = {**LIBRARY_SETTINGS, **_headers()}
-    command += [f"--config-settings=cmake.define.{name}={value}" for name, value in settings.items()]
-    must(
-        f"compile the library for {python.parent.parent.name}",
-        [*command, build / f"peerway-{version()}"],
-        log,
-    )
+    command += [
+        f"--config-settings=cmake.define.{name}={value}" for name, value in library_settings().items()
+    ]
+    must(f"compile the library for {python.parent.parent.name}", [*command, source], log)
     (wheel,) = {*folder.glob("*.whl")} - before
     return wheel
 
 
-def _headers() -> dict[str, Path]:
-    """The folders of the header libraries in .venv, the same for each Python."""
+def unpack_library(sdists: Path, build: Path) -> Path:
+    """Unpack the library's source archive, and nothing else, below `build`; gives its folder."""
+    shutil.rmtree(build, ignore_errors=True)
+    build.mkdir(parents=True)
+    with tarfile.open(sdist(sdists, "peerway")) as archive:
+        archive.extractall(build, filter="data")
+    return build / f"peerway-{version()}"
+
+
+def library_settings() -> dict[str, object]:
+    """Give CMake's settings of all that is published: each Python gets the same compiler and the same header
+    libraries, those of .venv. A Python that was compiled elsewhere names a compiler of its own.
+    """
     folders = {"peerway_fmt": "cmeel.prefix/include", "peerway_json": "nlohmann_json/include"}
     places = {name: [*VENV.glob(f"lib/python*/site-packages/{place}")] for name, place in folders.items()}
-    return {f"{name}_INCLUDE": paths[0] for name, paths in places.items() if paths}
+    headers = {f"{name}_INCLUDE": paths[0] for name, paths in places.items() if paths}
+    compilers = {
+        f"CMAKE_{name}_COMPILER": shutil.which(os.environ.get(variable, default)) or default
+        for name, variable, default in (("C", "CC", "gcc"), ("CXX", "CXX", "g++"))
+    }
+    return {"PEERWAY_MANYLINUX": "ON", **headers, **compilers}

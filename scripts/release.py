@@ -1,22 +1,26 @@
 """The checklist of a release: builds all that is published into out/release, tries it, and prints each point
 with ok, skipped or FAILED (docs/release.md).
 
-    .venv/bin/python scripts/release.py
+    .venv/bin/python scripts/release.py [--continue]
 
+--continue is for rehearsals: archives, wheels and libraries that the run before built are kept, and tried.
 What takes long is kept in build/release: the compiled library, the bare systems, the packages that wheels
 need.
 """
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import bare_roots
 import bill_of_materials
@@ -26,7 +30,10 @@ import products
 import pythons
 import wheels
 from checklist import Checklist, Skipped
-from steps import ROOT, VENV, StepError, main, must, say
+from steps import ROOT, TIMES, VENV, StepError, main, must, run, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OUT = ROOT / "out" / "release"
 BUILD = ROOT / "build" / "release"
@@ -35,6 +42,7 @@ POLICY = (
     "manylinux_2_34"  # glibc 2.34 and GCC 11's libstdc++: Rocky 9, Ubuntu 22.04, Debian 12, and later ones
 )
 TOOL = VENV / "bin" / "python"
+CONTINUES = "--continue" in sys.argv[1:]
 TRIED = ("library", "common", "measure", "jobs")  # what packaging/try_wheels.sh installs
 
 
@@ -54,6 +62,8 @@ def is_tagged() -> bool:
 def check_version() -> str:
     """The version, and whether this is the release or a rehearsal."""
     number = distributions.version()
+    if CONTINUES and is_tagged():
+        raise StepError("--continue is for rehearsals; a release is built whole, from its commit")
     return f"{number}, {'tagged' if is_tagged() else f'a rehearsal: HEAD has no tag v{number}'}"
 
 
@@ -87,6 +97,16 @@ def write_notes() -> str:
     (OUT / "notes.md").write_text(f"# Peerway {number}\n\n{sections[title].strip()}\n")
     hint = "" if title == number else f"; rename it to [{number}] - DATE before the tag"
     return f"from the section [{title}]{hint}"
+
+
+def unless_built(build: Callable[[], str], pattern: str, count: int = 1) -> Callable[[], str]:
+    """Let a point that builds files keep those of the run before, if this run continues it."""
+
+    def keep_or_build() -> str:
+        names = sorted(path.name for path in OUT.glob(pattern))
+        return f"kept: {', '.join(names)}" if CONTINUES and len(names) == count else build()
+
+    return keep_or_build
 
 
 def build_sdists() -> str:
@@ -169,19 +189,13 @@ def try_here(version: str) -> str:
 def try_in(system: bare_roots.System) -> str:
     """Install and try the wheels on a bare system."""
     log = LOGS / f"try-{system.name}.log"
-    folder = BUILD / f"root-{system.name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        root = bare_roots.unpack(system, folder, log)
+    with bare_roots.fresh(system, BUILD / f"root-{system.name}", log) as root:
         gather(system.python, root / "wheels")
         inside = bare_roots.enter(root)
-        must(
-            f"{system.name} has no compiler", [*inside, "sh", "-c", "! command -v cc gcc c++ g++ clang"], log
-        )
+        bare = ["sh", "-c", "! command -v cc gcc c++ g++ clang"]
+        must(f"{system.name} has no compiler", [*inside, *bare], log)
         given = ["/wheels", f"python{system.python}", "/opt/peerway", "/wheels/put.py"]
         must(f"try the wheels on {system.name}", [*inside, "sh", "/wheels/try_wheels.sh", *given], log)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return summary_of(log)
 
 
@@ -189,6 +203,35 @@ def summary_of(log: Path) -> str:
     """The lines of packaging/try_wheels.sh that say what was tried."""
     lines = log.read_text().splitlines()
     return ", ".join(line for line in lines if line.startswith(("installed in", "works with")))
+
+
+def check_debian_packages(checklist: Checklist) -> None:
+    """Build the Debian packages, then use each system's where nothing but a compiler is installed."""
+    places = (OUT, BUILD, LOGS)
+    libraries = partial(debian_packages.build_libraries, *places)
+    checklist.check("Debian packages", unless_built(libraries, "libpeerway*.deb", 2))
+    for system in bare_roots.SYSTEMS:
+        if system.suite:
+            build = partial(debian_packages.build_command, system, *places)
+            if checklist.check(f"package for {system.name}", build):
+                checklist.check(
+                    f"C on {system.name}", partial(debian_packages.try_libraries, system, *places)
+                )
+
+
+def build_container() -> str:
+    """Build the image of packaging/container from the wheels; its last step runs the command in it."""
+    program = shutil.which("podman") or shutil.which("docker")
+    if program is None:
+        raise Skipped("neither podman nor docker is here: apt-get install podman")
+    recipe = ROOT / "packaging" / "container" / "Containerfile"
+    base = re.search(r"^FROM (\S+)", recipe.read_text(), re.MULTILINE)
+    assert base is not None
+    if run("fetch the container's base", [program, "pull", base[1]], LOGS / "container-base.log") != 0:
+        raise Skipped(f"{base[1]} is not reached from here, which the container starts from")
+    image = f"peerway:{distributions.version()}"
+    must("build the container", [program, "build", "-t", image, "-f", recipe, OUT], LOGS / "container.log")
+    return image
 
 
 def write_checksums() -> str:
@@ -199,27 +242,46 @@ def write_checksums() -> str:
     return f"{len(files)} files"
 
 
+def write_record(checklist: Checklist) -> None:
+    """Write how the points came out and how large the files are, beside the logs, for results/release."""
+    command = "scripts/release.py --continue" if CONTINUES else "make release"
+    date = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    lines: list[dict[str, object]] = [{"command": command, "date": date, "summary": checklist.lines()[-1]}]
+    for point, outcome, detail in checklist.outcomes:
+        lines.append({"point": point, "outcome": outcome, "detail": detail})
+    for path in sorted(OUT.iterdir()):
+        lines.append({"file": path.name, "bytes": path.stat().st_size})
+    (LOGS / "record.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*lines, *TIMES]))
+
+
 def release() -> int:
     """Run all points. Later points use what earlier ones built."""
     for folder in (OUT, LOGS):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        if not CONTINUES:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
     checklist = Checklist()
     checklist.check("version", check_version)
     checklist.check("committed", check_tree)
     checklist.check("make test-long", check_long_tests)
     checklist.check("notes", write_notes)
-    if checklist.check("source archives", build_sdists):
-        checklist.check("wheels in pure Python", build_pure_wheels)
+    count = len(distributions.FOLDERS)
+    if checklist.check("source archives", unless_built(build_sdists, "*.tar.gz", count)):
+        pure = unless_built(build_pure_wheels, "*-py3-none-any.whl", count - 1)
+        checklist.check("wheels in pure Python", pure)
         for version in pythons.SUPPORTED:
-            checklist.check(f"wheel for Python {version}", partial(build_library_wheel, version))
+            pattern = f"peerway-*-cp{version.replace('.', '')}-*.whl"
+            build = unless_built(partial(build_library_wheel, version), pattern)
+            checklist.check(f"wheel for Python {version}", build)
         for version in pythons.SUPPORTED:
             checklist.check(f"try Python {version}", partial(try_here, version))
         for system in bare_roots.SYSTEMS:
             checklist.check(f"try {system.name}", partial(try_in, system))
-        checklist.check("Debian packages", partial(debian_packages.build, OUT, BUILD, LOGS))
+        check_debian_packages(checklist)
+        checklist.check("container", build_container)
         checklist.check("bill of materials", partial(bill_of_materials.write, OUT, BUILD, LOGS))
     checklist.check("checksums", write_checksums)
+    write_record(checklist)
     say("\nrelease: " + "\n         ".join(checklist.lines()))
     say(f"release: {OUT.relative_to(ROOT)}; logs in {LOGS.relative_to(ROOT)}")
     return 1 if checklist.count("FAILED") else 0

@@ -1,4 +1,6 @@
 // Sums over all ranks: by rings, one for each dimension of the grid of ranks, and by recursive doubling.
+#include <cmath>
+
 #include "job.h"
 #include "post.h"
 
@@ -82,7 +84,7 @@ class Part {
 
   void pass(Ring& ring, Range out, Range in, bool add) {
     const auto begin = values_.begin() + static_cast<std::ptrdiff_t>(out.first);
-    const auto bytes = static_cast<uint64_t>(bytes_of_block_ * static_cast<double>(out.count) + 0.5);
+    const auto bytes = static_cast<uint64_t>(std::llround(bytes_of_block_ * static_cast<double>(out.count)));
     const s4u::CommPtr sent =
         ring.next.put(bytes, Values(begin, begin + static_cast<std::ptrdiff_t>(out.count)));
     const Values came = ring.previous.wait();

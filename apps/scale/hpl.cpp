@@ -260,7 +260,8 @@ LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& settin
     result.right = result.right && rank->right();
   }
   // The first panel arrives once; each simulated panel stands for equally many others.
-  const double times = static_cast<double>(n / settings.nb) / static_cast<double>(plan.chosen.size());
+  const auto columns = n / settings.nb;
+  const double times = static_cast<double>(columns) / static_cast<double>(plan.chosen.size());
   result.us = first + times * (us - first);
   result.busy = spent * times / (static_cast<double>(plan.ranks()) * result.us);
   return result;

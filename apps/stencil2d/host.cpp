@@ -61,6 +61,7 @@ void HostDevice::wait(pw_stream) {}
 
 void HostDevice::follow(pw_stream, pw_stream) {}  // one thread does all in order
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as a device with streams takes it
 void HostDevice::enqueue(pw_stream, std::function<void()> work) { work(); }
 
 void HostDevice::sweep(Part part, const Lattice& lattice, const double* from, double* to, pw_stream queue) {

@@ -37,7 +37,7 @@ class HostStreams : public HostDevice {
       (*mine)();
     };
     peerway::check(pw_stream_call(context_, queue, call, owned.get()));
-    owned.release();  // the call has it now
+    static_cast<void>(owned.release());  // the call has it now
   }
 
  private:

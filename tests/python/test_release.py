@@ -83,6 +83,25 @@ def test_a_release_needs_a_long_run_without_failures(failed: int, passes: bool, 
             release.check_long_tests()
 
 
+@pytest.mark.parametrize(("continues", "point"), [(True, "kept: a.whl, b.whl"), (False, "built")])
+def test_a_rehearsal_that_is_continued_keeps_what_is_built(
+    continues: bool, point: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "CONTINUES", continues)
+    for name in ("b.whl", "a.whl"):
+        (tree / name).touch()
+    assert release.unless_built(lambda: "built", "*.whl", 2)() == point
+    assert release.unless_built(lambda: "built", "*.whl", 3)() == "built"  # the run before ended early
+    assert release.unless_built(lambda: "built", "*.tar.gz")() == "built"
+
+
+def test_a_release_itself_is_not_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "CONTINUES", True)
+    monkeypatch.setattr(release, "is_tagged", lambda: True)
+    with pytest.raises(StepError, match="for rehearsals"):
+        release.check_version()
+
+
 def test_the_checksums_are_of_all_files(tree: Path) -> None:
     (tree / "a").write_text("abc")
     assert release.write_checksums() == "1 files"
@@ -111,10 +130,10 @@ def test_a_product_has_the_licence_of_the_whole() -> None:
             assert (folder / name).read_bytes() == (ROOT / name).read_bytes()
 
 
-def test_the_container_installs_distributions_that_there_are() -> None:
+def test_the_container_installs_files_of_distributions_that_there_are() -> None:
     text = (ROOT / "packaging" / "container" / "Containerfile").read_text()
-    named = set(
-        re.findall(r"\bpeerway(?:-[a-z]+)?(?=[\[ ]|$)", text.partition("pip install")[2].partition("\n\n")[0])
-    )
-    assert named
-    assert named <= {*distributions.FOLDERS}
+    words = text.partition("pip install")[2].partition("\n\n")[0].replace("\\\n", " ")
+    files = re.findall(r"\./(peerway(?:_[a-z]+)?)-\*\S*\.whl", words)
+    assert len(files) >= 5
+    assert {name.replace("_", "-") for name in files} <= {*distributions.FOLDERS}
+    assert "peerway" not in re.sub(r"\./peerway\S+\.whl", "", words)  # no name, which an index may know, too

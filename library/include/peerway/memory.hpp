@@ -58,6 +58,8 @@ Block<Object> whole(Span<Object> span) {
 template <typename Self, typename Object>
 class Addressed {
  private:
+  Addressed() = default;
+  friend Self;
   Object* mine() const { return static_cast<const Self*>(this)->get(); }
 
  public:

@@ -50,7 +50,7 @@ class Stream {
       (*mine)();
     };
     const auto status = static_cast<Status>(pw_stream_call(context_.get(), stream_, run, owned.get()));
-    if (status == Status::ok) owned.release();
+    if (status == Status::ok) static_cast<void>(owned.release());
     return status;
   }
 

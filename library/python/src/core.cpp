@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "device/kinds.h"
@@ -22,7 +23,8 @@ pw_device parse_device(const std::string& kind, int32_t index) {
   for (size_t number = 0; number < kinds.size(); ++number) {
     const std::string name(kinds[number].name);
     if (name == kind) return {static_cast<pw_device_kind>(number), number == PW_HOST ? 0 : index};
-    known += number == PW_HOST ? "'" + name + "'" : ", '" + name + "' and '" + name + ":N'";
+    known.append(number == PW_HOST ? "'" : ", '").append(name).append("'");
+    if (number != PW_HOST) known.append(" and '").append(name).append(":N'");
   }
   throw peerway::Error(peerway::Status::invalid_argument,
                        "peerway: unknown device '" + kind + "'; there are " + known + ".");
@@ -61,7 +63,7 @@ nb::ndarray<nb::array_api, uint8_t> cuda_bytes(uintptr_t address, uint64_t bytes
                                                nb::object owner) {
   return {reinterpret_cast<uint8_t*>(address),
           {static_cast<size_t>(bytes)},
-          owner,
+          std::move(owner),
           {},
           nb::dtype<uint8_t>(),
           nb::device::cuda::value,

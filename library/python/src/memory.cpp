@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <new>
 #include <vector>
 
 #include "bytes.h"
@@ -19,7 +20,7 @@ struct Memory {
   ~Memory() {
     if (held == nullptr) return;
     if (pw::in_forked_child()) {  // the memory is the parent's; this process leaks its copy of the pointer
-      static_cast<void>(new std::shared_ptr<void>(std::move(held)));
+      static_cast<void>(new (std::nothrow) std::shared_ptr<void>(std::move(held)));
       return;
     }
     const Unlocked unlocked;
@@ -50,7 +51,7 @@ std::string block_text(const pw_block& block) {
 }  // namespace
 
 void bind_memory(nb::module_& module) {
-  nb::class_<Memory>(module, "Memory");
+  static_cast<void>(nb::class_<Memory>(module, "Memory"));
   nb::class_<Region>(module, "Region")
       .def_prop_ro("memory", &memory_of)
       .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })

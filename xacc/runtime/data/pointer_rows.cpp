@@ -35,12 +35,13 @@ void pwx_rows_attach(const char* name, void* table, long count, size_t offset, c
     if (pwx::gpu() == nullptr || count <= 0) return;
     auto* const pointers = static_cast<void**>(table);
     const auto bytes = static_cast<size_t>(count) * sizeof(void*);
-    const pwx::Present* const copy = pwx::find_present(pointers, bytes, name);
+    const pwx::Present* const copy = pwx::find_present(table, bytes, name);
     if (copy == nullptr) return;  // a no_create
     std::vector<void*> there;
     for (long i = 0; i < count; ++i) there.push_back(on_device(row_of(pointers, i, offset), offset, name));
     const auto shift = static_cast<uint64_t>(reinterpret_cast<std::byte*>(pointers) - copy->host);
-    acc_memcpy_to_device(reinterpret_cast<void*>(copy->device + shift), there.data(), bytes);
+    acc_memcpy_to_device(reinterpret_cast<void*>(copy->device + shift), static_cast<void*>(there.data()),
+                         bytes);
   });
 }
 

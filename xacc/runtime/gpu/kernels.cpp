@@ -130,7 +130,7 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   if (queue == PWX_QUEUE_SYNC && count == 0)
     return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;
-  std::memcpy(all.data(), arguments, argument_count * sizeof(void*));
+  std::copy_n(arguments, argument_count, all.data());
   KernelReductions totals;
   if (count > 0) totals = prepare_reductions(reduction_count, reductions, queue);
   for (size_t i = 0; i < count; ++i) all[argument_count + i] = &totals.arguments[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "xacc/runtime/base/failure.h"
@@ -60,7 +61,7 @@ Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
     Reflect* const entry = known == entries.end() ? nullptr : known->get();
     if (entry == nullptr || entry->lives != lives) {
       if (agreed_on(entry, set)) {
-        entry->lives = lives;
+        entry->lives = std::move(lives);
       } else if (entry != nullptr) {
         launch_recorded();
         end_plan(*entry);

@@ -24,7 +24,7 @@ static inline void pwx_need_template(const pwx_template* t, const pwx_where* whe
 /* Checks an array of such a template, at the beginning of a function that uses it or after the template is
  * fixed. */
 static inline void pwx_need_array(const pwx_array* a, const char* name, const pwx_where* where) {
-  if (a->state == NULL)
+  if (!a->state)
     pwx_error(
         where,
         "%s is used here, but its template is not fixed when this function begins, nor by what it calls "
