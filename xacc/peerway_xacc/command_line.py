@@ -1,4 +1,4 @@
-"""The words of `peerway cc`: those of a C compiler, of which only few are looked at."""
+"""The words of `peerway cc` and `peerway fc`: those of a compiler, of which only few are looked at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAKE_NEXT = (
     "-o", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote",
     "-idirafter", "-iprefix", "-x", "-MF", "-MT", "-MQ", "-T", "-u", "-z", "-e", "-Xlinker", "-Xassembler",
     "-Xpreprocessor", "-aux-info", "--param", "-B", "-wrapper", "-specs", "-dumpbase", "-dumpdir", "-arch",
-    "-isysroot",
+    "-isysroot", "-J",
 )  # fmt: skip
 _FOR_LINKING = ("-l", "-L", "-Wl,", "-shared", "-static", "-rdynamic", "-pie", "-no-pie", "-Xlinker", "-T",
                 "-u", "-z", "-e", "-nostartfiles", "-nodefaultlibs", "-nostdlib", "-s")  # fmt: skip
@@ -29,6 +29,24 @@ _FOR_LIBCLANG = (
     "-fgnu89",
 )
 _OWN = ("--explain", "--emit", "--openacc-backend")
+
+
+@dataclass(frozen=True)
+class Language:
+    """A verb's compiler, the variable that names another one, and how the names of its sources end."""
+
+    verb: str
+    name: str
+    variable: str
+    compiler: str
+    suffixes: tuple[str, ...]
+
+
+C = Language("cc", "C", "CC", "gcc", (".c",))
+FORTRAN = Language(
+    "fc", "Fortran", "FC", "gfortran",
+    (".f90", ".f95", ".f03", ".f08", ".f18", ".f", ".for", ".ftn", ".f77"),
+)  # fmt: skip
 
 
 class BadCommand(Exception):
@@ -54,7 +72,7 @@ class Command:
         """The compiler's option for directives of OpenMP, or of OpenACC where these are left to it."""
         if not self.openacc:
             return ["-fopenmp"]
-        of_nvidia = Path(self.compiler[0]).name.startswith(("nvc", "pgcc"))
+        of_nvidia = Path(self.compiler[0]).name.startswith(("nvc", "nvfortran", "pgcc", "pgfortran"))
         return ["-acc" if of_nvidia else "-fopenacc"]
 
     def compiling(self) -> list[str]:
@@ -74,21 +92,24 @@ def _links(word: str) -> bool:
     return word in _FOR_LINKING or word.startswith(("-l", "-L", "-Wl,"))
 
 
-def read(words: list[str], environment: dict[str, str]) -> Command:
-    """Read the words behind `peerway cc`. Raises BadCommand."""
-    command = Command(_words_of("CC", environment.get("CC", "")) or ["gcc"])
+def read(words: list[str], environment: dict[str, str], language: Language = C) -> Command:
+    """Read the words behind the verb. Raises BadCommand."""
+    variable = language.variable
+    command = Command(_words_of(variable, environment.get(variable, "")) or [language.compiler])
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if word == "--explain":
             command.explain = True
         elif word == "--emit" or word.startswith("--emit="):
-            command.emit = word.partition("=")[2] or _file_behind(rest)
+            command.emit = word.partition("=")[2] or _file_behind(rest, language)
         elif word == "--openacc-backend" or word.startswith("--openacc-backend="):
             command.openacc = word.partition("=")[2]
             command.compiler = _words_of("--openacc-backend", command.openacc)
             if not command.compiler:
-                raise BadCommand("--openacc-backend needs a compiler, as in --openacc-backend=gcc")
+                raise BadCommand(
+                    f"--openacc-backend needs a compiler, as in --openacc-backend={language.compiler}"
+                )
         elif word in ("-c", "-S"):
             command.stage = word
         elif word == "-E":
@@ -104,12 +125,18 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
         elif word.startswith("-") and word != "-":
             _not_misspelt(word)
             command.options.append([word])
-        elif Path(word).suffix == ".c":
+        elif _is_source(word, language):
             command.sources.append(word)
         else:
             command.others.append(word)
-    _check(command)
+    _check(command, language)
     return command
+
+
+def _is_source(word: str, language: Language) -> bool:
+    """Is a word a source file? A capital in Fortran's suffix asks for the preprocessor; C's is C++."""
+    suffix = Path(word).suffix
+    return (suffix if language is C else suffix.lower()) in language.suffixes
 
 
 def _not_misspelt(word: str) -> None:
@@ -125,16 +152,21 @@ def _words_of(setting: str, text: str) -> list[str]:
         raise BadCommand(f"{setting} is {text!r}, in which a quotation is not closed") from wrong
 
 
-def _file_behind(rest: list[str]) -> str:
+def _file_behind(rest: list[str], language: Language) -> str:
     """The file behind --emit, if the next word is one and not the last source; else `-`."""
-    if rest and not rest[0].startswith("-") and len([word for word in rest if word.endswith(".c")]) > 1:
+    if (
+        rest
+        and not rest[0].startswith("-")
+        and len([word for word in rest if _is_source(word, language)]) > 1
+    ):
         return rest.pop(0)
     return "-"
 
 
-def _check(command: Command) -> None:
+def _check(command: Command, language: Language) -> None:
     if not command.sources and not command.others:
-        raise BadCommand("no source file; usage: peerway cc prog.c [options of the C compiler] -o prog")
+        words = f"prog{language.suffixes[0]} [options of the {language.name} compiler] -o prog"
+        raise BadCommand(f"no source file; usage: peerway {language.verb} {words}")
     for name in (*command.sources, *command.others):
         if not Path(name).exists():
             raise BadCommand(f"{name} does not exist")

@@ -18,9 +18,9 @@ NOT_YET = {
 }  # fmt: skip
 
 
-def parse(pragma: Pragma) -> d.Directive:
-    """The directive that a pragma says. Raises Refused where it says none."""
-    parser = Parser(pragma)
+def parse(pragma: Pragma, parser: Parser | None = None) -> d.Directive:
+    """The directive that a pragma says. Raises Refused where it says none. `parser` is another language's."""
+    parser = parser or Parser(pragma)
     word = parser.name("a directive of XcalableMP")
     parse_one = _GRAMMAR.get(word.text.lower())
     if parse_one is None:

@@ -17,7 +17,7 @@ def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
     """Open the reductions of a loop, and give what closes them."""
     closing = ""
     assert directive.on is not None
-    nodes = _all_owners(unit, directive, directive.on)
+    nodes = all_owners(unit, directive, directive.on)
     for operand in directive.reduced:
         variable = unit.syntax.variable(operand.name.text, directive.file, directive.start)
         if variable is None:
@@ -49,7 +49,7 @@ def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
     return closing
 
 
-def _all_owners(unit: Unit, directive: d.Loop, on: clauses.Ref) -> str:
+def all_owners(unit: Unit, directive: d.Loop, on: clauses.Ref) -> str:
     """The nodes that share a loop, those that own nothing of it too: they shall know its result."""
     mapping = referred(unit, on, directive)
     own = [subscript.star or subscript.whole for subscript in on.subscripts or ()]
