@@ -28,7 +28,7 @@ _DROPPED = {
     "optional",
 }
 _IMPOSSIBLE = {
-    "common": "is in a COMMON block; move it to a module",
+    "common": "is in a COMMON block",
     "equivalence": "shares memory by EQUIVALENCE",
     "parameter": "is a constant",
     "codimension": "is a coarray",
@@ -50,7 +50,9 @@ def check(array: DistributedArray) -> None:
     note = (entity.word.place, f"'{array.name}' is declared here")
     for attribute, text in _IMPOSSIBLE.items():
         if attribute in entity.attributes or (attribute == "codimension" and entity.images is not None):
-            raise Refused(array.place, f"'{array.name}' {text}, so it cannot be distributed", note)
+            advice = "; move it to a module" if attribute == "common" else ""
+            message = f"'{array.name}' {text}, so it cannot be distributed{advice}"
+            raise Refused(array.place, message, note)
     for dimension in entity.dimensions or []:
         if dimension.upper is None and not entity.deferred:
             kind = "assumed-size" if dimension.assumed else "assumed-shape"

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from peerway_common import atomic_file
 from peerway_xacc.command_line import Command
-from peerway_xacc.fortran.source import form_of, read_lines
+from peerway_xacc.fortran.modules import Modules, write
+from peerway_xacc.fortran.source import FortranText, form_of, read_lines
 from peerway_xacc.fortran.translate import Translated, translate
 from peerway_xacc.frontend.characters import readable, to_bytes
 from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Refused
@@ -42,9 +43,12 @@ def run(command: Command) -> int:
 def _run(command: Command) -> int:
     diagnostics = Diagnostics()
     translated: dict[str, Translated] = {}
+    modules = Modules([_module_folder(command), *_folders(command), "."])
+    files: list[tuple[Path, bytes]] = []
     for source in command.sources:
         with contextlib.suppress(HasErrors):
-            translated[source] = _translate(command, source, diagnostics)
+            translated[source] = _translate(command, source, modules, diagnostics)
+            files += modules.keep(translated[source].structure, _module_folder(command))
     sys.stderr.write(diagnostics.text())
     if diagnostics:
         return 1
@@ -55,7 +59,22 @@ def _run(command: Command) -> int:
     if command.explain and command.output is None and not command.stage:
         return 0
     with tempfile.TemporaryDirectory(prefix="peerway-fc-") as folder:
-        return _build(command, translated, Path(folder))
+        status = _build(command, translated, Path(folder))
+    if status == 0:
+        write(files)
+    return status
+
+
+def _module_folder(command: Command) -> str:
+    """Where the compiler writes modules."""
+    words = [words for words in command.options if words[0].startswith("-J")]
+    return (words[-1][0][2:] or words[-1][-1]) if words else "."
+
+
+def _folders(command: Command) -> list[str]:
+    """Where the compiler looks for modules and included files."""
+    words = [words for words in command.options if words[0].startswith("-I")]
+    return [parts[0][2:] or parts[-1] for parts in words]
 
 
 def _explain(translated: dict[str, Translated]) -> None:
@@ -75,18 +94,15 @@ def _options(command: Command) -> list[str]:
     return [word for word in command.compiling() if word not in _PREPROCESSED]
 
 
-def _translate(command: Command, source: str, diagnostics: Diagnostics) -> Translated:
-    options = command.compiling()
-    folders = [
-        option[2:] or (option_words[1] if len(option_words) > 1 else "")
-        for option_words in command.options if (option := option_words[0]).startswith("-I")
-    ]  # fmt: skip
+def _translate(command: Command, source: str, modules: Modules, diagnostics: Diagnostics) -> Translated:
     try:
-        text = read_lines(source, _preprocessed(command, source), folders)
+        lines = read_lines(source, _preprocessed(command, source), _folders(command))
     except Refused as refused:
         diagnostics.add(refused)
         raise HasErrors from refused
-    return translate(source, text, form_of(source, options), diagnostics, bool(command.openacc))
+    text = FortranText(source, lines, modules.before(lines))
+    form = form_of(source, command.compiling())
+    return translate(source, text, form, diagnostics, bool(command.openacc))
 
 
 def _preprocessed(command: Command, source: str) -> bytes | None:

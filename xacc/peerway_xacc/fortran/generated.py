@@ -20,7 +20,8 @@ _WIDTH = {False: 118, True: 72}
 @dataclass
 class Call:
     """A function of C that Fortran calls. `values` are expressions of integers, `others` pairs of how an
-    argument is passed (any, address, numbers) and its Fortran text. With `pointer` it gives an address.
+    argument is passed (any, kept by C, address, numbers) and its Fortran text. With `pointer` it gives an
+    address.
     """
 
     name: str
@@ -31,7 +32,12 @@ class Call:
 
     def c_text(self) -> str:
         """The function."""
-        kinds = {"any": "const CFI_cdesc_t* ", "address": "void* ", "numbers": "int64_t* "}
+        kinds = {
+            "any": "const CFI_cdesc_t* ",
+            "kept": "const CFI_cdesc_t* ",
+            "address": "void* ",
+            "numbers": "int64_t* ",
+        }
         parameters = ["const int64_t* v", *(f"{kinds[kind]}c{n}" for n, (kind, _) in enumerate(self.others))]
         head = f"{'void*' if self.pointer else 'void'} {self.name}({', '.join(parameters)}) {{"
         return "\n".join([head, "  (void)v;", *(f"  {line}" for line in self.lines), "}"])
@@ -41,10 +47,11 @@ class Call:
         names = ["v", *(f"c{number}" for number in range(len(self.others)))]
         kinds = {
             "any": "type(*), dimension(..), contiguous :: ",
+            "kept": "type(*), dimension(..), contiguous, target :: ",
             "address": "type(*) :: ",
             "numbers": "integer(c_int64_t) :: ",
         }
-        arrays = {"any": "", "address": "(*)", "numbers": "(*)"}
+        arrays = {"any": "", "kept": "", "address": "(*)", "numbers": "(*)"}
         kind = "function" if self.pointer else "subroutine"
         lines = [f"{kind} {self.name}({', '.join(names)}) bind(C)"]
         lines.append(KINDS + (", c_ptr" if self.pointer else ""))
@@ -75,6 +82,7 @@ class Generated:
         self._behind: dict[int, list[str]] = {}
         self._removed: set[int] = set()
         self._wraps: dict[int, list[tuple[int, int, str, str]]] = {}
+        self._splits: dict[int, tuple[int, list[str]]] = {}
         self._lists: dict[int, tuple[int, int, str]] = {}
         self.interfaces: dict[int, list[str]] = {}  # by the number of the scope
         self.declarations: dict[int, list[str]] = {}
@@ -88,6 +96,10 @@ class Generated:
     def wrap(self, number: int, start: int, end: int, before: str, behind: str) -> None:
         """Put a range of a statement's text between two texts; ranges may be within one another."""
         self._wraps.setdefault(number, []).append((start, end, before, behind))
+
+    def split(self, number: int, at: int, between: list[str]) -> None:
+        """Make a block of a one-line IF, whose action begins at a character; statements stand before that."""
+        self._splits[number] = (at, between)
 
     def remove(self, number: int) -> None:
         """Take a statement out."""
@@ -132,8 +144,10 @@ class Generated:
     def fortran(self) -> str:
         """The Fortran text."""
         writer = _Writer(self.text, self.form)
-        line = 1
+        line = self.text.foreign + 1
         for numbers in self._groups():
+            if self.logicals[numbers[0]].first <= self.text.foreign:
+                continue
             first, last = self.logicals[numbers[0]].first, self.logicals[numbers[0]].last
             writer.keep(line, first - 1)
             for number in numbers:
@@ -144,7 +158,7 @@ class Generated:
             ):
                 for number in numbers:
                     if number not in self._removed:
-                        writer.put(first, self.edited(number), self.logicals[number].label)
+                        self._put(writer, number)
             else:
                 writer.keep(first, last)
             for number in numbers:
@@ -166,24 +180,34 @@ class Generated:
         return groups
 
     def _is_touched(self, number: int) -> bool:
-        return number in self._before or number in self._behind
+        return bool(self._before.get(number) or self._behind.get(number))
+
+    def _put(self, writer: _Writer, number: int) -> None:
+        logical = self.logicals[number]
+        if number not in self._splits:
+            writer.put(logical.first, self.edited(number), logical.label)
+            return
+        at, between = self._splits[number]
+        writer.put(logical.first, f"{self.edited(number, 0, at)} then", logical.label)
+        for text in between:
+            writer.put(logical.first, text)
+        writer.put(logical.first, self.edited(number, at))
 
     def _is_edited(self, number: int) -> bool:
-        return (
-            number in self._edits or number in self._removed or number in self._lists or number in self._wraps
-        )
+        kinds = (self._edits, self._removed, self._lists, self._wraps, self._splits)
+        return any(number in kind for kind in kinds)
 
-    def edited(self, number: int) -> str:
-        """A statement with its edits."""
-        text = self.logicals[number].text
-        out, at = "", 0
+    def edited(self, number: int, begin: int = 0, last: int | None = None) -> str:
+        """A statement with its edits, or a part of it."""
+        text = self.logicals[number].text[:last]
+        out, at = "", begin
         lists = [self._lists[number]] if number in self._lists else []
         opened = [(start, 1, -end, before) for start, end, before, _ in self._wraps.get(number, [])]
         closed = [(end, 0, -start, behind) for start, end, _, behind in self._wraps.get(number, [])]
         edits = [(start, 2, end, new) for start, end, new in [*self._edits.get(number, []), *lists]]
         for start, kind, end, new in sorted([*opened, *closed, *edits]):
-            if start < at:
-                continue  # within what was replaced
+            if start < at or (last is not None and start >= last):
+                continue  # within what was replaced, or in the other part
             out += text[at:start] + new
             at = max(at, end) if kind == 2 else start
         return out + text[at:]

@@ -9,7 +9,7 @@ from peerway_xacc.fortran import arrays
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments
 from peerway_xacc.fortran.structure import Scope, Statement
-from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.unit import FortranUnit, linkage
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.lowering.c_text import at
@@ -57,10 +57,12 @@ def _scope(unit: FortranUnit, scope: Scope) -> None:
     bound: list[DistributedArray] = []
     for array in mine:
         _, entity = arrays.declared_in(array)
-        arrays.redeclare(unit, array)
+        if not scope.foreign:
+            arrays.redeclare(unit, array)
         shape = f"{array.symbol}__lb[{len(array.dimensions)}]"
-        unit.generated.top += [f"static pwx_array {array.descriptor};", f"static long {shape};"]
-        if entity.deferred:
+        link = linkage(scope)
+        unit.generated.top += [f"{link}pwx_array {array.descriptor};", f"{link}long {shape};"]
+        if entity.deferred or scope.foreign:
             continue
         assert entity.dimensions is not None
         if arrays.is_dummy(scope, array.name):
@@ -74,14 +76,18 @@ def _scope(unit: FortranUnit, scope: Scope) -> None:
             continue
         c_lines += made
         attached.append(array)
+    if scope.foreign:
+        return
     if c_lines:
         assert directives
         call = call_of(unit, "set_up", c_lines, shared, directives[0])
-        call.lines.insert(0, f"memcpy({shared.array}, v, sizeof {shared.array});")
+        if shared.texts:
+            call.lines.insert(0, f"memcpy({shared.array}, v, sizeof {shared.array});")
         calls.append(call)
     if scope.kind == "program":
         begin = Call(unit.name("begin"), ["pwx_begin(0, 0);"])
         calls.insert(0, begin)
+    calls += unit.set_up_calls.get(scope.number, [])
     statements += [unit.generated.call(scope, call) for call in calls]
     for array in bound:
         arguments = Arguments()
@@ -98,7 +104,7 @@ def _scope(unit: FortranUnit, scope: Scope) -> None:
     elif scope.kind == "block data" and lines:
         raise Refused(directives[0].place, "BLOCK DATA has no place for directives; move them to a module")
     else:
-        unit.generated.first_before(scope.first_executable, *lines)
+        unit.generated.first_before(scope.first_executable, *unit.temporaries.get(scope.number, []), *lines)
         _leave(unit, scope, mine)
 
 

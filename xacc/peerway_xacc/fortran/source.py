@@ -26,6 +26,9 @@ FREE_SUFFIXES = (".f90", ".f95", ".f03", ".f08", ".f18")
 _MOST_INCLUDED = 20
 
 
+Line = tuple[str, str, int]  # its text, its file and its number there
+
+
 @dataclass(frozen=True)
 class Form:
     """How lines are read: `width` is the last column of fixed form that counts, 0 is all."""
@@ -49,9 +52,11 @@ def form_of(file: str, options: list[str]) -> Form:
 class FortranText(Text):
     """A text whose lines come from several files."""
 
-    def __init__(self, file: str, lines: list[tuple[str, str, int]]) -> None:
-        super().__init__(file, "".join(f"{line}\n" for line, _, _ in lines))
-        self.origins = [(name, number) for _, name, number in lines]
+    def __init__(self, file: str, lines: list[Line], foreign: list[Line] | None = None) -> None:
+        every = [*(foreign or []), *lines]
+        super().__init__(file, "".join(f"{line}\n" for line, _, _ in every))
+        self.origins = [(name, number) for _, name, number in every]
+        self.foreign = len(foreign or [])  # how many lines before the file's own are of modules elsewhere
 
     def line_of(self, offset: int) -> int:
         """The number in this text of the line that has an offset."""
@@ -66,14 +71,15 @@ class FortranText(Text):
         return Place(file, line, place.column, place.length)
 
 
-def read_lines(file: str, output: bytes | None, folders: list[str]) -> FortranText:
+def read_lines(file: str, output: bytes | None, folders: list[str]) -> list[Line]:
     """The lines of a file, or of what the preprocessor made of it, with the included files of directives."""
     data = Path(file).read_bytes() if output is None else output
-    lines = _marked(file, of_source(data), output is not None)
-    return FortranText(file, list(_with_included(lines, folders, 0)))
+    lines = marked(file, of_source(data), output is not None)
+    return list(_with_included(lines, folders, 0))
 
 
-def _marked(file: str, text: str, preprocessed: bool) -> Iterator[tuple[str, str, int]]:
+def marked(file: str, text: str, preprocessed: bool) -> Iterator[Line]:
+    """The lines of a text, of which markers of the preprocessor say where they come from."""
     source, number = file, 0
     lines = text.split("\n")
     for line in lines[:-1] if lines[-1] == "" else lines:
@@ -86,9 +92,7 @@ def _marked(file: str, text: str, preprocessed: bool) -> Iterator[tuple[str, str
             yield line.rstrip("\r"), source, number
 
 
-def _with_included(
-    lines: Iterator[tuple[str, str, int]], folders: list[str], depth: int
-) -> Iterator[tuple[str, str, int]]:
+def _with_included(lines: Iterator[Line], folders: list[str], depth: int) -> Iterator[Line]:
     """A file that is included and has directives stands in the place of its INCLUDE line."""
     for line, source, number in lines:
         match = _INCLUDE.match(line)
@@ -99,7 +103,7 @@ def _with_included(
             continue
         if depth == _MOST_INCLUDED:
             raise Refused(Place(source, number), "files include one another without end")
-        yield from _with_included(_marked(str(path), text, False), folders, depth + 1)
+        yield from _with_included(marked(str(path), text, False), folders, depth + 1)
 
 
 def _included(name: str, source: str, folders: list[str]) -> Path | None:
@@ -151,8 +155,10 @@ class _Pending:
 
 def logical_lines(text: FortranText, form: Form) -> list[Logical]:
     """All statements and directives of a text."""
-    reader: Callable[[FortranText, Form], Iterator[Logical]] = _fixed if form.fixed else _free
-    return [part for logical in reader(text, form) for part in _parts(logical)]
+    reader: Callable[[FortranText, Form, range], Iterator[Logical]] = _fixed if form.fixed else _free
+    own = range(text.foreign + 1, len(text.origins) + 1)
+    logicals = [*_free(text, form, range(1, text.foreign + 1)), *reader(text, form, own)]
+    return [part for logical in logicals for part in _parts(logical)]
 
 
 def _cut(line: str, quote: str) -> tuple[str, str, bool]:
@@ -172,9 +178,9 @@ def _cut(line: str, quote: str) -> tuple[str, str, bool]:
     return code[:-1], quote, True
 
 
-def _free(text: FortranText, _form: Form) -> Iterator[Logical]:
+def _free(text: FortranText, _form: Form, numbers: range) -> Iterator[Logical]:
     pending: _Pending | None = None
-    for number in range(1, len(text.origins) + 1):
+    for number in numbers:
         start = text.line_start(number)
         line = text.text[start : text.line_start(number + 1) - 1]
         bare = line.lstrip()
@@ -206,13 +212,13 @@ def _free(text: FortranText, _form: Form) -> Iterator[Logical]:
             yield _finished(pending, number)
             pending = None
     if pending:
-        yield _finished(pending, len(text.origins))
+        yield _finished(pending, numbers[-1])
 
 
-def _fixed(text: FortranText, form: Form) -> Iterator[Logical]:
+def _fixed(text: FortranText, form: Form, numbers: range) -> Iterator[Logical]:
     pending: _Pending | None = None
     last = 0
-    for number in range(1, len(text.origins) + 1):
+    for number in numbers:
         start = text.line_start(number)
         line = text.text[start : text.line_start(number + 1) - 1]
         sentinel = _FIXED_SENTINEL.match(line)

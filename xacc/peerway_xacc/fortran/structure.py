@@ -60,6 +60,7 @@ class Scope(Function):
     kind: str = "program"
     parent: Scope | None = None
     begin: int = 0
+    foreign: bool = False  # a module of another file
     header: int = -1  # -1: a main program without PROGRAM
     head_end: int = -1  # the last of USE, IMPORT, IMPLICIT, or the header
     first_executable: int = -1
@@ -180,8 +181,9 @@ class Structure:
         scope.header = number if header else -1
         scope.head_end = number if header else number - 1
         scope.begin = number
+        scope.foreign = self.logicals[number].first <= self.text.foreign
         scope.number = len(self.scopes)
-        scope.suffix = f"__{scope.number}"
+        scope.suffix = f"__of_{name}" if kind == "module" else f"__{scope.number}"
         self.scopes.append(scope)
         self._open.append(scope)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from peerway_xacc.analysis.mapping import TemplateOf
 from peerway_xacc.analysis.paths import Communication
-from peerway_xacc.fortran import array_on, arrays, communication, gmove, loops, scopes, uses
+from peerway_xacc.fortran import array_on, arrays, coarrays, communication, gmove, loops, scopes, uses
 from peerway_xacc.fortran.generated import Generated
 from peerway_xacc.fortran.grammar import Arguments, End, Read, read
 from peerway_xacc.fortran.source import Form, FortranText, logical_lines
-from peerway_xacc.fortran.structure import Structure
-from peerway_xacc.fortran.unit import FortranOutput, FortranScopes, FortranSyntax, FortranUnit
+from peerway_xacc.fortran.structure import Scope, Structure
+from peerway_xacc.fortran.unit import FortranOutput, FortranScopes, FortranSyntax, FortranUnit, linkage
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Place, Refused
 from peerway_xacc.frontend.preprocess import Texts
@@ -56,6 +56,7 @@ class Translated:
 
     fortran: str
     companion: str  # C
+    structure: Structure
     explained: list[tuple[Place, str]]
     communications: list[tuple[Place, Communication]]
 
@@ -75,6 +76,7 @@ def translate(
             if diagnostics:
                 raise HasErrors
     arrays.allocations(unit)
+    coarrays.coarrays(unit)
     uses.uses(unit)
     if diagnostics:
         raise HasErrors
@@ -85,7 +87,11 @@ def translate(
     if diagnostics:
         raise HasErrors
     return Translated(
-        unit.generated.fortran(), _companion(unit), unit.output.explained, unit.output.communications
+        unit.generated.fortran(),
+        _companion(unit),
+        unit.structure,
+        unit.output.explained,
+        unit.output.communications,
     )
 
 
@@ -165,18 +171,15 @@ def _place_calls(unit: FortranUnit) -> None:
 def _companion(unit: FortranUnit) -> str:
     generated = unit.generated
     shared = [
-        f"static int64_t {arguments.array}[{max(1, len(arguments.texts))}];"
-        for arguments in unit.shared.values()
+        f"{linkage(scope)}int64_t {arguments.array}[{max(1, len(arguments.texts))}];"
+        for scope in unit.structure.scopes
+        if (arguments := unit.shared[scope.number]).texts
     ]
-    kept = [
-        line
-        for line in shared
-        if any(line.split()[2].split("[")[0] in call.c_text() for call in generated.calls)
-    ]
-    setups = unit.module_setups.values()
-    ending = [f"void {name}(void);" for name in setups]
+    setups = unit.module_setups
+    ending = []
     if setups:
-        calls = " ".join(f"{name}();" for name in setups)
+        ending += _module_setups(unit)
+        calls = " ".join(f"pwf_module_{name}();" for name in setups)
         ending += [
             f"static void pwx__set_up(void) {{ {calls} }}",
             "static pwx_unit pwx__unit = {pwx__set_up, 0, 0};",
@@ -186,6 +189,40 @@ def _companion(unit: FortranUnit) -> str:
         add = "pwx_unit_add(&pwx__unit); " if setups else ""
         ending.append(f"__attribute__((constructor)) static void pwx__add(void) {{ {one_sided}{add}}}")
     return "\n".join([
-        "#include <peerway/xacc/fortran.h>", *generated.top, *kept,
+        "#include <peerway/xacc/fortran.h>", *generated.top, *shared,
         *(call.c_text() for call in generated.calls), *generated.ending, *ending, "",
     ])  # fmt: skip
+
+
+def _module_setups(unit: FortranUnit) -> list[str]:
+    """Functions of C that set a module up once, behind those that it uses."""
+    mapped = {
+        unit.scope_of(directive).name
+        for directive in unit.directives
+        if isinstance(directive, scopes.MAPPING)
+    }
+    lines = []
+    for scope in unit.structure.scopes:
+        if scope.kind != "module" or scope.name not in unit.module_setups:
+            continue
+        used = sorted(_used(unit, scope, set()) & mapped)
+        name = unit.module_setups[scope.name]
+        lines += [f"void pwf_module_{other}(void);" for other in [*used, scope.name]]
+        calls = " ".join([*(f"pwf_module_{other}();" for other in used), f"{name}();"])
+        lines += [
+            f"void {name}(void);",
+            f"void pwf_module_{scope.name}(void) {{",
+            f"  static int begun; if (begun) return; begun = 1; {calls}",
+            "}",
+        ]
+    return lines
+
+
+def _used(unit: FortranUnit, scope: Scope, seen: set[str]) -> set[str]:
+    """The modules that a module uses, those used by them too."""
+    for name, _only in scope.modules:
+        module = unit.fortran.module(name)
+        if module and name not in seen:
+            seen.add(name)
+            _used(unit, module, seen)
+    return seen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from peerway_xacc.analysis.mapping import Declared, DistributedArray, Scopes
 from peerway_xacc.fortran.declarations import Entity
-from peerway_xacc.fortran.generated import Generated
+from peerway_xacc.fortran.generated import Call, Generated
 from peerway_xacc.fortran.grammar import Arguments, Read
 from peerway_xacc.fortran.structure import Scope, Statement, Structure
 from peerway_xacc.frontend import directives as d
@@ -19,6 +19,11 @@ from peerway_xacc.lowering.output import Output
 from peerway_xacc.lowering.unit import Unit
 
 _EVERYWHERE = 1 << 60
+
+
+def linkage(scope: Scope) -> str:
+    """How C declares what describes a scope's names."""
+    return "extern " if scope.foreign else "" if scope.kind == "module" else "static "
 
 
 class FortranSyntax(Syntax):
@@ -134,6 +139,8 @@ class FortranUnit(Unit):
     taken_out: dict[int, set[int]] = field(default_factory=dict)  # items of declarations
     waiting: dict[int, list[tuple[DistributedArray, list[str]]]] = field(default_factory=dict)
     moved: set[int] = field(default_factory=set)  # assignments that became calls
+    set_up_calls: dict[int, list[Call]] = field(default_factory=dict)  # of coarrays, by the scope's number
+    temporaries: dict[int, list[str]] = field(default_factory=dict)  # declarations behind those of a scope
     module_setups: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -173,8 +180,9 @@ class FortranUnit(Unit):
         return self.reads[id(directive)].number
 
     def declare(self, directive: d.Directive, kind: str, name: str, end: str = "") -> None:
-        """A descriptor, which is one of the file."""
-        self.generated.top.append(f"static {kind} {name};")
+        """A descriptor, which is one of the file; that of a module is known to files that use it."""
+        scope = self.scope_of(directive)
+        self.generated.top.append(f"{linkage(scope)}{kind} {name};")
 
     def set_up(self, directive: d.Directive, text: str) -> None:
         """A call that fills a descriptor, where the scope begins to execute."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.fortran.declarations import heading
 from peerway_xacc.fortran.generated import KINDS
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.unit import FortranUnit
@@ -10,13 +11,9 @@ from peerway_xacc.fortran.words import closing, split
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.tokens import quoted
 
-_INTEGERS = (
-    "xmp_node_num", "xmp_num_nodes", "xmp_all_node_num", "xmp_all_num_nodes", "xmp_array_ndims",
-    "xmp_template_fixed", "xmp_template_ndims", "xmp_template_lbound", "xmp_template_ubound",
-    "xmp_dist_format", "xmp_dist_blocksize", "xmp_dist_axis", "xmp_nodes_ndims", "xmp_nodes_index",
-    "xmp_nodes_size",
-)  # fmt: skip
+_INTEGERS = ("xmp_node_num", "xmp_num_nodes", "xmp_all_node_num", "xmp_all_num_nodes")
 _REALS = ("xmp_wtime", "xmp_wtick")
+_SUBROUTINES = ("xmp_barrier", "xmp_exit")
 _SIZES = ("size", "ubound", "lbound", "shape")
 
 
@@ -26,6 +23,7 @@ def uses(unit: FortranUnit) -> None:
     for statement in unit.structure.statements:
         with unit.diagnostics.collecting():
             _functions(unit, statement)
+            _initialised(unit, statement)
             if statement.number not in unit.moved and statement.number >= statement.scope.first_executable:
                 _arrays(unit, statement, local)
 
@@ -36,9 +34,27 @@ def _functions(unit: FortranUnit, statement: Statement) -> None:
     for number, word in enumerate(words[:-1]):
         if word.kind != "name" or not word.text.startswith("xmp_") or words[number + 1].text != "(":
             continue
+        if unit.fortran.entity(word.text, statement.scope):
+            continue
         kind = "integer" if word.text in _INTEGERS else "double precision" if word.text in _REALS else ""
-        if kind and not unit.fortran.entity(word.text, statement.scope):
+        if not kind and word.text not in _SUBROUTINES:
+            known = ", ".join((*_INTEGERS, *_REALS, *_SUBROUTINES))
+            raise Refused(word.place, f"{word.text} is not supported in Fortran yet; there are {known}")
+        if kind:
             unit.generated.declare(statement.scope, f"{kind}, external :: {word.text}")
+
+
+def _initialised(unit: FortranUnit, statement: Statement) -> None:
+    """`integer n = 1` without `::` is no Fortran, but other compilers of XcalableMP take it."""
+    words = statement.words
+    if statement.number >= statement.scope.first_executable:
+        return
+    head = heading(statement.logical, words)
+    if head is None or head.type_text is None or not head.items or head.items is words:
+        return
+    first = words.index(head.items[0])
+    if words[first - 1].text != ":" and any(len(split(item, "=")) > 1 for item in split(head.items, ",")):
+        unit.generated.edit(statement.number, head.items[0].start, head.items[0].start, ":: ")
 
 
 def _arrays(unit: FortranUnit, statement: Statement, local: dict[tuple[int, int, int], str]) -> None:

@@ -34,29 +34,11 @@ PWX_API int xmp_node_num_() { return xmp_node_num(); }
 PWX_API int xmp_num_nodes_() { return xmp_num_nodes(); }
 PWX_API int xmp_all_node_num_() { return xmp_all_node_num(); }
 PWX_API int xmp_all_num_nodes_() { return xmp_all_num_nodes(); }
+PWX_API int xmp_this_image_() { return xmpc_this_image() + 1; }
+PWX_API int xmp_num_images_() { return xmpc_num_images(); }
 PWX_API double xmp_wtime_() { return xmp_wtime(); }
 PWX_API double xmp_wtick_() { return xmp_wtick(); }
 PWX_API void xmp_barrier_() { xmp_barrier(); }
 PWX_API void xmp_exit_(const int* status) { xmp_exit(*status); }
-
-PWX_API int xmp_array_ndims_(xmp_desc_t* a, int* ndims) { return xmp_array_ndims(*a, ndims); }
-PWX_API int xmp_template_fixed_(xmp_desc_t* t, int* fixed) { return xmp_template_fixed(*t, fixed); }
-PWX_API int xmp_template_ndims_(xmp_desc_t* t, int* ndims) { return xmp_template_ndims(*t, ndims); }
-PWX_API int xmp_nodes_ndims_(xmp_desc_t* p, int* ndims) { return xmp_nodes_ndims(*p, ndims); }
-PWX_API int xmp_nodes_index_(xmp_desc_t* p, int* dim, int* index) { return xmp_nodes_index(*p, *dim, index); }
-PWX_API int xmp_nodes_size_(xmp_desc_t* p, int* dim, int* size) { return xmp_nodes_size(*p, *dim, size); }
-PWX_API int xmp_template_lbound_(xmp_desc_t* t, int* dim, int* bound) {
-  return xmp_template_lbound(*t, *dim, bound);
-}
-PWX_API int xmp_template_ubound_(xmp_desc_t* t, int* dim, int* bound) {
-  return xmp_template_ubound(*t, *dim, bound);
-}
-PWX_API int xmp_dist_format_(xmp_desc_t* t, int* dim, int* format) {
-  return xmp_dist_format(*t, *dim, format);
-}
-PWX_API int xmp_dist_blocksize_(xmp_desc_t* t, int* dim, int* size) {
-  return xmp_dist_blocksize(*t, *dim, size);
-}
-PWX_API int xmp_dist_axis_(xmp_desc_t* t, int* dim, int* axis) { return xmp_dist_axis(*t, *dim, axis); }
 
 }  // extern "C"

@@ -37,6 +37,64 @@ def test_every_directive_gives_what_a_sequential_program_has(program: Path, node
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
+@pytest.fixture(scope="module")
+def coarrays(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """At -O2: what others change behind the compiler's back must be read again."""
+    return compiled(tmp_path_factory.mktemp("fc"), "-Wall", "-O2", FORTRAN / "coarrays.f90")
+
+
+@pytest.mark.parametrize("images", [1, 3, pytest.param(8, marks=pytest.mark.long)])
+def test_images_put_get_and_wait(coarrays: Path, images: int) -> None:
+    done = run(PEERWAY, "run", "-n", images, "--", coarrays, folder=coarrays.parent)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{images} images, 0 wrong\n", "")
+
+
+def test_a_module_of_another_file_keeps_its_mapping(tmp_path: Path) -> None:
+    """Compiled apart and linked, the two files are the same program."""
+    fields, _, main = (FORTRAN / "directives.f90").read_text().partition("program directives")
+    (tmp_path / "fields.f90").write_text(fields)
+    (tmp_path / "main.f90").write_text(f"program directives{main}")
+    for name in ("fields", "main"):
+        made = run(PEERWAY, "fc", "-c", f"{name}.f90", folder=tmp_path)
+        assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    done = run(PEERWAY, "run", "-n", 2, "--", compiled(tmp_path, "fields.o", "main.o"), folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2 nodes, 0 wrong\n", "")
+
+
+FIXED = """\
+C     A program of fixed form, whose loops end by labels.
+      PROGRAM OLD
+      INTEGER N
+      PARAMETER (N = 20)
+      INTEGER A(N), I, TOTAL
+!$XMP NODES P(*)
+!$XMP TEMPLATE T(N)
+C$XMP DISTRIBUTE T(CYCLIC) ONTO P
+*$XMP ALIGN A(I)
+*$XMP* WITH T(I)
+      TOTAL = 0
+!$XMP LOOP ON T(I)
+      DO 10 I = 1, N
+   10   A(I) = I
+!$XMP LOOP ON T(I) REDUCTION(+: TOTAL)
+      DO 20 I = 1,                                                      columns that do not count
+     1          N
+      TOTAL = TOTAL + A(I)
+   20 CONTINUE
+!$XMP TASK ON P(1)
+      PRINT '(I0)', TOTAL
+!$XMP END TASK
+      END
+"""
+
+
+def test_fixed_form(tmp_path: Path) -> None:
+    (tmp_path / "old.f").write_text(FIXED)
+    made = run(PEERWAY, "fc", "-std=legacy", "old.f", "-o", "made", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert run(PEERWAY, "run", "-n", 3, "--", "./made", folder=tmp_path).stdout == "210\n"
+
+
 def test_the_example_is_a_sequential_program_without_its_directives(tmp_path: Path) -> None:
     plain = run("gfortran", "-O2", SAMPLES / "laplace.f90", "-o", "plain", folder=tmp_path)
     assert plain.returncode == 0, plain.stderr

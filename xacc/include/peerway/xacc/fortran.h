@@ -202,6 +202,20 @@ PWX_UNUSED void pwx_f_bcast(const pwx_ref* on, const pwx_ref* from, const CFI_cd
   pwx_bcast(on, from, value->base_addr, pwx_f_count(value) * value->elem_len, where);
 }
 
+/* ---- coarrays ---- */
+
+/* SYNC IMAGES of one image or of a list of them, counted from 1. */
+PWX_UNUSED void pwx_f_sync_images(const CFI_cdesc_t* images, const pwx_where* where) {
+  const size_t count = pwx_f_count(images);
+  if (!pwx_f_is(images, CFI_type_int & CFI_type_mask) || images->elem_len != sizeof(int))
+    pwx_error(where, "the images of SYNC IMAGES must be integer(4)");
+  int* const numbers = malloc((count + 1) * sizeof(int));
+  if (numbers == NULL) pwx_error(where, "there is no memory for the numbers of %zu images", count);
+  for (size_t i = 0; i < count; ++i) numbers[i] = ((const int*)images->base_addr)[i] - 1;
+  pwx_sync_images((long)count, numbers, where);
+  free(numbers);
+}
+
 /* ---- arrays ---- */
 
 /* How a Fortran pointer finds an array's memory: extents and lower bounds in Fortran's order, where `lower`
