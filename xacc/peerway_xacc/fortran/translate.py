@@ -50,6 +50,9 @@ _LOWERING: dict[type, Callable[[FortranUnit, Any], None]] = {
 }
 
 
+_OF_OPENACC = ["#include <peerway/xacc/acc.h>", "#include <peerway/xacc/outside.h>", "#include <openacc.h>"]
+
+
 @dataclass(frozen=True)
 class Translated:
     """The generated texts, and for --explain what was generated for each line of the source."""
@@ -189,7 +192,8 @@ def _companion(unit: FortranUnit) -> str:
         add = "pwx_unit_add(&pwx__unit); " if setups else ""
         ending.append(f"__attribute__((constructor)) static void pwx__add(void) {{ {one_sided}{add}}}")
     return "\n".join([
-        "#include <peerway/xacc/fortran.h>", *generated.top, *shared,
+        "#include <peerway/xacc/fortran.h>",
+        *(_OF_OPENACC if unit.foreign_acc else []), *generated.top, *shared,
         *(call.c_text() for call in generated.calls), *generated.ending, *ending, "",
     ])  # fmt: skip
 

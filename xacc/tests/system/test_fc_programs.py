@@ -95,6 +95,49 @@ def test_fixed_form(tmp_path: Path) -> None:
     assert run(PEERWAY, "run", "-n", 3, "--", "./made", folder=tmp_path).stdout == "210\n"
 
 
+ACC = """\
+program acc
+  implicit none
+  integer, parameter :: n = 1000
+  real(8) :: u(n), s
+  integer :: i
+!$xmp nodes p(*)
+!$xmp template t(n)
+!$xmp distribute t(block) onto p
+!$xmp align u(i) with t(i)
+!$xmp shadow u(1)
+!$acc data create(u)
+!$xmp loop on t(i)
+!$acc parallel loop
+  do i = 1, n
+    u(i) = i
+  end do
+!$xmp reflect (u) acc
+  s = 0
+!$acc data copy(s)
+!$xmp loop on t(i)
+!$acc parallel loop reduction(+: s)
+  do i = 2, n - 1
+    s = s + u(i - 1) + u(i + 1)
+  end do
+!$acc end parallel loop
+!$xmp reduction (+: s) acc
+!$acc end data
+!$acc end data
+!$xmp task on p(1)
+  print '(i0)', nint(s)
+!$xmp end task
+end program acc
+"""
+
+
+def test_another_compiler_has_the_acc_directives(tmp_path: Path) -> None:
+    (tmp_path / "acc.f90").write_text(ACC)
+    made = compiled(tmp_path, "--openacc-backend=gfortran", "acc.f90")
+    done = run(PEERWAY, "run", "-n", 2, "--", made, folder=tmp_path)
+    assert (done.stdout, done.stderr) == ("998998\n", "")
+
+
 def test_the_example_is_a_sequential_program_without_its_directives(tmp_path: Path) -> None:
     plain = run("gfortran", "-O2", SAMPLES / "laplace.f90", "-o", "plain", folder=tmp_path)
     assert plain.returncode == 0, plain.stderr
