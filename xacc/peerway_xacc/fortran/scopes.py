@@ -42,63 +42,22 @@ def set_up(unit: FortranUnit) -> None:
 
 
 def _scope(unit: FortranUnit, scope: Scope) -> None:
-    lines: list[str] = []
-    shared = unit.shared[scope.number]
-    directives = [
+    directives: list[d.Directive] = [
         directive for directive in unit.directives
         if isinstance(directive, MAPPING) and unit.scope_of(directive) is scope
     ]  # fmt: skip
-    statements: list[str] = []
-    calls: list[Call] = []
-    c_lines = [line for directive in directives for line in unit.output_lines(directive)]
+    for statement in scope.statements:
+        if directives and statement.first == "entry":
+            raise Refused(statement.words[0].place, "a procedure with a mapping can have no ENTRY")
     mine = unit.fortran_scopes.arrays_of(scope)
-    saved = scope.kind in ("module", "program")
-    attached = []
-    bound: list[DistributedArray] = []
-    for array in mine:
-        _, entity = arrays.declared_in(array)
-        if not scope.foreign:
-            arrays.redeclare(unit, array)
-        shape = f"{array.symbol}__lb[{len(array.dimensions)}]"
-        link = linkage(scope)
-        unit.generated.top += [f"{link}pwx_array {array.descriptor};", f"{link}long {shape};"]
-        if entity.deferred or scope.foreign:
-            continue
-        assert entity.dimensions is not None
-        if arrays.is_dummy(scope, array.name):
-            bound.append(array)
-            attached.append(array)
-            continue
-        how = "init" if saved or "save" in entity.attributes else "enter"
-        made = arrays.make(array, entity.dimensions, shared, how)
-        if array.waits:
-            unit.waiting.setdefault(id(array.template), []).append((array, made))
-            continue
-        c_lines += made
-        attached.append(array)
+    made, attached, bound = _arrays(unit, scope, mine)
     if scope.foreign:
         return
-    if c_lines:
-        assert directives
-        call = call_of(unit, "set_up", c_lines, shared, directives[0])
-        if shared.texts:
-            call.lines.insert(0, f"memcpy({shared.array}, v, sizeof {shared.array});")
-        calls.append(call)
-    if scope.kind == "program":
-        begin = Call(unit.name("begin"), ["pwx_begin(0, 0);"])
-        calls.insert(0, begin)
-    calls += unit.set_up_calls.get(scope.number, [])
-    statements += [unit.generated.call(scope, call) for call in calls]
-    for array in bound:
-        arguments = Arguments()
-        _, entity = arrays.declared_in(array)
-        assert entity.dimensions is not None
-        made = arrays.make(array, entity.dimensions, arguments, "bind")
-        others = [("address", f"pwx_{array.name}")]
-        statements.append(unit.generated.call(scope, Call(unit.name("bind"), made, arguments.texts, others)))
+    c_lines = [*(line for directive in directives for line in unit.output_lines(directive)), *made]
+    calls = _calls(unit, scope, c_lines, directives)
+    lines = [unit.generated.call(scope, call) for call in [*calls, *bound]]
     for array in attached:
-        statements += arrays.attach(unit, scope, array)
-    lines += statements
+        lines += arrays.attach(unit, scope, array)
     if scope.kind == "module":
         _module(unit, scope, lines)
     elif scope.kind == "block data" and lines:
@@ -106,6 +65,57 @@ def _scope(unit: FortranUnit, scope: Scope) -> None:
     else:
         unit.generated.first_before(scope.first_executable, *unit.temporaries.get(scope.number, []), *lines)
         _leave(unit, scope, mine)
+
+
+def _arrays(
+    unit: FortranUnit, scope: Scope, mine: list[DistributedArray]
+) -> tuple[list[str], list[DistributedArray], list[Call]]:
+    """Declare a scope's arrays. Gives C that makes them, those whose pointers are then set, and the calls for
+    dummy arguments.
+    """
+    shared = unit.shared[scope.number]
+    lines: list[str] = []
+    attached: list[DistributedArray] = []
+    bound: list[Call] = []
+    for array in mine:
+        _, entity = arrays.declared_in(array)
+        if not scope.foreign:
+            arrays.redeclare(unit, array)
+        link = linkage(scope)
+        unit.generated.top += [
+            f"{link}pwx_array {array.descriptor};",
+            f"{link}long {array.symbol}__lb[{len(array.dimensions)}];",
+        ]
+        if entity.deferred or scope.foreign:
+            continue
+        assert entity.dimensions is not None
+        if arrays.is_dummy(scope, array.name):
+            own = Arguments()
+            others = [("address", f"pwx_{array.name}")]
+            made = arrays.make(array, entity.dimensions, own, "bind")
+            bound.append(Call(unit.name("bind"), made, own.texts, others))
+            attached.append(array)
+            continue
+        lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
+        made = arrays.make(array, entity.dimensions, shared, "init" if lives_on else "enter")
+        if array.waits:
+            unit.waiting.setdefault(id(array.template), []).append((array, made))
+            continue
+        lines += made
+        attached.append(array)
+    return lines, attached, bound
+
+
+def _calls(unit: FortranUnit, scope: Scope, lines: list[str], directives: list[d.Directive]) -> list[Call]:
+    """The calls that begin the program, fill the descriptors of a scope, and set its coarrays up."""
+    calls = [Call(unit.name("begin"), ["pwx_begin(0, 0);"])] if scope.kind == "program" else []
+    if lines:
+        shared = unit.shared[scope.number]
+        call = call_of(unit, "set_up", lines, shared, directives[0])
+        if shared.texts:
+            call.lines.insert(0, f"memcpy({shared.array}, v, sizeof {shared.array});")
+        calls.append(call)
+    return [*calls, *unit.set_up_calls.get(scope.number, [])]
 
 
 def _module(unit: FortranUnit, scope: Scope, lines: list[str]) -> None:
