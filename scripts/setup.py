@@ -18,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import products
@@ -66,7 +67,6 @@ def make_venv(wheels: str | None) -> None:
     if PYTHON.exists() and stamps().get("venv") == digest(base):
         return
     shutil.rmtree(VENV, ignore_errors=True)
-    system.ensure_python_can_make_venv()
     has_pip = system.python_has("ensurepip")
     make = [sys.executable, "-m", "venv", *([] if has_pip else ["--without-pip"]), VENV]
     must(f"make .venv with Python {sys.version.split()[0]}", make, LOGS / "venv.log")
@@ -154,8 +154,9 @@ def install_package(wheels: str | None) -> None:
     projects = [ROOT / name / "pyproject.toml" for name in products.PRODUCTS]
     headers = system.python_headers()
     inputs = digest(
-        *files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", *projects, names, headers, sys.version
-    )
+        *files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", *projects, names, headers, sys.version,
+        sorted(VENV.glob("lib/python*/site-packages/jaxlib-*")),
+    )  # fmt: skip
     if stamps().get("package") == inputs and (BUILD / "CMakeCache.txt").exists():
         return
     settings = ["--config-settings=cmake.build-type=RelWithDebInfo", "--config-settings=install.strip=false"]
@@ -178,8 +179,17 @@ def install_package(wheels: str | None) -> None:
     stamp("package", inputs)
 
 
+def python_packages(extras: list[str], wheels: str | None) -> None:
+    """Make .venv, and install into it what was asked for and the products of this repository."""
+    make_venv(wheels)
+    install_requirements(extras, wheels)
+    if "test" in extras:
+        install_mpich(wheels)
+    install_package(wheels)
+
+
 def setup() -> int:
-    """Do the steps in order."""
+    """Install what is missing; Debian packages of tests meanwhile, which nothing else here needs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--system-packages", action="store_true", help="also install Debian packages for tests"
@@ -202,14 +212,15 @@ def setup() -> int:
         f"setup: .venv with {', '.join(['peerway', *options.extras])}"
         + (f", wheels of {wheels}" if wheels else "")
     )
+    # What .venv needs of Debian comes first: one apt at a time.
     system.ensure_compiler()
-    if options.system_packages:
-        system.install_test_packages()
-    make_venv(wheels)
-    install_requirements(options.extras, wheels)
-    if "test" in options.extras:
-        install_mpich(wheels)
-    install_package(wheels)
+    system.ensure_python_can_make_venv()
+    system.python_headers()
+    with ThreadPoolExecutor(max_workers=1) as pool:  # at its end apt has ended, whatever happens
+        packages = pool.submit(system.install_test_packages) if options.system_packages else None
+        python_packages(options.extras, wheels)
+        if packages is not None:
+            packages.result()
     return 0
 
 

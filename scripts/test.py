@@ -2,14 +2,14 @@
 
     python scripts/test.py [--long | --sanitized]
 
-First come the C++ unit tests, with the library as `make build` made it; they also feed the fuzzed parsers
-the stored inputs. Then run side by side the Python tests with those between processes, whose ranks sleep
-while they wait, and those on virtual clusters, which mostly wait. Last come the few that need the machine
-for themselves. With --long, what takes long comes on top: the unit tests under ASan+UBSan, those with
-threads under TSan, each fuzzer for a minute, and the Python tests that are marked `long`; ranks then poll,
-as is the default. Compilers of sanitized code get what tests leave idle, so that no rank misses its turn.
-With --sanitized, only the unit tests run, under ASan+UBSan. Logs, results and times are in out/test; the
-record of the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
+These run side by side: the C++ unit tests, with the library as `make build` made it, which also feed the
+fuzzed parsers the stored inputs; the Python tests with those between processes, whose ranks sleep while they
+wait; and those on virtual clusters, which mostly wait. Last come the few that need the machine for
+themselves. With --long, what takes long comes on top: the unit tests under ASan+UBSan, those with threads
+under TSan, each fuzzer for a minute, and the Python tests that are marked `long`; ranks then poll, as is the
+default. Compilers of sanitized code get what tests leave idle, so that no rank misses its turn. With
+--sanitized, only the unit tests run, under ASan+UBSan. Logs, results and times are in out/test; the record of
+the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -90,9 +90,8 @@ def thread_sanitizer(totals: Totals) -> None:
 
 
 def unsanitized(totals: Totals) -> None:
-    """Run the unit tests with the library as users get it: before all else, as the folder of the build has
-    the library of the tests between processes. What malloc gives is filled, so that a read of bytes that
-    were never written shows.
+    """Run the unit tests with the library as users get it. What malloc gives is filled, so that a read of
+    bytes that were never written shows.
     """
     names = ("unit", "unit_pure", "unit_nvrtc")
     if checks.build(totals, "unit", BUILD, list(names), []):
@@ -131,7 +130,6 @@ def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object
 
 def all_tests(totals: Totals, long: bool) -> None:
     """Run every test; the totals list them in this order."""
-    unsanitized(totals)
 
     def sanitized(part: Totals) -> None:
         if long:
@@ -142,6 +140,7 @@ def all_tests(totals: Totals, long: bool) -> None:
     others = ("-m", "not alone and not cluster")
     side_by_side(
         totals,
+        unsanitized,
         lambda part: pytest(part, long, "python", CORES + 2, *others),
         lambda part: pytest(part, long, "system-clusters", 2, *marked("cluster")),
         sanitized,

@@ -1,6 +1,7 @@
-/* Lattice QCD by CUDA and MPI, by hand: what serial.c computes. One thread a site, persistent requests of
- * CUDA-aware MPI. Arrays are 1-D; a direction that has several processes has a halo of one site on each side,
- * the others wrap around in the kernel. Faces along t are sent from the field, those along z are packed.
+/* Lattice QCD by CUDA and MPI, written by hand: computes the same as serial.c. One thread per site,
+ * persistent requests of CUDA-aware MPI. Arrays are 1-D. A direction that has several processes has a halo
+ * of one site on each side; others wrap around in the kernel. Faces along t are sent from the field, those
+ * along z are packed.
  *
  * LQCD_OVERLAP=1 computes the sites that need no halo while the messages are under way. */
 #define OMPI_SKIP_MPICXX 1
@@ -10,7 +11,7 @@
 
 #include "lattice.h"
 
-/* A row here is a pointer to element 0 of a site. */
+/* Here, a row is a pointer to element 0 of a site. */
 #ifdef ROWS
 #define HOP_READ(site, unused, j, c, re, im)                \
   const double re = __ldg(site + ((j) * 3 + (c)) * 2 * NX); \
@@ -24,7 +25,7 @@
 #include "program.h"
 
 #ifndef LQCD_THREADS
-#define LQCD_THREADS 128  // of a block
+#define LQCD_THREADS 128  // per block
 #endif
 #ifndef COPY_BYTES
 #define COPY_BYTES (size_t(1) << 30)
@@ -46,7 +47,7 @@ int rank_t, rank_z, rank;
 bool overlapped;
 cudaStream_t stream;
 double *u, *x, *b, *r, *p, *v, *w;
-double *partial, *reduced;  // sums of blocks; the result, in memory of the host
+double *partial, *reduced;  // sums of blocks; the result, in host memory
 unsigned* arrived;
 double *sent_z, *received_z;
 
@@ -66,7 +67,7 @@ __host__ __device__ constexpr int row_of(int t, int z, int y) {
   return ((t + HT) * (LZ + 2 * HZ) + z + HZ) * NY + y;
 }
 
-/* Where element 0 of a site is; the others follow NX apart with ROWS. */
+/* The offset of element 0 of a site; with ROWS, the other elements follow at distances of NX. */
 __host__ __device__ constexpr size_t at(int row, int x, int elements) {
 #ifdef ROWS
   return size_t(row) * elements * NX + x;
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /* ---- halos ---- */
 
-/* The rows of z = 0 and z = LZ - 1 into a buffer, or out of a buffer into the halos beyond those. */
+/* Packs the rows of z = 0 and z = LZ - 1 into a buffer, or unpacks a buffer into the halos beyond them. */
 __global__ void pack_kernel(double2* __restrict__ buffer, const double2* __restrict__ field) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, t = blockIdx.y, side = blockIdx.z;
   constexpr int run = NY * kRow / 2;
@@ -195,7 +196,7 @@ void launch_hop(double* to, const double* from) {
   hop_kernel<part><<<blocks, kThreads, 0, stream>>>(to, u, from);
 }
 
-/* to = H of the field of a halo */
+/* to = H from, for a field with a halo */
 void hop(double* to, Halo& from) {
   from.start();
   if (overlapped && from.count) {
@@ -212,7 +213,7 @@ void hop(double* to, Halo& from) {
 
 constexpr int kPlanePairs = kFaceT / 2, kPairs = LT * kPlanePairs;
 
-/* Where pair i of those that are no halo is. */
+/* The place of pair i, not counting halos. */
 __device__ int pair_at(int i) {
   return i + (i / kPlanePairs * 2 * HZ + HZ + HT * (LZ + 2 * HZ)) * (NY * kRow / 2);
 }
@@ -326,7 +327,7 @@ double residual() { return sum_all(Residual{pairs(r), pairs(p), pairs(b), pairs(
 double advance(double alpha) { return sum_all(Advance{pairs(x), pairs(r), pairs(p), pairs(v), alpha}); }
 void turn(double beta) { each(Turn{pairs(p), pairs(r), beta}); }
 
-/* values[t] += |x|^2 of the sites of t that are here */
+/* values[t] += |x|^2 of this process's sites of t */
 void correlate(double* values) {
   for (int t = 0; t < LT; t++)
     values[rank_t * LT + t] += sum_here(t * kPlanePairs, kPlanePairs, Dot{pairs(x), pairs(x)});
@@ -341,7 +342,7 @@ double* field_of(size_t doubles) {
   return field;
 }
 
-/* Each site with its halo, by what gives its elements from global t, z, y, x. */
+/* Fills each site, and the halo, with the elements that a function gives for global t, z, y, x. */
 template <class Elements>
 void load(double* field, int elements, Elements elements_of) {
   const size_t size = kRows * NX * elements;
@@ -447,7 +448,7 @@ void check_hermitian(struct results* results) {
   tell_check(results, "g5-hermiticity", fabs(one - dot()) / (SITES * SPINOR), 1e-12);
 }
 
-/* The parts of a timing. */
+/* The timed parts. */
 double *copy_from, *copy_to;
 void time_hop() { launch_hop<kAll>(v, p); }
 void time_hop_with_halo() { hop(v, halo_p); }

@@ -1,8 +1,8 @@
-"""The pictures and tables of docs/apps/lqcd.md, from what evaluate.py kept.
+"""Draws the pictures and tables of docs/apps/lqcd.md from the records of evaluate.py.
 
     python apps/lqcd/draw.py results/h200-x1/lqcd.jsonl docs/pictures
 
-Writes lqcd.svg, and lqcd-scaling.svg where there is more than one grid; prints the tables as Markdown.
+Writes lqcd.svg, and lqcd-scaling.svg if there is more than one grid; prints the tables as Markdown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def medians(records: list[dict[str, Any]]) -> Cases:
 
 
 def parts(times: Medians) -> dict[str, float]:
-    """What an iteration of CG is made of, in us; "else" is what the parts timed alone do not explain."""
+    """The parts of an iteration of CG, in us; "else" is the time that no timed part explains."""
     known = {
         "two hops": 2 * times["hop_us"],
         "their halos": 2 * max(times["halo_us"], 0),
@@ -52,7 +52,7 @@ def parts(times: Medians) -> dict[str, float]:
 
 
 def iterations(cases: Cases) -> go.Figure:
-    """Time of an iteration on as few ranks as were run, a panel a lattice and layout."""
+    """The time of an iteration on the smallest number of ranks, with a panel for each lattice and layout."""
     titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
     figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
     for column, of_case in enumerate(cases.values(), 1):
@@ -84,7 +84,7 @@ def iterations(cases: Cases) -> go.Figure:
 
 
 def scaling(cases: Cases) -> go.Figure:
-    """Time of an iteration by ranks, a panel a lattice and layout."""
+    """The time of an iteration by ranks, with a panel for each lattice and layout."""
     titles = [f"{edge}⁴, {layout}" for edge, layout in cases]
     figure = make_subplots(rows=1, cols=len(cases), subplot_titles=titles, horizontal_spacing=0.07)
     for column, of_case in enumerate(cases.values(), 1):

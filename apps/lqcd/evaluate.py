@@ -34,11 +34,11 @@ Run = dict[str, Any]
 
 
 class WrongRun(Exception):
-    """How a run ended, and what it said."""
+    """A run failed or printed something unexpected; the message says how."""
 
 
 def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
-    """The command that starts a program, and its settings. Raises CannotBuild."""
+    """The command that starts a program, and its environment settings. Raises CannotBuild."""
     if program.name == "serial":
         return [str(file)], {}
     settings = {"PEERWAY_ACC": "gpu" if program.device == "gpu" else "host"}
@@ -57,7 +57,7 @@ def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def run(program: Program, options: list[str]) -> Run:
-    """Run a program once; gives what it found. Raises CannotBuild and WrongRun."""
+    """Run a program once, and return its record. Raises CannotBuild and WrongRun."""
     command, settings = launched(program, build(program))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings}
     try:
@@ -74,7 +74,7 @@ def run(program: Program, options: list[str]) -> Run:
 
 
 def as_record(program: Program, lines: list[Run]) -> Run:
-    """Make one record of what a program printed; times in us, rates in 10⁹ a second."""
+    """Make one record of a program's output; times are in us, rates in 10⁹ per second."""
     by_kind = {line["record"]: line for line in lines}
     speed = by_kind["speed"]
     of_program = {key: by_kind["program"][key] for key in ("lattice", "gauge", "kappa", "enorm")}
@@ -102,7 +102,7 @@ def as_record(program: Program, lines: list[Run]) -> Run:
 
 
 def differences(runs: list[Run]) -> Iterator[str]:
-    """Where runs of one lattice and gauge field do not agree."""
+    """The disagreements between runs of one lattice and gauge field."""
     for lattice in {tuple(run["lattice"]) for run in runs}:
         of_lattice = [run for run in runs if tuple(run["lattice"]) == lattice]
         first = of_lattice[0]
@@ -126,20 +126,21 @@ class Listed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         self.parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[Any]:
-        """Read each. Raises click.BadParameter."""
+        """Parse each value. Raises click.BadParameter."""
         return [self.parse.convert(part, param, context) for part in value.split(",")]
 
 
 def fitting(places: int) -> list[tuple[int, int]]:
-    """The grids whose processes have a GPU or a core each."""
+    """The grids for which this machine has a GPU or a core for each process."""
     return [grid for grid in GRIDS if grid[0] * grid[1] <= places]
 
 
 def measure(
     programs: list[Program], options: list[str], rounds: int, keep: Callable[[Run], None]
 ) -> tuple[list[Run], list[str]]:
-    """Run all in turn, several times, and keep each run, or why there is none; gives the runs and what went
-    wrong.
+    """Run all programs in turn, several times, and write a record of each run, or why it cannot run.
+
+    Returns the runs, and descriptions of what went wrong.
     """
     runs: list[Run] = []
     wrong: list[str] = []

@@ -1,4 +1,4 @@
-/* Gauge fields and random spinors by global site, the same whatever the processes are. C and C++. */
+/* Gauge fields and random spinors by global site: equal for any grid of processes. C and C++. */
 #ifndef LQCD_GAUGE_H
 #define LQCD_GAUGE_H
 
@@ -19,11 +19,11 @@ enum { TILE_XYZ = 8, TILE_T = 16, TILE_WORDS = TILE_XYZ * TILE_XYZ * TILE_XYZ * 
 struct gauge {
   enum gauge_kind kind;
   uint64_t seed;
-  const char* name; /* as it was asked for */
+  const char* name; /* as the user wrote it */
   double* tile;     /* of a file */
 };
 
-/* Uniform in (-1, 1): the hash (splitmix64, of Steele, Lea and Flood) of what the number is for. */
+/* Uniform in (-1, 1): a hash (splitmix64, of Steele, Lea and Flood) of the seed, the site and the index. */
 static double random_of(uint64_t seed, uint64_t site, uint64_t index) {
   uint64_t h = seed * 0x9e3779b97f4a7c15u;
   const uint64_t words[2] = {site, index};
@@ -40,7 +40,7 @@ static uint64_t site_of(int t, int z, int y, int x) {
   return (((uint64_t)t * NZ + (uint64_t)z) * NY + (uint64_t)y) * NX + (uint64_t)x;
 }
 
-/* Element k of a random spinor. Sites may be outside: periodic. */
+/* Element k of a random spinor. Sites beyond the lattice wrap around. */
 static double random_spinor(uint64_t seed, int t, int z, int y, int x, int k) {
   return random_of(seed, site_of((t + NT) % NT, (z + NZ) % NZ, y, x), (uint64_t)(100 + k));
 }
@@ -93,8 +93,8 @@ static void transformed_unit(double u[3][3][2], uint64_t seed, const int at[4], 
     }
 }
 
-/* Element k of the link from a site in direction mu (0: x, 1: y, 2: z, 3: t). Sites may be outside: periodic.
- */
+/* Element k of the link from a site in direction mu (0: x, 1: y, 2: z, 3: t). Sites beyond the lattice
+ * wrap around. */
 static void link_of(double element[LINK], const struct gauge* gauge, int mu, int t, int z, int y, int x) {
   const int at[4] = {(x + NX) % NX, (y + NY) % NY, (z + NZ) % NZ, (t + NT) % NT};
   double u[3][3][2];
@@ -113,7 +113,7 @@ static void link_of(double element[LINK], const struct gauge* gauge, int mu, int
   memcpy(element, u, sizeof u);
 }
 
-/* Exit with what was wrong and what to do. */
+/* Exit with a message: what is wrong, and what to do. */
 static void refuse(const char* what, const char* found, const char* todo) {
   fprintf(stderr, "lqcd: %s %s; %s\n", what, found, todo);
   exit(2);

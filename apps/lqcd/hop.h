@@ -1,9 +1,10 @@
-/* The arithmetic of one site of the hop. Macros: each compiler of directives sees loops over plain variables.
+/* The arithmetic of one site of the hop, as macros, so that each compiler of directives sees loops over
+ * plain variables.
  *
- * (1 - g_mu) psi has two independent spin components (the other two are these times 1, -1, i or -i): h. A
- * link is multiplied to those alone, giving g, and g goes back into all four. Of a link two rows (two columns
- * where it is taken adjoint) are read; the third is the conjugate cross product of them. A loop body declares
- * HOP_LOCALS, and may define what reads an element otherwise. */
+ * (1 - g_mu) psi has two independent spin components, called h; the other two are these times 1, -1, i or
+ * -i. Only h is multiplied by a link, which gives g, and g is added to all four components. Two rows of a
+ * link are read (two columns for its adjoint); the third is the conjugate cross product of them. A loop
+ * body declares HOP_LOCALS, and may define how an element is read. */
 #ifndef LQCD_HOP_H
 #define LQCD_HOP_H
 
@@ -19,7 +20,7 @@
   const double im = row AT(x, ((j) * 3 + (c)) * 2 + 1)
 #endif
 
-/* What a + f b adds to the real and the imaginary part of a, f = 1, -1, i, -i. */
+/* The terms that a + f b adds to the real and the imaginary part of a, for f = 1, -1, i, -i. */
 #define ONE_RE(re, im) +re
 #define ONE_IM(re, im) +im
 #define MINUS_RE(re, im) -re
@@ -94,12 +95,13 @@
                    m[c][1][1] * h[j][1][0] + m[c][2][0] * h[j][2][1] - m[c][2][1] * h[j][2][0];  \
     }
 
-/* f0, f1: the factors of h; f2, f3: those with which g[j2], g[j3] go to components 2 and 3. */
+/* f0, f1: the factors of h; f2, f3: the factors with which g[j2], g[j3] are added to components 2 and 3. */
 #define HOP(times, link, lx, row, x, f0, other0, f1, other1, f2, j2, f3, j3)                        \
   {PROJECT(0, f0, other0, row, x) PROJECT(1, f1, other1, row, x) times(link, lx) COLLECT(0, ONE, 0) \
        COLLECT(1, ONE, 1) COLLECT(2, f2, j2) COLLECT(3, f3, j3)}
 
-/* From x + 1 (forward) and from x - 1 (backward), and so on: the row of links and its x, that of spinors. */
+/* From x + 1 (forward), from x - 1 (backward), and so on. Arguments: the row of links and its x, that of
+ * spinors. */
 #define FORWARD_X(link, lx, row, x) HOP(TIMES_LINK, link, lx, row, x, I, 3, I, 2, MINUS_I, 1, MINUS_I, 0)
 #define BACKWARD_X(link, lx, row, x) HOP(TIMES_ADJOINT, link, lx, row, x, MINUS_I, 3, MINUS_I, 2, I, 1, I, 0)
 #define FORWARD_Y(link, lx, row, x) HOP(TIMES_LINK, link, lx, row, x, ONE, 3, MINUS, 2, MINUS, 1, ONE, 0)

@@ -1,9 +1,9 @@
-/* The lattice: its size, how a field lies in memory, and the numbers of the Wilson-Dirac operator.
+/* The lattice: its size, the layout of a field in memory, and the numbers of the Wilson-Dirac operator.
  *
- * A spinor has 24 doubles a site, a link 18: spin (or row), colour (or column), real and imaginary part, the
- * last one fastest. They lie site by site, or with -DROWS component by component in each row of x, which lets
- * neighbouring threads of a GPU read neighbouring words. AT(x, k) is element k of the site x of a row;
- * a row of spinors has the extents OUTER and INNER. */
+ * A spinor has 24 doubles per site, a link 18: spin (or row), colour (or column), real and imaginary part;
+ * the last varies fastest. They are stored site by site or, with -DROWS, component by component in each
+ * row of x, so that neighbouring threads of a GPU read neighbouring words. AT(x, k) is element k of the
+ * site x of a row; a row of spinors has the extents OUTER and INNER. */
 #ifndef LQCD_LATTICE_H
 #define LQCD_LATTICE_H
 
@@ -28,7 +28,7 @@
 #error "PT must divide NT, and PZ must divide NZ"
 #endif
 
-/* Width of the halo along t and z: a direction of one process may wrap around. */
+/* Width of the halo along t and z; a direction with one process may wrap around. */
 #if PT > 1
 #define HT 1
 #else
@@ -61,8 +61,8 @@
 #define MOST_ITERATIONS 1000
 
 #define SITES ((double)NX * NY * NZ * NT)
-#define FLOP_HOP 1392 /* a site */
+#define FLOP_HOP 1392 /* per site */
 #define FLOP_ITERATION (2 * FLOP_HOP + 11 * SPINOR)
-#define BYTES_HOP 960 /* a site: 4 links and a spinor read, a spinor written */
+#define BYTES_HOP 960 /* per site: 4 links and a spinor read, a spinor written */
 
 #endif

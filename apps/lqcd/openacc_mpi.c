@@ -6,7 +6,7 @@
 #include "hop.h"
 #include "program.h"
 
-/* What a process has, and with halos. */
+/* The part of a process, without and with halos. */
 #define LT (NT / PT)
 #define LZ (NZ / PZ)
 #define DT (LT + 2 * HT)
@@ -19,7 +19,7 @@ static double u[4][DT][DZ][NY] ROW(LINK);
 static double x[DT][DZ][NY] ROW(SPINOR), b[DT][DZ][NY] ROW(SPINOR), r[DT][DZ][NY] ROW(SPINOR),
     p[DT][DZ][NY] ROW(SPINOR), v[DT][DZ][NY] ROW(SPINOR), w[DT][DZ][NY] ROW(SPINOR);
 
-/* Rows of the first and the last z, and of the halos beyond. */
+/* The rows of the first and last z, and of the halos beyond them. */
 static double sent[2][LT][NY] ROW(SPINOR), received[2][LT][NY] ROW(SPINOR);
 
 /* The messages of the fields that hops read. */
@@ -273,7 +273,7 @@ static void check_hermitian(struct results* results) {
   tell_check(results, "g5-hermiticity", fabs(one - dot()) / (SITES * SPINOR), 1e-12);
 }
 
-/* The parts of a timing. */
+/* The timed parts. */
 static void time_hop(void) { hop_sites(v, p); }
 static void time_hop_with_halo(void) { hop(v, p); }
 static void time_algebra(void) { dot(), advance(0), turn(0); }

@@ -1,7 +1,7 @@
-/* What each program does beside the mathematics: options, the clock, results, the solution for unit links.
+/* The parts of each program outside the mathematics: options, clock, results, solution for unit links.
  *
- * Results go to stdout, one JSON object a line; a table for people goes to stderr. Only the first process
- * prints; `first` says which that is. C and C++. */
+ * Results go to stdout, one JSON object per line; a table for people goes to stderr. Only the first
+ * process prints; `first` says whether this is it. C and C++. */
 #ifndef LQCD_PROGRAM_H
 #define LQCD_PROGRAM_H
 
@@ -19,7 +19,7 @@ struct options {
   int check;
 };
 
-/* The sums of all solves, and whether what was checked held. */
+/* The sums of all solves, and whether all checks passed. */
 struct results {
   const char* program;
   int first, wrong, iterations, solves;
@@ -64,7 +64,7 @@ static double seconds_now(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Where loops of OpenACC run. */
+/* The device on which loops of OpenACC run. */
 static inline const char* loops_run_on(void) {
 #ifdef _OPENACC
   return acc_get_device_type() == acc_device_host ? "CPU" : "GPU";
@@ -95,7 +95,7 @@ static void tell_check(struct results* r, const char* name, double value, double
   fprintf(stderr, "  %-34s %.3e, at most %.1e%s\n", name, value, limit, ok ? "" : "   WRONG");
 }
 
-/* After a solve; `last` is the index of its last iteration, -1: it did not converge. */
+/* After a solve; `last` is the index of its last iteration, or -1 if it did not converge. */
 static void tell_solve(struct results* r, int colour, int spin, int last, double difference, double seconds) {
   r->iterations += last + 1, r->solves++, r->seconds += seconds;
   r->wrong += last < 0 || !(difference <= 100 * ENORM);
@@ -126,7 +126,7 @@ static void analytic_correlator(double correlator[NT]) {
       }
 }
 
-/* Show the sum of the correlators, and with --check compare it where the solution is known. */
+/* Prints the sum of the correlators, and with --check compares it if the solution is known. */
 static void tell_correlator(struct results* r, const struct options* o, const double* correlator) {
   if (r->first) {
     printf("{\"record\": \"correlator\", \"sources\": %d, \"values\": [", o->sources);
@@ -136,18 +136,18 @@ static void tell_correlator(struct results* r, const struct options* o, const do
   }
   if (!o->check || !o->sources) return;
   if (o->gauge.kind != GAUGE_UNIT && o->gauge.kind != GAUGE_TRANSFORM) return;
-  /* An error dx of x, at most |r| over the smallest eigenvalue, changes |x|^2 of a t by 2 |x| |dx|. */
+  /* An error dx of x, at most |r| over the smallest eigenvalue, changes |x|^2 of a t by up to 2 |x| |dx|. */
   const double allowed = 2 * sqrt(ENORM) / ((1 - 8 * KAPPA) * (1 - 8 * KAPPA));
   double wanted[NT], worst = 0;
   analytic_correlator(wanted);
   for (int t = 0; t < NT; t++) {
     const double off = fabs(correlator[t] / o->sources - wanted[t]) / (allowed * sqrt(wanted[t]));
-    if (worst == worst && !(off <= worst)) worst = off; /* not a number stays */
+    if (worst == worst && !(off <= worst)) worst = off; /* NaN stays */
   }
   tell_check(r, "correlator, part of allowed error", worst, 1);
 }
 
-/* Seconds of the hop's kernel, of the hop with its halo, of the linear algebra of one iteration. */
+/* Seconds for the hop's kernel, for the hop with its halo, and for the linear algebra of an iteration. */
 struct speeds {
   double hop, hop_with_halo, algebra;
 };
@@ -174,7 +174,7 @@ static void tell_speeds(const struct results* r, const struct options* o, struct
           solver_rate * 1e-9);
 }
 
-/* `seconds` is what copying so many bytes takes, which reads and writes them. */
+/* `seconds` is the time of a copy of `bytes`, which are read and written. */
 static inline void tell_copy(const struct results* r, double bytes, double seconds) {
   if (!r->first) return;
   printf("{\"record\": \"copy\", \"bytes\": %.0f, \"bytes_per_s\": %.6e}\n", bytes, 2 * bytes / seconds);

@@ -1,9 +1,9 @@
-"""Build the lattice QCD programs, each once for a lattice, a layout and a grid of processes.
+"""Builds the lattice QCD programs, each once for a lattice, a layout and a grid of processes.
 
     python apps/lqcd/programs.py --edge 16 --grid 1x1 --layout rows xacc cuda-mpi
 
-A file is named after all that its program is made of: what one host built is found again on another that has
-no compiler for it.
+A file's name depends on everything that its program is made of, so that a host without a compiler finds a
+program that another host built.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ OFFLOAD = "-foffload=nvptx-none=-O3 -misa=sm_80 -mptx=7.0"
 
 
 class CannotBuild(Exception):
-    """What is missing, or what the compiler said, and what to do."""
+    """A program cannot be built.
+
+    The message says what is missing, or what the compiler said, and what to do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Program:
     def file(self) -> Path:
         inputs = "".join((HERE / name).read_text() for name in (SOURCES[self.name], *HEADERS))
         inputs += " ".join([*self.defines, self.device])
-        if self.name.startswith("xacc"):  # the compiler, and the headers of what it generates
+        if self.name.startswith("xacc"):  # depends on our compiler, and on the headers of its generated code
             inputs += "".join(file.read_text() for file in _compiler())
         return FOLDER / f"{self.name}-{self.edge}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
 
@@ -79,7 +82,7 @@ def _compiler() -> list[Path]:
 
 
 def build(program: Program) -> Path:
-    """Compile the program unless it is there; gives its file. Raises CannotBuild."""
+    """Compile the program unless it exists, and return its file. Raises CannotBuild."""
     if not program.file.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         draft = program.file.with_suffix(f".{os.getpid()}")
@@ -162,7 +165,7 @@ class Grid(click.ParamType):  # type: ignore[type-arg]  # generic in new version
     def convert(
         self, value: object, param: click.Parameter | None, context: click.Context | None
     ) -> tuple[int, int]:
-        """Read it. Raises click.BadParameter."""
+        """Parse a grid. Raises click.BadParameter."""
         numbers = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", str(value))
         if numbers is None:
             self.fail(f"{value!r} is no grid; give processes along t and z, as 2x4", param, context)

@@ -33,14 +33,14 @@ class Lines:
 
 
 def source_lines(text: str) -> list[str]:
-    """Give the lines that count, each without its spaces."""
+    """The lines that count, without their spaces."""
     plain = _TOKENS.sub(lambda match: match[1] or "\n" * match[0].count("\n"), text)
     lines = ("".join(line.split()) for line in plain.splitlines())
     return [line for line in lines if line]
 
 
 def common(first: list[str], second: list[str]) -> int:
-    """Give the length of the longest sequence of lines that both have in the same order."""
+    """The length of the longest sequence of lines that both texts have in the same order."""
     row = [0] * (len(second) + 1)
     for line in first:
         before = 0
@@ -52,7 +52,7 @@ def common(first: list[str], second: list[str]) -> int:
 
 
 def count(serial: str, programs: dict[str, str]) -> list[Lines]:
-    """Count the lines of texts: that of serial.c, then the others by their names."""
+    """Count the lines of texts: of serial.c, and of the others by name."""
     base = source_lines(serial)
     counts = [Lines("serial", len(base), 0)]
     for name, text in programs.items():

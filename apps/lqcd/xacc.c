@@ -217,7 +217,7 @@ static void check_hermitian(struct results* results) {
   tell_check(results, "g5-hermiticity", fabs(one - dot()) / (SITES * SPINOR), 1e-12);
 }
 
-/* The parts of a timing. */
+/* The timed parts. */
 static void time_hop(void) { hop_sites(v, p); }
 static void time_hop_with_halo(void) { hop(v, p); }
 static void time_algebra(void) { dot(), advance(0), turn(0); }

@@ -1,12 +1,12 @@
-/* xacc.c with the halo under way while the sites that do not read it are computed: Wilson's Dirac operator D,
- * conjugate gradients on D^dagger D, 12 point sources and their correlator. docs/apps/lqcd.md says what is
- * computed; H = g5 D, which is Hermitian, and D^dagger D = H H. */
+/* xacc.c, but the halo is under way while sites are computed that do not need it: Wilson's Dirac operator
+ * D, conjugate gradients on D^dagger D, 12 point sources and their correlator. docs/apps/lqcd.md says what
+ * is computed; H = g5 D, which is Hermitian, and D^dagger D = H H. */
 #include <xmp.h>
 
 #include "hop.h"
 #include "program.h"
 
-/* Without nowait in the compiler, -DLQCD_ASYNC says the same by an asynchronous reflect. */
+/* For compilers without nowait, -DLQCD_ASYNC does the same with an asynchronous reflect. */
 #ifdef LQCD_ASYNC
 #define HALO_STARTS async(1)
 #else
@@ -62,7 +62,7 @@ static void source(int element) {
           }
 }
 
-/* Do neighbours of the sites (it, iz) lie in the halo? */
+/* Are neighbours of the sites (it, iz) in the halo? */
 #define AT_EDGE(it, iz)                                          \
   ((HT && (it % (NT / PT) == 0 || (it + 1) % (NT / PT) == 0)) || \
    (HZ && (iz % (NZ / PZ) == 0 || (iz + 1) % (NZ / PZ) == 0)))
@@ -238,7 +238,7 @@ static void check_hermitian(struct results* results) {
   tell_check(results, "g5-hermiticity", fabs(one - dot()) / (SITES * SPINOR), 1e-12);
 }
 
-/* The parts of a timing. */
+/* The timed parts. */
 static void time_hop(void) { hop_sites(v, p, 0), hop_sites(v, p, 1); }
 static void time_hop_with_halo(void) { hop(v, p); }
 static void time_algebra(void) { dot(), advance(0), turn(0); }

@@ -38,7 +38,7 @@ static double *element, whole[NA];
 
 static double seed = 314159265.0;
 
-/* The next of x' = 5^13 x mod 2^46, divided by 2^46. */
+/* Returns the next number of x' = 5^13 x mod 2^46, divided by 2^46. */
 static double random_number(void) {
   const unsigned long long mask = (1ULL << 46) - 1;
   seed = (double)(((unsigned long long)seed * 1220703125ULL) & mask);

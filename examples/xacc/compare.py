@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def speed(command: list[str]) -> float:
-    """Run a program and give its own figure."""
+    """Run a program, and return the speed that it prints."""
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )

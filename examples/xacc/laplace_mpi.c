@@ -1,4 +1,4 @@
-/* laplace.c by hand: MPI between rows of blocks, OpenMP inside. What the directives are compared with.
+/* laplace.c written by hand: MPI between blocks of rows, OpenMP inside. The directives are compared with it.
  *
  *   mpicc -fopenmp laplace_mpi.c -O3 -lm -o laplace_mpi && mpirun -n 2 ./laplace_mpi [steps] */
 #include <math.h>

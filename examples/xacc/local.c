@@ -1,5 +1,5 @@
-/* How long a call of a function with a distributed array of its own takes: two loops, and a reflect between
- * them. The array is on the GPU if there is one. Prints a record; 1 as its status where a value is wrong. */
+/* Measures a call of a function that has a distributed array of its own: two loops, with a reflect between
+ * them. The array is on the GPU if there is one. Prints a record; exits with 1 if a value is wrong. */
 #include <openacc.h>
 #include <stdio.h>
 #include <stdlib.h>

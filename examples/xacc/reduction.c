@@ -1,5 +1,5 @@
-/* How long a reduction of a value that stays on the GPUs takes: one after the other, and ten in a sequence,
- * which is one launch of a CUDA graph. Prints a record a line; 1 as its status where a value is wrong. */
+/* Measures a reduction of a value that stays on the GPUs: one by one, and ten in a sequence, which is one
+ * launch of a CUDA graph. Prints one record per line; exits with 1 if a value is wrong. */
 #include <openacc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static int by_size(const void* a, const void* b) {
   return (left > right) - (left < right);
 }
 
-/* The median of some batches, in microseconds a reduction; 1 where the value is wrong. */
+/* The median of some batches, in microseconds per reduction; returns 1 if the value is wrong. */
 static int measure(const char* how, void (*part)(void)) {
   double times[BATCHES];
   value = xmp_node_num();

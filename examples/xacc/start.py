@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def seconds(command: list[str]) -> float:
-    """How long a command takes. What a sample answers to is not asked: one step does not solve anything."""
+    """The wall-clock time of a command; its exit status is ignored, since one step solves nothing."""
     begin = time.perf_counter()
     subprocess.run(command, capture_output=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
     return time.perf_counter() - begin

@@ -1,10 +1,10 @@
-"""The XcalableACC compiler: a C program with `xmp` and `acc` directives becomes C with calls of a library.
+"""The XcalableACC compiler: it translates C with `xmp` and `acc` directives to C that calls a library.
 
-driver       from command line to program: which files are translated, and how the C compiler is called
-translate    the phases of one source file, and what each hands on
-reading      the front end: preprocessor, directives, syntax
-executable   which function lowers which directive, and in which order
-surroundings what stands before and behind the text of a file
+driver       runs the compiler from command line to program: translates files and calls the C compiler
+translate    runs the phases of one source file, and passes each result to the next phase
+reading      runs the front end: preprocessor, directives, syntax
+executable   says which function lowers which directive, and in which order
+surroundings writes the text before and after that of a file
 
 xacc/README.md describes the folders.
 """

@@ -10,10 +10,10 @@ from peerway_xacc.command_line import BadCommand, read
 
 
 class Compiler(click.Command):
-    """A command whose words are a C compiler's: `-march=native` is one, and not `-m -a -r -c -h`."""
+    """A command that takes a C compiler's options: click would read `-march=native` as `-m -a -r -c -h`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take all words as they are, unless help is asked for."""
+        """Pass all words on unchanged, unless the first one asks for help."""
         if args and args[0] not in ("-h", "--help"):
             ctx.params["words"] = tuple(args)
             return []

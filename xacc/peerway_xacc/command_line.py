@@ -1,4 +1,6 @@
-"""The words of `peerway cc` and `peerway fc`: those of a compiler, of which only few are looked at."""
+"""Reads the command line of `peerway cc` or `peerway fc`: a compiler's options, most of which are passed on
+unread.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +52,17 @@ FORTRAN = Language(
 
 
 class BadCommand(Exception):
-    """The words do not go together."""
+    """The words of the command line contradict each other, or one is missing."""
 
 
 @dataclass
 class Command:
-    """The command line. `options` are the compiler's own, each with the word that belongs to it."""
+    """The parsed command line.
+
+    `sources` are the .c files and `others` the remaining files, such as objects; `options` are the C
+    compiler's, each with its value if it has one. `stage` is -c, -S or empty (link a program); `emit` is a
+    file name, `-` for standard output, or None.
+    """
 
     compiler: list[str]
     sources: list[str] = field(default_factory=list)
@@ -65,26 +72,26 @@ class Command:
     stage: str = ""
     emit: str | None = None
     explain: bool = False
-    openacc: str = ""  # the compiler that the directives of acc are left to
+    openacc: str = ""  # the compiler that handles the acc directives instead of us; empty: peerway cc does
 
     @property
     def parallel(self) -> list[str]:
-        """The compiler's option for directives of OpenMP, or of OpenACC where these are left to it."""
+        """The compiler's option for OpenMP directives, or for OpenACC ones if it handles these."""
         if not self.openacc:
             return ["-fopenmp"]
         of_nvidia = Path(self.compiler[0]).name.startswith(("nvc", "nvfortran", "pgcc", "pgfortran"))
         return ["-acc" if of_nvidia else "-fopenacc"]
 
     def compiling(self) -> list[str]:
-        """The options that count when a file is compiled."""
+        """The options that matter when a file is compiled."""
         return [word for option in self.options if not _links(option[0]) for word in option]
 
     def linking(self) -> list[str]:
-        """The options for the last step, which takes them all: some of the others count there too."""
+        """The options for linking: all of them, since some that matter for compiling matter there, too."""
         return [word for option in self.options for word in option]
 
     def for_libclang(self) -> list[str]:
-        """The options that decide what a file says."""
+        """The options that change what libclang reads: macros, include folders and the C standard."""
         return [word for option in self.options if option[0].startswith(_FOR_LIBCLANG) for word in option]
 
 
@@ -93,7 +100,7 @@ def _links(word: str) -> bool:
 
 
 def read(words: list[str], environment: dict[str, str], language: Language = C) -> Command:
-    """Read the words behind the verb. Raises BadCommand."""
+    """Parse the words after the verb. `environment` supplies CC or FC. Raises BadCommand."""
     variable = language.variable
     command = Command(_words_of(variable, environment.get(variable, "")) or [language.compiler])
     rest = list(words)
@@ -102,7 +109,7 @@ def read(words: list[str], environment: dict[str, str], language: Language = C) 
         if word == "--explain":
             command.explain = True
         elif word == "--emit" or word.startswith("--emit="):
-            command.emit = word.partition("=")[2] or _file_behind(rest, language)
+            command.emit = word.partition("=")[2] or _emit_file(rest, language)
         elif word == "--openacc-backend" or word.startswith("--openacc-backend="):
             command.openacc = word.partition("=")[2]
             command.compiler = _words_of("--openacc-backend", command.openacc)
@@ -123,7 +130,7 @@ def read(words: list[str], environment: dict[str, str], language: Language = C) 
                 raise BadCommand(f"{word} needs a value after it")
             command.options.append([word, rest.pop(0)])
         elif word.startswith("-") and word != "-":
-            _not_misspelt(word)
+            _refuse_misspelt(word)
             command.options.append([word])
         elif _is_source(word, language):
             command.sources.append(word)
@@ -139,8 +146,8 @@ def _is_source(word: str, language: Language) -> bool:
     return (suffix if language is C else suffix.lower()) in language.suffixes
 
 
-def _not_misspelt(word: str) -> None:
-    """Refuse what looks like an option of ours: the C compiler would not know what is meant."""
+def _refuse_misspelt(word: str) -> None:
+    """Refuse an option of our own that is misspelt, to which the compiler's error gives no hint."""
     if word.startswith("--") and (near := meant(word.partition("=")[0], _OWN, 0.8)):
         raise BadCommand(f"there is no option {word.partition('=')[0]}{near}")
 
@@ -152,13 +159,14 @@ def _words_of(setting: str, text: str) -> list[str]:
         raise BadCommand(f"{setting} is {text!r}, in which a quotation is not closed") from wrong
 
 
-def _file_behind(rest: list[str], language: Language) -> str:
-    """The file behind --emit, if the next word is one and not the last source; else `-`."""
-    if (
-        rest
-        and not rest[0].startswith("-")
-        and len([word for word in rest if _is_source(word, language)]) > 1
-    ):
+def _emit_file(rest: list[str], language: Language) -> str:
+    """The file name after --emit, or `-`.
+
+    The next word is the name only if at least two of the remaining words are source files: one is to be
+    compiled.
+    """
+    sources = [word for word in rest if _is_source(word, language)]
+    if rest and not rest[0].startswith("-") and len(sources) > 1:
         return rest.pop(0)
     return "-"
 

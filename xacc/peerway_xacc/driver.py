@@ -1,17 +1,19 @@
-"""`peerway cc`: translates each source file, lets the C compiler make objects, and links them.
+"""Runs `peerway cc`: translates each source file, has the C compiler compile the results, and links them.
 
-The generated C is the user's text with edits. A directive asks for edits by ranges of the original; text that
-no edit names stays as it is, so errors of the C compiler name the user's lines. No tree is printed back to C.
+The generated C is the user's text with edits. A directive asks for edits of ranges of the original; all other
+text stays as it is, so errors of the C compiler name the user's lines. We never print C from a syntax tree.
 
 For each source file, `translate` runs the phases in this order:
-frontend   hands on a Parsed: directives (the classes of frontend/directives.py) and the syntax as objects;
+
+frontend   returns a Parsed: directives (the classes of frontend/directives.py) and the syntax as objects;
 analysis   works on a Mapped: a Parsed with its nodes, templates and distributed arrays;
 lowering   writes the Output of a Unit, which is a Mapped with what lowering knows of loops and data;
 codegen    adds the kernels of compute constructs to it, and the calls that launch them.
-What comes back is a Translated: the text, and what --explain shows. Errors of the program are collected in
-one Diagnostics, so a run shows several.
 
-Nothing is written where the user asked before all is right: outputs are made beside and renamed.
+The result is a Translated: the text, and what --explain shows. Errors of the program are collected in one
+Diagnostics, so a run shows several.
+
+No output appears before it is complete: each is written to a temporary file beside it, and renamed.
 """
 
 from __future__ import annotations
@@ -38,13 +40,16 @@ _FOLDER = re.compile(r"^ (/.*?)(?: \(framework directory\))?$", re.MULTILINE)
 
 
 def run(command: Command) -> int:
-    """Do what was asked; the exit code. Errors of the program are printed as a compiler does."""
+    """Run the command and return its exit code.
+
+    Errors of the program are printed as a compiler prints them.
+    """
     try:
         return _run(command)
     except CompilerFailed as failed:
         sys.stderr.write(str(failed))
         return failed.status
-    except OSError as wrong:  # of a file that cannot be read or written
+    except OSError as wrong:  # a file cannot be read or written
         sys.stderr.write(f"peerway cc: error: {wrong.filename}: {wrong.strerror}\n")
         return 1
 
@@ -70,7 +75,7 @@ def _run(command: Command) -> int:
 
 
 def _explain(translated: dict[str, Translated]) -> None:
-    """Print what was generated for each directive, and by which path its bytes go."""
+    """Print what was generated for each directive, and by which path its data is sent."""
     paths = Paths([dimension for unit in translated.values() for _, dimension in unit.communications])
     for source, unit in translated.items():
         sent = [(place, paths.text(dimension)) for place, dimension in unit.communications]
@@ -83,18 +88,15 @@ def _explain(translated: dict[str, Translated]) -> None:
 
 
 def _order(source: str, place: Place) -> tuple[bool, str, int]:
-    """Headers first, then the lines of the source file."""
+    """Sort key: headers first, then the lines of the source file."""
     return place.file == source, place.file, place.line
 
 
 def _includes(command: Command) -> list[str]:
-    """The folders of xmp.h, of an mpi.h, and of Peerway's openacc.h unless the compiler is to use its own.
-
-    By -I: CPATH, where a site may have the compiler's own openacc.h, counts before -isystem.
-    """
+    """The options for the folders of xmp.h, mpi.h and, if we translate the acc directives, our openacc.h."""
     include = prefix() / "include"
     headers = include / "peerway" / ("xmp" if command.openacc else "xacc")
-    own_mpi = include / "peerway" / "xacc" / "mpi"  # behind all others: only for who has no mpi.h
+    own_mpi = include / "peerway" / "xacc" / "mpi"  # last, for systems without an mpi.h
     return ["-I", str(headers), "-I", str(include), "-idirafter", str(own_mpi)]
 
 
@@ -110,7 +112,7 @@ def _translate(command: Command, source: str, folders: list[str], diagnostics: D
 
 
 def _system_folders(command: Command) -> list[str]:
-    """Where the C compiler looks for <…>: libclang shall read the same headers."""
+    """The folders in which the C compiler looks for <…>, so that libclang reads the same headers."""
     done = started([*command.compiler, "-xc", "-E", "-v", os.devnull], LC_ALL="C")
     text = done.stderr.decode(errors="replace")
     if done.returncode:
@@ -159,7 +161,7 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
 
 def _link(command: Command, objects: list[str]) -> int:
     library = prefix() / "lib"
-    first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []  # before our acc_…
+    first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []  # its acc_… before ours
     with atomic_file.draft(Path(command.output or "a.out")) as draft:
         return subprocess.call([
             *command.compiler, *command.parallel, *objects, *command.others, *command.linking(),
@@ -169,10 +171,11 @@ def _link(command: Command, objects: list[str]) -> int:
 
 
 def _atomics(compiler: list[str]) -> list[str]:
-    """The library of atomics that no instruction does, if the compiler has it and the program needs it.
+    """The linker option for libatomic, if the compiler has that library; it holds the larger atomics.
 
-    clang calls it where threads join a long double or a complex number; gcc's OpenMP has such calls itself.
+    clang calls it where threads combine a long double or a complex number; gcc's OpenMP has such calls
+    itself. The linker leaves it out of programs that do not need it.
     """
     answer = started([*compiler, "-print-file-name=libatomic.so"]).stdout.decode(errors="replace").strip()
-    # A compiler that has no such file, or does not know the option, names no path.
+    # If the compiler has no such file, or does not know the option, its answer is no absolute path.
     return ["-Wl,--push-state,--as-needed,-latomic,--pop-state"] if answer.startswith("/") else []

@@ -1,4 +1,4 @@
-"""Executable directives: which function lowers which, and in which order a file's directives are lowered."""
+"""Lowers the executable directives: which function lowers which directive, and in which order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Lock: locks.lock,
     d.Wait: communication.wait,
 }
-_OF_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait", "init", "shutdown", "set")
+_ON_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait", "init", "shutdown", "set")
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
     d.Loop: loops.loop,
     d.Task: loops.task,
@@ -36,7 +36,7 @@ _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
 
 
 def lower(unit: Unit) -> None:
-    """Lower all executable directives. An error ends only the directive that it is in."""
+    """Lower all executable directives. An error ends only the directive in which it occurs."""
     if not unit.foreign_acc:
         sequences.mark(unit)
     on_gpu = openacc.device_statements(unit)
@@ -46,11 +46,11 @@ def lower(unit: Unit) -> None:
     for directive in unit.directives:
         with unit.diagnostics.collecting():
             _check_host(unit, on_gpu, directive)
-            if _belongs(directive):
-                _add(unit, stacks, directive)
+            if _has_statement(directive):
+                _add_to_stack(unit, stacks, directive)
             else:
                 _lower_alone(unit, directive)
-    _mark(unit, stacks)
+    _mark_writes(unit, stacks)
     unit.with_directives.update(stacks)
     for stack in stacks.values():
         for directive in stack.directives:
@@ -65,7 +65,7 @@ def lower(unit: Unit) -> None:
 
 
 def _merge(unit: Unit) -> None:
-    """Clauses that a directive of OpenACC has several times."""
+    """Merge clauses that an OpenACC directive has several times."""
     for directive in unit.directives_in():
         if isinstance(directive, d.Acc):
             with unit.diagnostics.collecting():
@@ -73,7 +73,7 @@ def _merge(unit: Unit) -> None:
 
 
 def _lower_alone(unit: Unit, directive: d.Directive) -> None:
-    """A directive that stands by itself."""
+    """Lower a directive that does not belong to a statement."""
     if isinstance(directive, d.Acc):
         clause_rules.check(unit, directive)
         (foreign_acc if unit.foreign_acc else data).executable(unit, directive)
@@ -84,8 +84,8 @@ def _lower_alone(unit: Unit, directive: d.Directive) -> None:
 
 
 def _check_host(unit: Unit, on_gpu: list[Statement], directive: d.Directive) -> None:
-    """Refuse a directive of the host in a statement that a GPU executes, or outside functions."""
-    acc_of_host = isinstance(directive, d.Acc) and directive.construct in _OF_HOST
+    """Refuse a directive of the host that is in a statement for the GPU, or outside functions."""
+    acc_of_host = isinstance(directive, d.Acc) and directive.construct in _ON_HOST
     if acc_of_host and directive.file == unit.file and unit.function_of(directive) is None:
         raise Refused(directive.place, "this directive must be in a function")
     host = acc_of_host or type(directive) in _COMMUNICATION or isinstance(directive, d.Task | d.Tasks)
@@ -97,25 +97,28 @@ def _check_host(unit: Unit, on_gpu: list[Statement], directive: d.Directive) -> 
     if host and around:
         note = (unit.text.place(around[0].start), "the statement begins here")
         advice = "move it out of the statement that the GPU executes"
-        raise Refused(directive.place, f"{_spelled(unit, directive)} runs on the host; {advice}", note)
+        raise Refused(directive.place, f"{_as_written(unit, directive)} runs on the host; {advice}", note)
 
 
-def _spelled(unit: Unit, directive: d.Directive) -> str:
-    """How the program names a directive of its own file: `xmp reflect`, `acc enter data`."""
+def _as_written(unit: Unit, directive: d.Directive) -> str:
+    """A directive as the program writes it: `xmp reflect`, `acc enter data`.
+
+    It must be in the source file.
+    """
     if isinstance(directive, d.Acc):
         return f"acc {directive.construct}"
     at = unit.text.line_start(directive.place.line) + directive.place.column - 1
     return f"xmp {unit.text.text[at : at + directive.place.length]}"
 
 
-def _belongs(directive: d.Directive) -> bool:
-    """Does a directive belong to the statement that follows?"""
+def _has_statement(directive: d.Directive) -> bool:
+    """Does a directive belong to the statement that follows it?"""
     if isinstance(directive, d.Acc):
         return directive.construct in openacc.STATEMENT
     return isinstance(directive, d.Loop | d.Task | d.Tasks | d.Omp)
 
 
-def _add(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
+def _add_to_stack(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
     function = unit.function_of(directive)
     if directive.file != unit.file:
         if isinstance(directive, d.Omp):
@@ -136,8 +139,11 @@ def _add(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
     stacks.setdefault(statement.start, Stack(statement, function)).directives.append(directive)
 
 
-def _mark(unit: Unit, stacks: dict[int, Stack]) -> None:
-    """Before statements that write distributed arrays beside all constructs; directives stay with theirs."""
+def _mark_writes(unit: Unit, stacks: dict[int, Stack]) -> None:
+    """Insert pwx_written before statements that write distributed arrays outside constructs.
+
+    If such a statement has directives, the call goes before the first one, so that they stay next to it.
+    """
     directives = {directive.start for directive in unit.directives_in()}
     for start, arrays_ in unit.writes.statements.items():
         text = " ".join(f"pwx_written({array.address});" for array in arrays_)
@@ -148,7 +154,7 @@ def _mark(unit: Unit, stacks: dict[int, Stack]) -> None:
 
 
 def _emit(unit: Unit, stack: Stack) -> None:
-    """All that stands before a statement comes in the place of its last directive; OpenMP's own stay last."""
+    """Put all lines before a statement in the place of its last directive; OpenMP directives come last."""
     if all(isinstance(directive, d.Omp) for directive in stack.directives):
         return
     own = []

@@ -1,4 +1,4 @@
-"""Where this installation has its headers and libraries."""
+"""Finds the headers and libraries of this installation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def prefix() -> Path:
-    """The folder with include/ and lib/ of this installation."""
+    """The folder of this installation that has include/ and lib/."""
     core = importlib.util.find_spec("peerway._core")
     assert core is not None
     assert core.origin is not None

@@ -1,4 +1,4 @@
-"""The front end of one source file: preprocess it, read its directives, and ask libclang for its syntax."""
+"""Runs the front end on one source file: preprocessor, directives, and the syntax from libclang."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peerway_xacc.lowering.sections import hidden, with_some_sizes
 
 @dataclass(frozen=True)
 class Source:
-    """A file as it was read, and what in its text is no C."""
+    """A parsed file, with the parts of its text that are not C: descriptors, coarrays and their transfers."""
 
     parsed: Parsed
     described: list[descriptors.Described]
@@ -32,7 +32,10 @@ def read(
     diagnostics: Diagnostics,
     foreign_acc: bool,
 ) -> Source:
-    """Read a file: the front end's work."""
+    """Parse a file with the front end. Raises HasErrors; the errors are in `diagnostics`.
+
+    `preprocessor` is the C compiler with its options, `arguments` are libclang's.
+    """
     try:
         pragmas = active(preprocessor, file, texts)
     except Refused as refused:
@@ -69,8 +72,10 @@ def _sized(
     arguments: list[str],
     texts: Texts,
 ) -> Syntax:
-    """The syntax with arrays of the file whose sizes only the run knows: one that is aligned becomes a
-    pointer, so libclang, which knows little of what it refuses, gets it with some size.
+    """Parse again if an aligned array of the file has a size that is known only at run time.
+
+    Such an array becomes a pointer in the generated text. C does not allow its declaration, and libclang
+    tells little about a declaration that it rejects, so libclang gets the array with some constant size.
     """
     text = texts.of(file)
     aligned = {

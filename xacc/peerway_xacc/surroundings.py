@@ -1,4 +1,4 @@
-"""Text around that of a file: declarations before it, and behind it the calls that set it up."""
+"""Adds text around that of a file: declarations before it, and after it the calls that set it up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def surround(unit: Unit) -> None:
-    """The descriptors before the first declaration, and behind the text the function that fills them."""
+    """Put the descriptors before the first declaration, and after the text the function that fills them."""
     output = unit.output
     start = unit.syntax.first_declaration(unit.file)
     for directive in unit.directives:

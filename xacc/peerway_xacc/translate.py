@@ -1,4 +1,4 @@
-"""One source file becomes one generated file. README.md says what each phase hands on."""
+"""Translates one source file into one generated file. README.md says what each phase passes to the next."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAPPING: dict[type, Callable[[Unit, Any], None]] = {
 
 @dataclass(frozen=True)
 class Translated:
-    """The generated text, and for --explain what was generated for each line of the source."""
+    """The generated text, and for --explain what was generated for each directive."""
 
     text: str
     explained: list[tuple[Place, str]]
@@ -57,7 +57,8 @@ def translate(
 ) -> Translated:
     """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's.
 
-    With `foreign_acc` the directives of acc stay, for an OpenACC compiler.
+    With `foreign_acc` the acc directives stay, for an OpenACC compiler. Raises HasErrors if the program has
+    errors, which are then in `diagnostics`.
     """
     texts = Texts()
     source = read(texts, file, preprocessor, arguments, diagnostics, foreign_acc)
@@ -84,7 +85,7 @@ def translate(
 
 
 def _declared(parsed: Parsed) -> Unit:
-    """Read the declarations of a file: what they distribute."""
+    """Read the mapping directives of a file: nodes, templates, aligned arrays and coarrays."""
     unit = Unit(**vars(parsed), output=Output(parsed.file, parsed.text))
     unit.each(_MAPPING)
     return unit

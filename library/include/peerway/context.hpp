@@ -74,6 +74,12 @@ class Context {
     check(pw_region_register(get(), address, bytes, &region));
     return Region(region);
   }
+  /// The same for memory that may not be written: a source only.
+  Region register_memory(const void* address, uint64_t bytes) {
+    pw_region* region = nullptr;
+    check(pw_region_register_read_only(get(), address, bytes, &region));
+    return Region(region);
+  }
   Remote import(std::span<const std::byte> key) {
     pw_remote* remote = nullptr;
     check(pw_remote_import(get(), key.data(), key.size(), &remote));

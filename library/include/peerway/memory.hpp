@@ -80,6 +80,8 @@ class Region : public detail::Addressed<Region, pw_region> {
   [[nodiscard]] void* address() const { return pw_region_address(get()); }
   [[nodiscard]] uint64_t bytes() const { return pw_region_bytes(get()); }
   [[nodiscard]] pw_device device() const { return pw_region_device(get()); }
+  /// Whether it was registered as memory that may not be written.
+  [[nodiscard]] bool read_only() const { return pw_region_access(get()) == PW_READ_ONLY; }
   [[nodiscard]] Key key() const {
     return detail::key_of(
         [&](void* to, size_t room, size_t* length) { return pw_region_key(get(), to, room, length); });
@@ -97,6 +99,8 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
   explicit Remote(pw_remote* remote) : remote_(remote) {}
   [[nodiscard]] int rank() const { return pw_remote_rank(get()); }
   [[nodiscard]] uint64_t bytes() const { return pw_remote_bytes(get()); }
+  /// Whether its owner registered it as memory that may not be written.
+  [[nodiscard]] bool read_only() const { return pw_remote_access(get()) == PW_READ_ONLY; }
   /// What kernels of that GPU need to put into this region (peerway/device.cuh).
   [[nodiscard]] pw_remote_handle handle(pw_device device) const {
     pw_remote_handle handle{};

@@ -181,12 +181,24 @@ PW_API pw_status pw_region_allocate(pw_context* context, pw_device device, uint6
  * again is cheap. */
 PW_API pw_status pw_region_register(pw_context* context, void* address, uint64_t bytes, pw_region** region);
 
+typedef enum pw_access {
+  PW_READ_WRITE = 0,
+  PW_READ_ONLY = 1, /* a source only */
+} pw_access;
+
+/* The same for memory that may not be written. The region is a source of puts and of peers' gets. Whatever
+ * would write to it returns PW_INVALID_ARGUMENT: a get of this rank, a peer's put (the key carries the
+ * access), a plan that receives into it. */
+PW_API pw_status pw_region_register_read_only(pw_context* context, const void* address, uint64_t bytes,
+                                              pw_region** region);
+
 /* Ends the region: operations of peers that still use its key return PW_STALE_KEY. A plan or FIFO that uses a
  * region, a remote or a signal keeps it alive until the plan or FIFO is freed. */
 PW_API pw_status pw_region_free(pw_region* region);
 PW_API void* pw_region_address(const pw_region* region);
 PW_API uint64_t pw_region_bytes(const pw_region* region);
 PW_API pw_device pw_region_device(const pw_region* region);
+PW_API pw_access pw_region_access(const pw_region* region);
 
 /* Writes the key into `key` and its length into `*length`. If `capacity` is too small, returns
  * PW_OUT_OF_RANGE and sets `*length` to the length needed; `key` may be NULL if `capacity` is 0. PW_KEY_MAX
@@ -202,6 +214,7 @@ PW_API pw_status pw_remote_import(pw_context* context, const void* key, size_t l
 PW_API pw_status pw_remote_free(pw_remote* remote);
 PW_API int pw_remote_rank(const pw_remote* remote);
 PW_API uint64_t pw_remote_bytes(const pw_remote* remote);
+PW_API pw_access pw_remote_access(const pw_remote* remote); /* as the owner registered it */
 
 /* ---- signal: a 64-bit counter in this rank's memory that peers notify ---- */
 

@@ -13,7 +13,7 @@ from peerway._arguments.operands import Far, Near, Registered, far_side, near_si
 from peerway._arguments.validation import device as split_device
 from peerway._arguments.validation import number, of_kind, seconds, shown
 from peerway.errors import InvalidArgument
-from peerway.halo import Asked, Halo, Sides, make_halo
+from peerway.halo import Halo, HaloOptions, Sides, make_halo
 from peerway.memory import Region, Remote, Signal
 from peerway.plan import Fifo, Plan, PlanBuilder
 from peerway.request import Request
@@ -108,12 +108,16 @@ class Context(Closing):
         Fortran order. Nothing is copied, and the region keeps the array alive. Afterwards put, get and plans
         accept the array and its slices.
 
-        Raises InvalidArgument for arrays that have gaps, are read-only, or hold Python objects.
+        A read-only array (of JAX on a GPU, of NumPy, bytes) becomes a read-only region: a source of puts and
+        of peers' gets. Whatever would write to it is refused, a peer's put too.
+
+        Raises InvalidArgument for arrays that have gaps or hold Python objects.
         """
-        address, size, memory = arrays.span_of(array)
-        if size == 0:
+        layout = arrays.span_of(array)
+        if layout.span == 0:
             raise InvalidArgument(f"peerway: register: {shown(array)} has no bytes; a region has at least 1.")
-        return self._known(Region(self._core.register(address, size), memory))
+        core = self._core.register(layout.address, layout.span, layout.read_only)
+        return self._known(Region(core, layout.keep))
 
     def register_memory(self, address: int, bytes: int) -> Region:
         """Registers memory by its address. The caller must keep it until the region and its arrays are gone.
@@ -285,8 +289,8 @@ class Context(Closing):
         layers to refresh, is given in the same form; by default it is all of the shadow. `periodic` is one
         value for all dimensions, or a list with an entry for each.
         """
-        request = Asked(grid, shadow, periodic, corners, width, dims)
-        return self._keep(make_halo(self._core, self.rank, self.size, u, request))
+        options = HaloOptions(grid, shadow, periodic, corners, width, dims)
+        return self._keep(make_halo(self._core, self.rank, self.size, u, options))
 
     def close(self) -> None:
         """Closes the context and everything made from it. Waits of other threads in it raise Closed. Arrays

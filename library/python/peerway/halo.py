@@ -67,8 +67,8 @@ class Halo(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What Context.halo was asked for all its arrays."""
+class HaloOptions:
+    """What Context.halo was given for all its arrays."""
 
     grid: int | Sequence[int]
     shadow: Sides
@@ -76,11 +76,6 @@ class Asked:
     corners: bool
     width: Sides | None
     dims: Sequence[int | None] | None
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Extents of the process grid."""
-        return (self.grid,) if isinstance(self.grid, int) else tuple(int(extent) for extent in self.grid)
 
 
 @dataclass(slots=True)
@@ -103,18 +98,18 @@ class _Local:
         )
 
 
-def make_halo(context: _core.Context, rank: int, size: int, u: object, request: Asked) -> Halo:
+def make_halo(context: _core.Context, rank: int, size: int, u: object, options: HaloOptions) -> Halo:
     """What Context.halo does. A rank that refuses its arguments sends the refusal to the others, so that none
     waits for it.
     """
-    places = request.places
+    places = places_of(options.grid)
     arrays = list(u) if isinstance(u, list | tuple) else [u]
     parts: list[_Local] = []
     refusal: Exception | None = None
     try:
-        _check_grid(places, size)
+        check_grid(places, size)
         for array in arrays:
-            parts.append(_local(array, places, request))
+            parts.append(_local(array, places, options))
         for part in parts:
             if part.layout.span > 0 and 0 not in part.owned:
                 core_region = context.register(part.layout.address, part.layout.span)
@@ -123,12 +118,12 @@ def make_halo(context: _core.Context, rank: int, size: int, u: object, request: 
         refusal = error
     try:
         device = next((part.region.device for part in parts if part.region is not None), None)
-        extents, device = agree(context, rank, places, [_told(part) for part in parts], device, refusal)
+        extents, device = agree(context, rank, places, [_announced(part) for part in parts], device, refusal)
         core = _core.make_halo(
             context,
             [_described(part, extent) for part, extent in zip(parts, extents, strict=True)],
             places,
-            bool(request.corners),
+            bool(options.corners),
         )
     except BaseException:
         for part in parts:
@@ -138,7 +133,13 @@ def make_halo(context: _core.Context, rank: int, size: int, u: object, request: 
     return Halo(core, parts, places, extents, device)
 
 
-def _check_grid(grid: tuple[int, ...], size: int) -> None:
+def places_of(grid: int | Sequence[int]) -> tuple[int, ...]:
+    """The extents of a process grid."""
+    return (grid,) if isinstance(grid, int) else tuple(int(extent) for extent in grid)
+
+
+def check_grid(grid: tuple[int, ...], size: int) -> None:
+    """Raises InvalidArgument unless the process grid has as many places as the team has ranks."""
     if min(grid, default=0) < 1 or prod(grid) != size:
         raise InvalidArgument(
             f"peerway: a process grid of {grid} has {prod(grid) if grid else 0} places, but the team has "
@@ -146,16 +147,16 @@ def _check_grid(grid: tuple[int, ...], size: int) -> None:
         )
 
 
-def _local(array: object, grid: tuple[int, ...], request: Asked) -> _Local:
+def _local(array: object, grid: tuple[int, ...], options: HaloOptions) -> _Local:
     layout = halo_layout_of(array)
     ndim = len(layout.shape)
     if not 1 <= ndim <= _core.MAX_ARRAY_DIMS:
         raise InvalidArgument(
             f"peerway: {called(array)} has {ndim} dimensions; 1 to {_core.MAX_ARRAY_DIMS} are possible."
         )
-    over = _distribution(array, ndim, grid, request.dims)
-    layers = _sides("shadow", request.shadow, over)
-    periodic = request.periodic
+    over = _distribution(array, ndim, grid, options.dims)
+    layers = sides_of("shadow", options.shadow, over)
+    periodic = options.periodic
     wrapped = (periodic,) * ndim if isinstance(periodic, bool | int) else tuple(map(bool, periodic))
     if len(wrapped) != ndim:
         raise InvalidArgument(
@@ -168,7 +169,7 @@ def _local(array: object, grid: tuple[int, ...], request: Asked) -> _Local:
                 f"peerway: {called(array)} has {count} elements in dimension {axis}, fewer than its shadow "
                 f"of {sides[0]}:{sides[1]}."
             )
-    refreshed = layers if request.width is None else _sides("width", request.width, over)
+    refreshed = layers if options.width is None else sides_of("width", options.width, over)
     return _Local(array, layout, over, tuple(map(bool, wrapped)), layers, refreshed)
 
 
@@ -196,7 +197,7 @@ def _distribution(
     return tuple(over)
 
 
-def _sides(name: str, given: Sides, over: tuple[int, ...]) -> _Pairs:
+def sides_of(name: str, given: Sides, over: tuple[int, ...]) -> _Pairs:
     """(lower, upper) for each dimension. One number is for all the distributed ones."""
     if isinstance(given, int):
         pairs = [(given, given) if place >= 0 else (0, 0) for place in over]
@@ -222,7 +223,7 @@ def _pair(name: str, given: Sides, side: Side) -> tuple[int, int]:
     return lower, upper
 
 
-def _told(part: _Local) -> Part:
+def _announced(part: _Local) -> Part:
     return {
         "shape": part.layout.shape,
         "owned": part.owned,

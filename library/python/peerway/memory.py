@@ -113,6 +113,7 @@ class Region(Addressed):
         bytes: its size.
         address: the address of its first byte in this process.
         device: "host" or "cuda:N".
+        read_only: whether it is a source only, as a read-only array was registered.
     """
 
     def __init__(self, core: _core.Region, keep: object = None) -> None:
@@ -122,6 +123,7 @@ class Region(Addressed):
         self.bytes = core.bytes
         self.address = core.address
         self.device = core.device
+        self.read_only = core.read_only
 
     def key(self) -> builtins.bytes:
         """The bytes that let a peer import this region. Raises Closed."""
@@ -138,11 +140,13 @@ class Region(Addressed):
         """
         self._check_open()
         whole = view_of(self, dtype, shape, 0).shape
-        place = self._memory, self.address, self.device
         known = numpy_type(dtype)
         if known is None:
-            return arrays.tensor_over(*place, element_of(dtype), whole)
-        return arrays.array_over(*place, known, whole)
+            return arrays.tensor_over(self._place(), element_of(dtype), whole)
+        return arrays.array_over(self._place(), known, whole)
+
+    def _place(self) -> arrays.Memory:
+        return arrays.Memory(self._memory, self.address, self.device, self.read_only)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -172,12 +176,12 @@ class Region(Addressed):
 
     def _bytes_view(self) -> Any:
         self._check_open()
-        return arrays.view_over(self._memory, self.address, self.device, np.dtype("u1"), (self.bytes,))
+        return arrays.view_over(self._place(), np.dtype("u1"), (self.bytes,))
 
     def _interface(self) -> dict[str, Any]:
         self._check_open()
         self._shown = True
-        return arrays.interface_of(self.address, np.dtype("u1"), (self.bytes,))
+        return arrays.interface_of(self._place(), np.dtype("u1"), (self.bytes,))
 
     def _check_open(self) -> None:
         if self._core.closed:
@@ -206,12 +210,14 @@ class Remote(Addressed):
     Attributes:
         rank: the owner's rank.
         bytes: its size.
+        read_only: whether its owner registered it as a source only: gets take from it, puts are refused.
     """
 
     def __init__(self, core: _core.Remote) -> None:
         self._core = core
         self.rank = core.rank
         self.bytes = core.bytes
+        self.read_only = core.read_only
 
     def handle(self, device: str = "cuda") -> builtins.bytes:
         """The pw_remote_handle, as bytes, with which kernels of that GPU put here (peerway/device.cuh)."""

@@ -153,6 +153,7 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("memory", &memory_of)
       .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })
       .def_prop_ro("bytes", [](Region& region) { return region->bytes(); })
+      .def_prop_ro("read_only", [](Region& region) { return region->read_only(); })
       .def_prop_ro("device", [](Region& region) { return device_name(region->device()); })
       .def_prop_ro("closed", &Region::closed)
       .def("key", [](Region& region) { return to_bytes(region.hold("key")->key()); })
@@ -160,6 +161,7 @@ void bind_memory(nb::module_& module) {
   nb::class_<Remote>(module, "Remote")
       .def_prop_ro("rank", [](Remote& remote) { return remote->rank(); })
       .def_prop_ro("bytes", [](Remote& remote) { return remote->bytes(); })
+      .def_prop_ro("read_only", [](Remote& remote) { return remote->read_only(); })
       .def_prop_ro("closed", &Remote::closed)
       .def(
           "handle",
@@ -269,10 +271,13 @@ void bind_context(nb::module_& module) {
           nb::arg("bytes"), nb::arg("kind"), nb::arg("index"), nb::keep_alive<0, 1>(), Release())
       .def(
           "register",
-          [](Context& context, uintptr_t address, uint64_t bytes) {
-            return region_of(context->register_memory(reinterpret_cast<void*>(address), bytes));
+          [](Context& context, uintptr_t address, uint64_t bytes, bool read_only) {
+            auto* const memory = reinterpret_cast<void*>(address);
+            return region_of(read_only ? context->register_memory(static_cast<const void*>(memory), bytes)
+                                       : context->register_memory(memory, bytes));
           },
-          nb::arg("address"), nb::arg("bytes"), nb::keep_alive<0, 1>(), Release())
+          nb::arg("address"), nb::arg("bytes"), nb::arg("read_only") = false, nb::keep_alive<0, 1>(),
+          Release())
       .def(
           "import_key",
           [](Context& context, const nb::bytes& key) { return remote_of(context->import(as_span(key))); },

@@ -162,5 +162,6 @@ void bind_routes(nb::module_& module);
 void bind_nic(nb::module_& module);
 void bind_trace(nb::module_& module);
 void bind_replay(nb::module_& module);
+void bind_jax(nb::module_& module);  ///< only where the build had jaxlib
 
 }  // namespace pwpy

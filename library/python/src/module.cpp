@@ -47,4 +47,7 @@ NB_MODULE(_core, module) {
   pwpy::bind_nic(module);
   pwpy::bind_trace(module);
   pwpy::bind_replay(module);
+#ifdef PEERWAY_JAX
+  pwpy::bind_jax(module);
+#endif
 }

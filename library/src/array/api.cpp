@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "context/context.h"
 #include "context/handle.h"
+#include "memory/described.h"
 #include "plan/handle.h"
 #include "plan/plan.h"
 #include "team/agreement.h"
@@ -54,6 +55,7 @@ void check_region(const pw_array& array, uint64_t span, size_t number) {
     throw Error(
         PW_INVALID_ARGUMENT,
         format("array {} has no region, but this rank's part with its shadow needs {} bytes", number, span));
+  pw::require_writable(pw::described(*array.region->region));
   const uint64_t bytes = array.region->region->bytes();
   if (array.offset > bytes || span > bytes - array.offset)
     throw Error(PW_OUT_OF_RANGE, format("this rank's part of array {} with its shadow needs {} bytes from "

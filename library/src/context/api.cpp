@@ -97,7 +97,16 @@ pw_status pw_region_allocate(pw_context* context, pw_device device, uint64_t byt
 
 pw_status pw_region_register(pw_context* context, void* address, uint64_t bytes, pw_region** region) {
   return pw::guard(__func__, given(context, region), [&] {
-    *region = new pw_region{context->open(), context->context->add(address, bytes)};
+    *region = new pw_region{context->open(), context->context->add(address, bytes, pw::Access::read_write)};
+    return PW_OK;
+  });
+}
+
+pw_status pw_region_register_read_only(pw_context* context, const void* address, uint64_t bytes,
+                                       pw_region** region) {
+  return pw::guard(__func__, given(context, region), [&] {
+    auto* const memory = const_cast<void*>(address);  // nothing of this region writes to it
+    *region = new pw_region{context->open(), context->context->add(memory, bytes, pw::Access::read_only)};
     return PW_OK;
   });
 }
@@ -111,6 +120,11 @@ void* pw_region_address(const pw_region* region) {
   return region == nullptr ? nullptr : region->region->address();
 }
 uint64_t pw_region_bytes(const pw_region* region) { return region == nullptr ? 0 : region->region->bytes(); }
+
+pw_access pw_region_access(const pw_region* region) {
+  return region != nullptr && region->region->access() == pw::Access::read_only ? PW_READ_ONLY
+                                                                                : PW_READ_WRITE;
+}
 
 pw_device pw_region_device(const pw_region* region) {
   if (region == nullptr) return {PW_HOST, 0};
@@ -137,6 +151,11 @@ pw_status pw_remote_free(pw_remote* remote) {
 }
 int pw_remote_rank(const pw_remote* remote) { return remote == nullptr ? -1 : remote->remote->rank(); }
 uint64_t pw_remote_bytes(const pw_remote* remote) { return remote == nullptr ? 0 : remote->remote->bytes(); }
+
+pw_access pw_remote_access(const pw_remote* remote) {
+  return remote != nullptr && remote->remote->key.access == pw::Access::read_only ? PW_READ_ONLY
+                                                                                  : PW_READ_WRITE;
+}
 
 pw_status pw_signal_create(pw_context* context, int sender, pw_device device, pw_signal** signal) {
   return pw::guard(__func__, given(context, signal), [&] {

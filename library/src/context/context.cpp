@@ -188,8 +188,8 @@ std::shared_ptr<Region> Context::allocate(pw_device where, uint64_t bytes) {
   return region;
 }
 
-std::shared_ptr<Region> Context::add(void* address, uint64_t bytes) {
-  auto region = registry_.add(address, bytes);
+std::shared_ptr<Region> Context::add(void* address, uint64_t bytes, Access access) {
+  auto region = registry_.add(address, bytes, access);
   resolver_->classify(*region);
   return region;
 }
@@ -208,6 +208,7 @@ std::vector<std::byte> Context::key_of(Region& region) {
   key.slot = region.slot();
   key.generation = region.generation();
   key.bytes = region.bytes();
+  key.access = region.access();
   key.exported = region.exported();
   key.why_none = region.allocation().why_none;
   for (const auto& transport : transports_) transport->attach(key, region);

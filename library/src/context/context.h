@@ -54,7 +54,7 @@ class Context {
   [[nodiscard]] Device& device_named(pw_device where) const;
 
   std::shared_ptr<Region> allocate(pw_device where, uint64_t bytes);
-  std::shared_ptr<Region> add(void* address, uint64_t bytes);
+  std::shared_ptr<Region> add(void* address, uint64_t bytes, Access access);
   std::vector<std::byte> key_of(Region& region);
   std::shared_ptr<Remote> import(std::span<const std::byte> key);
 
@@ -127,10 +127,11 @@ class Context {
   void check_own(const Key& key);
   void map_early(Remote& remote);
   static bool is_inside(const RangeTransfer& range) {
-    return range.remote_offset <= range.remote->bytes() &&
-           range.bytes <= range.remote->bytes() - range.remote_offset &&
-           range.local_offset <= range.local->bytes() &&
-           range.bytes <= range.local->bytes() - range.local_offset;
+    const bool put = range.op == Op::put;
+    const uint64_t remote_bytes = put ? range.remote->writable_bytes() : range.remote->bytes();
+    const uint64_t local_bytes = put ? range.local->bytes() : range.local->writable_bytes();
+    return range.remote_offset <= remote_bytes && range.bytes <= remote_bytes - range.remote_offset &&
+           range.local_offset <= local_bytes && range.bytes <= local_bytes - range.local_offset;
   }
   /// As far as can be told at once.
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
@@ -143,7 +144,7 @@ class Context {
     const pw_status status = check(remote);
     return status != PW_OK || notification == nullptr ? status : check_notification(*notification->signal);
   }
-  static pw_status refuse(const RangeTransfer& range);  ///< says which side it leaves
+  static pw_status refuse(const RangeTransfer& range);  ///< says which side it leaves or may not write
   pw_status transfer_untraced(const RangeTransfer& range) {
     if (!is_inside(range)) return refuse(range);
     if (is_usable(*range.remote)) {

@@ -17,7 +17,10 @@ pw_status Context::refuse(const RangeTransfer& range) {
   remote.offset = range.remote_offset;
   local.offset = range.local_offset;
   remote.block_bytes = local.block_bytes = range.bytes;
-  join(remote, described(*range.remote), local, described(*range.local));
+  if (range.op == Op::put)
+    join(remote, described(*range.remote), local, described(*range.local));
+  else
+    join(local, described(*range.local), remote, described(*range.remote));
   return PW_OK;  // not reached: the above throws
 }
 

@@ -138,13 +138,22 @@ Strides dense_strides(const Shape& shape) {
   return strides;
 }
 
+void require_writable(const Described& span) {
+  if (span.access == Access::read_only)
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("the {} was registered as read-only: it can be a source, never a target", span.text()));
+}
+
 Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
             uint64_t from_span, const char* from_what) {
   const auto as_it_is = [](const void* name) { return std::string(static_cast<const char*>(name)); };
-  return join(to, {to_span, to_what, as_it_is}, from, {from_span, from_what, as_it_is});
+  return join(to, {to_span, Access::read_write, to_what, as_it_is}, from,
+              {from_span, Access::read_write, from_what, as_it_is});
 }
 
 Layout join(const pw_block& to, const Described& to_span, const pw_block& from, const Described& from_span) {
+  require_writable(to_span);
   check_span(to, to_span);
   check_span(from, from_span);
   const Shape to_shape = shape_of(to);

@@ -40,13 +40,22 @@ struct Layout {
 Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
             uint64_t from_span, const char* from_what);
 
+/// Whether the memory of a region may be written, by peers and by this rank's own operations.
+enum class Access : uint8_t { read_write = 0, read_only = 1 };
+
 /// A span that is only described when something is wrong with it.
 struct Described {
   uint64_t bytes;
+  Access access;
   const void* object;
   std::string (*describe)(const void* object);
   [[nodiscard]] std::string text() const { return describe(object); }
 };
+
+/// Throws Error(PW_INVALID_ARGUMENT) where the span is read-only.
+void require_writable(const Described& span);
+
+/// The same; a target that is read-only throws Error(PW_INVALID_ARGUMENT).
 Layout join(const pw_block& to, const Described& to_span, const pw_block& from, const Described& from_span);
 
 /// The strides of `shape` with nothing between its blocks.

@@ -7,14 +7,14 @@
 namespace pw {
 
 Described described(const Remote& remote) {
-  return {remote.bytes(), &remote, [](const void* object) {
+  return {remote.bytes(), remote.key.access, &remote, [](const void* object) {
             const auto& it = *static_cast<const Remote*>(object);
             return format("remote region ({} bytes, rank {}, key v1)", it.bytes(), it.rank());
           }};
 }
 
 Described described(const Region& region) {
-  return {region.bytes(), &region, [](const void* object) {
+  return {region.bytes(), region.access(), &region, [](const void* object) {
             const auto& it = *static_cast<const Region*>(object);
             return format("local region ({} bytes on {})", it.bytes(), to_string(it.device().id()));
           }};

@@ -12,7 +12,7 @@ namespace pw {
 namespace {
 
 constexpr uint32_t kMagic = 0x594b5750;  // "PWKY"
-constexpr uint16_t kVersion = 3;
+constexpr uint16_t kVersion = 4;
 constexpr size_t kWhyMax = 300;
 
 // The key on the wire: fixed fields in host order (a job runs on one byte order), then what is attached, the
@@ -39,7 +39,9 @@ struct Wire {
   int32_t sender;
   int32_t process;
   int32_t descriptor;
-  uint32_t handle;
+  uint8_t handle;
+  uint8_t access;
+  uint16_t reserved;
   std::byte device_uuid[16];
   std::byte handle_bytes[64];
 };
@@ -124,7 +126,8 @@ std::vector<std::byte> pack_body(const Key& key, uint64_t job) {
   wire.sender = key.sender;
   wire.process = key.exported.process;
   wire.descriptor = key.exported.descriptor;
-  wire.handle = static_cast<uint32_t>(key.exported.handle);
+  wire.handle = static_cast<uint8_t>(key.exported.handle);
+  wire.access = static_cast<uint8_t>(key.access);
   std::memcpy(wire.device_uuid, key.exported.device_uuid.data(), sizeof wire.device_uuid);
   std::memcpy(wire.handle_bytes, key.exported.handle_bytes.data(), sizeof wire.handle_bytes);
   const size_t size = sizeof wire + attached.size() + why.size();
@@ -171,14 +174,15 @@ Key parse_body(std::span<const std::byte> bytes) {
   if (wire.type != 1 && wire.type != 2) throw refusal(format("unknown key type {}", wire.type));
   if (wire.device_kind >= device_kinds().size())
     throw refusal(format("unknown device kind {}", wire.device_kind));
-  if (wire.handle > UINT8_MAX) throw refusal(format("unknown handle type {}", wire.handle));
+  if (wire.access > static_cast<uint8_t>(Access::read_only))
+    throw refusal(format("unknown access {}", wire.access));
   if (wire.rank < 0) throw refusal(format("negative rank {}", wire.rank));
   if (wire.allocation_bytes != 0 &&
       (wire.offset > wire.allocation_bytes || wire.bytes > wire.allocation_bytes - wire.offset))
     throw refusal(format("{} bytes at offset {} are outside the allocation of {} bytes", wire.bytes,
                          wire.offset, wire.allocation_bytes));
   if (wire.type == static_cast<uint8_t>(KeyType::signal) && wire.device_kind != PW_HOST &&
-      (wire.word != kNoWord || wire.handle == static_cast<uint32_t>(Handle::none) ||
+      (wire.word != kNoWord || wire.handle == static_cast<uint8_t>(Handle::none) ||
        wire.allocation_bytes == 0 || wire.bytes == 0 || (wire.bytes | wire.offset) % sizeof(uint64_t) != 0))
     throw refusal(
         format("a signal of {} bytes at offset {} of {} bytes of device memory is not a row of words",
@@ -190,6 +194,7 @@ Key parse_body(std::span<const std::byte> bytes) {
   key.slot = wire.slot;
   key.generation = wire.generation;
   key.bytes = wire.bytes;
+  key.access = static_cast<Access>(wire.access);
   key.word = wire.word;
   key.sender = wire.sender;
   key.exported.handle = static_cast<Handle>(wire.handle);

@@ -12,6 +12,7 @@
 
 #include "base/siphash.h"
 #include "device/device.h"
+#include "device/shape.h"
 
 namespace pw {
 
@@ -28,10 +29,11 @@ struct Key {
   uint32_t slot = 0;        ///< in the owner's table of generations
   uint64_t generation = 0;  ///< the slot's value while the region is open
   uint64_t bytes = 0;
-  uint32_t word = 0;             ///< signal: its first word in the owner's control segment, or kNoWord
-  int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may notify it
-  Export exported;               ///< region, or the words of a signal in device memory
-  std::string why_none;          ///< region that cannot be exported: why, and what to do
+  Access access = Access::read_write;  ///< region
+  uint32_t word = 0;                   ///< signal: its first word in the owner's control segment, or kNoWord
+  int32_t sender = PW_ANY_RANK;        ///< signal: the rank that may notify it
+  Export exported;                     ///< region, or the words of a signal in device memory
+  std::string why_none;                ///< region that cannot be exported: why, and what to do
   /// Further data that peers need to reach it, by name: "ucx", "nic:torus". Only what the owner has.
   std::vector<std::pair<std::string, std::vector<std::byte>>> attached;
 

@@ -9,12 +9,13 @@
 
 namespace pw {
 
-Region::Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes,
+Region::Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, Access access,
                std::shared_ptr<void> memory, ControlSegment& control)
     : device_(device),
       allocation_(std::move(allocation)),
       address_(address),
       bytes_(bytes),
+      access_(access),
       memory_(std::move(memory)),
       control_(control),
       slot_(control.open_slot()),
@@ -69,11 +70,11 @@ std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
   if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "a region of 0 bytes; a region has at least 1");
   const Allocation allocation = device.allocate(bytes);
   std::shared_ptr<void> memory(allocation.base, [&device, allocation](void*) { device.release(allocation); });
-  return keep(
-      std::make_shared<Region>(device, allocation, allocation.base, bytes, std::move(memory), control_));
+  return keep(std::make_shared<Region>(device, allocation, allocation.base, bytes, Access::read_write,
+                                       std::move(memory), control_));
 }
 
-std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
+std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes, Access access) {
   auto* address = static_cast<std::byte*>(pointer);
   if (address == nullptr || bytes == 0)
     throw Error(PW_INVALID_ARGUMENT, format("cannot register {} bytes at {}; a region has an address and at "
@@ -83,7 +84,7 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
     throw Error(PW_OUT_OF_RANGE, format("{} bytes at {} wrap around the address space", bytes, pointer));
   std::shared_ptr<Region> old;  // let go of after the lock: the last to do so waits for the service thread
   std::lock_guard adding(adding_);
-  old = known(address, bytes);
+  old = known({address, bytes, access});
   if (old != nullptr && old->current()) return old;
   // The memory was freed and is something else now: holders of the old key must not reach it.
   if (old != nullptr) old->retire();
@@ -93,12 +94,17 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
     throw Error(PW_OUT_OF_RANGE,
                 format("{} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
                        allocation.bytes, static_cast<void*>(allocation.base), to_string(device.id())));
-  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, nullptr, control_));
+  return keep(
+      std::make_shared<Region>(device, std::move(allocation), address, bytes, access, nullptr, control_));
 }
 
-std::shared_ptr<Region> Registry::known(std::byte* address, uint64_t bytes) {
+Registry::Span Registry::span_of(const Region& region) {
+  return {region.address(), region.bytes(), region.access()};
+}
+
+std::shared_ptr<Region> Registry::known(const Span& span) {
   std::lock_guard lock(mutex_);
-  const auto entry = by_span_.find({address, bytes});
+  const auto entry = by_span_.find(span);
   return entry == by_span_.end() ? nullptr : entry->second.lock();
 }
 
@@ -113,14 +119,14 @@ std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
     region.reset();
   });
   std::lock_guard lock(mutex_);
-  by_span_[{plain->address(), plain->bytes()}] = held;
+  by_span_[span_of(*plain)] = held;
   by_slot_[plain->slot()] = region;
   return held;
 }
 
 void Registry::forget(const Region& region) {
   std::lock_guard lock(mutex_);
-  const auto entry = by_span_.find({region.address(), region.bytes()});
+  const auto entry = by_span_.find(span_of(region));
   if (entry != by_span_.end() && entry->second.expired()) by_span_.erase(entry);
 }
 

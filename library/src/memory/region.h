@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "device/device.h"
@@ -25,13 +25,16 @@ class CpuMapping;
 class Region : public std::enable_shared_from_this<Region> {
  public:
   /// `memory` keeps the memory of allocate(); it is null for memory of the caller.
-  Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes,
+  Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, Access access,
          std::shared_ptr<void> memory, ControlSegment& control);
   ~Region();
   Region(const Region&) = delete;
 
   [[nodiscard]] std::byte* address() const { return address_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] Access access() const { return access_; }
+  /// The bytes that a get may write: none where the region is read-only.
+  [[nodiscard]] uint64_t writable_bytes() const { return access_ == Access::read_write ? bytes_ : 0; }
   [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] const Allocation& allocation() const { return allocation_; }
   /// Keeps the memory usable after the region, and its context, have ended; null for memory of the caller.
@@ -70,6 +73,7 @@ class Region : public std::enable_shared_from_this<Region> {
   Allocation allocation_;
   std::byte* address_;
   uint64_t bytes_;
+  Access access_;
   std::shared_ptr<void> memory_;
   ControlSegment& control_;
   uint32_t slot_;
@@ -89,9 +93,9 @@ class Registry {
 
   std::shared_ptr<Region> allocate(Device& device, uint64_t bytes);
 
-  /// The registration of exactly this span, shared with those who registered it before. Throws Error when the
-  /// span is empty, wraps around, or leaves its allocation.
-  std::shared_ptr<Region> add(void* address, uint64_t bytes);
+  /// The registration of exactly this span with this access, shared with those who registered it before.
+  /// Throws Error when the span is empty, wraps around, or leaves its allocation.
+  std::shared_ptr<Region> add(void* address, uint64_t bytes, Access access = Access::read_write);
 
   /// The open region with this slot and generation, for the service thread that works on behalf of a peer;
   /// null when it was closed.
@@ -104,7 +108,9 @@ class Registry {
   bool holds(uint64_t address, uint64_t bytes);
 
  private:
-  std::shared_ptr<Region> known(std::byte* address, uint64_t bytes);
+  using Span = std::tuple<std::byte*, uint64_t, Access>;
+  static Span span_of(const Region& region);
+  std::shared_ptr<Region> known(const Span& span);
   std::shared_ptr<Region> keep(std::shared_ptr<Region> region);
   void forget(const Region& region);
 
@@ -112,7 +118,7 @@ class Registry {
   std::atomic<Device*> accelerator_ = nullptr;
   std::mutex adding_;  ///< so that two threads that register one span share it
   std::mutex mutex_;   ///< the maps
-  std::map<std::pair<std::byte*, uint64_t>, std::weak_ptr<Region>> by_span_;
+  std::map<Span, std::weak_ptr<Region>> by_span_;
   std::map<uint32_t, std::weak_ptr<Region>> by_slot_;
 };
 

@@ -27,6 +27,8 @@ class Remote : public std::enable_shared_from_this<Remote> {
 
   [[nodiscard]] int rank() const { return key.rank; }
   [[nodiscard]] uint64_t bytes() const { return key.bytes; }
+  /// The bytes that a put may write: none of a region that its owner registered as read-only.
+  [[nodiscard]] uint64_t writable_bytes() const { return key.access == Access::read_write ? key.bytes : 0; }
   [[nodiscard]] bool same_host() const { return control_ != nullptr; }
   [[nodiscard]] bool same_process() const { return importer_.same_process(key.rank); }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/format.h"
+#include "memory/described.h"
 #include "plan/guard.h"
 
 namespace pw {
@@ -25,6 +26,8 @@ PostedFifo::PostedFifo(Context& context, Device& device, uint32_t count, FifoLis
       memory_(pinned_memory(device, kEntriesAt + count * sizeof(pw_fifo_entry))),
       progress_(new (memory_.get()) Progress{}),
       entries_(reinterpret_cast<pw_fifo_entry*>(static_cast<std::byte*>(memory_.get()) + kEntriesAt)) {
+  for (const Remote* remote : lists_.remotes)
+    if (remote->key.type == KeyType::region) require_writable(described(*remote));
   for (const Remote* remote : lists_.remotes)
     if (std::ranges::find(ranks_, remote->rank()) == ranks_.end()) ranks_.push_back(remote->rank());
 }

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "memory/described.h"
 #include "transport/path.h"
 
 namespace pw {
@@ -23,6 +24,7 @@ unsigned long long* as_word(Device& device, uint64_t* word) {
 
 pw_remote_handle handle_of(Remote& remote, Device& device) {
   check_has_kernels(device);
+  require_writable(described(remote));
   std::string why_not = "its rank is on another host";
   if (!remote.same_host() || !device.reaches(remote.key.exported, why_not))
     throw Error(PW_UNSUPPORTED, format("kernels of {} cannot reach the region of rank {}: {}",

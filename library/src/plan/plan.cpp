@@ -103,7 +103,9 @@ Plan::Lane Plan::make_lane(int rank, int tag, std::shared_ptr<Region> region, co
   dense.block_bytes = block.block_bytes;
   for (uint32_t d = 0; d < std::min<uint32_t>(block.dims, PW_MAX_DIMS); ++d)
     dense.block_bytes *= block.count[d];
-  const std::string text = described(*region).text();
+  const Described span = described(*region);
+  if (!sends) require_writable(span);
+  const std::string text = span.text();
   Lane lane;
   lane.layout = sends ? join(dense, dense.block_bytes, "", block, region->bytes(), text.c_str())
                       : join(block, region->bytes(), text.c_str(), dense, dense.block_bytes, "");

@@ -113,10 +113,46 @@ def test_negative_offsets_count_from_the_end_as_in_python(ctx: peerway.Context) 
 def test_arrays_that_cannot_be_registered_are_refused_with_the_way_out(ctx: peerway.Context) -> None:
     with pytest.raises(peerway.InvalidArgument, match="Register the array it is a view of"):
         ctx.register(np.zeros((4, 4))[:, 1])
-    with pytest.raises(peerway.InvalidArgument, match="read-only"):
-        ctx.register(b"constant")
     with pytest.raises(peerway.InvalidArgument, match="exposes no memory"):
         ctx.register(object())
+
+
+def test_a_read_only_array_is_a_source(ctx: peerway.Context) -> None:
+    frozen = np.arange(8.0)
+    frozen.flags.writeable = False
+    target = np.zeros(8)
+    source, region = ctx.register(frozen), ctx.register(target)
+    ours, theirs = ctx.import_key(source.key()), ctx.import_key(region.key())
+    assert (source.read_only, region.read_only, ours.read_only, theirs.read_only) == (
+        True,
+        False,
+        True,
+        False,
+    )
+    ctx.put(theirs.view(float)[:4], frozen[:4])
+    ctx.get(target[4:], ours.view(float)[4:])
+    ctx.flush()
+    assert (target == frozen).all()
+    assert not source.array(float).flags.writeable
+    assert not np.asarray(source).flags.writeable
+    constant = ctx.register(b"constant")
+    ctx.put(theirs[:8], constant)
+    ctx.flush()
+    assert target.view("u1")[:8].tobytes() == b"constant"
+
+
+def test_memory_may_be_registered_as_source_and_as_target(ctx: peerway.Context) -> None:
+    u = np.zeros(8)
+    view = u[:]
+    view.flags.writeable = False
+    source, region = ctx.register(view), ctx.register(u)
+    assert (source.read_only, region.read_only) == (True, False)
+    ones = ctx.register(np.ones(4))
+    ctx.get(u[:4], ctx.import_key(ones.key()).view(float))
+    ctx.flush()
+    ctx.put(ctx.import_key(region.key()).view(float)[4:], view[:4])
+    ctx.flush()
+    assert u.tolist() == [1.0] * 8
 
 
 def test_mistakes_raise_the_type_that_names_them(ctx: peerway.Context) -> None:

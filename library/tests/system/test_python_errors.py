@@ -28,9 +28,11 @@ def world() -> Iterator[World]:
         left.close()
         constant = u[:8]
         constant.flags.writeable = False
+        source = ctx.register(constant)
         yield SimpleNamespace(
             ctx=ctx, u=u, region=region, remote=ctx.import_key(region.key()), signal=signal, closed=closed,
             left=left, notified=ctx.import_key(signal.key()), constant=constant, plan=ctx.plan(),
+            source=source, source_remote=ctx.import_key(source.key()),
         )  # fmt: skip
 
 
@@ -51,6 +53,19 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.ctx.put(w.remote.view(float)[:4], np.ones(4)), InvalidArgument, ["register"]),
     (lambda w: w.ctx.get(np.ones(4), w.remote), InvalidArgument, ["get: `to` is ndarray", "ctx.register"]),
     (lambda w: w.ctx.get(w.constant, w.remote[0:64]), InvalidArgument, ["read-only", "writable"]),
+    (lambda w: w.ctx.put(w.source_remote, w.u[8:16]), InvalidArgument,
+     ["the remote region (64 bytes, rank 0", "registered as read-only", "never a target"]),
+    (lambda w: w.ctx.put(w.source_remote[0:8], w.u[8:9], w.notified), InvalidArgument, ["as read-only"]),
+    (lambda w: w.ctx.put(w.source_remote.view("f4")[::2], w.region.view("f4")[16:24]), InvalidArgument,
+     ["as read-only"]),
+    (lambda w: w.ctx.start_put(w.source_remote, w.u[8:16]), InvalidArgument, ["as read-only"]),
+    (lambda w: w.ctx.get(w.source, w.remote[0:64]), InvalidArgument,
+     ["the local region (64 bytes on host) was registered as read-only"]),
+    (lambda w: w.ctx.start_get(w.source, w.remote[0:64]), InvalidArgument, ["as read-only"]),
+    (lambda w: w.plan.put(w.source_remote, w.u[8:16]), InvalidArgument, ["as read-only"]),
+    (lambda w: w.plan.get(w.source, w.remote[0:64]), InvalidArgument, ["as read-only"]),
+    (lambda w: w.plan.receive(0, 0, w.source), InvalidArgument, ["as read-only"]),
+    (lambda w: w.ctx.fifo([w.source_remote], [w.region], device="host"), InvalidArgument, ["as read-only"]),
     (lambda w: w.ctx.put(w.remote.view(float), w.u[::-1]), InvalidArgument, ["strides of (-8,)", "positive"]),
     (lambda w: w.ctx.put(w.remote.view("f4")[:8], w.u[:8]), InvalidArgument,
      ["float64 do not become float32", "the same type"]),

@@ -1,5 +1,5 @@
-"""From directives and syntax to what is known of the program: node arrays, templates, distributed arrays,
-loop nests, values and ranges.
+"""Analysis finds out what directives and syntax say of the program.
 
-It hands on a Unit whose directives are checked.
+It knows node arrays, templates, distributed arrays, loop nests, values and ranges. It works on a Mapped,
+whose declarations are checked.
 """

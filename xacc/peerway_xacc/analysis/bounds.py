@@ -1,4 +1,4 @@
-"""Subscripts in a distributed loop that reach further than the shadow: a node has no such element."""
+"""Warns of subscripts in a distributed loop that reach beyond the shadow: a node has no such elements."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from peerway_xacc.frontend.source import Range, used_in
 
 
 def warn(unit: Mapped, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]) -> None:
-    """The loop's index for each dimension of the template, and the offset that the on clause adds to it.
+    """Warn of subscripts that reach beyond the shadow of an array.
 
-    Only what is an index plus or minus a constant is looked at: the rest is known when the program runs.
+    `localised` has, for each dimension of the template that the loop goes over: its number, the loop's index,
+    and the offset that the on clause adds to the index. Only subscripts that are an index plus or minus a
+    constant are checked: other ones are known only at run time.
     """
     region = Range(stack.statement.start, stack.statement.end)
     for use in used_in(stack.function.uses, region):
@@ -29,7 +31,7 @@ def warn(unit: Mapped, stack: Stack, template: TemplateOf, localised: list[tuple
 
 
 def _reach(unit: Mapped, written: Range, index: str, aligned: str, added: str) -> int | None:
-    """How far from the iteration's own element a subscript reaches; None if it is known at run time only."""
+    """How far a subscript reaches from the iteration's own element; None if only known at run time."""
     known = unit.syntax.constants
     names = ranges.Names(
         lambda name: ranges.Range(0, 0, of_index=True) if name == index
@@ -46,7 +48,7 @@ def _compare(
     unit: Mapped, array: DistributedArray, dimension: int, written: Range, reach: int | None
 ) -> None:
     lower, upper = array.shadow_values(dimension)
-    if reach is None or lower is None or upper is None or lower < 0:  # below 0: the shadow is a full one
+    if reach is None or lower is None or upper is None or lower < 0:  # negative: a full shadow
         return
     beyond, side, width = (-reach, "below", lower) if reach < 0 else (reach, "above", upper)
     if beyond > width:

@@ -1,4 +1,4 @@
-"""Where all executing nodes come by equally often, and which statements may communicate."""
+"""Finds the blocks that all executing nodes execute equally often, and what may communicate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
 
 
 class Flow:
-    """The way of the nodes through the functions of a file."""
+    """The control flow of nodes through the functions of a file."""
 
     def __init__(self, unit: Mapped, constructs: list[tuple[d.Directive, Statement, Function]]) -> None:
         self.unit = unit
@@ -26,15 +26,15 @@ class Flow:
         if function.name == "main" and block.start == function.body.start:
             return True
         switch = bool(outer) and self.unit.text.text.startswith("switch", outer[-1].start)
-        if switch or self._jumps(block, function):
+        if switch or self._can_leave_early(block, function):
             return False
         return any(
-            isinstance(directive, _GLOBAL) and self._directly(directive.start, block)
+            isinstance(directive, _GLOBAL) and self._is_unconditional(directive.start, block)
             for directive in self.unit.directives_in()
         )
 
-    def _directly(self, offset: int, block: Statement) -> bool:
-        """Does what begins at an offset stand in a block under no condition?"""
+    def _is_unconditional(self, offset: int, block: Statement) -> bool:
+        """Is the code at an offset in a block without any condition in between?"""
         inner = [
             enclosing
             for enclosing in self.unit.syntax.around(self.unit.file, offset)
@@ -49,8 +49,8 @@ class Flow:
             enclosing.start in tasks for enclosing in inner[1:]
         )
 
-    def _jumps(self, block: Statement, function: Function) -> bool:
-        """Is there a way out of a block before its end?"""
+    def _can_leave_early(self, block: Statement, function: Function) -> bool:
+        """Can the program leave a block before its end?"""
         whole = block.start == function.body.start
         for mark in function.marks:
             if mark.kind == "call" or not block.start < mark.start < block.end:
@@ -68,23 +68,26 @@ class Flow:
         return False
 
     def reflects(self, statement: Statement, function: Function) -> bool:
-        """May a statement reflect anything, so that a mark before it is forgotten before it writes?"""
+        """May a statement reflect an array? A reflect clears the mark of a write before the statement."""
         inside = Range(statement.start, statement.end)
         return self.calls(inside, function) or any(
             isinstance(directive, _REFLECTING) for directive in self.unit.directives_in(inside)
         )
 
     def calls(self, inside: Range, function: Function) -> bool:
-        """Does a range call functions that may reflect or write?"""
+        """Does a range call functions that may reflect or write arrays?"""
         return any(
             mark.kind == "call"
             and inside.start <= mark.start < inside.end
-            and not self._quiet(mark.name, set())
+            and not self._has_no_effect(mark.name, set())
             for mark in function.marks
         )
 
-    def _quiet(self, name: str, seen: set[str]) -> bool:
-        """Is a function of this file one that has no directives of xmp, and none such called?"""
+    def _has_no_effect(self, name: str, seen: set[str]) -> bool:
+        """Is this a function of the file without directives (but OpenMP's) and distributed arrays?
+
+        The same must be true of the functions that it calls.
+        """
         called = self.functions.get(name)
         if called is None:
             return False
@@ -93,11 +96,11 @@ class Flow:
         return not any(
             not isinstance(directive, d.Omp) for directive in self.unit.directives_in(called.body)
         ) and not any(
-            mark.kind == "call" and not self._quiet(mark.name, seen | {name}) for mark in called.marks
+            mark.kind == "call" and not self._has_no_effect(mark.name, seen | {name}) for mark in called.marks
         ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
 
     def moves(self, inside: Range) -> bool:
-        """Is there a directive in a range whose call at run time writes an array?"""
+        """Does a range contain a directive that writes an array at run time?"""
         return any(
             isinstance(directive, _WRITING)
             or (isinstance(directive, d.Reflect) and directive.kind == "reduce_shadow")

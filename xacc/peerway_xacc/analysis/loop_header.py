@@ -1,4 +1,4 @@
-"""The header of a `for` statement: index, first and last value, step, each with its range in the text."""
+"""Parses the header of a `for` statement: index, first and last value, and step, with their ranges."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from peerway_xacc.frontend.tokens import Span, Text, closing, scan
 
 @dataclass(frozen=True)
 class Header:
-    """`for (int i = first; i < last; i += step)`; `declared` is the type's text where `i` is declared here.
+    """`for (int i = first; i < last; i += step)`.
 
-    `relation` has the index on its left; `turned` says that it is written on the right. `step` is the text
-    of how much is added, always positive; `down` says that it is subtracted. `parts` are the ranges of all
-    three parts.
+    `declared` is the text of the index's type if the header declares it. `relation` is written with the index
+    on its left side; `turned` means that the program has it on the right. `step` is the text of what is
+    added, always positive; `down` means that it is subtracted. `parts` are the ranges of the three parts.
     """
 
     index: str
@@ -37,7 +37,10 @@ _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
 def header(text: Text, start: int, end: int) -> Header:
-    """Read the header of the `for` that begins at an offset. Raises Refused with the part that is not one."""
+    """Parse the header of the `for` that begins at an offset.
+
+    Raises Refused with the part that does not have the expected form.
+    """
     spans = scan(text.text, start, end)
     if not spans or spans[0].text != "for":
         raise Refused(

@@ -1,4 +1,4 @@
-"""Loops behind a directive: which `for` has which index, and which are nested directly in one another."""
+"""Finds the loops after a directive: the `for` of each index, and those nested directly in one another."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from peerway_xacc.frontend.source import Range, Statement
 
 @dataclass(frozen=True)
 class For:
-    """A `for` statement and what its header says."""
+    """A `for` statement and its parsed header."""
 
     statement: Statement
     header: Header
 
     @property
     def body(self) -> Range:
-        """Where its body is."""
+        """The range of the loop's body."""
         return Range(self.header.body, self.statement.end)
 
 
 def read(unit: Parsed, statement: Statement) -> For:
-    """Read a `for` statement's header."""
+    """Parse a `for` statement's header. Raises Refused."""
     return For(statement, header(unit.text, statement.start, statement.end))
 
 
 def with_index(unit: Parsed, outer: Statement, index: str) -> list[For]:
-    """The loops over an index in a nest; those within another loop over it do not count."""
+    """The loops over an index in a nest, without those inside another loop over the same index."""
     matches: list[For] = []
     for statement in unit.syntax.loops_in(unit.file, outer):
         try:
             loop = read(unit, statement)
         except Refused:
-            continue  # a loop that no directive is about may have any header
+            continue  # a loop that no directive concerns may have any header
         if loop.header.index == index and not any(_inside(statement, other.statement) for other in matches):
             matches.append(loop)
     return matches
 
 
 def indices_in(unit: Parsed, outer: Statement) -> set[str]:
-    """The indices of all loops in a statement that count."""
+    """The indices of all loops in a statement whose headers have the form that we parse."""
     indices = set()
     for statement in unit.syntax.loops_in(unit.file, outer):
         with contextlib.suppress(Refused):
@@ -56,7 +56,7 @@ def _inside(statement: Statement, other: Statement) -> bool:
 
 
 def direct(unit: Parsed, outer: Statement, count: int) -> list[For]:
-    """Up to `count` loops, each the whole body of the one before it, but for declarations without a value."""
+    """Up to `count` loops, each of which is the whole body of the previous one."""
     loops = [read(unit, outer)]
     while len(loops) < count:
         inner = _only(unit, loops[-1].body)
@@ -67,7 +67,7 @@ def direct(unit: Parsed, outer: Statement, count: int) -> list[For]:
 
 
 def _only(unit: Parsed, body: Range) -> Statement | None:
-    """The one statement in a range, if it is a loop; blocks around it do not count."""
+    """The loop in a range if it is the only statement there, perhaps within blocks; else None."""
     while True:
         children = unit.syntax.children(unit.file, body)
         if len(children) != 1 or children[0].kind not in ("for", "block"):

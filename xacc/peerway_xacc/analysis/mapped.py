@@ -1,4 +1,4 @@
-"""Analysis works on a `Mapped`: a parsed file, and what its declarations distribute."""
+"""Holds what analysis works on: `Mapped`, a parsed file with what its declarations distribute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Kind = TypeVar("_Kind", bound=Declared)
 
 @dataclass
 class Stack:
-    """Directives that belong to one statement, in their order, and what is put before and behind it."""
+    """The directives that belong to one statement, in order, and the lines written around it."""
 
     statement: Statement
     function: Function
@@ -29,17 +29,17 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class Mapped(Parsed):
-    """A parsed file, its nodes, templates and distributed arrays. Only declarations add to these."""
+    """A parsed file with its nodes, templates and distributed arrays, which only declarations extend."""
 
     scopes: Scopes = field(default_factory=Scopes)
-    fixes: dict[int, d.TemplateFix] = field(default_factory=dict)  # by the template's id
+    fixes: dict[int, d.TemplateFix] = field(default_factory=dict)  # by the id() of the template
 
     def get(self, kind: type[_Kind], name: clauses.Name, directive: d.Directive) -> _Kind:
-        """The declaration that a name in a directive stands for."""
+        """The declaration that a name in a directive refers to. Raises Refused."""
         return self.scopes.get(kind, name, self.function_of(directive), directive.start)
 
     def array(self, name: clauses.Name, directive: d.Directive) -> DistributedArray:
-        """The distributed array that a name in a directive stands for."""
+        """The distributed array that a name in a directive refers to. Raises Refused."""
         variable = self.syntax.variable(name.text, directive.file, directive.start)
         array = self.scopes.of_variable(variable) if variable else None
         if array is None:
@@ -49,7 +49,7 @@ class Mapped(Parsed):
         return array
 
     def check_fixed(self, template: TemplateOf | None, directive: d.Directive, place: Place) -> None:
-        """A directive cannot use a template before that is fixed, as far as the text of a function tells."""
+        """Refuse a directive that uses a template before it is fixed, if both are in one function."""
         fix = self.fixes.get(id(template))
         if (
             fix
@@ -61,7 +61,7 @@ class Mapped(Parsed):
             raise Refused(place, f"template '{template.name}' is used before it is fixed", note)
 
     def is_cyclic(self, directive: d.Loop) -> bool:
-        """Is a dimension that a loop goes over cyclic?"""
+        """Is any dimension of the loop's template cyclic?"""
         if not directive.on:
             return False
         mapping = self.scopes.find(directive.on.name.text, self.function_of(directive), directive.start)

@@ -1,4 +1,4 @@
-"""The program's node arrays, templates and distributed arrays; each with its name in the output."""
+"""The program's node arrays, templates and distributed arrays, and their names in the generated code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peerway_xacc.frontend.source import Function, Range, Variable
 
 @dataclass
 class Declared:
-    """Something with a name, known in the whole unit or in a block of a function."""
+    """A declared name, visible in the whole unit or in a block of a function."""
 
     name: str
     place: Place
@@ -21,30 +21,30 @@ class Declared:
 
     @property
     def descriptor(self) -> str:
-        """The name of the object that describes it in the generated code."""
+        """The name of its descriptor in the generated code."""
         return f"{self.symbol}__x"
 
     @property
     def symbol(self) -> str:
-        """The name as an identifier of C: that of a struct's member has no dot."""
+        """The name as an identifier of C: a struct member's dot is replaced."""
         return self.name.replace(".", "__") + (self.function.suffix if self.function else "")
 
     @property
     def address(self) -> str:
-        """A pointer to that object, as C text."""
+        """A pointer to the descriptor, as C text."""
         return f"&{self.descriptor}"
 
 
 @dataclass
 class NodeArray(Declared):
-    """Sizes in Fortran's order, None where they are known only at run time."""
+    """A node array. Sizes are in Fortran's order, None where they are known only at run time."""
 
     sizes: list[int | None] = field(default_factory=list)
 
 
 @dataclass
 class TemplateOf(Declared):
-    """Bounds in Fortran's order; `formats` and `onto` are there once it is distributed."""
+    """A template. Bounds are in Fortran's order; `formats` and `onto` are set once it is distributed."""
 
     bounds: list[Bounds | None] = field(default_factory=list)
     formats: list[Format] | None = None
@@ -57,7 +57,7 @@ class TemplateOf(Declared):
         return None in self.bounds or any(fmt.later for fmt in self.formats or ())
 
     def nodes_of(self, dimension: int) -> int | None:
-        """How many nodes a dimension is distributed over, if that is known: 1 where it is not distributed."""
+        """The number of nodes along a dimension: 1 if it is not distributed, None if it is not known."""
         if self.formats is None or self.onto is None:
             return None
         if self.formats[dimension].kind == "*":
@@ -66,19 +66,19 @@ class TemplateOf(Declared):
         return self.onto.sizes[position]
 
     def range_of(self, dimension: int) -> tuple[int, int] | None:
-        """The first and the last index of a dimension, if they are known."""
+        """The first and last index of a dimension, or None if not constant."""
         bound = self.bounds[dimension]
         if bound is None or bound.first_value is None or bound.last_value is None:
             return None
         return bound.first_value, bound.last_value
 
     def size_of(self, dimension: int) -> int | None:
-        """The number of indices of a dimension, if that is known."""
+        """The number of indices of a dimension, or None if not constant."""
         known = self.range_of(dimension)
         return None if known is None else known[1] - known[0] + 1
 
     def lies_as(self, other: TemplateOf, dimension: int) -> bool:
-        """Does each node own the same indices of a dimension of both, as far as constants tell?"""
+        """Does each node own the same indices of a dimension in both templates, as far as constants tell?"""
         if other is self:
             return True
         if self.formats is None or other.formats is None or self.onto is not other.onto:
@@ -89,7 +89,7 @@ class TemplateOf(Declared):
         return kinds[0] == kinds[1] and plain and known is not None and known == other.range_of(dimension)
 
     def share(self, dimension: int) -> str:
-        """How a dimension is spread, in words."""
+        """Describe in words how a dimension is distributed."""
         kind = self.kind_of(dimension)
         if kind == "*" or self.onto is None:
             return "whole on each node"
@@ -97,17 +97,17 @@ class TemplateOf(Declared):
         return f"{kind} over {self.onto.name}" + (f", {nodes} nodes" if nodes else "")
 
     def has_width(self, dimension: int) -> bool:
-        """Is it block(width)?"""
+        """Is the dimension distributed with a given width, as in block(width)?"""
         return bool(self.formats and self.formats[dimension].argument)
 
     def kind_of(self, dimension: int) -> str:
-        """How a dimension is distributed: `*`, block, cyclic or gblock."""
+        """The distribution of a dimension: `*`, block, cyclic or gblock."""
         return self.formats[dimension].kind if self.formats else "*"
 
 
 @dataclass
 class DistributedArray(Declared):
-    """An aligned array. `dimensions[d]` is the template's dimension and the offset, or None."""
+    """An aligned array. `dimensions[d]` is the template's dimension and the offset, or None for `*`."""
 
     variable: Variable | None = None
     template: TemplateOf | None = None
@@ -119,12 +119,12 @@ class DistributedArray(Declared):
 
     @property
     def waits(self) -> bool:
-        """Is its template open when the program starts?"""
+        """Is the template still open when the program starts, so that a template_fix must follow?"""
         return self.template is not None and self.template.opened
 
     @property
     def memory(self) -> str:
-        """The name of the pointer from which a function makes its own of the array's shape."""
+        """The pointer to the array's memory, from which functions make a pointer of the array's shape."""
         assert self.variable is not None
         if self.variable.pointee is not None:
             return self.name
@@ -136,13 +136,13 @@ class DistributedArray(Declared):
         return len(self.dimensions) - dimension if self.variable.column_major else dimension
 
     def kind_of(self, dimension: int) -> str:
-        """How a dimension of the array is distributed."""
+        """The distribution of a dimension of the array: `*`, block, cyclic or gblock."""
         aligned = self.dimensions[dimension]
         assert self.template is not None
         return "*" if aligned is None else self.template.kind_of(aligned[0])
 
     def shadow(self, dimension: int) -> tuple[str, str]:
-        """The shadow's layers below and above as C text; -1 is a full one."""
+        """The shadow's layers below and above, as C text; -1 for a full shadow."""
         if not self.widths:
             return "0", "0"
         width = self.widths[dimension]
@@ -151,7 +151,7 @@ class DistributedArray(Declared):
         return (width.lower.text if width.lower else "0"), (width.upper.text if width.upper else "0")
 
     def shadow_values(self, dimension: int) -> tuple[int | None, int | None]:
-        """The same as numbers, None where they are no constants."""
+        """The shadow's layers below and above, as numbers; None where they are not constant."""
         if not self.widths:
             return 0, 0
         width = self.widths[dimension]
@@ -160,7 +160,7 @@ class DistributedArray(Declared):
         return _value(width.lower), _value(width.upper)
 
     def extent(self, dimension: int) -> int | None:
-        """How many elements a rank's memory has along a dimension, if that is the same number on all."""
+        """The elements in a rank's memory along a dimension; None if unknown or not equal on all ranks."""
         assert self.variable is not None
         assert self.template is not None
         size = self.variable.sizes[dimension]
@@ -181,9 +181,9 @@ class DistributedArray(Declared):
 
 @dataclass(frozen=True)
 class LoopOver:
-    """The iterations of a distributed loop: those whose index plus `offset` a node owns in a dimension.
+    """The iterations of a distributed loop: those for which a node owns index plus `offset` in a dimension.
 
-    `lower` and `upper` are the iterations that a node does beyond that; None where no constant says it.
+    `lower` and `upper` are the further iterations that a node executes below and above; None if not constant.
     """
 
     of: TemplateOf | NodeArray
@@ -201,7 +201,7 @@ _Kind = TypeVar("_Kind", bound=Declared)
 
 
 class Scopes:
-    """All that is declared, found by name and place."""
+    """All declarations, found by name and place."""
 
     sentinel = "#pragma xmp"  # how directives begin
 
@@ -209,7 +209,7 @@ class Scopes:
         self._all: list[Declared] = []
 
     def add(self, declared: Declared) -> None:
-        """Keep it; a name can be declared once in a scope."""
+        """Add a declaration. Raises Refused if the scope already has one of this name."""
         for other in self._all:
             if (
                 other.name == declared.name
@@ -221,7 +221,7 @@ class Scopes:
         self._all.append(declared)
 
     def find(self, name: str, function: Function | None, offset: int) -> Declared | None:
-        """The declaration that a name means at an offset of a function, or outside functions."""
+        """The declaration that a name refers to at an offset of a function, or outside functions; or None."""
         seen = [
             declared
             for declared in self._all
@@ -236,7 +236,7 @@ class Scopes:
         )
 
     def get(self, kind: type[_Kind], name: Name, function: Function | None, offset: int) -> _Kind:
-        """The same, of one kind; Raises Refused if there is none."""
+        """The declaration that a name refers to, of one kind. Raises Refused if there is none."""
         declared = self.find(name.text, function, offset)
         if isinstance(declared, kind):
             return declared
@@ -252,13 +252,13 @@ class Scopes:
         )
 
     def templates(self) -> list[TemplateOf]:
-        """Every template."""
+        """All templates."""
         return [declared for declared in self._all if isinstance(declared, TemplateOf)]
 
     def arrays(self) -> list[DistributedArray]:
-        """Every distributed array."""
+        """All distributed arrays."""
         return [declared for declared in self._all if isinstance(declared, DistributedArray)]
 
     def of_variable(self, variable: Variable) -> DistributedArray | None:
-        """The distributed array that a variable is."""
+        """The distributed array that a variable is, or None."""
         return next((array for array in self.arrays() if array.variable is variable), None)

@@ -1,5 +1,7 @@
-"""Warnings about mistakes that compile and give wrong results on several nodes: a loop over a distributed
-array that no directive distributes, a sum that is each node's own, iterations that no node does.
+"""Warns of mistakes that compile and give wrong results on several nodes.
+
+These are: a loop over a distributed array that no directive distributes, a sum that stays each node's own,
+and iterations that no node executes.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, Use, used_in
 from peerway_xacc.frontend.tokens import scan
 
-_ADDS = ("+=", "-=", "*=", "|=", "&=", "^=")  # what is counted by ++ is often what a node has
+_ADDS = ("+=", "-=", "*=", "|=", "&=", "^=")  # without ++: it often counts what one node has
 
 
 def beyond_template(
@@ -41,7 +43,7 @@ def beyond_template(
 
 
 def forgotten_reductions(unit: Mapped, stack: Stack, directive: d.Loop) -> None:
-    """Warn of a variable of the function that a distributed loop adds to and nothing adds up."""
+    """Warn of a local variable that a distributed loop adds to, if no reduction sums it over the nodes."""
     reduced = {operand.name.text for operand in directive.reduced}
     for other in unit.directives:
         if isinstance(other, d.Reduction):
@@ -74,7 +76,7 @@ def _adds(unit: Mapped, use: Use) -> bool:
 
 
 def _set_inside(unit: Mapped, uses: list[Use], inside: Range) -> bool:
-    """Is a variable given a new value in the loop, so that it is a helper of each iteration?"""
+    """Does the loop assign a new value to a variable, so that it is a temporary of each iteration?"""
     return any(use.written and not _adds(unit, use) for use in used_in(uses, inside))
 
 
@@ -86,14 +88,15 @@ def plain_loop(
     inside: Range,
     distributed: Container[int],
 ) -> None:
-    """Warn of a loop over all of a distributed dimension that no directive distributes. `distributed` has
-    the starts of loops that one does.
+    """Warn of a loop over all of a distributed dimension that no directive distributes.
+
+    `distributed` has the offsets of the loops that directives distribute.
     """
     index = unit.text.text[inside.start : inside.end].strip()
     assert array.variable is not None
     size = array.variable.sizes[dimension]
     if unit.diagnostics or use.macro or not index.isidentifier() or size is None:
-        return  # of errors a loop may be left undistributed
+        return  # after an error, the loop's directive may have been dropped
     for statement in reversed(unit.syntax.around(unit.file, use.range.start)):
         if statement.kind != "for" or statement.start in distributed:
             continue
@@ -123,7 +126,7 @@ def plain_loop(
 
 
 def other_dimension(unit: Mapped, array: DistributedArray, dimension: int, inside: Range) -> None:
-    """Warn of a subscript that goes with another dimension of the template."""
+    """Warn of a subscript whose index runs along another dimension of the template."""
     assert array.template is not None
     text = unit.text.text[inside.start : inside.end].strip()
     unit.diagnostics.warn(

@@ -1,4 +1,4 @@
-"""Which path each communication takes, for --explain: what the route table gives two ranks of this host."""
+"""Says for --explain which path each communication takes, by this host's route table."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from peerway_common.units import about_text, size_text
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.frontend.clauses import Width
 
-_BLOCKS = (16, 128, 1024, 8192)  # bytes: the classes of shapes that route tables know
+_BLOCKS = (16, 128, 1024, 8192)  # bytes: the classes of block sizes that route tables have
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A message from one rank to another: `bytes` None where only the run knows, `block` 0: it is contiguous.
-    `together`: the bytes of all sends of its plan, None where only the run knows.
+    """Messages from one rank to another: `count` messages of equal size.
+
+    `bytes` is None if known only at run time; `block` is the bytes of a contiguous block, 0 if the message is
+    contiguous. `together` is the bytes of all sends of its plan, None if known only at run time.
     """
 
     subject: str
-    op: str  # as `peerway explain` has it: put, get, or send of a plan
+    op: str  # as in `peerway explain`: put, get, or send (of a plan)
     bytes: int | None = None
     block: int = 0
     on_gpu: bool = False
@@ -32,46 +34,46 @@ class Transfer:
 
     @property
     def bytes_at_once(self) -> int | None:
-        """The bytes that decide its path: on a GPU those of all sends of the plan, else its own."""
+        """The bytes by which its path is chosen: on a GPU those of all sends of the plan, else its own."""
         return self.together if self.on_gpu and self.op == "send" else self.bytes
 
     @property
     def shape(self) -> str:
-        """The class of its shape in a route table; that of a plan's sends does not depend on blocks."""
+        """Its class of shapes in a route table; sends of plans always count as contiguous."""
         if self.block == 0 or self.op == "send":
             return "contiguous"
         return next((f"blocks-{bound}" for bound in _BLOCKS if self.block <= bound), "blocks-large")
 
     def text(self) -> str:
-        """The size and shape of the message, in words."""
+        """Describe the message's size and shape in words."""
         size = f" of {size_text(self.bytes)}" if self.bytes is not None else ", of a size known at run time,"
         return f"{self.subject}{size}" + (f" in blocks of {size_text(self.block)}" if self.block else "")
 
 
 @dataclass(frozen=True)
 class Communication:
-    """All that a directive sends."""
+    """All messages of a directive."""
 
     head: str
     transfers: tuple[Transfer, ...]
 
 
 class Paths:
-    """Answers of the route table, read once, and only for messages that are sent."""
+    """The paths of communications. The route table is read once, and only if something is sent."""
 
     def __init__(self, wanted: list[Communication]) -> None:
         transfers = [transfer for communication in wanted for transfer in communication.transfers]
-        self._found: dict[tuple[str, str, bool], dict[str, Any]] = {}
+        self._decisions: dict[tuple[str, str, bool], dict[str, Any]] = {}
         self.note = ""
         if transfers:
-            self._ask(transfers)
+            self._read_table(transfers)
 
     def text(self, communication: Communication) -> str:
         """A line of --explain."""
         parts = [f"{transfer.text()} by {self._path(transfer)}" for transfer in communication.transfers]
         return f"{communication.head}: {', '.join(parts)}"
 
-    def _ask(self, transfers: list[Transfer]) -> None:
+    def _read_table(self, transfers: list[Transfer]) -> None:
         ops, shapes = ({transfer.op for transfer in transfers}, {transfer.shape for transfer in transfers})
         try:
             decisions = decided(sorted(ops), sorted(shapes), any(transfer.on_gpu for transfer in transfers))
@@ -80,19 +82,22 @@ class Paths:
             return
         for decision in decisions:
             directive = decision["decision"]
-            self._found[directive["op"], directive["shape"], decision["source"] != "host"] = directive
-        measured = {directive["measured"] for directive in self._found.values() if directive["measured"]}
+            self._decisions[directive["op"], directive["shape"], decision["source"] != "host"] = directive
+        measured = {directive["measured"] for directive in self._decisions.values() if directive["measured"]}
         costs = f"costs measured {max(measured)}" if measured else "no costs are measured"
-        if any(directive["builtin"] for directive in self._found.values()):
+        if any(directive["builtin"] for directive in self._decisions.values()):
             costs += ", some of them on other machines"
-        if any(transfer.on_gpu for transfer in transfers) and not any(on_gpu for _, _, on_gpu in self._found):
+        if any(transfer.on_gpu for transfer in transfers) and not any(
+            on_gpu for _, _, on_gpu in self._decisions
+        ):
             costs += "; those on CPUs, because there is no GPU"
         self.note = f"paths are those between two ranks of this host ({costs}); see peerway explain"
 
     def _path(self, transfer: Transfer) -> str:
-        if transfer.on_gpu and (transfer.op, transfer.shape, True) not in self._found and self._found:
-            return self._path(replace(transfer, on_gpu=False))  # as the note says
-        decision = self._found.get((transfer.op, transfer.shape, transfer.on_gpu))
+        if transfer.on_gpu and (transfer.op, transfer.shape, True) not in self._decisions and self._decisions:
+            # no GPU here: the note says that these costs are the CPU's
+            return self._path(replace(transfer, on_gpu=False))
+        decision = self._decisions.get((transfer.op, transfer.shape, transfer.on_gpu))
         if decision is None:
             return "the path that `peerway explain` shows there"
         rows = decision["rows"]
@@ -107,7 +112,7 @@ class Paths:
 
 
 def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, Any]]:
-    """The decisions of two ranks of this host, between memories of the host, and of GPUs if there are any."""
+    """The routing decisions for two ranks of this host: for host memory and, with `on_gpu`, GPU memory."""
     from peerway_measure.bench import machine
     from peerway_measure.cli.explain import decisions
     from peerway_measure.cli.options import table_environment
@@ -118,7 +123,7 @@ def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, A
 
 
 def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on_gpu: bool) -> list[Transfer]:
-    """The messages that a rank with neighbours on all sides gets of one array: equal ones together."""
+    """The messages for one array that a rank with neighbours on all sides receives, counted by size."""
     assert array.variable is not None
     rank = len(array.dimensions)
     choices = [_sides(array, dimension, widths) for dimension in range(rank)]
@@ -138,7 +143,7 @@ def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on
 
 
 def of_one_plan(sends: list[Transfer]) -> list[Transfer]:
-    """The sends of one plan, each with the bytes of all."""
+    """The sends of one plan, each with the total bytes of the plan."""
     known = [send.count * send.bytes for send in sends if send.bytes is not None]
     together = sum(known) if len(known) == len(sends) else None
     return [replace(send, together=together) for send in sends]
@@ -147,8 +152,10 @@ def of_one_plan(sends: list[Transfer]) -> list[Transfer]:
 def _sides(
     array: DistributedArray, dimension: int, widths: list[Width] | None
 ) -> list[tuple[int, int | None, int | None]]:
-    """The parts of a dimension that boxes are made of: own elements, and layers below and above. Each: 1 for
-    layers, how many elements, and how many the memory holds along the dimension.
+    """The parts of a dimension of which boxes consist: own elements, and the layers below and above.
+
+    Each part is a tuple: 1 for layers and 0 for own elements, the number of elements, and the number that the
+    memory has along the dimension. Numbers are None if known only at run time.
     """
     assert array.variable is not None
     lower, upper = array.shadow_values(dimension)
@@ -167,7 +174,10 @@ def _sides(
 
 
 def _box(dims: list[tuple[int | None, int | None]], element: int) -> tuple[int | None, int]:
-    """Its bytes, if they are known, and the bytes of its contiguous parts, 0 where it is one."""
+    """The bytes of a box, None if unknown, and of its contiguous blocks, 0 if it is one block.
+
+    `dims` has for each dimension the elements of the box and of the memory.
+    """
     size = part = element
     whole = True
     for length, held in reversed(dims):

@@ -1,6 +1,6 @@
-"""Between which values an expression lies in a loop: an index plus a range, or a range alone.
+"""Computes the range of an expression in a loop: a constant range, or a range relative to the loop's index.
 
-What cannot be said is no guess: it is None.
+If a range cannot be determined, the answer is None, never a guess.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from peerway_xacc.frontend.constant import LEVELS, NotConstant, applied, value_of
 from peerway_xacc.frontend.tokens import scan
 
-_MACROS = 100  # that are replaced in an expression: one may name itself
+_MACROS = 100  # the most macros expanded in one expression, since a macro may name itself
 
 
 @dataclass(frozen=True)
 class Range:
-    """From `low` to `high`, both included; with `of_index` that much more than the index."""
+    """The integers from `low` to `high`, both included; with `of_index`, relative to the loop's index."""
 
     low: int
     high: int
@@ -25,8 +25,9 @@ class Range:
 
 @dataclass(frozen=True)
 class Names:
-    """The meaning of names: `range_of` and `text_of` a macro. `ends` are those of the index, if known;
-    `signed`: none of its values is taken for an unsigned one.
+    """What names mean: `range_of` gives the range of a variable, `text_of` the text of a macro.
+
+    `ends` are the first and last value of the index, if known. `signed` means that no value becomes unsigned.
     """
 
     range_of: Callable[[str], Range | None]
@@ -36,7 +37,7 @@ class Names:
 
 
 def range_of(text: str, names: Names) -> Range | None:
-    """The values of an expression."""
+    """The range of an expression, or None if unknown."""
     reader = _Reader(names, [span.text for span in scan(text)])
     try:
         value = reader.choice()
@@ -46,14 +47,14 @@ def range_of(text: str, names: Names) -> Range | None:
 
 
 class _Reader:
-    """Reads an expression from its first token to its last."""
+    """Parses and evaluates an expression from its first token to its last."""
 
     def __init__(self, names: Names, rest: list[str]) -> None:
         self.names, self.rest = names, rest
         self.macros = _MACROS
 
     def choice(self) -> Range:
-        """`a ? b : c`: one of both where `a` is a constant."""
+        """`a ? b : c`: one of both if `a` is constant, else the range that covers both."""
         value = self._binary(0)
         if self.rest[:1] != ["?"]:
             return value
@@ -74,7 +75,7 @@ class _Reader:
         return Range(min(yes.low, no.low), max(yes.high, no.high), yes.of_index)
 
     def _unless(self, skipped: bool) -> Range | None:
-        """The next part of a choice. One that is never chosen may be anything."""
+        """The next branch of a choice; None for one that is never chosen, which may contain anything."""
         if not skipped:
             return self.choice()
         depth = 0
@@ -142,7 +143,10 @@ class _Reader:
         return Range(number, number)
 
     def _plain(self, value: Range) -> Range:
-        """The same without the index, whose values must be known."""
+        """The range as constants.
+
+        Raises NotConstant if it depends on the index and its values are unknown.
+        """
         if not value.of_index:
             return value
         if self.names.ends is None:

@@ -1,5 +1,7 @@
-"""Restrictions of loops: a distributed one cannot leave early, because other nodes would not, or change its
-index. No loop whose iterations run in parallel can be left early either.
+"""Checks restrictions of loops.
+
+A distributed loop cannot be left early, because other nodes would not leave it, and cannot change its index.
+A loop whose iterations run in parallel cannot be left early either.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ _GOTO = re.compile(r"goto\s+(\w+)")
 
 
 def check(unit: Parsed, loop: For) -> None:
-    """Raises Refused with the jump out of the loop, or with what changes its index."""
+    """Refuse a jump out of a distributed loop, and a change of its index. Raises Refused."""
     check_end(unit, loop, "leaves a distributed loop, in which other nodes would go on")
     function = unit.syntax.function_at(unit.file, loop.statement.start)
     assert function is not None
@@ -32,7 +34,7 @@ def check(unit: Parsed, loop: For) -> None:
 
 
 def check_end(unit: Parsed, loop: For, why_not: str) -> None:
-    """Raises Refused with the first jump out of the loop."""
+    """Refuse the first jump out of the loop. Raises Refused; `why_not` completes the message."""
     function = unit.syntax.function_at(unit.file, loop.statement.start)
     assert function is not None
     for mark in function.marks:

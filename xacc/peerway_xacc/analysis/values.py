@@ -1,4 +1,4 @@
-"""Values that are known when a program is compiled: of expressions with macros, of a loop's ends."""
+"""Evaluates what is constant at compile time: expressions with macros, and the ends of loops."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from peerway_xacc.frontend.constant import value_of
 from peerway_xacc.frontend.parsed import Parsed
 from peerway_xacc.frontend.tokens import scan
 
-_MACROS = 100  # that are replaced in an expression: one may name itself
+_MACROS = 100  # the most macros expanded in one expression, since a macro may name itself
 
 
 def value(unit: Parsed, text: str) -> int | None:
-    """The value of an expression of numbers, macros and constants of an enum."""
+    """The value of an expression of numbers, macros and enum constants; None if it is not constant."""
     tokens: list[str] = []
     waiting = [span.text for span in scan(text)]
     replaced = 0
@@ -29,7 +29,7 @@ def value(unit: Parsed, text: str) -> int | None:
 
 
 def macro(unit: Parsed, name: str) -> str | None:
-    """The text of a macro without parameters."""
+    """The text of a macro without parameters, or None."""
     define = unit.texts.defines.get(name, "").split(None, 2)
     return define[2] if len(define) == 3 and define[1] == name else None
 
@@ -39,12 +39,12 @@ def _signed(number: int) -> list[str]:
 
 
 def offset(unit: Parsed, text: str) -> int | None:
-    """The value of what is added to an index: "1", "- 1"."""
+    """The value of an offset that is added to an index: "1", "- 1"."""
     return value(unit, f"0 {text}" if text[:1] in ("+", "-") else text)
 
 
 def ends(unit: Parsed, loop: For) -> tuple[int, int] | None:
-    """The least and the largest value of a loop's index, if both are constants."""
+    """The smallest and largest value of a loop's index; None unless both are constant."""
     head = loop.header
     first, last = (value(unit, unit.text.text[part.start : part.end]) for part in (head.first, head.last))
     if first is None or last is None:

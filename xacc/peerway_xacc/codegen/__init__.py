@@ -1,1 +1,1 @@
-"""Compute constructs of OpenACC: loops for CPU cores, and the text of a kernel with what launches it."""
+"""Code generation for OpenACC's compute constructs: loops for CPU cores, and kernels with their launches."""

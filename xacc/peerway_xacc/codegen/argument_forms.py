@@ -1,4 +1,4 @@
-"""The forms of a kernel's arguments: arrays with their shapes, values, and memory of each thread."""
+"""Writes the arguments of a kernel: arrays with their shapes, values, and memory of each thread."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from peerway_xacc.lowering import memory
 
 @dataclass
 class Argument:
-    """A parameter of the kernel, and the lines of C that make the value which is passed for it."""
+    """A parameter of the kernel, and the C lines that compute the value passed for it."""
 
     parameter: str
     value: str
     lines: list[str] = field(default_factory=list)
-    opened: str = ""  # what the kernel does with it first
+    opened: str = ""  # the kernel's first statements for this argument
 
 
 def type(variable: Variable) -> str:
@@ -30,7 +30,7 @@ def type(variable: Variable) -> str:
 
 
 def declared(variable: Variable, section: phrases.Section | None = None) -> str:
-    """The declaration of a variable in a kernel, with memory for what it leads to if a section says so."""
+    """The declaration of a variable in a kernel; with a section, also that of the memory behind a pointer."""
     name = variable.name
     if section is not None and own_variables.whole_elements(section, variable):
         count = own_variables.known_elements(section, variable)
@@ -46,18 +46,19 @@ def declared(variable: Variable, section: phrases.Section | None = None) -> str:
 
 
 def _inner_sizes(variable: Variable) -> str:
-    """The sizes of an element of what a pointer leads to."""
+    """The sizes, in brackets, of one element behind a pointer."""
     sizes = variable.pointee if variable.pointee is not None else variable.sizes[1:]
     if None in sizes:
         raise Unsupported(f"the size of the rows of {variable.name} is not known when it is compiled")
     return "".join(f"[{size}]" for size in sizes)
 
 
-_MOST_OF_STACK = 16384  # bytes that each thread has for a copy; a GPU keeps them for all that it can run
+# bytes of a thread's stack for a copy; a GPU reserves them for all threads that it can run
+_MOST_OF_STACK = 16384
 
 
 def own_memory(variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
-    """Memory of each thread for what a pointer leads to: on its stack, or of the GPU where that is much."""
+    """Give each thread memory for what a pointer points to: on its stack, or, if large, in GPU memory."""
     name = variable.name
     kind = f"{type(variable)}{_inner_sizes(variable)}"
     known = own_variables.known_elements(section, variable)
@@ -68,7 +69,7 @@ def own_memory(variable: Variable, section: phrases.Section, copied: bool) -> li
     else:
         lines = [
             f"const unsigned long {name}__n = ({count} * sizeof(*{name}) + 15) / 16 * 16;",
-            f"void *{name}__w = 0;",  # once it is known how many threads there are
+            f"void *{name}__w = 0;",  # set when the number of threads is known
         ]
         arguments.append(Argument(f"const unsigned long {name}__n", f"&{name}__n", lines))
         opened = f"auto *{name} = &((pwx_value<{kind}> *)((char *){name}__w + pwx_thread() * {name}__n))->of;"
@@ -98,7 +99,7 @@ def own_memory(variable: Variable, section: phrases.Section, copied: bool) -> li
 def _of_shape(
     name: str, kind: str, extents: list[int | None], sizes: list[str], lines: list[str]
 ) -> Argument:
-    """A pointer through which subscripts reach an array; `extents` are those behind the first dimension."""
+    """A pointer through which subscripts reach an array. `extents` are its dimensions after the first."""
     device = f"{name}__d"
     if None not in extents:
         rest = "".join(f"[{extent}]" for extent in extents)
@@ -131,7 +132,7 @@ def distributed(array: DistributedArray, changed: bool) -> Argument:
 
 
 def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
-    """The parts of an array's cyclic dimensions that a node owns: names, and the declarations of these."""
+    """The parts that a node owns of an array's cyclic dimensions: names, and their declarations."""
     cycles = []
     for dimension, aligned in enumerate(array.dimensions):
         if aligned is not None and array.kind_of(dimension) == "cyclic":
@@ -142,11 +143,11 @@ def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
     return cycles
 
 
-_MOST_COPIED = 2048  # bytes; all arguments of a kernel have 4,096 together
+_MOST_COPIED = 2048  # bytes; all arguments of a kernel together have at most 4,096
 
 
 def copied(variable: Variable) -> Argument:
-    """An array of which each thread gets a copy, by value."""
+    """An array that each thread gets a copy of, passed by value."""
     name = variable.name
     if not 0 <= variable.bytes <= _MOST_COPIED:
         size = f"{variable.bytes} bytes" if variable.bytes >= 0 else "of a size known at run time alone"
@@ -160,7 +161,10 @@ def copied(variable: Variable) -> Argument:
 def plain(
     variable: Variable, changed: bool, on_device: bool, section: phrases.Section | None, part: str
 ) -> Argument:
-    """A pointer to plain memory. What lies before a section, or a `part` of it, need not be present."""
+    """A pointer to undistributed memory.
+
+    The memory before a section, or a `part` of it, need not be present.
+    """
     name = variable.name
     kind = f"{'' if changed else 'const '}{type(variable)}"
     extents = list(variable.pointee if variable.pointee is not None else variable.sizes[1:])
@@ -189,7 +193,7 @@ def plain(
 
 
 def present(variable: Variable) -> Argument:
-    """A scalar that lies on the GPU."""
+    """A scalar whose value is in the GPU's memory."""
     name = variable.name
     lines = [
         f"static pwx_known {name}__k;",

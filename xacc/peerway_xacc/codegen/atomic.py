@@ -1,4 +1,4 @@
-"""Atomic statements of acc in kernels: each becomes a call of the kernels' prelude."""
+"""Lowers acc atomic statements in kernels to calls of the kernels' prelude."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORMS = {
 
 
 def statements(unit: Unit, edits: Edits, inside: Range) -> None:
-    """Change the atomic statements in a range of a kernel."""
+    """Replace the atomic statements in a range of a kernel."""
     for directive in unit.directives_in(inside):
         if not isinstance(directive, d.Acc) or directive.construct != "atomic":
             continue
@@ -42,7 +42,7 @@ def statements(unit: Unit, edits: Edits, inside: Range) -> None:
 
 
 def call_of(kind: str, written: str) -> str | None:
-    """The statement with its call, or None where it has none of the forms."""
+    """The statement as a call, or None if it has none of the allowed forms."""
     spans = scan(written)
     if kind == "capture" and spans and spans[0].text == "{" and spans[-1].text == "}":
         return _both(written, spans[1:-1])
@@ -65,7 +65,7 @@ def call_of(kind: str, written: str) -> str | None:
 
 
 def _both(written: str, spans: list[Span]) -> str | None:
-    """`{ v = x; x += e; }` and the other way round."""
+    """`{ v = x; x += e; }`, or the two statements in the other order."""
     cuts = [number for number, span in enumerate(spans) if span.text == ";"]
     if len(cuts) != 2 or cuts[1] != len(spans) - 1:
         return None
@@ -82,7 +82,7 @@ def _both(written: str, spans: list[Span]) -> str | None:
 
 
 def _swap(written: str, reading: list[Span], writing: list[Span]) -> str | None:
-    """`{ v = x; x = value; }`, whose value depends on neither."""
+    """`{ v = x; x = value; }`, where the value uses neither v nor x."""
     at, to = _assigned(reading), _assigned(writing)
     if not 0 < at < len(reading) - 1 or not 0 < to < len(writing) - 1:
         return None
@@ -98,7 +98,7 @@ def _swap(written: str, reading: list[Span], writing: list[Span]) -> str | None:
 
 
 def _update(written: str, spans: list[Span]) -> tuple[str, str, str] | None:
-    """Expressions of the value from before and from afterwards, and what is changed."""
+    """Expressions for the old and the new value, and the variable that is changed."""
     words = [span.text for span in spans]
     if len(words) > 1 and (words[-1] in ("++", "--") or words[0] in ("++", "--")):
         mark = words[-1] if words[-1] in ("++", "--") else words[0]
@@ -130,9 +130,9 @@ _LOWER = ("<", ">", "<=", ">=", "==", "!=", "&&", "||", "?", ":", "=", ",")
 
 
 def _binds(words: list[str], operator: str, behind: bool) -> bool:
-    """Is this one operand of the operator, as C reads `x op words`, or `words op x`?"""
+    """Are these words one operand of the operator, as C parses `x op words`, or `words op x`?"""
     depth = 0
-    operand = False  # before the word, so that an operator has two
+    operand = False  # whether the previous word was an operand, so that an operator is binary
     for word in words:
         depth += (word in "([") - (word in ")]")
         if depth == 0 and word in _LOWER:
@@ -162,7 +162,7 @@ def _bare(words: list[str]) -> list[str]:
 
 
 def _calls(target: str, operator: str, value: str, turned: bool = False) -> tuple[str, str, str]:
-    """With `turned` the value stands on the operator's left."""
+    """The calls for a change of `target`; with `turned` the value is the operator's left operand."""
     kind = f"decltype(pwx_atomic_read({target}))"
     turned = turned and operator in ("-", *_OTHER)
     if turned or operator in _OTHER:

@@ -1,4 +1,4 @@
-"""Rules for each clause of OpenACC: it is honoured, or no result depends on it, or it is refused."""
+"""Checks the clauses of OpenACC: each is honoured, refused, or ignored as no result depends on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HONOURED = frozenset((
     "delete",
     *(name for name in grammar_acc.DATA if name not in ("attach", "detach", "device_resident", "link")),
 ))  # fmt: skip
-# How work is dealt out, where a kernel is right for any grid and a function is each thread's own.
+# Clauses that distribute work: a kernel is right for any grid, and each thread calls functions by itself.
 HINTS = frozenset(("num_workers", "gang", "worker", "tile", "nohost"))
 REFUSED = {
     "attach": "name what the pointer leads to in a data clause",
@@ -35,8 +35,10 @@ REFUSED = {
 
 
 def check(unit: Unit, directive: d.Acc) -> None:
-    """Every variable that a clause names must be declared, one of deviceptr a pointer; and what there is not
-    is refused, unless the directive is another compiler's.
+    """Check a directive's clauses. Raises Refused.
+
+    Each variable must be declared, and one of deviceptr a pointer. Unsupported clauses are refused, unless
+    another compiler gets the directive.
     """
     _check_needed(directive)
     for clause in directive.clauses:
@@ -68,7 +70,7 @@ def check(unit: Unit, directive: d.Acc) -> None:
 
 
 def _check_values(unit: Unit, directive: d.Acc, clause: clauses.Clause) -> None:
-    """Numbers that are known, and are none that the clause can have."""
+    """Refuse constants that a clause cannot have."""
     number = clause.expression
     if clause.name in _AT_LEAST_1 and number and number.value is not None and number.value < 1:
         raise Refused(number.place, f"{clause.name} must be at least 1, not {number.value}")
@@ -98,7 +100,7 @@ def _check_part(section: clauses.Section, part: clauses.Part, size: int | None) 
 
 
 def _check_needed(directive: d.Acc) -> None:
-    """A directive that is about what its clauses name has one."""
+    """Refuse a directive without any clause that would give it something to do."""
     needed = grammar_acc.NEEDED.get(directive.construct)
     if needed and not directive.all(*needed):
         names = ", ".join(name for name in needed if name not in grammar_acc.OLDER)
@@ -106,13 +108,16 @@ def _check_needed(directive: d.Acc) -> None:
 
 
 def default(directives: list[d.Acc]) -> str:
-    """The value of the clause default, of the innermost of these constructs; they come in this order."""
+    """The value of the clause default; the innermost of these constructs comes first."""
     modifiers = [clause.modifier for directive in directives for clause in directive.all("default")]
     return modifiers[0] if modifiers else ""
 
 
 def check_default(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """With default(none) clauses must name every variable from outside; once all directives are known."""
+    """With default(none), require that clauses name every outer variable.
+
+    Call it when all directives are known.
+    """
     region = Range(stack.statement.start, stack.statement.end)
     around = [
         region_directive for inside, region_directive in unit.compute.regions if _within(region, inside)

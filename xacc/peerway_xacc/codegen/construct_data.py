@@ -1,4 +1,4 @@
-"""Data of a compute construct on the GPU: the data that its clauses name or that it uses without one."""
+"""Collects the data of a compute construct on the GPU: named in its clauses, or used without a clause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def pointed_to(unit: Unit, directives: list[d.Acc]) -> dict[str, phrases.Section]:
-    """Sections in private and firstprivate that a pointer leads to."""
+    """The sections in private and firstprivate clauses that are memory behind a pointer."""
     sections: dict[str, phrases.Section] = {}
     for directive in directives:
         for section in directive.named("private", "firstprivate"):
@@ -23,14 +23,14 @@ def pointed_to(unit: Unit, directives: list[d.Acc]) -> dict[str, phrases.Section
 
 
 def copied_back(unit: Unit, stack: Stack, directive: d.Acc, settled: set[str]) -> list[str]:
-    """The scalars of a kernels construct of one thread that it changes: OpenACC copies them back."""
+    """The scalars that a single-threaded kernels construct changes: OpenACC copies them back."""
     if not directive.construct.startswith("kernels"):
         return []
     return sorted(own_variables.changed(unit, stack) - settled)
 
 
 def copied_in(unit: Unit, directives: list[d.Acc], pointed: dict[str, phrases.Section]) -> set[str]:
-    """The variables that are firstprivate; of what pointers lead to only where a section says how much."""
+    """The firstprivate variables; a pointer counts only if a section says how much memory is copied."""
     names = set()
     for directive in directives:
         for name in directive.named_variables("firstprivate"):
@@ -41,7 +41,7 @@ def copied_in(unit: Unit, directives: list[d.Acc], pointed: dict[str, phrases.Se
 
 
 def named_scalars(directives: list[d.Acc]) -> set[str]:
-    """Scalars that a data clause around puts on the GPU."""
+    """The variables that data clauses put on the GPU."""
     return {
         name.text
         for directive in directives
@@ -59,8 +59,9 @@ def clauses_and_arrays(
     present: bool,
     regions: list[d.Acc],
 ) -> tuple[list[str], list[str]]:
-    """The data clauses of a construct, and arrays that it uses without one, as present or copied: the section
-    that a data construct around has, or all.
+    """The data clauses of a construct, and the names in them.
+
+    An array without a clause is present or copied: with the section of an enclosing data construct, or whole.
     """
     clauses: list[str] = []
     named: set[str] = set(own)

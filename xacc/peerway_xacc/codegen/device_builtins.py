@@ -1,4 +1,4 @@
-"""Functions that NVRTC knows without a declaration, declared for libclang."""
+"""Declares for libclang the functions that NVRTC knows without a declaration."""
 
 from __future__ import annotations
 

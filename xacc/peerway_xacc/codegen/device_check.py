@@ -1,4 +1,4 @@
-"""Reads a kernel's text as C++, so that what NVRTC would refuse at the launch is known at compile time."""
+"""Parses a kernel's text as C++, to find at compile time what NVRTC would refuse at launch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from peerway_xacc.installed import prefix
 from peerway_xacc.lowering.unit import Unit
 
 _LINE = re.compile(r'#line (\d+) "(.*)"')
-# Extensions of C++ that clang takes and NVRTC does not.
+# Extensions of C++ that clang accepts and NVRTC does not.
 _EXTENSIONS = ["-Werror=vla", "-Werror=c99-extensions", "-Werror=gnu-statement-expression"]
 _BUILTINS = ("__builtin_assume", "__builtin_expect", "__builtin_unreachable")
 _ARGUMENTS = [
@@ -28,13 +28,13 @@ _ARGUMENTS = [
 
 @cache
 def _prelude(include: Path) -> str:
-    """The text that the run time puts before each kernel; nothing in an installation without it."""
+    """The text that the run-time library puts before each kernel; empty if it is not installed."""
     file = include / "peerway" / "xacc" / "prelude.cuh"
     return DECLARED + file.read_text() if file.exists() else ""
 
 
 def check(unit: Unit, text: str) -> None:
-    """Raises Unsupported with the first thing in a kernel that is not C++ for a GPU."""
+    """Raise Unsupported with the first part of a kernel that is not C++ for a GPU."""
     before = _prelude(prefix() / "include")
     if not before:
         return
@@ -72,7 +72,7 @@ def _reason(message: str) -> str:
 
 
 def _place(unit: Unit, lines: list[str], at: int, column: int) -> Place | None:
-    """Where a line of a kernel comes from, and the word there; None if it was generated."""
+    """The place in the program that a place in a kernel comes from; None if that was generated."""
     for number in range(at - 2, -1, -1):
         match = _LINE.match(lines[number])
         if match is None:
@@ -83,7 +83,7 @@ def _place(unit: Unit, lines: list[str], at: int, column: int) -> Place | None:
             written = source.text[source.line_start(line) : source.line_start(line + 1)]
         except (OSError, IndexError):
             return None
-        same = written.find(lines[at - 1].rstrip())  # the line, or its end behind a loop's header
+        same = written.find(lines[at - 1].rstrip())  # the line, or its end after a loop's header
         word = re.match(r"\w+|.", lines[at - 1][column - 1 :] or " ")
         length = len(word[0]) if word else 1
         if same >= 0:

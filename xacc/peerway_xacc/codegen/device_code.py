@@ -1,4 +1,4 @@
-"""The text that a kernel needs around it: the types, macros and functions of the program that it names."""
+"""Collects what a kernel needs before its text: the types, macros and functions that it names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peerway_xacc.frontend.source import Function, Range, Variable, used_in
 from peerway_xacc.frontend.tokens import quoted, scan
 from peerway_xacc.lowering.unit import Unit
 
-# Names of the prelude or of CUDA C++ in the place of macros of C's headers.
+# The prelude or CUDA C++ defines these, in place of macros of C's headers.
 _KNOWN = {
     "complex",
     "I",
@@ -37,7 +37,7 @@ _HEAD = """#define restrict __restrict__
 
 
 class Unsupported(Exception):
-    """A loop that no kernel is generated for, and why; it runs on CPUs. `place`: what the reason is about."""
+    """No kernel can be generated for a loop, so it runs on CPUs. `place` is what the reason is about."""
 
     def __init__(self, why: str, place: Place | None = None) -> None:
         super().__init__(why)
@@ -45,7 +45,7 @@ class Unsupported(Exception):
 
 
 def around(unit: Unit, body: str, of: Function, inside: Range) -> str:
-    """The declarations that stand before a kernel of this text, which is a range of a function."""
+    """The declarations that a kernel needs before it; `body` is a range of the function `of`."""
     wanted = _words(body)
     functions = _functions(unit, _named(unit, body, of, inside))
     texts = {id(function): _text_of(unit, function) for function in functions}
@@ -62,7 +62,7 @@ _COMPLEX = re.compile(r"\b(?:(float|double)\s+(?:_Complex|complex)|(?:_Complex|c
 
 
 def in_device_code(unit: Unit, text: str) -> str:
-    """C text as C++ for a GPU: complex numbers are of a class there, whose memory is C's."""
+    """Turn C text into C++ for a GPU: complex numbers become a class with the same layout in memory."""
     if "I" in unit.texts.defines and "_Complex_I" in unit.texts.defines and "I" in _words(text):
         text = f"#define I _Complex_I\n{text}"
     return _literals(_COMPLEX.sub(lambda match: f"pwx_complex<{match[1] or match[2]}>", text))
@@ -72,7 +72,7 @@ _MACRO_HEAD = re.compile(r"#[ \t]*define[ \t]+\w+(?:\([^)\n]*\))?[ \t]*\Z")
 
 
 def _literals(text: str) -> str:
-    """Compound literals of structs, which C++ does not have: (pair){1, 2}."""
+    """Replace compound literals of structs, `(pair){1, 2}`, which C++ does not have."""
     spans = scan(text)
     edits: list[tuple[int, int, str]] = []
     for number, span in enumerate(spans):
@@ -103,9 +103,7 @@ def _words(text: str) -> set[str]:
 
 
 def _named(unit: Unit, text: str, of: Function, inside: Range) -> set[str]:
-    """The names in a text of a function that may be those of functions: no members, and no variables unless
-    it calls a function of that name.
-    """
+    """The names in a text that may be functions: no members, and a variable only if its name is called."""
     spans = scan(text)
     words = {
         span.text
@@ -119,7 +117,7 @@ def _named(unit: Unit, text: str, of: Function, inside: Range) -> set[str]:
 
 
 def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
-    """The functions of the program that are named, and those that these name; in the order of the text."""
+    """The program's functions that are named, and those that these name, in the order of the text."""
     known = {function.name: function for function in unit.syntax.functions}
     functions: dict[str, Function] = {}
     expanded = _expansions(unit, wanted)
@@ -154,12 +152,12 @@ def _check(unit: Unit, function: Function) -> None:
 
 
 def _is_table(variable: Variable) -> bool:
-    """A constant of the file, which device code can have, too."""
+    """Is this a constant at file scope, which device code can have, too?"""
     return variable.constant and variable.initialised and variable.pointee is None and not variable.external
 
 
 def _tables(unit: Unit, functions: list[Function]) -> list[str]:
-    """The constants of the file that functions use, with their values; those first that others need."""
+    """The file-scope constants that functions use, with their values; one that others need comes first."""
     waiting = [use.variable for function in functions for use in function.uses if use.variable.file_scope]
     tables: dict[str, tuple[int, str]] = {}
     while waiting:
@@ -178,7 +176,7 @@ def _tables(unit: Unit, functions: list[Function]) -> list[str]:
 
 
 def _text_of(unit: Unit, function: Function) -> str:
-    """A function's definition as device code, its directives left out."""
+    """A function's definition as device code, without its directives."""
     text = unit.texts.of(function.file)
     edits = Edits(text)
     blank_directives(unit, edits, function.whole)
@@ -195,7 +193,7 @@ def _prototype(text: str) -> str:
 
 
 def blank_directives(unit: Unit, edits: Edits, inside: Range) -> None:
-    """Leave the directives of a range of the edited file out; lines stay where they are."""
+    """Remove the directives in a range of the edited file; other lines stay where they are."""
     source = edits.source
     for directive in unit.directives_in(inside, source.file):
         newlines = source.text.count("\n", directive.start, directive.end)
@@ -203,7 +201,7 @@ def blank_directives(unit: Unit, edits: Edits, inside: Range) -> None:
 
 
 def _expansions(unit: Unit, names: set[str]) -> set[str]:
-    """All names in what macros of these names expand to, and so on."""
+    """All names in the expansions of macros with these names."""
     defines = unit.texts.defines
     expanded: set[str] = set()
     waiting = [name for name in names if name in defines and not _is_generic(defines[name])]
@@ -214,17 +212,17 @@ def _expansions(unit: Unit, names: set[str]) -> set[str]:
                 if word in defines:
                     waiting.append(word)
     if any("##" in defines[name] for name in expanded | names if name in defines):
-        expanded |= unit.texts.own_macros  # any of them may be pasted together
+        expanded |= unit.texts.own_macros  # ## may form any of them
     return expanded
 
 
 def _is_generic(define: str) -> bool:
-    """Is this a macro of tgmath.h, in whose place C++ has functions of all types?"""
+    """Is this a macro of tgmath.h? C++ has overloaded functions instead."""
     return "__TGMATH" in define
 
 
 def expands_to_variables(unit: Unit, text: str, offset: int) -> bool:
-    """Does an expression name anything but macros, numbers and what these expand to?"""
+    """Does an expression, after expansion of its macros, name variables, functions or enum constants?"""
     names = _words(text)
     return any(
         unit.syntax.variable(name, unit.file, offset) is not None
@@ -235,7 +233,7 @@ def expands_to_variables(unit: Unit, text: str, offset: int) -> bool:
 
 
 def _macros_and_types(unit: Unit, wanted: set[str]) -> tuple[list[str], list[str]]:
-    """The #defines and the declarations of types that these names need, in the order of the program."""
+    """The #defines and type declarations that these names need, in the order of the program."""
     names = wanted | _expansions(unit, wanted)
     chosen: dict[int, str] = {}
     growing = True

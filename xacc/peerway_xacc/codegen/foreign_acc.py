@@ -1,6 +1,6 @@
-"""Directives of acc that are left to an OpenACC compiler: what it must know of distributed arrays is added.
+"""Leaves acc directives to another OpenACC compiler, and adds what it must know of distributed arrays.
 
-It gets the memory of an array as a plain section, and constructs use the array by its address on the device.
+That compiler sees an array's memory as a plain section, and constructs use the array by its device address.
 All other text of a directive stays as it is.
 """
 
@@ -23,7 +23,7 @@ _COMPUTE = ("parallel", "kernels", "serial")
 
 
 def executable(unit: Unit, directive: d.Acc) -> None:
-    """A directive without a statement."""
+    """Lower a directive without a statement."""
     arrays = _named(unit, directive)
     if not arrays:
         unit.put(directive, [_raw(unit, directive)])
@@ -62,7 +62,7 @@ def _entered(kind: str) -> str:
 
 
 def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """A directive with a statement."""
+    """Lower a directive with a statement."""
     statement = stack.statement
     arrays = _named(unit, directive)
     names = _names(arrays)
@@ -87,7 +87,7 @@ def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
 
 
 def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
-    """A compute construct: arrays that no clause names are copied, as OpenACC has it of arrays."""
+    """Lower a compute construct. Arrays without a clause are copied, as OpenACC specifies."""
     inside = Range(stack.statement.start, stack.statement.end)
     named = [array for array, _ in arrays]
     for use in used_in(stack.function.uses, inside):
@@ -150,7 +150,7 @@ def _host_data(
 
 
 def _named(unit: Unit, directive: d.Acc) -> list[tuple[DistributedArray, str]]:
-    """The distributed arrays that data clauses name, each with the clause; what is private is not named."""
+    """The distributed arrays in data clauses, each with its clause, without private ones."""
     own = {name.text for name in directive.named_variables("private", "firstprivate")}
     arrays: list[tuple[DistributedArray, str]] = []
     for clause in directive.clauses:
@@ -191,7 +191,7 @@ def _section(array: DistributedArray) -> str:
 
 
 def _raw(unit: Unit, directive: d.Acc) -> str:
-    """The directive as it is written, but that a name in private and in a data clause is private alone."""
+    """The directive as written, but a name in a private and a data clause leaves the data clause."""
     own = {name.text for name in directive.named_variables("private", "firstprivate")}
     twice = own & {name.text for kind in data_clauses.KINDS for name in directive.named_variables(kind)}
     written = unit.text.text[directive.start : directive.end].strip()
@@ -199,7 +199,7 @@ def _raw(unit: Unit, directive: d.Acc) -> str:
 
 
 def _without(directive: d.Acc, names: list[str]) -> str:
-    """The text of a directive whose data clauses do not name these variables."""
+    """The text of a directive, with these variables removed from its data clauses."""
     tokens = list(directive.tokens)
     out: list[Token] = []
     at = 0

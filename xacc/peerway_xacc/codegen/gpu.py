@@ -1,4 +1,4 @@
-"""Compute constructs of acc on a GPU: which kernels a construct has, beside the loops for CPUs."""
+"""Decides which kernels a compute construct gets for a GPU, beside the loops for CPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from peerway_xacc.lowering.unit import Unit
 def later(
     unit: Unit, stack: Stack, directive: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
 ) -> None:
-    """Generate the kernel of a construct once all directives are known; without loops one for one thread."""
+    """Generate a construct's kernel once all directives are known; without loops, one thread executes it."""
     unit.output.on_gpu = True
     regions = [
         other for inside, other in unit.compute.regions if _around(stack, inside) and other is not directive
@@ -47,8 +47,10 @@ def later(
 
 
 def later_region(unit: Unit, stack: Stack, construct: d.Acc) -> None:
-    """`acc parallel`, `kernels` and `serial` with a statement: loops in it that threads share have kernels of
-    their own; without any one thread does it, with the loops that are done in order.
+    """Generate the kernels of `acc parallel`, `kernels` or `serial` with a statement.
+
+    Loops in it that threads share have kernels of their own. Without such loops, one thread executes the
+    statement. The work is done once all directives are known.
     """
     unit.output.on_gpu = True
 

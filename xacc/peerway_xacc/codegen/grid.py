@@ -1,4 +1,4 @@
-"""Loops as dimensions of a kernel's grid: which share x, y and z, and the indices of a thread."""
+"""Maps loops to the dimensions of a kernel's grid, and computes a thread's loop indices."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from peerway_xacc.lowering.unit import Unit
 
 @dataclass
 class Dimension:
-    """A loop that is shared among threads: its first value, how many it has, and the step between them."""
+    """A loop that threads share: its first value, its number of iterations, and the step between them."""
 
     loop: For
-    kind: str  # of its index
+    kind: str  # the type of its index
     first: str
     count: str
     step: str
-    literal: bool  # the text of all three is of literals
-    cyclic: tuple[str, str] | None = None  # iterations are counted; the first value and step of the index
+    literal: bool  # whether all three are literals
+    cyclic: tuple[str, str] | None = None  # if iterations are counted: the first value and step of the index
 
     @property
     def index(self) -> str:
-        """Its index."""
+        """The name of the loop's index."""
         return self.loop.header.index
 
 
 def described(unit: Unit, loop: For, offset: int) -> Dimension:
-    """A loop as a dimension of the grid, by the bounds that its node has."""
+    """A loop as a dimension of the grid, with the bounds of this node."""
     head = loop.header
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
@@ -61,7 +61,7 @@ def described(unit: Unit, loop: For, offset: int) -> Dimension:
 def grouped(dimensions: list[Dimension]) -> list[list[Dimension]]:
     """Which loops share x, y and z.
 
-    x has the innermost loops of literal size, which cost divisions by literals alone, and the next one
+    x has the innermost loops of literal size, since only divisions by literals are cheap, and the next loop
     outside of them; y has one loop, and z the rest.
     """
     remaining = list(dimensions)
@@ -75,7 +75,7 @@ def grouped(dimensions: list[Dimension]) -> list[list[Dimension]]:
 
 
 def bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:
-    """First values and counts known only where the loop begins, and how many iterations x, y, z have."""
+    """Arguments for bounds that are not literal, and for the numbers of iterations of x, y and z."""
     arguments = []
     for dimension in dimensions:
         if dimension.literal:
@@ -104,7 +104,7 @@ def bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[A
 
 
 def count_of(dimension: Dimension) -> str:
-    """How many iterations a loop has, as C text on the host."""
+    """The number of iterations of a loop, as C text for the host."""
     count = f"({dimension.count})" if dimension.literal else f"{dimension.index}__count"
     return f"PWX_AT_LEAST_0({count})"
 
@@ -125,7 +125,7 @@ def stride(letter: str) -> str:
 
 
 def indices(letter: str, group: list[Dimension]) -> list[str]:
-    """The indices of the loops that share a dimension, the innermost the fastest."""
+    """The indices of the loops that share a dimension; the innermost varies fastest."""
     lines = []
     quotient = f"{letter}__q"
     for number in range(len(group) - 1, -1, -1):

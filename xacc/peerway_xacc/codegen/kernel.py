@@ -1,4 +1,4 @@
-"""The text of a kernel: which loops are dimensions of the grid, which variables are arguments, its body."""
+"""Writes the text of a kernel: the loops that form its grid, its arguments, and its body."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Kernel:
 
     name: str
     dimensions: list[Dimension]
-    groups: list[list[Dimension]]  # of x, y, z: each from the outermost to the innermost loop
+    groups: list[list[Dimension]]  # loops of x, y, z: each from the outermost to the innermost
     arguments: list[Argument]
     reductions: list[tuple[str, Variable]]
     text: str
-    by_block: bool  # a block does one iteration of x
+    by_block: bool  # a block executes one iteration of x
 
 
 def build(
@@ -48,7 +48,7 @@ def build(
     reductions: list[tuple[str, Variable]],
     clauses: Clauses,
 ) -> Kernel:
-    """The kernel of a construct; without loops one thread does its statement."""
+    """Build the kernel of a construct; without loops, one thread executes its statement."""
     dimensions = [described(unit, loop, stack.statement.start) for loop in loops]
     groups = grouped(dimensions)
     inside = loops[-1].body if loops else Range(stack.statement.start, stack.statement.end)
@@ -94,7 +94,10 @@ def build(
 
 
 def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[str]:
-    """Loops of xmp that a thread runs by itself keep the bounds of their node: gives what these need."""
+    """Give the xmp loops that one thread runs the bounds of this node.
+
+    Returns the parameters that they need.
+    """
     given = []
     for statement in unit.syntax.loops_in(unit.file, stack.statement):
         if not inside.start <= statement.start < inside.end or statement.start not in unit.loops.localised:
@@ -111,8 +114,9 @@ def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[
 
 
 def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> dict[str, str]:
-    """Subscripts become those of this node's memory, members of structs plain names. Gives the extents that
-    checks need.
+    """Make subscripts local to this node's memory, and replace members of structs by plain names.
+
+    Returns the extents that checks need: their names, and their values on the host.
     """
     seen: set[int] = set()
     held: dict[str, str] = {}
@@ -157,7 +161,7 @@ def _text(
     lines += [f"#line {place.line} {quoted(unit.file)}", body, "  }"]
     for operator, variable in reductions:
         value = variable.name
-        if by_block:  # all its threads have the value of the block
+        if by_block:  # all threads of the block have its value
             kind = c_type(variable)
             value = f"threadIdx.x == 0 ? {value} : {DEVICE_OPERATORS[operator]}::neutral<{kind}>()"
         lines.append(f"  {variable.name}__t.add({DEVICE_OPERATORS[operator]}(), {value});")

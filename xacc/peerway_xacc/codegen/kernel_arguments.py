@@ -1,4 +1,4 @@
-"""The variables of a kernel: its arguments, and the private variables of its threads."""
+"""Finds the variables of a kernel: its arguments, and the private variables of its threads."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from peerway_xacc.lowering.unit import Unit
 
 @dataclass(frozen=True)
 class Clauses:
-    """The clauses of a construct and of those around, by what they say of the kernel's variables."""
+    """What the clauses of a construct, and of those around it, say of the kernel's variables."""
 
     private: set[str]
     copied: set[str]  # firstprivate
-    on_device: set[str]  # scalars that lie on the GPU
+    on_device: set[str]  # scalars whose value is on the GPU
     device_pointers: list[Variable]
-    sections: dict[str, phrases.Section]  # what data clauses of the construct name
-    pointed: dict[str, phrases.Section]  # private and firstprivate: what pointers lead to
-    around: Callable[[Variable], str]  # the pwx_data of a data construct around, of less than all of it
-    rows: set[str]  # pointers to pointers of which clauses name the rows, too
+    sections: dict[str, phrases.Section]  # sections in the construct's data clauses
+    pointed: dict[str, phrases.Section]  # sections behind pointers in private and firstprivate
+    around: Callable[[Variable], str]  # the pwx_data of a data construct around, if it is a part
+    rows: set[str]  # pointers to pointers whose rows clauses name
 
 
 def declared_in(unit: Unit, function: Function) -> list[d.Acc]:
-    """The acc declare of a function."""
+    """The acc declare directives of a function."""
     return [
         directive
         for directive in unit.directives
@@ -51,7 +51,7 @@ def declared_in(unit: Unit, function: Function) -> list[d.Acc]:
 
 
 def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
-    """The pointers that clauses deviceptr of these constructs name, or an acc declare of the function."""
+    """The pointers in clauses deviceptr of these constructs or of an acc declare of the function."""
     pointers = []
     for directive in (*directives, *declared_in(unit, function)):
         for name in directive.named_variables("deviceptr"):
@@ -62,7 +62,7 @@ def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> 
 
 
 def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
-    """Is a use one of a variable that a loop around it, in this range, has of its own?"""
+    """Is the variable of a use private to a loop in this range that contains the use?"""
     return any(
         unit.syntax.variable(section.name.text, directive.file, directive.start) is use.variable
         and inside.start <= loop.start <= use.range.start < loop.end
@@ -73,7 +73,7 @@ def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
 def arguments_of(
     unit: Unit, stack: Stack, inside: Range, skipped: set[str], clauses: Clauses
 ) -> tuple[list[Argument], list[str]]:
-    """The arguments of a body, and the declarations of its private variables."""
+    """The arguments of a body, and the declarations of its private variables. Raises Unsupported."""
     arguments: list[Argument] = []
     locals_: list[str] = []
     seen: dict[str, tuple[Variable, bool]] = {}
@@ -129,7 +129,7 @@ def arguments_of(
 
 
 def _leads_to_host(use: Use) -> bool:
-    """Does a use go on through a pointer that an array or a pointer has? Its copy leads to the host."""
+    """Does a use follow a pointer stored in memory? The GPU's copy of such a pointer points to the host."""
     variable = use.variable
     rank = len(variable.sizes) if variable.pointee is None else 1 + len(variable.pointee)
     return variable.has_pointers and len(use.subscripts) > rank > 0

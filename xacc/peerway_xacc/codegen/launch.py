@@ -1,4 +1,4 @@
-"""The text that launches the kernel of a compute construct: its arguments, its grid, its data around it."""
+"""Writes the text that launches a compute construct's kernel: its arguments, its grid, and data around it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def launched(
     private: list[str],
     regions: list[d.Acc],
 ) -> str:
-    """The statement for a GPU, which ends with the `else` of the loops for CPUs. Raises Unsupported."""
+    """The statement for a GPU; it ends with the `else` before the loops for CPUs. Raises Unsupported."""
     inner = _inner(unit, loops)
     loops = loops + [loop for loop, _ in inner]
     directives = [
@@ -85,7 +85,7 @@ def launched(
     threads = _threads(directives) if loops else "1"
     blocks = _gangs(directives) if loops else "1"
     scratch = [argument.value[1:] for argument in passed if argument.value.endswith("__w")]
-    if scratch:  # as many threads as have memory of their own
+    if scratch:  # no more threads than have memory of their own
         threads = "PWX_OWN_THREADS" if loops else "1"
         bytes_ = " + ".join(f"{row_section.removesuffix('__w')}__n" for row_section in scratch)
         count = f"pwx_own_blocks({bytes_}, (double){' * '.join(extents)})" if loops else "1"
@@ -128,7 +128,7 @@ def launched(
 
 
 def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
-    """Loops directly within, that acc also shares among threads."""
+    """Loops directly inside that acc also shares among threads."""
     inner_loops: list[tuple[For, d.Acc]] = []
     at = loops[-1] if loops else None
     while at is not None:

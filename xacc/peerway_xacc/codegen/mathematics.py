@@ -1,4 +1,4 @@
-"""C's functions of math.h in kernels: of a double, whatever they are called with.
+"""Gives kernels C's functions of math.h, which compute in double whatever their argument is.
 
 CUDA C++ chooses them by the type of the argument, as tgmath.h does: its `exp` of a float is a float.
 """
@@ -23,7 +23,7 @@ _PARAMETERS = {
 
 
 def of_c(unit: Unit, names: set[str]) -> list[str]:
-    """Macros that call these functions as C does; none where the program has something else of the name."""
+    """Macros that call these functions as C does, without names that the program defines itself."""
     own = {*unit.texts.defines, *(function.name for function in unit.syntax.functions)}
     return [
         f"#define {name}({_PARAMETERS[name][0]}) {name}({_PARAMETERS[name][1]})"

@@ -1,6 +1,6 @@
-"""Compute constructs that have no kernel: a process with a GPU lets the host do them.
+"""Runs compute constructs without a kernel on the host, in a process with a GPU.
 
-The host's memory gets what the GPU has before, and gives it back behind.
+Before the construct the host's memory gets the GPU's data, and afterwards the GPU gets it back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], on_device: set[str]) -> bool:
-    """Let the host do the statement. False: it uses what the host cannot reach, or what is not known here."""
+    """Let the host execute the statement.
+
+    Returns False if that needs memory that the host cannot reach, or that is not known here.
+    """
     if device_pointers(unit, stack.function, [directive, *around]):
         return False
     sections = memory.sections_of([directive, *around], data_clauses.KINDS)
@@ -30,7 +33,7 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
         if unit.syntax.variable(variable.name, directive.file, directive.start) is not variable:
             return False
         if variable.has_pointers:
-            return False  # those of a GPU's copy may lead to rows there
+            return False  # the GPU's pointers may point to rows there
         section = sections.get(variable.name, phrases.Section(phrases.Name(variable.name, directive.place)))
         try:
             parts.append(memory.described(unit, directive, section, "PRESENT"))
@@ -56,7 +59,7 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
 
 
 def _used(unit: Unit, stack: Stack) -> list[Variable]:
-    """Variables from outside that the statement uses, or a function of the program that it calls."""
+    """The outer variables that the statement, or a function of the program that it calls, uses."""
     inside = Range(stack.statement.start, stack.statement.end)
     variables: dict[int, Variable] = {}
     for use in used_in(stack.function.uses, inside):

@@ -1,4 +1,4 @@
-"""The compute constructs of OpenACC: loops become OpenMP for CPU cores, and beside it a kernel for a GPU."""
+"""Lowers OpenACC's compute constructs: loops become OpenMP for CPU cores, and also a kernel for a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARED = "because a loop around it is shared among threads"
 
 
 def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """A directive with a statement."""
+    """Lower a directive with a statement."""
     clauses.check(unit, directive)
     if unit.foreign_acc:
         foreign_acc.compute(unit, stack, directive)
@@ -52,7 +52,7 @@ def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
         _loop(unit, stack, directive, outer)
     else:
         test = data_clauses.condition(directive)
-        if test:  # once, before the statement may change what it asks
+        if test:  # evaluate it once, before the statement can change its variables
             name = unit.data.conditions[directive.start] = unit.output.new_name("asked")
             stack.before.append(f"{{ const int {name} = {test};")
             unit.output.edits.behind(stack.statement.end, " }")
@@ -63,7 +63,7 @@ def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
 
 
 def device_statements(unit: Unit) -> list[Statement]:
-    """The statements that a GPU executes, in whole."""
+    """The statements that a GPU executes."""
     statements = []
     for directive in unit.directives_in():
         function = unit.function_of(directive)
@@ -100,7 +100,7 @@ def _loop(unit: Unit, stack: Stack, directive: d.Acc, outer: list[d.Acc]) -> Non
             return
         for section in directive.named("private"):
             unit.compute.private.append((stack.statement, directive, section))
-        if why == _SHARED:  # a kernel may have its iterations done side by side, too
+        if why == _SHARED:  # a kernel may execute its iterations in parallel all the same
             unit.compute.loops[stack.statement.start] = directive
         return
     region = next((other for other in reversed(outer) if other.construct in clauses.COMPUTE), None)
@@ -119,7 +119,7 @@ def _collapse(directive: d.Acc) -> int:
 
 
 def _sequential(directive: d.Acc, outer: list[d.Acc]) -> str:
-    """Why a loop is not shared among threads, or nothing."""
+    """Why a loop is not shared among threads; empty if it is."""
     if directive.all("seq") or directive.construct.startswith("serial"):
         return "as the directive says"
     kernels = directive.construct.startswith("kernels") or any(

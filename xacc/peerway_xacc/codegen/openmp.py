@@ -1,4 +1,4 @@
-"""Parallel loops of OpenACC for CPU cores: directives of OpenMP, and which variables each thread has."""
+"""Lowers parallel loops of OpenACC for CPU cores: OpenMP directives, and the private variables of threads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region
     owned = [f"private({', '.join(kept)})"] if kept else []
     copies = [name for name in copied if name not in pointed]
     owned += [f"firstprivate({', '.join(copies)})"] if copies else []
-    if pointed:  # each thread has memory of its own for what these pointers lead to, for all its iterations
+    if pointed:  # each thread has its own memory behind these pointers, for all its iterations
         stack.last.append(" ".join(["#pragma omp parallel", *owned]))
         stack.last.append("{")
         unit.output.edits.behind(stack.statement.end, " }")
@@ -65,7 +65,10 @@ def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region
 
 
 def _reductions(unit: Unit, directive: d.Acc, text: list[phrases.Clause]) -> list[str]:
-    """OpenMP's clauses. Its sums of _Bool in gcc are of bytes, and C's are true or false."""
+    """The reduction clauses for OpenMP.
+
+    gcc's OpenMP adds _Bool as bytes; in C their sum is true or false, so they get || and &&.
+    """
     reductions: dict[str, str] = {}
     for clause in text:
         for section in clause.sections if clause.name == "reduction" else ():
@@ -80,13 +83,13 @@ def _reductions(unit: Unit, directive: d.Acc, text: list[phrases.Clause]) -> lis
 
 
 def _part(part: phrases.Part) -> str:
-    """A part of a section as OpenMP has it."""
+    """A part of a section in OpenMP's syntax."""
     length = "1" if part.index else part.length.text if part.length else ""
     return f"{part.first.text if part.first else '0'}:{length}"
 
 
 def _with_those_of_region(directive: d.Acc, region: d.Acc | None) -> list[phrases.Clause]:
-    """The clauses of a loop and those of its region about variables that its own are not about."""
+    """The clauses of a loop, and those of its region for other variables than the loop's own clauses name."""
     text = list(directive.clauses)
     named = {name.text for name in directive.named_variables("private", "reduction")}
     for clause in region.all("reduction", "private", "firstprivate") if region is not None else ():
@@ -97,7 +100,7 @@ def _with_those_of_region(directive: d.Acc, region: d.Acc | None) -> list[phrase
 
 
 def _pointed(unit: Unit, *directives: d.Acc | None) -> dict[str, tuple[d.Acc, phrases.Section]]:
-    """Sections in private and firstprivate that a pointer leads to, with their directives."""
+    """The sections behind pointers in private and firstprivate, with their directives."""
     sections: dict[str, tuple[d.Acc, phrases.Section]] = {}
     for directive in directives:
         for section in directive.named("private", "firstprivate") if directive is not None else ():
@@ -116,7 +119,7 @@ def _pointed(unit: Unit, *directives: d.Acc | None) -> dict[str, tuple[d.Acc, ph
 
 
 def _shape(loops: list[For], shared: int, vector: bool) -> str:
-    """How a nest is done, as --explain shows it."""
+    """Describe for --explain how a nest is executed."""
     indices = [loop.header.index for loop in loops]
     parts = [f"threads share {' and '.join(indices[:shared])}"]
     if vector:
@@ -127,7 +130,7 @@ def _shape(loops: list[For], shared: int, vector: bool) -> str:
 
 
 def _depends(unit: Unit, loop: For, indices: list[str]) -> bool:
-    """Does a loop's header name an index of the loops around it?"""
+    """Does a loop's header name the index of a loop around it?"""
     text = unit.text.text[loop.header.whole.start : loop.header.whole.end]
     return any(index in names_in(text) for index in indices)
 
@@ -137,13 +140,13 @@ def _has_loop(unit: Unit, loop: For) -> bool:
 
 
 def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
-    """Let the innermost loop be done in vectors; the directive has a line of its own."""
+    """Let the innermost loop be vectorised; the directive has a line of its own."""
     start = loop.statement.start
     line_start = unit.text.line_start(unit.text.place(start).line)
     clauses = "".join(f" {reduction}" for reduction in reductions)
     before = unit.text.text[line_start:start]
     line = f"#line {unit.text.place(start).line} {quoted(unit.file)}\n"
-    if before.strip():  # something else begins on this line
+    if before.strip():  # other code is before it on its line
         unit.output.edits.before(start, f"\n#pragma omp simd{clauses}\n{line}{' ' * len(before)}")
     else:
         unit.output.edits.before(line_start, f"{before}#pragma omp simd{clauses}\n{line}")
@@ -152,10 +155,10 @@ def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
 def _own_scalars(
     unit: Unit, stack: Stack, clauses: list[phrases.Clause], loops: list[For]
 ) -> tuple[list[str], list[str]]:
-    """Which variables each thread has of its own: those of the clauses, and scalars that the loops write.
+    """The private and the firstprivate variables: from clauses, and scalars that the loops write.
 
-    OpenACC makes a scalar that no clause names private to a gang, with the value from before; one that a data
-    clause names stays common to all.
+    By OpenACC, a scalar without a clause is private to a gang and begins with its outer value; a scalar in a
+    data clause is shared.
     """
     statement = stack.statement
     private = {name.text: None for clause in clauses if clause.name == "private" for name in clause.variables}

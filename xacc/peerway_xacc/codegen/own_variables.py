@@ -1,4 +1,4 @@
-"""Variables that a construct has of its own, by private, firstprivate or OpenACC's rules, on CPUs."""
+"""Handles a construct's own copies of variables on CPUs: by private, firstprivate or OpenACC's rules."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from peerway_xacc.lowering import memory
 from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.unit import Unit
 
-_NO_VALUE = ("private", "firstprivate", "use_device", "cache")  # clauses that leave a scalar the host's
+_NO_VALUE = ("private", "firstprivate", "use_device", "cache")  # clauses that leave a scalar to the host
 
 
 def check(unit: Unit, directive: d.Acc, indices: set[str]) -> None:
-    """Raises Refused where clauses contradict each other, or reduce the index of their own loop."""
+    """Refuse clauses that contradict each other, or that reduce the index of their own loop.
+
+    Raises Refused.
+    """
     by_name: dict[str, str] = {}
     for clause in directive.all("private", "firstprivate", "reduction"):
         for section in clause.sections:
@@ -32,15 +35,18 @@ def check(unit: Unit, directive: d.Acc, indices: set[str]) -> None:
 
 
 def _check_section(unit: Unit, directive: d.Acc, section: clauses.Section, variable: Variable) -> None:
-    memory.described(unit, directive, section, "PRESENT")  # its own errors: sections that are not contiguous
+    # raises its own errors, such as for a section that is not contiguous
+    memory.described(unit, directive, section, "PRESENT")
     if not section.parts and variable.pointer and variable.sizes and variable.sizes[0] is None:
         name = section.name.text
         raise Refused(section.name.place, f"the size of '{name}' is not known here; write {name}[0:length]")
 
 
 def whole_elements(section: clauses.Section, variable: Variable) -> str:
-    """How many elements the copy of what a pointer leads to has, as C text; nothing where the variable itself
-    is copied. The copy begins where the pointer leads to, so that subscripts stay as they are.
+    """The number of elements in the copy of memory behind a pointer, as C text.
+
+    It is empty if the variable itself is copied. The copy begins at the pointer's target, so that subscripts
+    need no change.
     """
     if section.parts and variable.pointer:
         first = section.parts[0].first
@@ -52,7 +58,7 @@ def whole_elements(section: clauses.Section, variable: Variable) -> str:
 
 
 def known_elements(section: clauses.Section, variable: Variable) -> int | None:
-    """The same as a number; None where only the run knows it."""
+    """The number of elements that `whole_elements` gives, as a number; None if known only at run time."""
     if not section.parts:
         return variable.sizes[0] if variable.sizes else None
     part = section.parts[0]
@@ -83,7 +89,7 @@ def opened(unit: Unit, directive: d.Acc, section: clauses.Section, copied: bool)
         )
     if not copied:
         return f"{{ {unused} __typeof__({name}) {name};", " }"
-    # By its address, which the compiler cannot follow: a scalar may have no value yet.
+    # By address, which the compiler cannot follow: a scalar may be uninitialised still.
     return (
         f"{{ const void *const {outer} = pwx_outer(&{name}); {{ {unused} __typeof__({name}) {name}; "
         f"__builtin_memcpy(&{name}, {outer}, sizeof({name}));",
@@ -92,12 +98,12 @@ def opened(unit: Unit, directive: d.Acc, section: clauses.Section, copied: bool)
 
 
 def sections(directive: d.Acc, *kinds: str) -> list[clauses.Section]:
-    """The sections that clauses of these kinds name, each variable once."""
+    """The sections in clauses of these kinds, one for each variable."""
     return list({section.name.text: section for section in directive.named(*kinds)}.values())
 
 
 def declared_on_device(unit: Unit, statement: Statement) -> set[str]:
-    """The variables that an acc declare of the file, or of the function around, keeps on the device."""
+    """The variables that an acc declare of the file, or of the enclosing function, keeps on the device."""
     names = set()
     function = unit.syntax.function_at(unit.file, statement.start)
     for directive in unit.directives:
@@ -114,8 +120,9 @@ def declared_on_device(unit: Unit, statement: Statement) -> set[str]:
 
 
 def on_thread(unit: Unit, stack: Stack, directive: d.Acc, implied: bool) -> None:
-    """Let a statement that one thread of the host does have its own copies of what private and firstprivate
-    name and, with `implied`, of the scalars that it changes: their values from before stay outside.
+    """Give a statement that one host thread executes its own copies of private and firstprivate variables.
+
+    With `implied`, it also gets copies of the scalars that it changes, so that their outer values stay.
     """
     around: list[tuple[clauses.Section, bool]] = []
     around += [(section, False) for section in sections(directive, "private")]
@@ -130,7 +137,7 @@ def on_thread(unit: Unit, stack: Stack, directive: d.Acc, implied: bool) -> None
 
 
 def changed(unit: Unit, stack: Stack) -> set[str]:
-    """The scalars from outside that a statement changes beside its shared loops, and no clause is about."""
+    """The outer scalars that a statement changes outside its shared loops, and that no clause names."""
     region = Range(stack.statement.start, stack.statement.end)
     settled = declared_on_device(unit, stack.statement) | indices_in(unit, stack.statement)
     for inside, other in unit.compute.regions:
@@ -141,7 +148,8 @@ def changed(unit: Unit, stack: Stack) -> set[str]:
                 if clause.name not in _NO_VALUE
                 for name in clause.variables
             }
-    start = min([region.start, *(directive.start for directive in stack.directives)])  # those before it, too
+    # with the directives before it
+    start = min([region.start, *(directive.start for directive in stack.directives)])
     for inner in unit.directives:
         if isinstance(inner, d.Acc) and inner.file == unit.file and start <= inner.start < region.end:
             settled |= {name.text for name in inner.named_variables("reduction", "private")}

@@ -1,7 +1,7 @@
-"""Sequences: acc loops, reflects and the like with nothing between them, which the run time may make a graph.
+"""Finds sequences: adjacent acc loops, reflects and reductions, which the run-time library may make a graph.
 
-What a sequence contains decides only whether it pays: the run time launches what it recorded before anything
-else uses the GPU.
+What counts as a sequence matters only for speed: the run-time library launches what it recorded before
+anything else uses the GPU.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _IN_ARGUMENTS = (*"+-/*%.,&", "->")
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a sequence: from its first directive, or the call, to its end."""
+    """A part of a sequence: from its first directive, or its call, to its end."""
 
     start: int
     end: int
-    directive: d.Directive | None  # the last one; none of a call
+    directive: d.Directive | None  # the last directive; None for a call
 
 
 def mark(unit: Unit) -> None:
@@ -38,10 +38,10 @@ def mark(unit: Unit) -> None:
         if function.file != unit.file:
             continue
         for run in finder.runs(function):
-            _around(unit, run)
+            _wrap(unit, run)
 
 
-def _around(unit: Unit, run: list[_Part]) -> None:
+def _wrap(unit: Unit, run: list[_Part]) -> None:
     name = unit.output.new_name("sequence")
     unit.output.top.append(f"static pwx_sequence {name};")
     unit.output.on_gpu = True
@@ -51,7 +51,8 @@ def _around(unit: Unit, run: list[_Part]) -> None:
     unit.output.edits.before(run[0].start, f"pwx_sequence_begin();{line}")
     end = f"pwx_sequence_end(&{name}, {at(first)});"
     if run[-1].directive is not None and run[-1].end == run[-1].directive.end:
-        rest = unit.text.text[run[-1].end : run[-1].end + 1] not in ("\n", "")  # of a _Pragma's line
+        # a _Pragma has other text after it on its line
+        rest = unit.text.text[run[-1].end : run[-1].end + 1] not in ("\n", "")
         following = f"{last.line} {file}\n" if rest else f"{last.line + 1} {file}"
         unit.output.edits.next_to(run[-1].end, f"\n{end}\n#line {following}")
     else:
@@ -66,7 +67,7 @@ class _Finder:
         self.functions = {
             function.name: function for function in unit.syntax.functions if function.file == unit.file
         }
-        self.known: dict[str, bool] = {}  # functions that do nothing but what a sequence may have
+        self.known: dict[str, bool] = {}  # whether a function does only what a sequence may contain
         self.on_gpu = openacc.device_statements(unit)
 
     def runs(self, function: Function) -> list[list[_Part]]:
@@ -93,7 +94,7 @@ class _Finder:
         ]
 
     def _parts(self, block: Statement) -> list[_Part | None]:
-        """The statements of a block, in order; None for one that no sequence has."""
+        """The statements of a block, in order; None for one that cannot be part of a sequence."""
         unit = self.unit
         inside = Range(block.start + 1, block.end - 1)
         statements = unit.syntax.children(unit.file, inside)
@@ -124,7 +125,7 @@ class _Finder:
         return [part for _, part in sorted(parts, key=lambda part_statement: part_statement[0])]
 
     def _calls(self, statement: Statement) -> bool:
-        """Is a statement the call of a function that does nothing else, with plain arguments?"""
+        """Is a statement a call, with plain arguments, of a function that consists of parts of sequences?"""
         tokens = scan(self.unit.text.text, statement.start, statement.end)
         texts = [token.text for token in tokens]
         if len(tokens) < 4 or tokens[0].kind != "name" or texts[1] != "(" or texts[-2:] != [")", ";"]:
@@ -137,7 +138,7 @@ class _Finder:
         if function is None or name in self.unit.syntax.constants:
             return False
         if name not in self.known:
-            self.known[name] = False  # where it calls itself
+            self.known[name] = False  # if it calls itself
             blocks = self._blocks(function)
             parts = self._parts(blocks[0]) if blocks else []
             self.known[name] = bool(parts) and None not in parts
@@ -152,7 +153,7 @@ def _communicates(directive: d.Directive) -> bool:
 
 
 def _launches(statement: Statement, directives: list[d.Directive]) -> bool:
-    """An acc loop whose launch the host need not wait for."""
+    """Is this an acc loop whose launch the host need not wait for?"""
     acc = [directive for directive in directives if isinstance(directive, d.Acc)]
     rest = [directive for directive in directives if not isinstance(directive, d.Acc)]
     return (

@@ -1,4 +1,4 @@
-"""Statements of a compute region beside its loops, each of which one thread of a GPU does."""
+"""Finds the statements of a compute region outside its loops, each of which one GPU thread executes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[Statement]:
-    """The statements of a region beside its loops, each of which one thread does; loops around loops stay."""
+    """The statements of a region outside its loops; a loop around such loops stays on the host.
+
+    Raises Unsupported.
+    """
     loops = [
         region.start
         for region, other in unit.compute.regions
@@ -60,7 +63,7 @@ def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[St
                 elif any(not use.variable.scalar or use.variable.name in named for use in uses):
                     name = changed[0].variable.name
                     why = f"a statement beside the loops of an acc region changes {name} and uses an array"
-                    raise Unsupported(why, place)  # else the host does it, in its place
+                    raise Unsupported(why, place)  # else the host executes it in its place
 
     if stack.statement.kind == "block":
         walk(Range(inside.start + 1, inside.end - 1))
@@ -68,12 +71,12 @@ def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[St
 
 
 def _is_shared(use: Use, statement: Statement, named: set[str]) -> bool:
-    """Is it a scalar of the host, which a kernel has the value of?"""
+    """Is this a scalar of the host, which a kernel gets by value?"""
     variable = use.variable
     own = statement.start <= variable.declarator.start < statement.end and not variable.file_scope
     return variable.scalar and not use.subscripts and not own and variable.name not in named
 
 
 def within(region: Range, inside: Range, directive: d.Acc, lines: d.Acc) -> bool:
-    """Is the region of a directive in that of another?"""
+    """Is a directive's region inside the one of another directive?"""
     return directive is not lines and inside.start <= region.start and region.end <= inside.end

@@ -1,4 +1,4 @@
-"""Gang loops with a loop of vectors inside: a block does an iteration, its threads share the inner loop."""
+"""Generates gang loops around a vector loop: a block executes an iteration, its threads the inner loop."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Shared = list[tuple[For, d.Acc]]
 
 
 def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: dict[str, str]) -> Shared:
-    """The loops of a body that the threads of a block share; none if one thread must do the body in order.
+    """The loops in a body that the threads of a block share; none if one thread must execute it in order.
 
-    `own` are the names of what clauses make each thread's own.
+    `own` are the variables that clauses make private to each thread.
     """
     statements = _statements(unit, body)
     loops: Shared = []
     if "continue" in names_in(unit.text.text[body.start : body.end]):
-        return []  # all threads of a block must come to each barrier
+        return []  # all threads of a block must reach each barrier
     if any(
         (not use.variable.scalar or use.variable.pointee is not None) and use.variable.name in own
         for use in used_in(stack.function.uses, body)
     ):
-        return []  # an array or a struct that the iteration has of its own, but each thread a copy of
+        return []  # an iteration has one such array or struct, but each thread would have a copy
     for statement in statements:
         directive = unit.compute.loops.get(statement.start)
         if (
@@ -42,7 +42,9 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
                 loop = loop_nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.loops.localised or not _own(stack, body, loop, directive, operators):
+            if statement.start in unit.loops.localised or not _changes_only_own(
+                stack, body, loop, directive, operators
+            ):
                 return []
             loops.append((loop, directive))
         elif _writes(stack, statement, body) == {"here", "outside"}:
@@ -61,9 +63,12 @@ def _uses(stack: Stack, statement: Statement) -> list[Use]:
     return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
 
 
-def _own(stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]) -> bool:
-    """Are all scalars that an inner loop changes its own, or reduced by it? And no array of the body, which
-    each thread has a copy of?
+def _changes_only_own(
+    stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
+) -> bool:
+    """Does an inner loop change only its own scalars and those that it reduces?
+
+    It must also not change arrays of the body, which each thread has a copy of.
     """
     named = {name.text for clause in directive.all("reduction", "private") for name in clause.variables}
     if any(clause.operator not in operators for clause in directive.all("reduction")):
@@ -83,7 +88,7 @@ def _own(stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict
 
 
 def _writes(stack: Stack, statement: Statement, body: Range) -> set[str]:
-    """Does a statement change what each thread has of its own (here), or memory that all see (outside)?"""
+    """Does a statement change a thread's own memory ("here"), or memory that all threads see ("outside")?"""
     names = set()
     for use in _uses(stack, statement):
         variable = use.variable
@@ -99,7 +104,7 @@ def _writes(stack: Stack, statement: Statement, body: Range) -> set[str]:
 def share(
     unit: Unit, stack: Stack, edits: Edits, body: Range, loops: Shared, operators: dict[str, str]
 ) -> None:
-    """Change the body of a block: its inner loops are shared, memory outside is changed by one thread."""
+    """Edit the body of a block: its threads share the inner loops, and one thread writes outside memory."""
     starts = {loop.statement.start for loop, _ in loops}
     for statement in _statements(unit, body):
         if statement.start not in starts and "outside" in _writes(stack, statement, body):

@@ -11,7 +11,7 @@ from peerway_xacc.frontend.tokens import Token, joined
 
 @dataclass(frozen=True)
 class Expr:
-    """An expression of C in a directive, its macros expanded."""
+    """A C expression in a directive, with macros expanded."""
 
     tokens: tuple[Token, ...]
 
@@ -22,12 +22,12 @@ class Expr:
 
     @property
     def value(self) -> int | None:
-        """Its value, if it is a constant that needs no names."""
+        """The value, if it is a constant expression without names; else None."""
         return value_of([token.text for token in self.tokens])
 
     @property
     def place(self) -> Place:
-        """Where it is written."""
+        """The place where the expression is written; its first token if it takes several lines."""
         first, last = self.tokens[0].place, self.tokens[-1].place
         if last.line != first.line or last.column < first.column:
             return first
@@ -38,7 +38,7 @@ class Expr:
         return Expr(self.tokens[count:])
 
     def names(self) -> set[str]:
-        """The identifiers in it."""
+        """The identifiers in the expression."""
         return {token.text for token in self.tokens if token.kind == "name"}
 
 
@@ -52,9 +52,9 @@ class Name:
 
 @dataclass(frozen=True)
 class Subscript:
-    """One dimension of a reference: a single index, `*`, or first:last:step (None: as far as it goes).
+    """One dimension of a reference: a single index, `*`, or first:last:step (None: a bound left out).
 
-    Both of Fortran's triplet and C's [first:length:step] are kept as first and last.
+    Fortran's first:last:step and C's [first:length:step] are both stored as first and last.
     """
 
     place: Place
@@ -72,7 +72,7 @@ class Subscript:
 
 @dataclass(frozen=True)
 class Ref:
-    """`p(…)` or `t[…]`: dimensions in Fortran's order, whichever brackets were used; `square` says which."""
+    """`p(…)` or `t[…]`. The dimensions are in Fortran's order with either bracket, as `square` says."""
 
     name: Name
     subscripts: tuple[Subscript, ...] | None
@@ -81,7 +81,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Bounds:
-    """First and last index of a dimension of a template, as C text and, if constant, as numbers."""
+    """The first and last index of a template's dimension, as C text, and as numbers if constant."""
 
     first: str
     last: str
@@ -91,17 +91,17 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Format:
-    """How a dimension of a template is distributed: kind is `*`, block, cyclic or gblock."""
+    """How a dimension of a template is distributed. `kind` is `*`, block, cyclic or gblock."""
 
     kind: str
     place: Place
     argument: Expr | None = None
-    later: bool = False  # gblock(*): template_fix gives the sizes
+    later: bool = False  # gblock(*): a template_fix directive gives the sizes
 
 
 @dataclass(frozen=True)
 class AlignTo:
-    """A dimension of the template in an align: an index of the array and what is added to it, or `*`."""
+    """A dimension of the template in an align: an array index and the offset added to it, or None for `*`."""
 
     place: Place
     index: str | None
@@ -110,7 +110,7 @@ class AlignTo:
 
 @dataclass(frozen=True)
 class Width:
-    """Layers below and above a dimension of an array; `full` is a shadow of `*`."""
+    """The shadow layers below and above one dimension of an array; `full` is a shadow of `*`."""
 
     place: Place
     lower: Expr | None = None
@@ -122,7 +122,7 @@ class Width:
 
 @dataclass(frozen=True)
 class Reduced:
-    """A variable of a reduction, and those that tell where an extreme value was."""
+    """A variable of a reduction, and the variables that receive the location of the extreme value."""
 
     operator: str
     name: Name
@@ -131,7 +131,10 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Widening:
-    """The clauses expand and margin, and peel_and_wait with its number; in the order of the on clause."""
+    """A clause expand, margin or peel_and_wait (with its number).
+
+    `widths` follow the order of the on clause.
+    """
 
     kind: str
     place: Place
@@ -141,7 +144,7 @@ class Widening:
 
 @dataclass(frozen=True)
 class Part:
-    """One dimension of a section: `[first:length]`, None for what is left out; or one index."""
+    """One dimension of a section: `[first:length]`, with None for an omitted bound, or a single index."""
 
     first: Expr | None = None
     length: Expr | None = None
@@ -150,7 +153,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """`a[first:length][i]` of a data clause; `member` says that it is a member of a struct."""
+    """`a[first:length][i]` in a data clause; `member` is true for a member of a struct."""
 
     name: Name
     parts: tuple[Part, ...] = ()
@@ -159,8 +162,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause of acc: its name, a reduction's operator, the sections of variables that it names, its one
-    expression, or the arguments that it may have. `modifier` is the word before the variables, or default's.
+    """A clause of an acc directive.
+
+    Depending on the clause it has the operator of a reduction, sections of variables, one expression, or
+    optional arguments. `modifier` is the word before the variables (`readonly:`), or the argument of
+    `default`.
     """
 
     name: str
@@ -173,5 +179,5 @@ class Clause:
 
     @property
     def variables(self) -> tuple[Name, ...]:
-        """The names of the variables."""
+        """The names of the variables in the clause."""
         return tuple(section.name for section in self.sections)

@@ -1,4 +1,4 @@
-"""The value of an integer constant expression of C, as far as it has no names."""
+"""Evaluates integer constant expressions of C that contain no names."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ LEVELS = (
     ("*", "/", "%"),
 )  # fmt: skip
 INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*")
-_FEW = 1 << 40  # beyond it a shift is no size of anything
+_LARGEST_SHIFTED = 1 << 40  # we do not shift larger numbers: the result could not be the size of anything
 
 
 class NotConstant(Exception):
-    """The expression has a name, or what no constant has."""
+    """The expression has a name, or an operation that is not allowed in a constant."""
 
 
 def value_of(texts: list[str]) -> int | None:
-    """The value of the expression that these tokens are, or None."""
+    """The value of the expression that these tokens form, or None if it is not constant."""
     try:
         value, rest = _choice(texts)
     except (NotConstant, ZeroDivisionError, RecursionError):
@@ -47,8 +47,8 @@ def _binary(texts: list[str], level: int) -> tuple[int, list[str]]:
 
 
 def applied(operator: str, lhs: int, right: int) -> int:
-    """Apply a binary operator to two numbers."""
-    if operator in ("<<", ">>") and not (0 <= right < 64 and abs(lhs) < _FEW):
+    """Apply a binary operator to two numbers. Raises NotConstant or ZeroDivisionError."""
+    if operator in ("<<", ">>") and not (0 <= right < 64 and abs(lhs) < _LARGEST_SHIFTED):
         raise NotConstant
     quotient = (abs(lhs) // abs(right) if (lhs < 0) == (right < 0) else -(abs(lhs) // abs(right))) \
         if operator in ("/", "%") else 0  # fmt: skip

@@ -1,4 +1,4 @@
-"""Errors of the compiler: file:line:column, the line, a caret; several a run, in the order of the text."""
+"""Collects the compiler's errors and prints them in the order of the text, each with its line and a caret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Some characters of a line of a file; line and column count from 1, and columns count bytes."""
+    """A range of characters in one line of a file. Line and column count from 1, and columns count bytes."""
 
     file: str
     line: int
@@ -24,7 +24,7 @@ class Place:
 
 
 class Refused(Exception):
-    """A directive cannot be done; the compiler goes on with the next one."""
+    """A directive cannot be translated; the compiler continues with the next one."""
 
     def __init__(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class Diagnostics:
-    """The errors and warnings so far."""
+    """The errors and warnings found so far."""
 
     def __init__(self) -> None:
         self._errors: list[Refused] = []
@@ -52,12 +52,14 @@ class Diagnostics:
         self._warnings: list[Refused] = []
 
     def error(self, place: Place, message: str) -> None:
-        """Keep an error."""
+        """Record an error."""
         self.add(Refused(place, message))
 
     def add(self, refused: Refused) -> None:
-        """Keep an error that ended the work on a directive: one of a place and text once, and none about a
-        name that a refused directive left unfinished.
+        """Record an error that ended the work on a directive.
+
+        The same error at the same place is recorded once. An error about a name that a refused directive
+        would have declared is not recorded.
         """
         if _word(refused.place) in self._unfinished:
             return
@@ -66,22 +68,22 @@ class Diagnostics:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Keep an error that ends the body; what follows goes on."""
+        """Record an error that the body raises, and continue after it."""
         try:
             yield
         except Refused as refused:
             self.add(refused)
 
     def leave_unfinished(self, names: Iterable[str]) -> None:
-        """Hold back errors about these names, which a refused directive was to declare or describe."""
+        """Suppress errors about these names, which a refused directive should have declared or described."""
         self._unfinished.update(names)
 
     def first_in(self, file: str) -> Place | None:
-        """Where the first error of a file is."""
+        """The place of the first error in a file, or None."""
         return min((error.place for error in self._errors if error.place.file == file), default=None)
 
     def warn(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
-        """Keep what the user should know of a program that is compiled all the same."""
+        """Record a warning: the program is compiled all the same."""
         if not any(kept.place == place and kept.message == message for kept in self._warnings):
             self._warnings.append(Refused(place, message, note))
 
@@ -102,16 +104,16 @@ class Diagnostics:
 
 
 def shown(place: Place, kind: str, message: str) -> str:
-    """One message with the line it is about."""
+    """One message, with the line that it is about and a caret."""
     head = readable(f"{place.file}:{place.line}:{place.column}: {kind}: {message}\n")
     line = _line(place.file, place.line)
     if line is None:
         return head
     start = place.column - 1
-    before, marked = _shown(line[:start]), _shown(line[start : start + place.length])
+    before, marked = _printable(line[:start]), _printable(line[start : start + place.length])
     margin = "".join(letter if letter == "\t" else " " * columns(letter) for letter in before)
     marks = "^" + "~" * (columns(marked) - 1)
-    return f"{head}{place.line:5} | {_shown(line)}\n      | {margin}{marks}\n"
+    return f"{head}{place.line:5} | {_printable(line)}\n      | {margin}{marks}\n"
 
 
 def _word(place: Place) -> str:
@@ -127,6 +129,6 @@ def _line(file: str, number: int) -> str | None:
     return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else None
 
 
-def _shown(line: str) -> str:
-    """A text for a terminal; what that would obey is shown as `?`."""
+def _printable(line: str) -> str:
+    """A text for a terminal, with control characters replaced by `?`."""
     return "".join(letter if letter == "\t" or letter.isprintable() else "?" for letter in readable(line))

@@ -1,4 +1,4 @@
-"""Parsed directives: one class for each."""
+"""The classes of parsed directives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from peerway_xacc.frontend.tokens import Token
 
 @dataclass
 class Directive:
-    """Where a directive begins, and the text it occupies."""
+    """The base of all directives: where it begins, and the range of the text that it occupies."""
 
     place: Place
     start: int = 0
@@ -69,7 +69,7 @@ class TemplateFix(Directive):
 
 @dataclass
 class Align(Directive):
-    """`align a[i][*] with t(*, i+1)`: the array's indices in C's, the template's in Fortran's order."""
+    """`align a[i][*] with t(*, i+1)`: the array's indices in C's order, the template's in Fortran's."""
 
     arrays: list[Name] = field(default_factory=list)
     sources: list[str | None] = field(default_factory=list)
@@ -87,13 +87,13 @@ class Shadow(Directive):
 
 @dataclass
 class StaticDesc(Directive):
-    """`static_desc :: a, b`: every descriptor is static here, so this only names arrays."""
+    """`static_desc :: a, b`: it has no effect, since every descriptor is static here."""
 
     arrays: list[Name] = field(default_factory=list)
 
 
 def declared_names(directive: Directive) -> list[Name]:
-    """The names that a mapping directive declares, or says more of."""
+    """The names that a mapping directive declares or describes further."""
     match directive:
         case Nodes() | Template() | Coarray():
             return directive.names
@@ -118,7 +118,7 @@ class Loop(Directive):
 
 @dataclass
 class Communication(Directive):
-    """Clauses that several communications share."""
+    """The clauses that several communication directives share."""
 
     on: Ref | None = None
     asynchronous: Expr | None = None
@@ -127,8 +127,9 @@ class Communication(Directive):
 
 @dataclass
 class Reflect(Communication):
-    """`reflect (a) width(1, /periodic/1:0)`; kind: reflect, reflect_init, reflect_do, reflect_wait,
-    reduce_shadow.
+    """`reflect (a) width(1, /periodic/1:0)` and its kin.
+
+    `kind` is reflect, reflect_init, reflect_do, reflect_wait or reduce_shadow.
     """
 
     kind: str = "reflect"
@@ -167,8 +168,9 @@ class WaitAsync(Communication):
 
 @dataclass
 class Gmove(Communication):
-    """`gmove in acc(a)` before an assignment; mode is collective, in or out. Without names acc is of all
-    arrays of the assignment.
+    """`gmove in acc(a)` before an assignment; `mode` is collective, in or out.
+
+    The clause acc without names applies to all arrays of the assignment.
     """
 
     mode: str = "collective"
@@ -193,7 +195,7 @@ class Wait(Directive):
 
 @dataclass
 class Lock(Directive):
-    """`lock (l[1]:[2]) acquired_lock(ok) stat(s)` and `unlock (l:[2])`; kind says which."""
+    """`lock (l[1]:[2]) acquired_lock(ok) stat(s)` or `unlock (l:[2])`, as `kind` says."""
 
     kind: str = "lock"
     name: Name | None = None
@@ -205,7 +207,7 @@ class Lock(Directive):
 
 @dataclass
 class Coarray(Directive):
-    """`coarray x, y:[2][*]`: `images` are the sizes of their dimensions but the last."""
+    """`coarray x, y:[2][*]`: `images` are the sizes of the dimensions of images, without the `*`."""
 
     names: list[Name] = field(default_factory=list)
     images: list[Expr] = field(default_factory=list)
@@ -233,27 +235,27 @@ class Tasks(Directive):
 
 @dataclass
 class Acc(Directive):
-    """`acc parallel loop collapse(2)`: the construct's words with one blank between, and the clauses."""
+    """`acc parallel loop collapse(2)`: the construct's words, separated by one blank, and the clauses."""
 
     construct: str = ""
     tokens: tuple[Token, ...] = ()
     clauses: list[Clause] = field(default_factory=list)
 
     def all(self, *names: str) -> list[Clause]:
-        """The clauses of these names."""
+        """The clauses with these names."""
         return [clause for clause in self.clauses if clause.name in names]
 
     def named(self, *names: str) -> list[Section]:
-        """The sections that the clauses of these names have."""
+        """The sections in all clauses with these names."""
         return [section for clause in self.all(*names) for section in clause.sections]
 
     def named_variables(self, *names: str) -> list[Name]:
-        """The variables that the clauses of these names have."""
+        """The variables in all clauses with these names."""
         return [section.name for section in self.named(*names)]
 
 
 @dataclass
 class Omp(Directive):
-    """A directive of OpenMP, which is left as it is; it belongs to the same statement as others around it."""
+    """An OpenMP directive, which stays as it is; it shares its statement with the directives around it."""
 
     text: str = ""

@@ -1,4 +1,4 @@
-"""Changes of a source text by ranges of the original; what no edit names stays the user's."""
+"""Edits a source text by ranges of the original; text that no edit names stays as the user wrote it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Edit:
 
 
 class Edits:
-    """The changes of one text."""
+    """The edits of one text."""
 
     def __init__(self, source: Text) -> None:
         self.source = source
@@ -24,27 +24,32 @@ class Edits:
         self._replaced: dict[tuple[int, int], str] = {}
 
     def replace(self, start: int, end: int, text: str) -> None:
-        """Put a text in the place of a range; the same change of a range twice is one."""
+        """Replace a range by a text. The same replacement of the same range twice counts once."""
         if self._replaced.setdefault((start, end), text) == text and not any(
             edit.start == start and edit.end == end and edit.text == text for edit in self._edits
         ):
             self._edits.append(_Edit(start, end, 0, text))
 
     def before(self, offset: int, text: str) -> None:
-        """Insert in front of what begins at an offset; of several, the first asked for comes first."""
+        """Insert a text before what begins at an offset. Of several insertions, the first comes first."""
         self._edits.append(_Edit(offset, offset, len(self._edits), text))
 
     def behind(self, offset: int, text: str) -> None:
-        """Insert behind what ends at an offset; of several, the last asked for comes first, like brackets."""
+        """Insert a text after what ends at an offset.
+
+        Of several insertions, the last comes first, like brackets.
+        """
         self._edits.append(_Edit(offset, offset, -len(self._edits) - 1, text))
 
     def next_to(self, offset: int, text: str) -> None:
-        """Insert at an offset: behind all that goes behind what ends there, in front of what begins there."""
+        """Insert a text at an offset: after all insertions of `behind` there, and before all of `before`."""
         self._edits.append(_Edit(offset, offset, 0, text))
 
     def directive(self, start: int, end: int, lines: list[str]) -> None:
-        """Put lines in the place of a directive; what follows keeps its line number. In that of a _Pragma
-        they begin and end a line.
+        """Put lines in the place of a directive; the text that follows keeps its line number.
+
+        If other text is on the directive's line, as with a _Pragma, the lines are separated from it by
+        newlines.
         """
         source = self.source
         newlines = source.text.count("\n", start, end)
@@ -63,11 +68,11 @@ class Edits:
             self.replace(start, end, f"{body}\n#line {line + newlines + 1} {quoted(source.file)}")
 
     def text(self) -> str:
-        """The changed text."""
+        """The edited text."""
         return self.part(0, len(self.source.text))
 
     def part(self, start: int, end: int) -> str:
-        """The changed text of a range."""
+        """The edited text of a range of the original."""
         out = []
         at = start
         for edit in sorted(self._edits, key=lambda edit: (edit.start, edit.end > edit.start, edit.order)):

@@ -1,4 +1,4 @@
-"""The grammar of `#pragma acc …`, OpenACC 3.0 without what needs a GPU's own words."""
+"""The grammar of `#pragma acc …`: OpenACC 3.0, without the parts that are specific to one kind of GPU."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _IN, _OUT, _BOTH = ("copyin", "create"), ("copyout",), ("copy", "copyin", "copyo
 
 
 def _older(*names: str) -> tuple[str, ...]:
-    """The older names of clauses, as pcopy and present_or_copy of copy."""
+    """The older names of clauses: for copy, pcopy and present_or_copy."""
     return tuple(f"{prefix}{name}" for prefix in ("p", "present_or_") for name in names)
 
 
 def _forms(*names: str) -> tuple[str, ...]:
-    """Clauses with their older names."""
+    """Clauses, followed by their older names."""
     return (*names, *_older(*names))
 
 
@@ -38,7 +38,7 @@ _FLAGS = (
 )  # fmt: skip
 _WORDS = ("device_type", "dtype")
 _MODIFIERS = {"copyin": "readonly", "copyout": "zero", "create": "zero"}
-_LABELS = ("num", "length", "dim", "queues")  # before a clause's argument, as in vector(length: 32)
+_LABELS = ("num", "length", "dim", "queues")  # labels before a clause's argument, as in vector(length: 32)
 
 _COMPUTE = ("async", "wait", "num_gangs", "num_workers", "vector_length", "if", "self", "reduction",
             "default", "private", "firstprivate", "device_type", "dtype", *_STRUCTURED)  # fmt: skip
@@ -66,7 +66,7 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "shutdown": ("device_type", "dtype", "device_num", "if"),
     "set": ("device_type", "dtype", "device_num", "default_async", "if"),
 }
-# Clauses without one of which a directive does nothing.
+# Directives that do nothing without at least one of these clauses.
 NEEDED = {
     "update": ("host", "self", "device"),
     "host_data": ("use_device",),
@@ -86,7 +86,7 @@ _OPERATORS = ("+", "*", "&", "|", "^", "&&", "||", "max", "min")
 
 
 def parse(pragma: Pragma) -> d.Acc:
-    """The directive that a pragma says. Raises Refused where it says none."""
+    """Parse a pragma into its directive. Raises Refused if it is not a directive."""
     parser = Parser(pragma)
     word = parser.name("a directive of OpenACC")
     construct = word.text.lower()
@@ -144,7 +144,7 @@ def _clause(parser: Parser, construct: str) -> clauses.Clause:
         return clauses.Clause(name, word.place, modifier=modifier)
     if name in _EXPRS:
         parser.expect("(", f"behind {name}")
-        if name == "collapse" and parser.sees("force", ":"):  # no result depends on it
+        if name == "collapse" and parser.sees("force", ":"):  # `force` does not change any result
             parser.take()
             parser.take()
         expression = parser.expr("an expression")
@@ -164,7 +164,10 @@ def _clause(parser: Parser, construct: str) -> clauses.Clause:
 
 
 def _optional(parser: Parser, name: str, place: Place) -> clauses.Clause:
-    """A clause with arguments or without; what only says how iterations are dealt out is left out."""
+    """A clause with optional arguments.
+
+    Arguments that only say how iterations are distributed are dropped.
+    """
     arguments: list[clauses.Expr] = []
     if name == "wait" and parser.sees("("):
         parser.take()
@@ -186,7 +189,7 @@ def _optional(parser: Parser, name: str, place: Place) -> clauses.Clause:
 
 
 def _queues(parser: Parser) -> tuple[clauses.Expr, ...]:
-    """The queues that wait names: `1, 2`, `queues: 1, 2` or `devnum: 0: queues: 1, 2`."""
+    """The queues of a wait: `1, 2`, `queues: 1, 2` or `devnum: 0: queues: 1, 2`."""
     if parser.accept("devnum"):
         parser.expect(":", "behind devnum")
         place = parser.here()
@@ -213,7 +216,7 @@ def _reduction(parser: Parser, place: Place) -> clauses.Clause:
 
 
 def _sections(parser: Parser) -> tuple[clauses.Section, ...]:
-    """Variables with sections `a[0:n][:]` or members `s.x`."""
+    """Variables, each with a section `a[0:n][:]` or a member `s.x`."""
 
     def item() -> clauses.Section:
         name = parser.name("the name of a variable")

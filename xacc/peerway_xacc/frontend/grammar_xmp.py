@@ -1,4 +1,4 @@
-"""The grammar of `#pragma xmp …`: loops and tasks; mapping and communication are in files beside."""
+"""The grammar of `#pragma xmp …`: loops and tasks here, mapping and communication in two other modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ NOT_YET = {
 
 
 def parse(pragma: Pragma, parser: Parser | None = None) -> d.Directive:
-    """The directive that a pragma says. Raises Refused where it says none. `parser` is another language's."""
+    """Parse a pragma into its directive. Raises Refused if it is not a directive.
+
+    `parser` reads another language's directives.
+    """
     parser = parser or Parser(pragma)
     word = parser.name("a directive of XcalableMP")
     parse_one = _GRAMMAR.get(word.text.lower())

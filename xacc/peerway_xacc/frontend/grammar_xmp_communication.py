@@ -14,7 +14,7 @@ _WORDS = ("max", "min", "firstmax", "firstmin", "lastmax", "lastmin")
 
 
 def width(parser: Parser, full: bool = False) -> clauses.Width:
-    """`1`, `1:0`, `/periodic/1`, and for a shadow `*`."""
+    """The width of a shadow: `1`, `1:0`, `/periodic/1`, and also `*` if `full`."""
     place = parser.here()
     if full and parser.accept("*"):
         return clauses.Width(place, full=True)
@@ -30,7 +30,7 @@ def width(parser: Parser, full: bool = False) -> clauses.Width:
 
 
 def reduced(parser: Parser) -> list[clauses.Reduced]:
-    """`(+: a, b)`, `(firstmax: a/i, j/)`."""
+    """The variables of a reduction: `(+: a, b)` or `(firstmax: a/i, j/)`."""
     parser.expect("(", "behind reduction")
     token = parser.next()
     if token is None or (token.text not in _OPERATORS and token.text.lower() not in _WORDS):
@@ -59,7 +59,7 @@ def reduced(parser: Parser) -> list[clauses.Reduced]:
 
 
 def _clauses(parser: Parser, directive: d.Communication, more: dict[str, Callable[[], None]]) -> None:
-    """The clauses of a communication in any order; those in `more` are of this directive alone."""
+    """Parse a communication's clauses, in any order. `more` has the clauses that only this directive has."""
     while token := parser.next():
         word = token.text.lower()
         if word in more:

@@ -1,4 +1,4 @@
-"""The grammar of `#pragma xmp …` for nodes, templates and how arrays are aligned with them."""
+"""The grammar of `#pragma xmp …` for nodes, templates, and the alignment of arrays with templates."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _target(parser: Parser) -> clauses.AlignTo:
 
 
 def _match_colons(directive: d.Align) -> None:
-    """Give the colons names: from right to left the array's meet the template's in Fortran's order."""
+    """Name the colons to match them: the array's from right to left, the template's in Fortran's order."""
     sources = [number for number, source in enumerate(directive.sources) if source == ":"][::-1]
     targets = [number for number, target in enumerate(directive.targets) if target.index == ":"]
     if len(sources) != len(targets):

@@ -1,4 +1,4 @@
-"""libclang's answers in the form that the texts of a program have: names, files, offsets."""
+"""Converts libclang's answers to the form that we use for texts: names, files and offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peerway_xacc.frontend.source import Range
 
 
 def parsed(file: str, text: str, arguments: list[str]) -> Any:
-    """The translation unit of a file that has this text, not the one on the disk."""
+    """The translation unit of a file with this text, which need not be the one on the disk."""
     words = [os.fsencode(argument) for argument in arguments]
     return cindex.Index.create().parse(file, args=words, unsaved_files=[(file, to_bytes(text))])
 
@@ -25,19 +25,20 @@ def spelling(thing: Any) -> str:
 
 
 def file_of(cursor: Any) -> str:
-    """The name of the file that a cursor is in; nothing if it is in none."""
+    """The name of the file that a cursor is in; empty if it is in none."""
     return str(cursor.location.file) if cursor.location.file else ""
 
 
 def range_of(cursor: Any) -> Range:
-    """Where something is in its file."""
+    """The range that a cursor covers in its file."""
     extent = cursor.extent
     return Range(extent.start.offset, extent.end.offset)
 
 
 def errors(unit: Any, file: str, name: Callable[[str], str]) -> list[tuple[Place, str]]:
-    """The errors of a translation unit outside the system's headers; those of no place are the file's. `name`
-    gives the name of a file for that which libclang has.
+    """The errors of a translation unit outside system headers. An error without a place is put into `file`.
+
+    `name` converts libclang's name of a file to ours.
     """
     messages = []
     for diagnostic in unit.diagnostics:

@@ -1,4 +1,4 @@
-"""The front end hands on a `Parsed`: a file with its directives and its syntax."""
+"""Holds the result of the front end: a `Parsed` is a file with its directives and its syntax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peerway_xacc.frontend.tokens import Text, joined
 
 
 def read_directives(pragmas: Iterable[Pragma], diagnostics: Diagnostics) -> tuple[d.Directive, ...]:
-    """Read all directives; what cannot be read is an error, and the next one is read."""
+    """Parse all pragmas. One that cannot be parsed is recorded as an error, and the next one is parsed."""
     directives: list[d.Directive] = []
     for pragma in pragmas:
         with diagnostics.collecting():
@@ -29,7 +29,7 @@ def read_directives(pragmas: Iterable[Pragma], diagnostics: Diagnostics) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """A source file as it was read."""
+    """A parsed source file."""
 
     file: str
     texts: Texts
@@ -37,10 +37,10 @@ class Parsed:
     syntax: Syntax
     directives: tuple[d.Directive, ...]
     diagnostics: Diagnostics
-    foreign_acc: bool  # another compiler has the directives of OpenACC
+    foreign_acc: bool  # another compiler translates the OpenACC directives
 
     def directives_in(self, inside: Range | None = None, file: str = "") -> list[d.Directive]:
-        """The directives of a file, this one if none is given; those that begin in a range of it."""
+        """The directives of a file (by default this one), or only those that begin in a range of it."""
         file = file or self.file
         return [
             directive for directive in self.directives
@@ -48,11 +48,11 @@ class Parsed:
         ]  # fmt: skip
 
     def function_of(self, directive: d.Directive) -> Function | None:
-        """The function that a directive is in."""
+        """The function that contains a directive, or None."""
         return self.syntax.function_at(directive.file, directive.start)
 
     def scope(self, directive: d.Directive) -> tuple[Function | None, Range]:
-        """The function and the range in which what a directive declares is known."""
+        """The function of a directive, and the range in which the names that it declares are visible."""
         function = self.function_of(directive)
         if function is None:
             return None, Range(0, 0)

@@ -1,4 +1,4 @@
-"""Shared by the grammars of xmp and acc: a walk over tokens, expressions, references, lists."""
+"""The parser that the grammars of xmp and acc share: tokens, expressions, references, lists."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Item = TypeVar("_Item")
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """Suggest the word that somebody may have meant; else list all that are known."""
+    """Suggest the word that was probably meant, or else list all known ones."""
     names = sorted(set(known))
     return meant(word.lower(), names) or f"; there are {', '.join(names) or 'none'}"
 
 
 class Parser:
-    """The tokens of one directive, from left to right."""
+    """Parses the tokens of one directive from left to right."""
 
     def __init__(self, pragma: Pragma) -> None:
         self._tokens = pragma.tokens
@@ -30,11 +30,11 @@ class Parser:
         self._model = Token("name", pragma.model, pragma.place)
 
     def next(self) -> Token | None:
-        """The token that comes next, which stays."""
+        """The next token, which is not consumed; None at the end."""
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
     def here(self) -> Place:
-        """The place of the next token; behind the last one that of the last one's end."""
+        """The place of the next token; at the end, the place just after the last token."""
         token = self.next()
         if token:
             return token.place
@@ -50,36 +50,36 @@ class Parser:
         )
 
     def take(self) -> Token:
-        """The next token, which is then behind us; there is one."""
+        """Consume the next token, which must exist."""
         token = self._tokens[self._at]
         self._at += 1
         return token
 
     def accept(self, text: str) -> bool:
-        """Go over the next token if it is this one."""
+        """Consume the next token if it has this text."""
         if not self.sees(text):
             return False
         self._at += 1
         return True
 
     def expect(self, text: str, before: str) -> None:
-        """Go over this token, which must come."""
+        """Consume the next token, which must have this text; `before` completes the error message."""
         if not self.accept(text):
             raise self.unexpected(f"'{text}' {before}")
 
     def unexpected(self, wanted: str) -> Refused:
-        """The error for a token that is not what must come here."""
+        """The error for a token that cannot come here."""
         token = self.next()
         text = f"found '{token.text}'" if token else "the directive ends here"
         return Refused(self.here(), f"expected {wanted}, {text}")
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Refuse any further token."""
         if self.next():
             raise self.unexpected("the end of the directive")
 
     def name(self, expected: str) -> Name:
-        """An identifier."""
+        """Parse an identifier."""
         token = self.next()
         if token is None or token.kind != "name":
             raise self.unexpected(expected)
@@ -87,7 +87,7 @@ class Parser:
         return Name(token.text, token.place)
 
     def array(self) -> Name:
-        """The name of an array, or of one that is a member of a struct: `a`, `s.a`."""
+        """Parse the name of an array, or of one that is a member of a struct: `a`, `s.a`."""
         name = self.name("the name of an array")
         if self.sees("->"):
             message = "a member that a pointer leads to has no mapping; name the struct itself, as in s.a"
@@ -102,43 +102,43 @@ class Parser:
         return Name(f"{name.text}.{member.text}", Place(place.file, place.line, place.column, length))
 
     def arrays(self) -> list[Name]:
-        """Arrays with commas between them."""
+        """Parse names of arrays, separated by commas."""
         return self.some(self.array)
 
     def names(self, expected: str) -> list[Name]:
-        """Identifiers with commas between them."""
+        """Parse identifiers, separated by commas."""
         return self.some(lambda: self.name(expected))
 
     def some(self, parse_item: Callable[[], _Item]) -> list[_Item]:
-        """One or more, with commas between them."""
+        """Parse one or more items, separated by commas."""
         items = [parse_item()]
         while self.accept(","):
             items.append(parse_item())
         return items
 
     def listed(self, expected: str) -> list[Name]:
-        """`(a, b)`."""
+        """Parse a list of identifiers in brackets: `(a, b)`."""
         self.expect("(", f"before {expected}")
         names = self.names(expected)
         self.expect(")", f"behind {expected}")
         return names
 
     def listed_arrays(self) -> list[Name]:
-        """`(a, s.b)`."""
+        """Parse a list of arrays in brackets: `(a, s.b)`."""
         self.expect("(", "before the name of an array")
         names = self.arrays()
         self.expect(")", "behind the name of an array")
         return names
 
     def at_least(self, least: int, expected: str) -> Expr:
-        """An expression whose value, if it is known, is not less."""
+        """Parse an expression; if its value is known, it must be at least `least`."""
         expression = self.expr(expected)
         if expression.value is not None and expression.value < least:
             raise Refused(expression.place, f"{expected} must be at least {least}")
         return expression
 
     def expr(self, expected: str, stops: Sequence[str] = (",", ")", "]", ":")) -> Expr:
-        """An expression: all tokens to one of `stops` that is in no bracket of the expression."""
+        """Parse an expression: all tokens up to one of `stops` outside the expression's brackets."""
         closing: list[str] = []
         choices = 0
         start = self._at
@@ -164,7 +164,7 @@ class Parser:
         return Expr(tuple(self._tokens[start : self._at]))
 
     def dimensions(self, expected: str, parse_dimension: Callable[[bool], _Item]) -> tuple[list[_Item], bool]:
-        """`(1, 2)` or `[2][1]` as a list in Fortran's order, and whether the brackets were square."""
+        """Parse `(1, 2)` or `[2][1]` to a list in Fortran's order; also return whether it was square."""
         if self.sees("["):
             items = []
             while self.accept("["):
@@ -195,7 +195,7 @@ class Parser:
         return items
 
     def ref(self, expected: str) -> Ref:
-        """A reference to nodes or to a template, with or without subscripts."""
+        """Parse a reference to nodes or to a template, with or without subscripts."""
         name = self.name(expected)
         if not self.sees("(") and not self.sees("["):
             return Ref(name, None)
@@ -203,7 +203,7 @@ class Parser:
         return Ref(name, tuple(subscripts), square)
 
     def subscript(self, square: bool) -> Subscript:
-        """An index, `*`, or a triplet: first:last:step in round, first:length:step in square brackets."""
+        """Parse an index, `*` or a triplet: (first:last:step) or [first:length:step]."""
         place = self.here()
         if self.sees("*") and (self._at + 1 == len(self._tokens) or self._tokens[self._at + 1].text in ",)]"):
             self.take()

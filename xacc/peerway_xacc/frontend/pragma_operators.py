@@ -1,4 +1,4 @@
-"""Where `_Pragma("…")` stands in a text, written there or in a macro that is nothing but directives."""
+"""Finds `_Pragma("…")` in a text, written there or in a macro that consists only of directives."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from peerway_xacc.frontend.source import Range
 from peerway_xacc.frontend.tokens import Text, closing, scan
 
 _OPERATOR = "_Pragma"
-_LONGEST = 4000  # characters of an operator or of a macro's call
+_LONGEST = 4000  # the most characters of an operator or of a macro call
 
 
 def operators(text: Text, line: int, defines: dict[str, str]) -> list[Range]:
-    """The ranges of the directives that a line's operators give, in their order. A macro of several gives
-    each a part of its own, so that no two are at one place. An operator counts in the line of its string.
+    """The ranges of the directives that come from the `_Pragma` operators of a line, in their order.
+
+    If a macro stands for several directives, each gets a part of the macro's range, so that no two are at one
+    place. An operator counts in the line of its string.
     """
     for first in range(line, max(0, line - 3), -1):
         if begun := _begun(text, first, line, defines):
@@ -56,12 +58,12 @@ def _parts(text: Text, whole: Range, count: int) -> list[Range]:
 
 
 def _directives(name: str, defines: dict[str, str], outer: tuple[str, ...]) -> int:
-    """How many directives a name stands for; -1 where it stands for other text, too."""
+    """The number of directives that a name stands for, or -1 if it stands for other text, too."""
     if name == _OPERATOR:
         return 1
     if name not in defines or name in outer:
         return 0
-    spans = scan(defines[name])[3:]  # behind `#define name`
+    spans = scan(defines[name])[3:]  # skips `#define name`
     at = closing(spans, 0) + 1 if _has_parameters(defines[name]) else 0
     total = 0
     other = False

@@ -1,7 +1,7 @@
-"""Which directives are active, and what macros make of them: the C compiler's preprocessor says both.
+"""Finds the active directives and expands their macros, with the C compiler's preprocessor.
 
-`cc -E -dD` gives the directives in the order in which they count, between the #defines. A second pass over
-these #defines, with each token of a directive on a line of its own, gives what every token expands to.
+`cc -E -dD` gives the directives and the #defines, both in the order in which they take effect. A second pass
+over these #defines, with each token of a directive on a line of its own, gives the expansion of every token.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from peerway_xacc.frontend.tokens import Text, Token, scan
 
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
 _ESCAPED = re.compile(r"\\(.)")
-_RESERVED = re.compile("__|_[A-Z]")  # names that C keeps for compilers and their headers
+_RESERVED = re.compile("__|_[A-Z]")  # names that C reserves for compilers and their headers
 _RENUMBERS = re.compile(r"^[ \t]*(#[ \t]*(?:line\b|\d))", re.MULTILINE)
 _MODELS = ("xmp", "acc", "omp")
 _PRAGMA = re.compile(rf"#pragma\s+({'|'.join(_MODELS)})\b")
 _OTHER_PRAGMA = re.compile(r"#pragma\s+(\w+)")
-_SYSTEM = ("/usr/", "<")  # how the names of headers begin that are not the program's
+_SYSTEM = ("/usr/", "<")  # how the names of system headers begin
 
 
 class CompilerFailed(Exception):
-    """The C compiler refused the program; it has said why on standard error."""
+    """The C compiler failed; the message is what it wrote to standard error."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class CompilerFailed(Exception):
 
 @dataclass(frozen=True)
 class Pragma:
-    """A directive of the program: `model` is xmp, acc or omp; `tokens` follow that, with macros expanded.
+    """A directive of the program. `model` is xmp, acc or omp; `tokens` follow it, with macros expanded.
 
     `start` and `end` are offsets in the text of `file`, from its line's first character to its newline.
     """
@@ -52,15 +52,15 @@ class Pragma:
 
 
 class Texts:
-    """The source files read so far, each once."""
+    """The source files read so far; each is read once."""
 
     def __init__(self) -> None:
         self._texts: dict[str, Text] = {}
         self._names: dict[str, str] = {}
         self._files: dict[str, str] = {}
-        self._operators: dict[tuple[str, int], int] = {}  # _Pragma so far, by file and line
+        self._operators: dict[tuple[str, int], int] = {}  # _Pragma operators seen so far, by file and line
         self.defines: dict[str, str] = {}  # the last #define of each macro
-        self.own_macros: set[str] = set()  # those that no header of the system and no compiler defines
+        self.own_macros: set[str] = set()  # macros that neither a system header nor the compiler defines
 
     def put(self, file: str, text: str) -> None:
         """Replace the text of a file."""
@@ -71,37 +71,41 @@ class Texts:
         self._texts[text.file] = text
 
     def of(self, file: str) -> Text:
-        """The text of a file."""
+        """The text of a file, which is read if it was not yet."""
         if file not in self._texts:
             self._texts[file] = Text(file, of_source(Path(file).read_bytes()))
         return self._texts[file]
 
     def file(self, name: str) -> str:
-        """The first name that came of a file, which the C compiler and libclang may name differently."""
+        """The first name seen for a file, which the C compiler and libclang may call differently."""
         if name not in self._names:
             self._names[name] = self._files.setdefault(os.path.realpath(name), name)
         return self._names[name]
 
     def pass_operator(self, file: str, line: int) -> int:
-        """Count a _Pragma of a line, from 0."""
+        """Count a _Pragma on a line, and return its number there, from 0."""
         number = self._operators.get((file, line), 0)
         self._operators[file, line] = number + 1
         return number
 
     def operator(self, file: str, line: int, pragma: str) -> tuple[int, int, list[Token]]:
-        """Where the next _Pragma of a line begins and ends, and its tokens, of which this is the pragma."""
+        """Find the next _Pragma of a line: its start, its end, and its tokens.
+
+        `pragma` is the preprocessed form.
+        """
         text = self.of(file)
         ranges = operators(text, line, self.defines)
         if not ranges:
             message = "this directive is not in its line as '#pragma' or _Pragma(\"...\"); write it so"
             raise Refused(Place(file, line), message)
-        inside = ranges[self.pass_operator(file, line) % len(ranges)]  # a header may come again
+        # wraps around if a header is included again
+        inside = ranges[self.pass_operator(file, line) % len(ranges)]
         place = text.place(inside.start, inside.end)
         return inside.start, inside.end, [Token(token.kind, token.text, place) for token in scan(pragma)[2:]]
 
 
 def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
-    """The directives of a file and of what it includes, in the order of the translation unit."""
+    """The directives of a file and of the files that it includes, in the order of the translation unit."""
     texts.file(file)
     output = run([*compiler, "-E", "-dD", file])
     defines: list[str] = []
@@ -133,7 +137,7 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
 
 
 def _refuse_misspelt(word: str, source: str, line: int, texts: Texts) -> None:
-    """A C compiler ignores pragmas that it does not know; one that is nearly ours is a mistake."""
+    """Refuse a pragma that is probably a misspelt one of ours: the C compiler would silently ignore it."""
     suggestion = meant(word.lower(), _MODELS, 0.66)
     if not suggestion or word == "GCC" or source.startswith(_SYSTEM):
         return
@@ -143,7 +147,7 @@ def _refuse_misspelt(word: str, source: str, line: int, texts: Texts) -> None:
 
 
 def _refuse_renumbered(text: Text) -> None:
-    """Directives are found in their file by the lines that the preprocessor tells, which #line changes."""
+    """Refuse #line: we find directives by the line numbers of the preprocessor, which #line changes."""
     match = _RENUMBERS.search(text.text)
     if match:
         raise Refused(
@@ -164,7 +168,7 @@ def _remember(texts: Texts, source: str, line: str) -> None:
 
 
 def _expanded(compiler: list[str], order: list[int | str], written: list[list[Token]]) -> list[list[Token]]:
-    """Expand the macros in each directive's tokens; an expanded token keeps its place."""
+    """Expand the macros in each directive's tokens; the expanded tokens keep the place of the original."""
     lines: list[str] = []
     origin: dict[int, tuple[int, Token]] = {}
     for item in order:
@@ -174,7 +178,7 @@ def _expanded(compiler: list[str], order: list[int | str], written: list[list[To
         for token in written[item][1:]:
             lines.append(token.text)
             origin[len(lines)] = (item, token)
-        lines.append(f'"end of directive {item}"')  # no call of a macro goes on behind it
+        lines.append(f'"end of directive {item}"')  # so that no macro call continues after it
     output = run([*compiler, "-w", "-E", "-xc", "-"], "\n".join(lines) + "\n")
     expanded: list[list[Token]] = [[] for _ in written]
     for source, line, text in _lines(output):
@@ -185,7 +189,7 @@ def _expanded(compiler: list[str], order: list[int | str], written: list[list[To
 
 
 def _lines(output: str) -> list[tuple[str, int, str]]:
-    """The lines of a preprocessor's output with the file and line of each; empty ones are left out."""
+    """The non-empty lines of a preprocessor's output, each with its file and line."""
     source = ""
     number = 0
     lines = []
@@ -201,12 +205,12 @@ def _lines(output: str) -> list[tuple[str, int, str]]:
 
 
 def _file(written: str) -> str:
-    """The name of a file as a marker has it, as Python has it."""
+    """The name of a file in a line marker, as Python writes it."""
     return os.fsdecode(to_bytes(_ESCAPED.sub(lambda match: match[1], written)))
 
 
 def run(command: list[str], text: str | None = None) -> str:
-    """The preprocessor's output; raises CompilerFailed."""
+    """Run the preprocessor on `text` and return its output. Raises CompilerFailed."""
     done = started(command, to_bytes(text or ""))
     if done.returncode:
         raise CompilerFailed(done.stderr.decode(errors="replace"), done.returncode)
@@ -214,7 +218,7 @@ def run(command: list[str], text: str | None = None) -> str:
 
 
 def started(command: list[str], text: bytes = b"", **settings: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the C compiler, which reads this text."""
+    """Run the C compiler with `text` as its standard input. Raises CompilerFailed if it cannot be started."""
     try:
         return subprocess.run(
             command, input=text, capture_output=True, check=False, env={**os.environ, **settings}

@@ -1,4 +1,4 @@
-"""Variables and their uses, functions, statements and types of a program, as plain objects."""
+"""Plain objects for the variables of a program and their uses, its functions, statements and types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Range:
-    """Offsets in a file: from the first character to behind the last."""
+    """Offsets in a file: `end` is just after the last character."""
 
     start: int
     end: int
@@ -16,10 +16,10 @@ class Range:
 
 @dataclass
 class Variable:
-    """A declared variable or parameter; `sizes` are its dimensions, None where they are no constants.
+    """A declared variable or parameter.
 
-    `declarator` reaches from the name to behind the brackets. Of a pointer `pointee` are the dimensions of
-    what it points to.
+    `sizes` are its dimensions, with None for those that are not constant. `declarator` extends from the name
+    to the end of the brackets. For a pointer, `pointee` are the dimensions of what it points to.
     """
 
     name: str
@@ -35,39 +35,42 @@ class Variable:
     constant: bool
     visible_until: int
     scalar: bool
-    spelling: str = ""  # of its elements' type, as written
+    spelling: str = ""  # the element type as the program writes it
     pointee: tuple[int | None, ...] | None = None
-    dimensions_of_type: int = 0  # of `sizes` those that its type by name has
-    bytes: int = -1  # -1: not known when it is compiled
+    dimensions_of_type: int = 0  # how many of `sizes` come from a typedef
+    bytes: int = -1  # -1: not known at compile time
     element_bytes: int = 0
     uses: list[Use] = field(default_factory=list)
-    base: Variable | None = None  # of a member `s.a`: the struct s
+    base: Variable | None = None  # for a member `s.a`: the struct s
     column_major: bool = False  # an array of Fortran, whose dimensions people count from 1, the first inmost
 
     @property
     def symbol(self) -> str:
-        """The name as an identifier of C: that of a member has no dot."""
+        """The name as an identifier of C: a member's dot is replaced."""
         return self.name.replace(".", "__")
 
     @property
     def has_pointers(self) -> bool:
-        """Are its elements, or what it leads to, pointers?"""
+        """Are the elements, or the elements that it points to, pointers?"""
         return self.element.endswith("*") and (self.pointee is not None or bool(self.sizes))
 
     @property
     def of_array_type(self) -> bool:
-        """Has its type, by name, dimensions?"""
+        """Does its named type (a typedef) have dimensions?"""
         return self.dimensions_of_type > 0
 
     @property
     def pointer(self) -> bool:
-        """Is it one, as C has it? A parameter with brackets is, too."""
+        """Is it a pointer in C's sense? A parameter with brackets is one, too."""
         return self.pointee is not None or (self.parameter and bool(self.sizes))
 
 
 @dataclass(frozen=True)
 class Handed:
-    """An address as an argument: of which function, which one, and whether the function may write there."""
+    """An address passed as argument `position` to `callee`.
+
+    `reads`: the parameter is const, so it only reads.
+    """
 
     callee: str
     position: int
@@ -76,14 +79,14 @@ class Handed:
 
 @dataclass
 class Use:
-    """A place where a variable is named in a function's body.
+    """A place in a function's body where a variable is named.
 
-    `subscripts` are the ranges of the expressions in the brackets behind it; `argument` is the range of
-    the argument of a call that it is, `callee` the name of that function and `position` which argument.
-    `address`: not the value is used, but where it lies, `address_of` where the program writes &; `handed` is
-    the call that this is an argument of.
-    `aliased`: what is used is a pointer or an array as such, not an element; it may be written through that.
-    `expanded_at` is where the outermost macro is used that it comes out of.
+    `subscripts` are the ranges of the expressions in the brackets after it. If the use is an argument of a
+    call, `argument` is the range of that argument, `callee` the function and `position` the argument's
+    number. `address`: the use takes the address, not the value; `address_of`: the program does so with &;
+    `handed` is then the call that the address is passed to. `aliased`: the use is a pointer or an array, not
+    an element, so later writes may go through it. `expanded_at` is the offset where the outermost macro is
+    used from which this use is expanded.
     """
 
     variable: Variable
@@ -105,7 +108,10 @@ class Use:
 
 @dataclass(frozen=True)
 class Mark:
-    """A call, or a jump (break, continue, return, goto), and where it begins; `name` is the function's."""
+    """A call or a jump (break, continue, return, goto), and where it begins.
+
+    `name` is the called function's.
+    """
 
     kind: str
     name: str
@@ -114,7 +120,7 @@ class Mark:
 
 @dataclass
 class Function:
-    """A function's definition: offsets of all of it and of its body's braces, its calls and jumps."""
+    """A function's definition: its range and that of its body in braces, its variables, calls and jumps."""
 
     name: str
     file: str
@@ -129,7 +135,7 @@ class Function:
 
 @dataclass(frozen=True)
 class TypeText:
-    """A declaration of a type outside functions: what it names, and where its text is."""
+    """A type declared outside functions: the names that it defines, and the range of its text."""
 
     names: frozenset[str]
     file: str
@@ -147,5 +153,5 @@ class Statement:
 
 
 def used_in(uses: list[Use], inside: Range) -> Iterator[Use]:
-    """The uses within a range."""
+    """The uses that begin within a range."""
     return (use for use in uses if inside.start <= use.range.start < inside.end)

@@ -1,4 +1,4 @@
-"""Members of structs in the syntax: `s.a` as a variable of its own, where a directive makes it one."""
+"""Makes a member `s.a` of a struct a variable of its own, where a directive distributes it."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ _Kind = cindex.CursorKind
 
 
 class Structs:
-    """The variables of a file that are structs, and how their members are used.
+    """The variables of a file that are structs, and the uses of their members.
 
-    `declare` makes a variable of a cursor, whether it is of the file, and where it is visible to.
+    `declare` makes a Variable from a cursor, given whether it has file scope and where its visibility ends.
     """
 
     def __init__(self, declare: Callable[[Any, bool, int], Variable]) -> None:
         self._declare = declare
         self._cursors: dict[int, tuple[Variable, Any]] = {}  # by the variable's id
         self._members: dict[tuple[int, str], Variable] = {}
-        self._named: dict[tuple[int, str], list[tuple[Use, Use]]] = {}  # uses of `s.a`, each with that of s
-        self._far: dict[int, list[tuple[Function, Range]]] = {}  # members of what is no variable, by field
+        # uses of `s.a`, each with the use of s
+        self._uses_by_member: dict[tuple[int, str], list[tuple[Use, Use]]] = {}
+        # by field: uses through something other than a variable
+        self._indirect_uses: dict[int, list[tuple[Function, Range]]] = {}
 
     def declared(self, variable: Variable, cursor: Any) -> None:
-        """Keep where libclang has a variable."""
+        """Remember the libclang cursor of a variable."""
         self._cursors[id(variable)] = variable, cursor
 
     def member(self, variable: Variable, name: str) -> Variable | None:
-        """A member of a variable that is a struct, as a variable of its own."""
+        """A member of a struct variable, as a variable of its own; None if the struct has no such member."""
         key = id(variable), name
         if key not in self._members:
             record = self._cursors[id(variable)][1].type.get_canonical().get_declaration()
@@ -52,7 +54,7 @@ class Structs:
         return self._members[key]
 
     def of_tag(self, name: str) -> list[Variable]:
-        """The variables that are structs of a tag or a type of this name."""
+        """The variables that are structs with this tag or type name."""
         variables = []
         for variable, cursor in self._cursors.values():
             record = cursor.type.get_canonical()
@@ -63,37 +65,40 @@ class Structs:
         return variables
 
     def used(self, whole: Use, parents: list[Any], text: str) -> None:
-        """Keep a use of `s.a`, which may be a distributed array: a directive says it later."""
+        """Record a use of `s.a`: a directive may say later that it is a distributed array."""
         reference = parents[-1]
         name = spelling(reference)
         member = self.member(whole.variable, name)
         if member is None:
             return
-        start = whole.range.start  # where it is written, if that is in an argument of a macro, too
+        start = whole.range.start  # the place in the text, also in an argument of a macro
         spans = scan(text, start, min(len(text), start + 200))[:3]
         written = [span.text for span in spans] == [whole.variable.name, ".", name]
         extent = Range(start, spans[2].end) if written else whole.range
         macro = whole.macro or not written
         use = Use(member, whole.function, extent, macro, expanded_at=whole.expanded_at)
         context(reference, use, parents[:-1])
-        self._named.setdefault((id(whole.variable), name), []).append((use, whole))
+        self._uses_by_member.setdefault((id(whole.variable), name), []).append((use, whole))
 
     def reached(self, reference: Any, function: Function) -> None:
-        """Keep a use of a member of something else than a variable, as `p->a`."""
+        """Record a use of a member through something other than a variable, such as `p->a`."""
         inner = next(reference.get_children(), None)
         if reference.referenced is not None and inner is not None and inner.kind != _Kind.DECL_REF_EXPR:
-            self._far.setdefault(reference.referenced.hash, []).append((function, range_of(reference)))
+            self._indirect_uses.setdefault(reference.referenced.hash, []).append(
+                (function, range_of(reference))
+            )
 
     def claim(self, member: Variable) -> list[tuple[Function, Range]]:
-        """From now on `s.a` is no use of s, but of a variable of its own. Gives where the member of something
-        else than a variable is used.
+        """Treat `s.a` as a variable of its own from now on, so that its uses no longer count as uses of s.
+
+        Returns where the same member is used through something other than a variable.
         """
         assert member.base is not None
         name = member.name.split(".")[1]
-        for use, whole in self._named.pop((id(member.base), name), []):
+        for use, whole in self._uses_by_member.pop((id(member.base), name), []):
             uses = whole.function.uses
             uses[next(n for n, known_use in enumerate(uses) if known_use is whole)] = use
             whole.variable.uses = [known_use for known_use in whole.variable.uses if known_use is not whole]
             member.uses.append(use)
             use.function.used.setdefault(member.name, member)
-        return self._far.get(self._cursors[id(member)][1].hash, [])
+        return self._indirect_uses.get(self._cursors[id(member)][1].hash, [])

@@ -1,4 +1,4 @@
-"""Types, scopes and statements of a translation unit: questions about what `SyntaxReader` has read."""
+"""Answers questions about the types, scopes and statements that `SyntaxReader` has read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ _SIZE_OF_RUN_TIME = "variable length array declaration not allowed at file scope
 
 
 class Syntax(SyntaxReader):
-    """The syntax of a file, from libclang. Errors of the program are the C compiler's to report, not ours."""
+    """The syntax of a file, from libclang."""
 
     def sized_at_run_time(self) -> list[Place]:
-        """Where arrays of the file are declared with sizes that are no constants."""
+        """The places in the file where arrays are declared with sizes that are not constant."""
         messages = errors(self._unit, self.file, self._texts.file)
         return [
             place for place, message in messages if message == _SIZE_OF_RUN_TIME and place.file == self.file
         ]
 
     def errors(self, diagnostics: Diagnostics) -> None:
-        """Keep what libclang found wrong with the program, up to the first directive that was refused: behind
-        it stands what is no C without that directive.
+        """Record libclang's errors in the program, up to the first refused directive.
+
+        After that directive, the text may not be C without it.
         """
         until = diagnostics.first_in(self.file)
         for place, message in errors(self._unit, self.file, self._texts.file):
@@ -32,7 +33,7 @@ class Syntax(SyntaxReader):
                 diagnostics.error(place, message)
 
     def statement_after(self, file: str, offset: int, function: Function) -> Statement | None:
-        """The statement that begins next behind an offset of a function's body; the outermost of those."""
+        """The next statement after an offset in a function's body; of several at one place, the outermost."""
         statements = self.statements.get(file, [])
         at = bisect_left(statements, offset, key=lambda statement: statement.start)
         if at == len(statements) or statements[at].start >= function.body.end:
@@ -40,7 +41,7 @@ class Syntax(SyntaxReader):
         return statements[at]
 
     def enclosing_block(self, file: str, offset: int) -> Statement | None:
-        """The innermost block in braces around an offset."""
+        """The innermost block in braces that contains an offset."""
         blocks = [
             statement
             for statement in self.statements.get(file, [])
@@ -49,7 +50,7 @@ class Syntax(SyntaxReader):
         return max(blocks, key=lambda statement: statement.start, default=None)
 
     def around(self, file: str, offset: int) -> list[Statement]:
-        """The statements that an offset is in, the outermost first."""
+        """The statements that contain an offset, outermost first."""
         return [
             statement
             for statement in self.statements.get(file, [])
@@ -57,7 +58,7 @@ class Syntax(SyntaxReader):
         ]
 
     def loops_in(self, file: str, statement: Statement) -> list[Statement]:
-        """The `for` statements in a statement, itself included, outer ones first."""
+        """The `for` statements in a statement, including itself, outer ones first."""
         return [
             other
             for other in self.statements.get(file, [])
@@ -83,18 +84,18 @@ class Syntax(SyntaxReader):
         ]
 
     def function_at(self, file: str, offset: int) -> Function | None:
-        """The function whose body an offset is in."""
+        """The function whose body contains an offset, or None."""
         for function in self.functions:
             if function.file == file and function.body.start < offset < function.body.end:
                 return function
         return None
 
     def first_declaration(self, file: str) -> int:
-        """The offset at which a file's first declaration begins; that of its end, if it has none."""
+        """The offset of a file's first declaration, or of the text's end if there is none."""
         return self._first.get(file, len(self._text))
 
     def variable(self, name: str, file: str, offset: int) -> Variable | None:
-        """The variable that a name means at an offset, or the member that `s.a` means."""
+        """The variable that a name refers to at an offset, or the member that `s.a` refers to."""
         if "." in name:
             base, member = name.split(".", 1)
             struct = self.variable(base, file, offset)

@@ -1,4 +1,4 @@
-"""Reads a translation unit of libclang once, into plain objects."""
+"""Reads a translation unit of libclang once, and turns it into plain objects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BLOCKS = (_Kind.COMPOUND_STMT, _Kind.FOR_STMT, _Kind.IF_STMT, _Kind.WHILE_STMT,
 
 
 class SyntaxReader:
-    """Declarations, statements and uses of a file, in the order of its text."""
+    """The declarations, statements and uses of a file, in the order of its text."""
 
     def __init__(
         self, file: str, text: str, arguments: list[str], texts: Texts, sized: frozenset[int] = frozenset()
@@ -40,8 +40,8 @@ class SyntaxReader:
         self._texts = texts
         self._unit = parsed(file, text, arguments)
         self._text = text
-        self._sized = sized  # where names of arrays are whose sizes only the run knows
-        self._included: list[tuple[str, Range]] = []  # by the body that is read
+        self._sized = sized  # offsets of arrays whose sizes are known only at run time
+        self._included: list[tuple[str, Range]] = []  # files included by the body that is being read
         self.functions: list[Function] = []
         self.globals: dict[str, list[Variable]] = {}
         self.locals: list[tuple[Variable, Function]] = []
@@ -59,17 +59,17 @@ class SyntaxReader:
                 self._text = text if source == file else texts.of(source).text
                 self._top(cursor)
         for declared in self.globals.values():
-            self._unite(declared)
+            self._unite_declarations(declared)
         for statements in self.statements.values():
             statements.sort(key=lambda statement: (statement.start, -statement.end, statement.depth))
 
     @staticmethod
     def defined(declared: list[Variable]) -> Variable:
-        """The definition among all declarations of a variable of the file, if there is one."""
+        """The definition among the declarations of a file-scope variable, or else the first declaration."""
         return next((variable for variable in declared if not variable.external), declared[0])
 
-    def _unite(self, declared: list[Variable]) -> None:
-        """Uses are of the definition, whichever declaration libclang takes them for."""
+    def _unite_declarations(self, declared: list[Variable]) -> None:
+        """Attribute all uses to the definition: libclang may give any of the declarations."""
         defined = self.defined(declared)
         for other in declared:
             if other is not defined:
@@ -98,7 +98,7 @@ class SyntaxReader:
         if cursor.kind in (_Kind.STRUCT_DECL, _Kind.UNION_DECL):
             names = {spelling(cursor)}
         type_text = TypeText(frozenset(names), self._file(cursor), range_of(cursor))
-        if self.types:  # `typedef struct S { … } T;` is told twice: of the struct, then of the whole
+        if self.types:  # libclang reports `typedef struct S { … } T;` twice: the struct, then all of it
             last = self.types[-1]
             if (
                 last.file == type_text.file
@@ -127,7 +127,7 @@ class SyntaxReader:
         self._walk(body, function, [cursor], inner.end)
 
     def _included_in(self, function: Function) -> list[tuple[str, Range]]:
-        """The files that a function's body includes, and where it does."""
+        """The files that a function's body includes, and where."""
         included = []
         for include in self._unit.get_includes():
             inside = function.body.start < include.location.offset < function.body.end
@@ -137,7 +137,7 @@ class SyntaxReader:
         return included
 
     def _place(self, cursor: Any, function: Function) -> Range | None:
-        """Where a function's body includes the file that something is in; nothing if that is its own file."""
+        """The place of the #include, in a function's body, of the file that a cursor is in; else None."""
         if not self._included:
             return None
         file = self._texts.file(str(cursor.extent.start.file))
@@ -155,7 +155,7 @@ class SyntaxReader:
         if cursor.location.offset in self._sized and file_scope:
             sizes = (None,) * len(sizes)
         canonical = kind.get_canonical()
-        of_type = cursor.type.get_canonical()  # an array's has the const of its elements
+        of_type = cursor.type.get_canonical()  # an array's canonical type has the const of its elements
         initialised = cursor.kind == _Kind.VAR_DECL and self._has_initialiser(start, extent.end)
         variable = Variable(
             name=spelling(cursor),
@@ -197,7 +197,7 @@ class SyntaxReader:
         return None
 
     def _walk(self, body: Any, function: Function, parents: list[Any], until: int) -> None:
-        """Everything in a function's body; without recursion, since a sum of n terms is n levels deep."""
+        """Visit everything in a function's body. No recursion: a sum of n terms is n levels deep."""
         levels = [self._entered(body, function, parents, until, 0)]
         while levels:
             children, until, block = levels[-1]
@@ -208,7 +208,8 @@ class SyntaxReader:
                 continue
             depth = len(levels)
             if block and child.kind.is_expression() and not self._place(child, function):
-                self._note(child.kind, range_of(child), function, depth)  # as a statement, or in a header
+                # an expression that is a statement, or part of a loop's or an if's header
+                self._add_statement(child.kind, range_of(child), function, depth)
             if child.kind == _Kind.DECL_REF_EXPR:
                 self._use(child, function, parents)
             else:
@@ -217,7 +218,10 @@ class SyntaxReader:
     def _entered(
         self, cursor: Any, function: Function, parents: list[Any], until: int, depth: int
     ) -> tuple[Iterator[Any], int, bool]:
-        """Keep what a cursor is; its children, where its block ends, and whether these may be statements."""
+        """Record a cursor.
+
+        Returns its children, where its block ends, and whether the children may be statements.
+        """
         kind = cursor.kind
         if kind == _Kind.MEMBER_REF_EXPR:
             self.structs.reached(cursor, function)
@@ -226,7 +230,7 @@ class SyntaxReader:
             function.marks.append(Mark(_MARKS[kind], spelling(cursor), at.start))
         if kind.is_statement() and not self._place(cursor, function):
             extent = range_of(cursor)
-            self._note(kind, extent, function, depth)
+            self._add_statement(kind, extent, function, depth)
             if kind in (_Kind.COMPOUND_STMT, _Kind.FOR_STMT):
                 until = extent.end
         elif kind == _Kind.VAR_DECL:
@@ -238,14 +242,14 @@ class SyntaxReader:
         parents.append(cursor)
         return cursor.get_children(), until, kind in _BLOCKS
 
-    def _note(self, kind: Any, extent: Range, function: Function, depth: int) -> None:
+    def _add_statement(self, kind: Any, extent: Range, function: Function, depth: int) -> None:
         names = {_Kind.COMPOUND_STMT: "block", _Kind.FOR_STMT: "for", _Kind.DECL_STMT: "declaration"}
         name = names.get(kind, "statement")
         end = extent.end
         if name != "block":
             following = next(iter(scan(self._text, end, min(len(self._text), end + 200))), None)
             if following and following.text == ";" and self._text[end - 1] != ";":
-                end = following.end  # libclang's statements end before it
+                end = following.end  # libclang's statements end before the semicolon
         self.statements.setdefault(function.file, []).append(Statement(name, extent.start, end, depth))
 
     def _use(self, cursor: Any, function: Function, parents: list[Any]) -> None:
@@ -256,7 +260,7 @@ class SyntaxReader:
         place = self._place(cursor, function)
         extent = place or range_of(cursor)
         start = extent.start
-        written = next(spans(self._text, start), None)  # a name may have numbers of letters, as `gr\u00fc`
+        written = next(spans(self._text, start), None)  # a name may have escapes such as `gr\u00fc`
         macro = written is None or written.text != variable.name
         if macro and not place:
             extent = spelled(cursor, len(variable.name))

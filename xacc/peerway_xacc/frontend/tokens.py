@@ -1,4 +1,4 @@
-"""Tokens of C, with the place of each; and the directives of a file, continuation lines joined."""
+"""Splits C text into tokens with their places, and finds directives with their continuation lines."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _TOKEN = re.compile(
       | (?P<mark>%:|\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_UNIVERSAL = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")  # as gcc -E writes other letters
+# gcc -E writes non-ASCII letters this way
+_UNIVERSAL = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")
 
 
 def quoted(text: str) -> str:
-    """A string literal of C."""
+    """A text as a string literal of C."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 @dataclass(frozen=True)
 class Token:
-    """One token of C; `kind` is name, number, text or mark."""
+    """A token of C; `kind` is name, number, text or mark."""
 
     kind: str
     text: str
@@ -38,7 +39,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Span:
-    """A token by its offsets in a text."""
+    """A token with its offsets in a text."""
 
     kind: str
     text: str
@@ -47,7 +48,7 @@ class Span:
 
 
 def _name(written: str) -> str:
-    """A name with its letters themselves, where it has numbers of letters as `gr\\u00fc`."""
+    """A name with escapes such as `gr\\u00fc` replaced by the letters."""
     if "\\" not in written:
         return written
     return _UNIVERSAL.sub(lambda match: of_name(chr(int(match[1] or match[2], 16) % 0x110000)), written)
@@ -59,7 +60,7 @@ def scan(text: str, start: int = 0, end: int | None = None) -> list[Span]:
 
 
 def spans(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """The same one by one, for who needs only the first ones of a long text."""
+    """The tokens one by one, for callers that need only the first few of a long text."""
     end = len(text) if end is None else end
     while start < end:
         match = _TOKEN.match(text, start, end)
@@ -72,7 +73,7 @@ def spans(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
 
 
 def closing(spans: list[Span], opening: int) -> int:
-    """The place of the `)` that belongs to the `(` at `opening`; the last token where there is none."""
+    """The index of the `)` that matches the `(` at `opening`; of the last token if there is none."""
     depth = 0
     for number in range(opening, len(spans)):
         depth += (spans[number].text == "(") - (spans[number].text == ")")
@@ -82,7 +83,7 @@ def closing(spans: list[Span], opening: int) -> int:
 
 
 class Text:
-    """A file's text (of characters.py), with its lines."""
+    """A file's text (in the form of characters.py), with its lines."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
@@ -90,22 +91,22 @@ class Text:
         self._starts = [0] + [match.end() for match in re.finditer("\n", text)]
 
     def place(self, start: int, end: int | None = None) -> Place:
-        """The place of an offset, or of the characters between two."""
+        """The place of an offset, or of the range between two offsets."""
         line = bisect_right(self._starts, start)
         length = 1 if end is None else max(1, end - start)
         return Place(self.file, line, start - self._starts[line - 1] + 1, length)
 
     def word(self, place: Place) -> str:
-        """The token that begins at a place."""
+        """The token that begins at a place; empty if there is none."""
         start = self.line_start(place.line) + place.column - 1
         return next((span.text for span in scan(self.text, start, min(len(self.text), start + 200))), "")
 
     def line_start(self, line: int) -> int:
-        """The offset at which a line begins; that of the end for a line behind the last."""
+        """The offset at which a line begins; the end of the text for a line after the last."""
         return self._starts[line - 1] if line <= len(self._starts) else len(self.text)
 
     def logical_end(self, start: int) -> int:
-        """The offset of the newline that ends the directive begun at `start`, or of the text's end."""
+        """The offset of the newline that ends the directive begun at `start`, or the end of the text."""
         at = start
         while at < len(self.text):
             if self.text[at] == "\n":
@@ -113,13 +114,16 @@ class Text:
             match = _TOKEN.match(self.text, at)
             assert match is not None
             if match.lastgroup == "blank" and match[0][0] in " \t\r\f\v\n":
-                at += 1  # blanks one by one, to stop at the newline
+                at += 1  # blank by blank, to stop at the newline
             else:
                 at = match.end()
         return at
 
     def pragma(self, line: int) -> tuple[int, int, list[Token]] | None:
-        """The directive that begins on a line: where it begins and ends, and its tokens behind `#pragma`."""
+        """The directive on a line: its start, its end, and its tokens after `#pragma`.
+
+        None if there is none.
+        """
         start = self.line_start(line)
         end = self.logical_end(start)
         written = scan(self.text, start, end)
@@ -130,7 +134,7 @@ class Text:
 
 
 def joined(texts: list[str]) -> str:
-    """Tokens as C text: a blank where two would become one, and around operators as people write."""
+    """Tokens as C text, with a blank where two would merge, and around operators as people write them."""
     out = ""
     last = ""
     for text in texts:

@@ -1,4 +1,4 @@
-"""Uses of a variable: whether the program reads it, writes it, or takes its address."""
+"""Finds out what a use does with a variable: reads it, writes it, or takes its address."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from peerway_xacc.frontend.source import Handed, Range, Use
 
 _Kind = cindex.CursorKind
 TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
-# libclang's numbers of operators, whose names its Python package does not have.
+# libclang's numbers of operators; its Python package has no names for them.
 _INCREMENTS, _ADDRESS_OF, _DEREFERENCE, _ASSIGN = (1, 2, 3, 4), 5, 6, 22
 _MOVES = (6, 7)  # plus and minus
 ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY)
 
 
 def dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
-    """The sizes of an array's type, and its elements' type."""
+    """The sizes of an array type, and the type of its elements."""
     sizes: list[int | None] = []
-    while (kind := _opened(kind)).kind in ARRAYS:
+    while (kind := _resolved_type(kind)).kind in ARRAYS:
         sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
         kind = kind.element_type
     return tuple(sizes), kind
 
 
 def written_dimensions(kind: Any) -> int:
-    """How many dimensions of an array are in its declarator, not in a type by name."""
+    """The number of an array's dimensions that are in its declarator, not in a named type."""
     count = 0
     while kind.kind in ARRAYS:
         kind, count = kind.element_type, count + 1
     return count
 
 
-def _opened(kind: Any) -> Any:
-    """A type of arrays or pointers that has a name, as what it is; other types keep their names."""
+def _resolved_type(kind: Any) -> Any:
+    """Resolve a named type of an array or a pointer; other types keep their names."""
     opened = (*ARRAYS, cindex.TypeKind.POINTER)
     canonical = kind.get_canonical()
     return canonical if kind.kind not in opened and canonical.kind in opened else kind
 
 
 def spelled(cursor: Any, length: int) -> Range:
-    """Where a name that came out of a macro is written: in its argument, else where the macro is used."""
+    """The range of a name that a macro produced: in the macro's argument, or else where the macro is used."""
     offset = ctypes.c_uint()
     file, line, column = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint()
     cindex.conf.lib.clang_getFileLocation(
@@ -65,7 +65,7 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
                 break
             use.subscripts.append(range_of(second))
         elif kind == _Kind.MEMBER_REF_EXPR:
-            use.subscripts.append(Range(-1, -1))  # what follows are the member's own subscripts
+            use.subscripts.append(Range(-1, -1))  # marks that the subscripts after it belong to the member
         elif pointer and kind == _Kind.UNARY_OPERATOR and _operator_of(outer) == _DEREFERENCE:
             use.subscripts.append(Range(-1, -1))  # *a and *(a + i) are elements, too
         elif pointer and kind == _Kind.BINARY_OPERATOR and _is_moved(outer, inner):
@@ -88,10 +88,10 @@ def context(cursor: Any, use: Use, parents: list[Any]) -> None:  # noqa: C901
         if kind not in TRANSPARENT:
             element = outer
     use.aliased = element.type.kind in (*ARRAYS, cindex.TypeKind.POINTER) and not use.in_sizeof
-    if element.type.kind in ARRAYS:  # it becomes a pointer to its first element
+    if element.type.kind in ARRAYS:  # an array becomes a pointer to its first element
         use.address = True
         if use.argument is not None:
-            _handed(use, parents[: at + 1], inner)
+            _record_passed_address(use, parents[: at + 1], inner)
 
 
 def _is_assigned(outer: Any, inner: Any) -> bool:
@@ -104,12 +104,12 @@ def _is_assigned(outer: Any, inner: Any) -> bool:
 
 
 def _unary(use: Use, outer: Any, parents: list[Any]) -> None:
-    """An element with an operator before or behind it."""
+    """Record the effect of a unary operator on an element."""
     operator = _operator_of(outer)
     use.address = use.address_of = operator == _ADDRESS_OF
     use.written = use.address or operator in _INCREMENTS
     if use.address and parents:
-        _handed(use, parents, outer)
+        _record_passed_address(use, parents, outer)
 
 
 def _operator_of(cursor: Any) -> int:
@@ -128,14 +128,14 @@ def _is_moved(outer: Any, inner: Any) -> bool:
 
 def _argument(use: Use, call: Any, inner: Any) -> None:
     arguments = [range_of(argument) for argument in call.get_arguments()]
-    if range_of(inner) in arguments:  # cursors of one thing differ by how one came to them
+    if range_of(inner) in arguments:  # compare ranges: cursors of one node differ by how they were reached
         use.argument = range_of(inner)
         use.callee = spelling(call)
         use.position = arguments.index(range_of(inner))
 
 
-def _handed(use: Use, parents: list[Any], address: Any) -> None:
-    """Keep which function gets an address, if it is an argument."""
+def _record_passed_address(use: Use, parents: list[Any], address: Any) -> None:
+    """If an address is an argument of a call, record the function that gets it."""
     call = next((parent for parent in reversed(parents) if parent.kind not in TRANSPARENT), None)
     if call is None or call.kind != _Kind.CALL_EXPR:
         return
@@ -149,7 +149,7 @@ def _handed(use: Use, parents: list[Any], address: Any) -> None:
 
 
 def of_system(cursor: Any) -> bool:
-    """Is this the call of a function that a header of the system declares?"""
+    """Is this a call of a function that a system header declares?"""
     called: Any = cursor.referenced if cursor.kind == _Kind.CALL_EXPR else None
     return _is_function(called) and bool(called.location.is_in_system_header)
 
@@ -161,7 +161,7 @@ def _is_function(cursor: Any) -> bool:
 
 
 def _constant_behind(kind: Any) -> bool:
-    """Is what a pointer leads to constant?"""
+    """Does a pointer type point to constants?"""
     kind = kind.get_canonical().get_pointee()
     while kind.kind in ARRAYS:
         kind = kind.element_type

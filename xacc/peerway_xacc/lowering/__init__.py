@@ -1,5 +1,5 @@
-"""Turns each directive into C: the declarations of distributed arrays, the bounds of loops, subscripts,
-halos, gmove, coarrays and the data directives.
+"""Lowering turns each directive into C.
 
-It hands on edits of the program's text: what no edit names stays the user's.
+It writes the declarations of distributed arrays, the bounds of loops, subscripts, halos, gmove, coarrays and
+the data directives, as edits of the program's text. Text that no edit names stays as the user wrote it.
 """

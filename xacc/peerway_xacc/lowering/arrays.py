@@ -1,4 +1,4 @@
-"""Distributed arrays in the text: declarations, the pointers of functions to them, uses."""
+"""Lowers distributed arrays: their declarations, functions' pointers to them, and their uses."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def generate(unit: Unit) -> None:
-    """Write what every distributed array needs, and check every use of one."""
+    """Write the code that every distributed array needs, and check all uses of them."""
     for array in unit.scopes.arrays():
         assert array.variable is not None
         with unit.diagnostics.collecting():
             if array.variable.pointee is not None:
                 _pointer(unit, array)
             elif array.variable.file_scope:
-                _of_file(unit, array)
+                _file_scope(unit, array)
             elif array.variable.parameter:
                 _parameter(unit, array)
             else:
@@ -41,11 +41,11 @@ def generate(unit: Unit) -> None:
 
 
 def _watch(unit: Unit, array: DistributedArray) -> str:
-    """Tell the run time whether all that writes an array is marked, so that reflects may be free."""
+    """Tell the run-time library whether all writes of an array are marked: it can then skip reflects."""
     return f"pwx_array_watch({array.address}, {2 if unit.writes.why(array) else 1});"
 
 
-def _of_file(unit: Unit, array: DistributedArray) -> None:
+def _file_scope(unit: Unit, array: DistributedArray) -> None:
     variable = array.variable
     assert variable is not None
     all_declared = unit.syntax.globals[(variable.base or variable).name]
@@ -54,7 +54,8 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
     unit.output.setup.append(_watch(unit, array))
     storage = "static " if variable.static else "" if defined else "extern "
     unit.output.top.append(f"{storage}pwx_array {array.descriptor};")
-    # A header's array, or a struct's, stays as it is, and nothing names it: the memory has a name of its own.
+    # The declaration of a header's array or a struct's member stays in the text, but nothing uses it: the
+    # memory gets a pointer with a name of its own.
     pointer = f"{storage}__typeof__({variable.name}{'[0]' * len(variable.sizes)}) *{array.memory};"
     if not here_declared or (variable.base and here_declared != all_declared):
         unit.output.top.append(pointer)
@@ -79,15 +80,18 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
 
 
 def _when_fixed(unit: Unit, array: DistributedArray, lines: list[str]) -> int | None:
-    """Add calls for when the open template of an array of the file is fixed; gives where, if it is here."""
+    """Add calls for the time when a file-scope array's open template is fixed.
+
+    Returns the offset of the template_fix, if this file has it.
+    """
     unit.output.when_fixed.setdefault(id(array.template), []).extend(lines)
     fix = unit.fixes.get(id(array.template))
     return fix.start if fix else None
 
 
-def _own(array: DistributedArray) -> str:
+def _own_pointer(array: DistributedArray) -> str:
     """The declaration of a function's own pointer to an array, and of the bases of its subscripts."""
-    unused = "__attribute__((unused)) "  # where only directives name it
+    unused = "__attribute__((unused)) "  # it may be named only in directives
     pointer = shape(array, array.symbol, "const ")
     lines = [f"__typeof__({element(array)}) {pointer} = (void *){array.memory};"]
     lines += [declared for _, declared in subscripts.bases_of(array)]
@@ -95,7 +99,7 @@ def _own(array: DistributedArray) -> str:
 
 
 def _pointer(unit: Unit, array: DistributedArray) -> None:
-    """A pointer that the program sets by xmp_malloc: it stays as it is."""
+    """Lower a pointer that the program sets with xmp_malloc: its declaration stays as it is."""
     variable = array.variable
     assert variable is not None
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
@@ -121,7 +125,7 @@ def _parameter(unit: Unit, array: DistributedArray) -> None:
         f"static pwx_array {array.descriptor};",
         f"pwx_bind({array.address}, (void *){array.memory}, {description(unit, array)}, {here});",
         *check_extents(array, here),
-        _own(array),
+        _own_pointer(array),
     ])  # fmt: skip
 
 
@@ -131,7 +135,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     here = at(array.place)
     call = "pwx_array_init" if variable.static else "pwx_array_enter"
     text = f"{call}({array.address}, {description(unit, array)}, {here});"
-    pointer = _own(array)
+    pointer = _own_pointer(array)
     pointers = []
     if variable.base:
         storage = "static " if variable.static else ""
@@ -144,7 +148,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         declared = [*pointers, f"static pwx_array {array.descriptor};"]
         assert array.template is not None
         memory = [f"if (!{array.descriptor}.memory) {{", _watch(unit, array), *memory, "}"]
-        memory.append(f"{array.descriptor}.on = {array.template.address};")  # of this call
+        memory.append(f"{array.descriptor}.on = {array.template.address};")  # the descriptor of this call
     else:
         unit.declare_in_block(array.last_directive, "pwx_array", array.descriptor, "pwx_array_leave")
         declared = [*pointers, _watch(unit, array)]
@@ -152,25 +156,27 @@ def _local(unit: Unit, array: DistributedArray) -> None:
 
 
 def _function(unit: Unit, function: Function) -> None:
-    """Put the first lines of a body: in main the start of the run time, then the pointers to arrays."""
+    """Write the first lines of a function: in main the start of the run-time library; array pointers."""
     lines = []
     if function.name == "main" and function.file == unit.file:
         names = [variable.name for variable in function.parameters]
         arguments = [f"&{names[0]}", f"&{names[1]}"] if len(names) > 1 else ["0", "0"]
         lines.append(f"pwx_begin({', '.join(arguments)});")
-    for array, uses in _used_of_file(unit, function):
+    for array, uses in _used_file_scope(unit, function):
         if not array.waits or function.file != unit.file:
-            lines.append(_own(array))
+            lines.append(_own_pointer(array))
             continue
         assert array.template is not None
         spots, unreached = template_fix.spots(unit, function, array.template, uses)
         for spot in spots:
             first = min(use for use in uses if use >= spot.reach.start)
             template_fix.put(
-                unit, spot, [*([] if spot.directive else [_need(unit, array, first)]), _own(array)]
+                unit,
+                spot,
+                [*([] if spot.directive else [_check_memory(unit, array, first)]), _own_pointer(array)],
             )
         if unreached:
-            lines += [_need(unit, array, unreached[0]), _own(array)]
+            lines += [_check_memory(unit, array, unreached[0]), _own_pointer(array)]
     if not lines:
         return
     if function.file != unit.file:
@@ -184,14 +190,14 @@ def _function(unit: Unit, function: Function) -> None:
     unit.output.edits.before(start, text)
 
 
-def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
-    """The arrays of the file, but for pointers, that a function uses, and where."""
+def _used_file_scope(unit: Unit, function: Function) -> list[tuple[DistributedArray, list[int]]]:
+    """The file-scope arrays (not pointers) that a function uses, with the offsets of the uses."""
     by_array: dict[int, tuple[DistributedArray, list[int]]] = {}
     for use in function.uses:
         used = unit.scopes.of_variable(use.variable)
         if used and use.variable.file_scope and use.variable.pointee is None:
             by_array.setdefault(id(used), (used, []))[1].append(use.range.start)
-    for array, offset in unit.subscripts.needed:  # by code that libclang did not see
+    for array, offset in unit.subscripts.needed:  # used by code that libclang did not see
         of_file = array.variable and array.variable.file_scope and array.variable.pointee is None
         inside = function.file == unit.file and function.body.start < offset < function.body.end
         if of_file and inside:
@@ -199,13 +205,13 @@ def _used_of_file(unit: Unit, function: Function) -> list[tuple[DistributedArray
     return list(by_array.values())
 
 
-def _need(unit: Unit, array: DistributedArray, offset: int) -> str:
-    """The check that an array has its memory, with the line of a use."""
+def _check_memory(unit: Unit, array: DistributedArray, offset: int) -> str:
+    """A check at run time that an array has memory, with the line of its use."""
     return f"pwx_need_array({array.address}, {quoted(array.name)}, {at(unit.text.place(offset))});"
 
 
 def _fixed_in(array: DistributedArray, function: Function) -> bool:
-    """Does this function fix the array's template, so that its pointer comes only behind that?"""
+    """Does this function fix the array's template? It then gets its pointer to the array after that."""
     return array.fixed_at is not None and function.body.start < array.fixed_at < function.body.end
 
 
@@ -228,7 +234,7 @@ def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
     while count < min(rank, len(use.subscripts)) and use.subscripts[count].start >= 0:
         count += 1
     if count == 0:
-        _whole(unit, array, use, place)
+        _without_subscripts(unit, array, use, place)
         return
     for dimension in range(count, rank):
         if array.kind_of(dimension) != "*":
@@ -243,7 +249,7 @@ def _use(unit: Unit, array: DistributedArray, use: Use, checks: Checks) -> None:
 
 
 def _name(unit: Unit, array: DistributedArray, use: Use) -> None:
-    """A struct's array has a name of its own; a pointer needs the strides of the node's memory."""
+    """Replace the name of a struct's member, or of a pointer that needs other strides."""
     assert array.variable is not None
     name = access(array)
     if name == array.name or (array.variable.pointee is not None and not use.subscripts):
@@ -251,8 +257,8 @@ def _name(unit: Unit, array: DistributedArray, use: Use) -> None:
     unit.output.edits.replace(use.range.start, use.range.end, name)
 
 
-def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
-    """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
+def _without_subscripts(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
+    """Lower a use without subscripts, which must be an argument of a function that knows the mapping."""
     if array.variable and array.variable.pointee is not None and use.subscripts and not use.in_sizeof:
         message = f"an element of distributed array '{array.name}' is written '{array.name}[i]', without '*'"
         raise Refused(place, message)
@@ -268,7 +274,8 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
         )
         raise Refused(place, message)
     if array.variable and array.variable.pointee is not None and use.callee == "free":
-        # The memory is the run time's, and begins elsewhere: what free gets is nothing.
+        # The run-time library owns the memory, and the pointer may not be its start: free gets a null
+        # pointer.
         freed = f"(pwx_array_free({array.address}), (void *)0)"
         unit.output.edits.replace(use.argument.start, use.argument.end, freed)
         return

@@ -1,4 +1,4 @@
-"""Small pieces of generated C: arrays of numbers, places of the source, references to nodes and templates."""
+"""Writes small pieces of C: arrays of numbers, places of the source, references to nodes and templates."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ if TYPE_CHECKING:
 
 
 def numbers(texts: list[str], kind: str = "long") -> str:
-    """An unnamed array of these expressions."""
+    """A compound literal: an array of these expressions."""
     return f"(const {kind}[]){{{', '.join(texts)}}}"
 
 
 def where(directive: d.Directive) -> str:
-    """The place that an error at run time names."""
+    """The place of a directive as C text, for errors at run time."""
     return at(directive.place)
 
 
 def at(place: Place) -> str:
-    """The same of any place; the name of the source file is in a macro at the top of the generated text."""
+    """A place as C text. The name of the source file is in a macro at the top of the generated text."""
     if not place.file.endswith(".c"):
         return f"&(const pwx_where){{{quoted(place.file)}, {place.line}}}"
     return f"PWX_HERE({place.line})"
 
 
 def referred(unit: Unit, ref: clauses.Ref, directive: d.Directive) -> NodeArray | TemplateOf:
-    """The nodes or the template that a reference is about, its rank checked."""
+    """The nodes or the template that a reference names.
+
+    Raises Refused unless the number of subscripts fits.
+    """
     function = unit.function_of(directive)
     declared: Declared | None = unit.scopes.find(ref.name.text, function, directive.start)
     if not isinstance(declared, NodeArray | TemplateOf):
@@ -57,7 +60,7 @@ def referred(unit: Unit, ref: clauses.Ref, directive: d.Directive) -> NodeArray 
 
 
 def _check_nodes(node_array: NodeArray, ref: clauses.Ref) -> None:
-    """Raises Refused where a subscript is a number that no node has."""
+    """Refuse a subscript that is a constant outside the node array."""
     least = 0 if ref.square else 1
     for subscript, size in zip(ref.subscripts or (), node_array.sizes, strict=False):
         index = subscript.index
@@ -74,7 +77,10 @@ def _check_nodes(node_array: NodeArray, ref: clauses.Ref) -> None:
 def reference(
     unit: Unit, ref: clauses.Ref | None, directive: d.Directive, replaced: dict[int, str] | None = None
 ) -> str:
-    """A pwx_ref for a reference; of the dimensions in `replaced` these texts are used instead."""
+    """The pwx_ref of a reference, as C text.
+
+    `replaced` gives the text of some dimensions, by their number.
+    """
     if ref is None:
         return "0"
     mapping = referred(unit, ref, directive)

@@ -1,7 +1,8 @@
-"""Which subscripts of distributed arrays are checked when the program runs.
+"""Decides which subscripts of distributed arrays are checked at run time.
 
-Not those that are the index of a distributed loop, plus or minus a constant, where constants prove that the
-node has the element in its memory: a check would keep the loop from being vectorised. All others are.
+A subscript needs no check if it is the index of a distributed loop, plus or minus a constant, and constants
+prove that the element is in the node's memory: a check would keep the loop from being vectorised. All others
+are checked.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from peerway_xacc.lowering.unit import Unit
 
 @dataclass(frozen=True)
 class _Distributed:
-    """A distributed loop, its index, and what it goes over."""
+    """A distributed loop, its index variable, and the dimension that it goes over."""
 
     loop: For
     index: Variable
@@ -28,11 +29,11 @@ class _Distributed:
 
 
 _SIGNED = ("int", "long", "long int", "long long", "long long int")
-_LOCALS = 4  # variables whose values are followed to others
+_LOCALS = 4  # how many variables deep initial values are followed
 
 
 class Checks:
-    """The bounds that the subscripts of a file are compared with."""
+    """Knows the distributed loops of a file, and decides for each subscript."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -46,9 +47,10 @@ class Checks:
                         self._loops.append(_Distributed(loop, index, over))
 
     def _keeps(self, loop: For, index: Variable) -> bool:
-        """Does the index keep its value in an iteration? That its body does not set it is checked elsewhere.
+        """Does the index keep its value during an iteration?
 
-        Another function may set that of the file, or one whose address is known.
+        Another check finds assignments in the loop's body. A called function may change an index at file
+        scope, or one whose address is taken.
         """
         function = self._unit.syntax.function_at(self._unit.file, loop.statement.start)
         assert function is not None
@@ -58,12 +60,10 @@ class Checks:
         return not any(use.address for use in index.uses) and not (index.file_scope and calls)
 
     def needs(self, array: DistributedArray, dimension: int, use: Use, inside: Range) -> bool:
-        """Is this subscript, of a dimension that is distributed, checked?"""
+        """Must this subscript of a distributed dimension be checked?"""
         start = use.range.start
         is_foreign = any(region.start <= start < region.end for region in self._unit.compute.foreign)
-        if (
-            use.in_sizeof or is_foreign
-        ):  # what another compiler makes code of may run where no error can be told
+        if use.in_sizeof or is_foreign:  # another compiler's code may run where no error can be reported
             return False
         return not any(
             self._proves(distributed, array, dimension, inside)
@@ -72,8 +72,9 @@ class Checks:
         )
 
     def crossed(self, array: DistributedArray, dimension: int, use: Use, inside: Range) -> bool:
-        """Does the subscript go with a loop over another dimension of the array's template than its own, so
-        that only some nodes have it?
+        """Does the subscript's index run over another dimension of the template than its own?
+
+        Then only some nodes have the element.
         """
         aligned = array.dimensions[dimension]
         assert aligned is not None
@@ -93,19 +94,20 @@ class Checks:
     def _proves(
         self, distributed: _Distributed, array: DistributedArray, dimension: int, inside: Range
     ) -> bool:
-        """Is the subscript in memory in each iteration of the loop?"""
+        """Is the element in memory in each iteration of the loop?"""
         over, template = distributed.over, array.template
         assert template is not None
         values_of = self._values(distributed, inside)
         if values_of is None or not isinstance(over.of, TemplateOf):
             return False
         if not values_of.of_index:
-            shared = over.of is template and template.kind_of(over.dimension) != "*"  # by nodes of the array
+            # only nodes of the array execute the loop
+            shared = over.of is template and template.kind_of(over.dimension) != "*"
             return shared and self._on_each_node(array, dimension, values_of)
         return self._follows(distributed, array, dimension, values_of)
 
     def _on_each_node(self, array: DistributedArray, dimension: int, values_of: ranges.Range) -> bool:
-        """Are these subscripts in the memory of every node of the array?"""
+        """Are the elements with these constant subscripts in the memory of every node of the array?"""
         assert array.variable is not None
         assert array.template is not None
         size, aligned = array.variable.sizes[dimension], array.dimensions[dimension]
@@ -121,7 +123,7 @@ class Checks:
     def _follows(
         self, distributed: _Distributed, array: DistributedArray, dimension: int, values_of: ranges.Range
     ) -> bool:
-        """Are these subscripts, which go with the index, near what the iteration owns?"""
+        """Are these subscripts, relative to the index, within the memory of the iteration's node?"""
         unit, over = self._unit, distributed.over
         aligned, template = array.dimensions[dimension], array.template
         assert aligned is not None
@@ -134,7 +136,7 @@ class Checks:
             return False
         if not self._within(distributed, array, dimension, on - alignment):
             return False
-        first = values_of.low + alignment - on - over.lower  # from the element that the iteration owns
+        first = values_of.low + alignment - on - over.lower  # relative to the element that the iteration owns
         last = values_of.high + alignment - on + over.upper
         lower, upper = array.shadow_values(dimension)
         if lower is None or upper is None or array.kind_of(dimension) == "cyclic" or lower < 0:
@@ -142,7 +144,7 @@ class Checks:
         return -lower <= first and last <= upper
 
     def _values(self, distributed: _Distributed, inside: Range) -> ranges.Range | None:
-        """The values of a subscript in the loop."""
+        """The range of a subscript in the loop; None if unknown."""
         return ranges.range_of(
             self._unit.text.text[inside.start : inside.end], self._names(distributed, inside.start, _LOCALS)
         )
@@ -166,7 +168,7 @@ class Checks:
         )  # fmt: skip
 
     def _of_constant(self, distributed: _Distributed, variable: Variable, depth: int) -> ranges.Range | None:
-        """The values of a variable that keeps what its declaration gives it, which may follow the index."""
+        """The range of a variable that keeps its initial value, perhaps depending on the index; or None."""
         if depth == 0 or variable.file != self._unit.file or variable.spelling not in _SIGNED:
             return None
         if variable.parameter or not variable.initialised or not _constant(variable):
@@ -183,8 +185,9 @@ class Checks:
     def _within(
         self, distributed: _Distributed, array: DistributedArray, dimension: int, element: int
     ) -> bool:
-        """Is each index of the loop, plus `element`, that of an element? Where the array is as large as the
-        template it is: a node owns no others.
+        """Is each index of the loop, plus `element`, a subscript of an element of the array?
+
+        If the array is as large as the template, it is: a node owns nothing beyond the template.
         """
         assert array.variable is not None
         assert array.template is not None
@@ -203,7 +206,7 @@ class Checks:
         return ends is not None and ends[0] + element >= 0 and ends[1] + element < size
 
     def _same_size(self, array: DistributedArray, dimension: int, of_template: int) -> bool:
-        """Are array and template as large by the same text, of names that keep their values?"""
+        """Are the sizes of array and template the same text, of names that keep their values?"""
         unit, variable = self._unit, array.variable
         assert variable is not None
         assert array.template is not None
@@ -219,7 +222,7 @@ class Checks:
 
 
 def _initial(spans: list[Span]) -> Range | None:
-    """The value behind `=` of the declarator that begins these tokens."""
+    """The range of the initial value after `=` in a declarator, given the tokens that begin with it."""
     depth = start = 0
     for number, span in enumerate(spans):
         depth += (span.text in "([{") - (span.text in ")]}")
@@ -235,7 +238,7 @@ def _spelled(text: str) -> list[str]:
 
 
 def _constant(variable: Variable | None) -> bool:
-    """Does a variable keep the value that its declaration, or the caller, gives it?"""
+    """Does a variable keep the value that its declaration, or the caller, gave it?"""
     if variable is None or not variable.scalar:
         return False
     seen = not variable.file_scope or variable.static
@@ -244,5 +247,5 @@ def _constant(variable: Variable | None) -> bool:
 
 @lru_cache(maxsize=1)
 def checks_of(unit: Unit) -> Checks:
-    """The checks of a file, all of whose loops are known."""
+    """The checks of a file; call it only once all loops are lowered."""
     return Checks(unit)

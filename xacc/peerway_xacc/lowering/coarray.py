@@ -1,4 +1,4 @@
-"""Coarrays: `x[n]:[*]` in a declaration, and assignments with a section of another image on one side."""
+"""Lowers coarrays: `x[n]:[*]` in a declaration, and assignments with another image's section on one side."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from peerway_xacc.lowering.unit import Unit
 
 @dataclass(frozen=True)
 class Declared:
-    """A `:[*]` behind a declarator: the range of what is no C, and the offset at which the name begins.
-    `images` are the sizes of their dimensions but the last.
+    """A coarray that is declared by `:[*]` after the declarator.
+
+    `start` is the offset of the name, `mark` the range of the part that is not C. `images` are the sizes of
+    the dimensions of images, without the last.
     """
 
     name: str
@@ -30,8 +32,9 @@ class Declared:
 
 @dataclass(frozen=True)
 class Transfer:
-    """`local = remote:[image];` or the other way round, as spans of the text; an image has as many
-    subscripts as there are dimensions.
+    """An assignment `local = remote:[image];`, or the other way round if `put`, as tokens of the text.
+
+    `images` has one subscript for each dimension of images.
     """
 
     statement: Range
@@ -42,7 +45,7 @@ class Transfer:
 
 
 def find(text: Text) -> tuple[list[Declared], list[Transfer]]:
-    """Everything in a file that has `:[`, which C has nowhere."""
+    """Find all declarations and assignments with `:[`, which C has nowhere."""
     spans = _without_directives(text)
     declared: list[Declared] = []
     transfers: list[Transfer] = []
@@ -77,7 +80,7 @@ def _without_directives(text: Text) -> list[Span]:
 
 
 def _begin(text: Text, spans: list[Span], last: int) -> int:
-    """The name before brackets that end at `last`."""
+    """The index of the name before the brackets that end at `last`."""
     at_ = last
     while spans[at_].text == "]":
         depth = 0
@@ -111,7 +114,7 @@ def _transfer(
 
 
 def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) -> None:
-    """Descriptors for the coarrays of the file, and calls for the transfers."""
+    """Write descriptors for the coarrays of the file, and calls for the transfers."""
     for coarray in declared:
         with unit.diagnostics.collecting():
             _declare(unit, coarray)
@@ -121,7 +124,7 @@ def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) ->
 
 
 def directive(unit: Unit, declaration: d.Coarray) -> None:
-    """Coarrays that `#pragma xmp coarray` declares."""
+    """Declare the coarrays of a `#pragma xmp coarray`."""
     for name in declaration.names:
         _make(unit, name.text, name.place, declaration.start, [size.text for size in declaration.images])
 
@@ -199,7 +202,7 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
 
 
 def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:
-    """Which sides of a transfer are on GPUs: those that host_data around it names."""
+    """The flags that say which sides of a transfer are on GPUs: those that a host_data around it names."""
     there, here = "0", "0"
     place = unit.text.place(transfer.remote[0].start, transfer.images[-1][-1].end + 1)
     for directive in unit.directives_in():
@@ -207,7 +210,7 @@ def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str)
             continue
         function = unit.function_of(directive)
         statement = function and unit.syntax.statement_after(directive.file, directive.end, function)
-        # Where a transfer is the whole statement, libclang sees only its end.
+        # If a transfer is the whole statement, libclang sees only its semicolon.
         if not statement or not directive.end <= transfer.statement.start < statement.end:
             continue
         for on_device in directive.named_variables("use_device"):
@@ -230,7 +233,7 @@ def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str)
 
 
 def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
-    """The section of the local side; a value that is no variable gets one, opened by the second text."""
+    """The section of the local side, and C text that goes before the call: it puts a value in a variable."""
     spans = transfer.local
     text = unit.text.text[spans[0].start : spans[-1].end]
     place = unit.text.place(spans[0].start, spans[-1].end)

@@ -1,4 +1,4 @@
-"""Communication: each directive becomes one call of the run-time library."""
+"""Lowers communication: each directive becomes one call of the run-time library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def reduction(unit: Unit, directive: d.Reduction) -> None:
-    """Values of all nodes become one, everywhere."""
+    """Lower `reduction`: values of all nodes are combined, and every node gets the result."""
     on = reference(unit, directive.on, directive)
     for operand in directive.reduced:
         variable = _variable(unit, directive, operand.name)
@@ -48,13 +48,13 @@ def reduction(unit: Unit, directive: d.Reduction) -> None:
 
 
 def _sent(unit: Unit, directive: d.Communication, verb: str, bytes_: int | None) -> None:
-    """Say for --explain how the bytes travel: with acc they go by a plan between GPUs, else in messages."""
+    """Say for --explain how the data is sent: with acc by a plan between GPUs, otherwise in messages."""
     op = "send" if directive.accelerator else "put"
     unit.communicates(directive, verb, Transfer("messages", op, bytes_, on_gpu=directive.accelerator))
 
 
 def through_host(unit: Unit, directive: d.Directive, arrays: list[DistributedArray], call: str) -> str:
-    """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
+    """A call with acc that runs on the host: it copies the arrays from the GPU before, and back after."""
     if unit.foreign_acc:
         sections = [f"{array.symbol}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
         opened = " ".join(
@@ -84,7 +84,7 @@ def on_device(
     address: str,
     count: str,
 ) -> str:
-    """A call with acc, about the copy of a variable on the GPU."""
+    """A call with acc that works on the copy of a variable on the GPU."""
     unit.output.on_gpu = True
     if unit.foreign_acc:
         plain = call.removesuffix("_device")
@@ -107,7 +107,7 @@ def _variable(unit: Unit, directive: d.Directive, name: clauses.Name) -> Variabl
 
 
 def _memory(variable: Variable, name: clauses.Name) -> tuple[str, str]:
-    """Where a variable's value is, and how many elements it has."""
+    """The address of a variable's value and its number of elements, as C text."""
     if variable.pointee is not None:
         raise Refused(name.place, f"'{name.text}' is a pointer; only variables and arrays have a size here")
     if not variable.sizes:
@@ -123,7 +123,7 @@ def _memory(variable: Variable, name: clauses.Name) -> tuple[str, str]:
 
 
 def bcast(unit: Unit, directive: d.Bcast) -> None:
-    """The values of one node go to all."""
+    """Lower `bcast`: one node's values are sent to all."""
     on, source = reference(unit, directive.on, directive), reference(unit, directive.source, directive)
     for name in directive.names:
         variable = _variable(unit, directive, name)
@@ -143,7 +143,7 @@ def bcast(unit: Unit, directive: d.Bcast) -> None:
 
 
 def barrier(unit: Unit, directive: d.Barrier) -> None:
-    """Wait for one another."""
+    """Lower `barrier`."""
     if directive.asynchronous:
         raise Refused(directive.asynchronous.place, "a barrier has no clause async")
     call = f"pwx_barrier({reference(unit, directive.on, directive)}, {where(directive)});"
@@ -159,7 +159,7 @@ def barrier(unit: Unit, directive: d.Barrier) -> None:
 
 
 def wait_async(unit: Unit, directive: d.WaitAsync) -> None:
-    """Wait until communications of these numbers are complete; with `on` its nodes wait, and others go on."""
+    """Lower `wait_async`. With `on`, only its nodes wait."""
     calls = [f"pwx_wait_async({number.text}, {where(directive)});" for number in directive.ids]
     if directive.on:
         name = unit.output.new_name("waits")
@@ -171,7 +171,7 @@ def wait_async(unit: Unit, directive: d.WaitAsync) -> None:
 
 
 def post(unit: Unit, directive: d.Post) -> None:
-    """Tell a node that what was put to it before is there."""
+    """Lower `post`: tell a node that data put to it before has arrived."""
     assert directive.tag is not None
     node = reference(unit, directive.node, directive)
     unit.put(directive, [f"pwx_post({node}, {directive.tag.text}, {where(directive)});"])
@@ -179,7 +179,7 @@ def post(unit: Unit, directive: d.Post) -> None:
 
 
 def wait(unit: Unit, directive: d.Wait) -> None:
-    """Wait for a post."""
+    """Lower `wait`: wait for a post."""
     tag = f"0, {directive.tag.text}" if directive.tag else "1, 0"
     unit.put(
         directive, [f"pwx_wait({reference(unit, directive.node, directive)}, {tag}, {where(directive)});"]

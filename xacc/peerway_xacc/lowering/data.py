@@ -1,6 +1,6 @@
-"""The data directives of OpenACC: what each clause names becomes a pwx_data, and each directive one call.
+"""Lowers OpenACC's data directives: each variable of a clause is a pwx_data, each directive a call.
 
-Where a process computes on its CPUs host and device memory are one, and the calls return at once.
+If a process computes on its CPUs, host and device memory are the same, and the calls return at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _UPDATES = {"host": "host", "self": "host", "device": "device"}
 
 
 def executable(unit: Unit, directive: d.Acc) -> None:
-    """A directive without a statement: enter data, exit data, update, wait, declare."""
+    """Lower a directive without a statement.
+
+    These are enter data, exit data, update, wait, declare, set, init and shutdown.
+    """
     unit.output.on_gpu = True
     lowering = _LOWERED.get(directive.construct)
     lines = lowering(unit, directive) if lowering else []
@@ -40,7 +43,7 @@ def executable(unit: Unit, directive: d.Acc) -> None:
 
 
 def _tail(directive: d.Acc) -> str:
-    """The end of a call: queue and place."""
+    """The last arguments of a call: queue and place."""
     return f"{queue_of(directive)}, {where(directive)});"
 
 
@@ -102,7 +105,7 @@ def _wait(_unit: Unit, directive: d.Acc) -> list[str]:
     return [f"pwx_acc_wait({queues}, {_tail(directive)}"]
 
 
-def _open(unit: Unit, directive: d.Acc) -> list[str]:
+def _init_or_shutdown(unit: Unit, directive: d.Acc) -> list[str]:
     device_type(directive)
     unit.explain(directive, f"acc {directive.construct}: nothing to do; the first use opens the device")
     return []
@@ -112,7 +115,7 @@ _DEVICES = {"*": 1, "default": 1, "host": 2, "multicore": 2, "not_host": 4, "nvi
 
 
 def device_type(directive: d.Acc) -> int:
-    """The acc_device_t that device_type names, else that of the default."""
+    """The acc_device_t for the clause device_type, or for the default device."""
     for clause in directive.all("device_type", "dtype"):
         if clause.modifier.lower() not in _DEVICES:
             known = ", ".join(_DEVICES)
@@ -145,7 +148,7 @@ def _declare(unit: Unit, directive: d.Acc) -> list[str]:
             )
         unit.output.setup_last.append(f"pwx_enter_data({list_of(parts)}, {tail}")
         return []
-    # In a function until the block ends that it stands in, by whichever way.
+    # In a function, the data stays until the enclosing block ends, however it is left.
     name = unit.output.new_name("declared")
     unit.put(directive, [
         f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
@@ -166,6 +169,6 @@ _LOWERED: dict[str, Callable[[Unit, d.Acc], list[str]]] = {
     "wait": _wait,
     "declare": _declare,
     "set": _set,
-    "init": _open,
-    "shutdown": _open,
+    "init": _init_or_shutdown,
+    "shutdown": _init_or_shutdown,
 }

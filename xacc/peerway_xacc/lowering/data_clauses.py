@@ -1,4 +1,4 @@
-"""The clauses of OpenACC's data and compute directives as C text: kinds, queues, conditions, sections."""
+"""Writes the clauses of OpenACC's data and compute directives as C: kinds, queues, conditions, sections."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ KINDS = {
 
 
 def kind_of(clause: phrases.Clause) -> str:
-    """The end of a data clause's name in pwx_data_kind."""
+    """A data clause's constant of pwx_data_kind, without the prefix."""
     return KINDS[clause.name] + ("_ZERO" if clause.modifier == "zero" else "")
 
 
 def queue_of(directive: d.Acc) -> str:
-    """The queue that a directive names, as C text."""
+    """The queue of a directive's async clause, as C text."""
     clauses = directive.all("async")
     if not clauses:
         return "PWX_QUEUE_SYNC"
@@ -41,9 +41,9 @@ def queue_of(directive: d.Acc) -> str:
 
 
 def condition(*directives: d.Acc) -> str:
-    """The condition of the clauses `if` and `self` for work on a GPU, as C text; nothing without them.
+    """The condition under which work runs on a GPU (clauses `if` and `self`), as C text; empty without them.
 
-    Of update `self` names variables.
+    In an update, `self` names variables instead.
     """
     tests = []
     for directive in directives:
@@ -54,13 +54,16 @@ def condition(*directives: d.Acc) -> str:
 
 
 def condition_text(unit: Unit, *directives: d.Acc) -> str:
-    """The same of compute constructs; one around loops asked where it began."""
+    """The condition for compute constructs.
+
+    If one was evaluated at its construct's start, its variable is used.
+    """
     tests = [unit.data.conditions.get(directive.start) or condition(directive) for directive in directives]
     return " && ".join(dict.fromkeys(test for test in tests if test))
 
 
 def waits(directive: d.Acc) -> list[str]:
-    """The clause `wait`: the directive's own queue goes on after others."""
+    """The calls for the clause `wait`: the directive's queue continues after these queues."""
     lines = []
     for clause in directive.all("wait"):
         numbers = ", ".join(argument.text for argument in clause.arguments)
@@ -70,12 +73,12 @@ def waits(directive: d.Acc) -> list[str]:
 
 
 def list_of(parts: list[str]) -> str:
-    """The count and the array of several, as arguments of a call."""
+    """The number and the array of these pwx_data, as arguments of a call."""
     return f"{len(parts)}, (const pwx_data[]){{{', '.join(parts)}}}"
 
 
 def clauses_of(unit: Unit, directive: d.Acc) -> list[str]:
-    """The data clauses of a directive."""
+    """The pwx_data of all data clauses of a directive, as C text."""
     return [
         memory.described(unit, directive, section, kind_of(clause))
         for clause in directive.clauses
@@ -85,8 +88,10 @@ def clauses_of(unit: Unit, directive: d.Acc) -> list[str]:
 
 
 def around(unit: Unit, variable: Variable, regions: list[d.Acc]) -> str:
-    """The pwx_data that the innermost data construct around has of a variable, as C text: its section at the
-    bounds that it began with. Nothing where none names the variable, or all of it.
+    """The pwx_data that the innermost data construct around has for a variable, as C text.
+
+    It describes the section with the bounds that it had at the construct's start. Empty if no construct names
+    the variable, or one names all of it.
     """
     for directive in reversed(regions):
         named = [

@@ -1,4 +1,4 @@
-"""Data directives with a statement: `acc data` and `acc host_data`."""
+"""Lowers the data directives that have a statement: `acc data` and `acc host_data`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """`acc data` and `acc host_data` with their statement."""
+    """Lower `acc data` or `acc host_data` with its statement."""
     unit.output.on_gpu = True
     if directive.construct == "host_data":
         _host_data(unit, stack, directive)
@@ -55,8 +55,9 @@ def region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
 
 
 def zeros(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """The clauses with zero of a compute construct, as those of a data construct around it: also where no
-    kernel begins, they have their effect.
+    """Lower a compute construct's clauses with the modifier zero like a data construct around it.
+
+    They take effect even if no kernel starts.
     """
     named = [clause for clause in directive.clauses if clause.modifier == "zero"]
     if named:
@@ -65,18 +66,18 @@ def zeros(unit: Unit, stack: Stack, directive: d.Acc) -> None:
             stack,
             replace(directive, construct="data", clauses=named + directive.all("async", "if", "self")),
         )
-        unit.data.lists.pop(directive.start)  # it has not all that the construct names
+        unit.data.lists.pop(directive.start)  # it lacks the construct's other variables
 
 
 def on_gpu(unit: Unit, directive: d.Acc) -> str:
-    """Whether the names in a host_data are the GPU's, as C text within its statement."""
+    """C text that is true, within the statement of a host_data, if its names mean addresses on the GPU."""
     if not condition(directive):
         return "pwx_gpu()"
     return unit.data.conditions.setdefault(directive.start, unit.output.new_name("asked"))
 
 
 def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """Within the statement the names stand for the addresses on the GPU."""
+    """Lower `host_data`: within the statement the names are addresses on the GPU."""
     opened = []
     guard = on_gpu(unit, directive)
     inside = stack.statement
@@ -98,7 +99,7 @@ def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
             text = f"pwx_device_or_host({at}, {quoted(name)}, {where(directive)})"
         elif array:
             text = f"pwx_device_array(&{known}, {array.address}, {where(directive)})"
-        elif part := around(unit, variable, regions):  # what lies before the section need not be present
+        elif part := around(unit, variable, regions):  # memory before the section need not be present
             text = f"pwx_device(&{known}, {part}.address, {quoted(name)}, {where(directive)})"
             text = f"((char *){text} - ((char *){part}.address - (char *){name}))"
         else:

@@ -1,8 +1,9 @@
-"""Which constructs may write which distributed array: a reflect of one that nothing wrote costs nothing.
+"""Finds which constructs may write which distributed array, so that a reflect of an unchanged array is free.
 
-All nodes must decide alike whether a reflect has anything to do. So an array is marked as written where all
-of them come by: before constructs of xmp, which the language has all executing nodes do, and before
-statements in main or beside such a construct. What may be written elsewhere counts as written always.
+All nodes must agree whether a reflect has anything to do. So an array is marked as written where all of them
+pass: before constructs of xmp, which by the language all executing nodes execute, and before statements of
+main or of a block that contains such a construct. An array that may be written elsewhere always counts as
+written.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _COPIED_BACK = ("copy", "pcopy", "present_or_copy", "copyout", "pcopyout", "pres
 
 @dataclass
 class _Event:
-    """A place at which an array may be written; `behind`: it is the end of a statement."""
+    """A place where an array may be written; with `behind` it is the end of a statement."""
 
     array: DistributedArray
     function: Function
@@ -40,10 +41,11 @@ class _Finder:
         self.unit = unit
         self.written = Written()
         self.events: list[_Event] = []
-        self.passed: list[tuple[DistributedArray, DistributedArray]] = []  # to a parameter of this file
+        # arrays passed to a parameter of this file
+        self.passed: list[tuple[DistributedArray, DistributedArray]] = []
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
         self.functions = {known.name: known for known in unit.syntax.functions if known.file == unit.file}
-        self.parallel: set[int] = set()  # starts of statements that other threads or a device may do
+        self.parallel: set[int] = set()  # starts of statements that other threads or a device may execute
         for directive in unit.directives_in():
             function = unit.function_of(directive)
             if isinstance(directive, d.Omp) or (
@@ -62,7 +64,7 @@ class _Finder:
         for array in self.unit.scopes.arrays():
             for description in described:
                 if description.name == array.name and not _INQUIRY.search(text, 0, description.range.start):
-                    self._lose(
+                    self._always_written(
                         array, description.range.start, "its descriptor goes where its address can be asked"
                     )
         for function in self.functions.values():
@@ -74,17 +76,17 @@ class _Finder:
             if isinstance(directive, d.Acc):
                 self._data(directive)
             if isinstance(directive, d.Gmove) and directive.mode == "out":
-                self._put(directive)
+                self._gmove_out(directive)
         for event in self.events:
-            self._place(event)
+            self._mark_event(event)
         self._tasks()
-        while self._spread():
+        while self._propagate():
             pass
         return self.written
 
     # ---- what may be written
 
-    def _lose(self, array: DistributedArray, offset: int, why: str) -> None:
+    def _always_written(self, array: DistributedArray, offset: int, why: str) -> None:
         self.written.always.setdefault(id(array), (self.unit.text.place(offset), why))
 
     def _use(self, array: DistributedArray, use: Use) -> None:
@@ -98,19 +100,21 @@ class _Finder:
             if use.written:
                 self.events.append(_Event(array, use.function, at))
         elif use.handed is None:
-            self._lose(array, at, "its address is kept")
+            self._always_written(array, at, "its address is kept")
         elif not use.handed.reads:
             if not self._only_stores(use.handed.callee, use.handed.position, set()):
-                self._lose(array, at, f"its address goes to '{use.handed.callee}', which may keep it")
+                self._always_written(
+                    array, at, f"its address goes to '{use.handed.callee}', which may keep it"
+                )
             self.events.append(_Event(array, use.function, at))
 
     def _whole(self, array: DistributedArray, use: Use) -> None:
-        """An array by its name alone."""
+        """A use of an array without subscripts."""
         at = use.range.start
         if use.argument is None:
             pointer = array.variable is not None and array.variable.pointee is not None
-            if not (pointer and use.written and not use.address):  # but for what xmp_malloc gives
-                self._lose(array, at, "its address is kept")
+            if not (pointer and use.written and not use.address):  # xmp_malloc may set it
+                self._always_written(array, at, "its address is kept")
             return
         called = self.functions.get(use.callee)
         if called and use.position < len(called.parameters):
@@ -119,10 +123,10 @@ class _Finder:
                 self.passed.append((array, parameter))
                 return
         if use.callee != "free" and not (use.handed and use.handed.reads):
-            self._lose(array, at, f"it is passed to '{use.callee}', whose text is elsewhere")
+            self._always_written(array, at, f"it is passed to '{use.callee}', whose text is elsewhere")
 
     def _only_stores(self, name: str, position: int, seen: set[tuple[str, int]]) -> bool:
-        """Does a function that gets an address only read and write there, and keep it nowhere?"""
+        """Does a function only read and write at an address that it gets, without keeping it?"""
         called = self.functions.get(name)
         if called is None:
             return name in _STORING and name not in self.unit.syntax.functions_known
@@ -141,16 +145,16 @@ class _Finder:
                 return False
         return True
 
-    def _put(self, directive: d.Gmove) -> None:
-        """Mark the left side of gmove out: it is written where its owners do not come by."""
+    def _gmove_out(self, directive: d.Gmove) -> None:
+        """Mark the left side of a gmove out: it may be written while its owners execute other code."""
         target, _right = assignment(self.unit.text, statement_behind(self.unit.text, directive.end))
         variable = self.unit.syntax.variable(named(target, 0)[0], directive.file, directive.start)
         array = self.unit.scopes.of_variable(variable) if variable else None
         if array:
-            self._lose(array, directive.start, "a gmove out writes it")
+            self._always_written(array, directive.start, "a gmove out writes it")
 
     def _data(self, directive: d.Acc) -> None:
-        """Directives of acc that change the host's memory, or the whole copy on a GPU."""
+        """Record acc directives that change the host's memory, or the whole copy on a GPU."""
         function = self.unit.function_of(directive)
         for clause in directive.clauses:
             ends = directive.construct == "data" and clause.name in _COPIED_BACK
@@ -162,7 +166,9 @@ class _Finder:
                 if array is None:
                     continue
                 if lost or function is None:
-                    self._lose(array, directive.start, f"the clause {clause.name} gives its address away")
+                    self._always_written(
+                        array, directive.start, f"the clause {clause.name} gives its address away"
+                    )
                     continue
                 start = directive.start
                 if ends or directive.construct.startswith(_COMPUTE):
@@ -172,7 +178,7 @@ class _Finder:
 
     # ---- where it is marked
 
-    def _place(self, event: _Event) -> None:
+    def _mark_event(self, event: _Event) -> None:
         inside = [
             construct for construct in self.constructs
             if construct[2] is event.function and construct[1].start <= event.start < construct[1].end
@@ -184,27 +190,28 @@ class _Finder:
         loops = [statement for directive, statement, _ in inside
                  if isinstance(directive, d.Loop) and statement.start >= innermost]  # fmt: skip
         if not loops:
-            self._beside(event, {task.start for task in tasks})
+            self._mark_outside_constructs(event, {task.start for task in tasks})
         elif not self._mark(event.array, min(loops, key=lambda construct: (construct.start, -construct.end))):
-            self._lose(event.array, event.start, "it is declared within a loop that is shared")
+            self._always_written(event.array, event.start, "it is declared within a loop that is shared")
 
     def _mark(self, array: DistributedArray, statement: Statement) -> bool:
         if array.function is not None and array.last_directive > statement.start:
-            return False  # it is declared within
+            return False  # the array is declared inside
         marks = self.written.constructs.setdefault(statement.start, [])
         if array not in marks:
             marks.append(array)
         return True
 
-    def _beside(self, event: _Event, tasks: set[int]) -> None:
-        """Mark a statement of no construct where all nodes come by, as near to it as that is."""
+    def _mark_outside_constructs(self, event: _Event, tasks: set[int]) -> None:
+        """Mark a write outside constructs before the nearest statement that all nodes execute."""
         function = event.function
         around = [
             statement for statement in self.unit.syntax.around(self.unit.file, event.start)
             if function.body.start <= statement.start and statement.end <= function.body.end
         ]  # fmt: skip
-        around.append(Statement("statement", event.start, event.start, 0))  # a directive has none of its own
-        last = None  # the innermost statement in a block that all nodes do
+        # a directive without a statement of its own
+        around.append(Statement("statement", event.start, event.start, 0))
+        last = None  # the innermost statement in a block that all nodes execute
         shared = False
         for number, block in enumerate(around[:-1]):
             if block.start in self.parallel:
@@ -220,7 +227,7 @@ class _Finder:
             or (self.flow.reflects(last, function) and not (own and event.behind))
             or _LABEL.match(self.unit.text.text, last.start)
         ):
-            self._lose(event.array, event.start, "it is written where not all nodes may come by")
+            self._always_written(event.array, event.start, "it is written where not all nodes may come by")
         elif event.behind:
             self.unit.output.edits.behind(last.end, f" pwx_written({event.array.address});")
         else:
@@ -236,8 +243,8 @@ class _Finder:
             ):
                 self.written.everything.add(statement.start)
 
-    def _spread(self) -> bool:
-        """An argument counts as written always if its parameter does."""
+    def _propagate(self) -> bool:
+        """An argument always counts as written if its parameter does. Returns whether anything changed."""
         for array, parameter in self.passed:
             if id(parameter) in self.written.always and id(array) not in self.written.always:
                 place, why = self.written.always[id(parameter)]
@@ -249,7 +256,7 @@ class _Finder:
 def writes(unit: Unit, described: list[Described]) -> Written:
     """Find all that may write a distributed array.
 
-    `described` are the uses of descriptors, by which xmp_array_laddr gives the address of memory.
+    `described` are the uses of descriptors, from which xmp_array_laddr gets the address of an array's memory.
     """
     if unit.scopes.arrays():
         with unit.diagnostics.collecting():

@@ -1,4 +1,4 @@
-"""The declaration of an array in the program becomes that of a pointer to this node's memory."""
+"""Replaces the declaration of an array by that of a pointer to this node's memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> None:
-    """Declare a pointer to elements in the place of an array: `int a[9], b;` becomes `int *name, b;`.
+    """Replace an array by a pointer to its elements: `int a[9], b;` becomes `int *name, b;`.
 
-    In `row a, b;` the type has dimensions, and the pointer comes behind the declaration.
+    In `row a, b;` the type itself has dimensions, so the pointer is declared after that declaration.
     """
     start, end = variable.declarator.start, variable.declarator.end
     text = unit.text.text
     opened = sum((span.text == ")") - (span.text == "(") for span in scan(text, start, end))
-    while opened > 0:  # `(a)[9]`: the brackets around the name go, too
+    while opened > 0:  # `(a)[9]`: remove the brackets around the name, too
         start = text.rindex("(", 0, start)
         opened -= 1
     if not variable.of_array_type:
@@ -28,7 +28,7 @@ def become_pointer(unit: Unit, variable: Variable, name: str, storage: str) -> N
 
 
 def _end(unit: Unit, start: int) -> int:
-    """Behind the semicolon of the declaration that a place is in."""
+    """The offset after the semicolon of the declaration that contains an offset."""
     depth = 0
     for span in scan(unit.text.text, start):
         depth += (span.text in "([{") - (span.text in ")]}")

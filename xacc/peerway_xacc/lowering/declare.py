@@ -1,4 +1,4 @@
-"""Nodes, templates and distributed arrays: what is kept of them, the code of their descriptors."""
+"""Lowers declarations of nodes, templates and distributed arrays, and writes their descriptors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS = {"*": "PWX_DUPLICATED", "block": "PWX_BLOCK", "cyclic": "PWX_CYCLIC", "
 
 
 def nodes(unit: Unit, directive: d.Nodes) -> None:
-    """Declare node arrays."""
+    """Lower `nodes`: declare node arrays."""
     for name, sizes, of in zip(directive.names, directive.sizes, directive.of, strict=True):
         function, scope = unit.scope(directive)
         values = [size.value if size else None for size in sizes]
@@ -32,7 +32,7 @@ def nodes(unit: Unit, directive: d.Nodes) -> None:
 
 
 def template(unit: Unit, directive: d.Template) -> None:
-    """Declare templates."""
+    """Lower `template`: declare templates."""
     for name, bounds in zip(directive.names, directive.bounds, strict=True):
         function, scope = unit.scope(directive)
         declared = TemplateOf(name.text, name.place, function, scope, bounds=list(bounds))
@@ -59,7 +59,7 @@ def _both(bounds: list[clauses.Bounds]) -> str:
 
 
 def distribute(unit: Unit, directive: d.Distribute) -> None:
-    """Distribute templates onto nodes."""
+    """Lower `distribute`: distribute templates onto nodes."""
     assert directive.onto is not None
     for name in directive.templates:
         declared = unit.get(TemplateOf, name, directive)
@@ -100,7 +100,7 @@ def _distributed(
 
 
 def _gblock_sizes(declared: TemplateOf, onto: NodeArray, formats: list[clauses.Format]) -> tuple[str, str]:
-    """Code that copies the program's arrays of sizes to arrays of long, and the argument that names these."""
+    """Code that copies the program's arrays of sizes to arrays of long, and the argument for these."""
     copies = ""
     names = []
     position = 0
@@ -118,7 +118,7 @@ def _gblock_sizes(declared: TemplateOf, onto: NodeArray, formats: list[clauses.F
 
 
 def template_fix(unit: Unit, directive: d.TemplateFix) -> None:
-    """Give a template its bounds at run time, and its arrays of the file their memory."""
+    """Lower `template_fix`: it sets a template's bounds at run time, and its file-scope arrays get memory."""
     assert directive.template is not None
     declared = unit.get(TemplateOf, directive.template, directive)
     note = (declared.place, f"'{declared.name}' is declared here")
@@ -158,7 +158,7 @@ def template_fix(unit: Unit, directive: d.TemplateFix) -> None:
 
 
 def align(unit: Unit, directive: d.Align) -> None:
-    """Align arrays with a template."""
+    """Lower `align`: align arrays with a template."""
     assert directive.template is not None
     template_of = unit.get(TemplateOf, directive.template, directive)
     if template_of.formats is None:
@@ -190,7 +190,8 @@ def _array_variable(unit: Unit, name: clauses.Name, directive: d.Directive) -> V
     note = (place, f"'{name.text}' is declared here")
     if variable.pointee is not None:
         variable.sizes = (None, *variable.pointee)
-        variable.pointee = None if variable.parameter else variable.pointee  # `int *v` is `int v[]` there
+        # for a parameter, `int *v` means `int v[]`
+        variable.pointee = None if variable.parameter else variable.pointee
     if not variable.sizes:
         raise Refused(name.place, f"'{name.text}' is not an array", note)
     if len(variable.sizes) > 7:
@@ -207,7 +208,7 @@ def _array_variable(unit: Unit, name: clauses.Name, directive: d.Directive) -> V
 def _matched(
     directive: d.Align, name: clauses.Name, variable: Variable, template_of: TemplateOf
 ) -> list[tuple[int, str] | None]:
-    """For each dimension of the array its dimension of the template and the offset."""
+    """For each dimension of the array, its dimension of the template and the offset; None if not aligned."""
     rank = len(variable.sizes)
     if len(directive.sources) != rank:
         raise Refused(
@@ -242,7 +243,7 @@ def _matched(
 
 
 def shadow(unit: Unit, directive: d.Shadow) -> None:
-    """Give arrays a shadow."""
+    """Lower `shadow`: give arrays a shadow."""
     for name in members.meant(unit, directive.arrays, directive):
         declared = unit.array(name, directive)
         assert declared.variable is not None
@@ -272,6 +273,6 @@ def shadow(unit: Unit, directive: d.Shadow) -> None:
 
 
 def static_desc(unit: Unit, directive: d.StaticDesc) -> None:
-    """Nothing to do but to look: descriptors of parameters are static anyway."""
+    """Only check the names of `static_desc`: descriptors of parameters are static anyway."""
     for name in directive.arrays:
         unit.array(name, directive)

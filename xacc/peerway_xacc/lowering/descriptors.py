@@ -1,6 +1,6 @@
-"""`xmp_desc_of(name)`: the name of nodes, a template or an array becomes the address of its descriptor.
+"""Lowers `xmp_desc_of(name)` to the address of the descriptor of nodes, a template or an array.
 
-Functions that must know the type of elements get it from the array that their first argument names.
+Some functions need the type of an array's elements; they get it from the array in their first argument.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _TYPED = {"xmp_matmul": "pwx_matmul({kind}, ", "xmp_sort_up": "pwx_sort({kind}, 
 
 @dataclass(frozen=True)
 class Described:
-    """A call of xmp_desc_of: the name it is about, and the range of all of it."""
+    """A call of xmp_desc_of: the name in it, and the range of the whole call."""
 
     name: str
     range: Range
-    typed: Span | None = None  # the name of a function of _TYPED, whose first argument this is
+    typed: Span | None = None  # the function of _TYPED whose first argument this is
     arguments_end: int = 0
 
 
 def find(text: Text) -> list[Described]:
-    """All of them in a file."""
+    """Find all calls of xmp_desc_of in a file."""
     if _CALL not in text.text:
         return []
     spans = scan(text.text)
@@ -51,7 +51,7 @@ def find(text: Text) -> list[Described]:
 
 
 def generate(unit: Unit, described: list[Described]) -> None:
-    """Put the addresses into the text."""
+    """Replace the calls by the addresses."""
     for description in described:
         function = unit.syntax.function_at(unit.file, description.range.start)
         variable = unit.syntax.variable(description.name, unit.file, description.range.start)
@@ -81,7 +81,7 @@ def generate(unit: Unit, described: list[Described]) -> None:
 
 
 def _closing(spans: list[Span], start: int) -> int:
-    """Where the bracket ends that spans[start] is in."""
+    """The offset of the bracket that closes the one around spans[start]."""
     depth = 0
     for span in spans[start:]:
         depth += (span.text == "(") - (span.text == ")")

@@ -1,4 +1,4 @@
-"""gmove and array assignment: one assignment of sections of arrays."""
+"""Lowers gmove and array assignment: one assignment between sections of arrays."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from peerway_xacc.lowering.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 _GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
-_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
-_SAID = {
+_TRANSFERS = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+_EXPLAINED = {
     "collective": "all nodes of both sides send and receive",
     "in": "executing nodes get their elements of the left side from the owners, which need not come by",
     "out": "executing nodes put their elements of the right side to the owners, which need not come by",
@@ -36,7 +36,7 @@ _SAID = {
 
 
 def gmove(unit: Unit, directive: d.Gmove) -> None:
-    """Copy between arrays, whoever owns what."""
+    """Lower `gmove`: copy between arrays, whichever nodes own the elements."""
     if directive.on:
         raise Refused(directive.on.name.place, "gmove has no clause on")
     statement = statement_behind(unit.text, directive.end)
@@ -70,9 +70,9 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.output.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(
-        directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_SAID[directive.mode]}"
+        directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_EXPLAINED[directive.mode]}"
     )
-    verb, op = _SENT[directive.mode]
+    verb, op = _TRANSFERS[directive.mode]
     on_gpu = mode in _GPU_MODES.values()
     unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op, on_gpu=on_gpu))
 
@@ -80,7 +80,7 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
 def _mode(
     unit: Unit, directive: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]
 ) -> str:
-    """How it is done. `far` is the side whose owners may not execute it."""
+    """The mode of a gmove, as C text. `far` is the array whose owners may not execute the directive."""
     if directive.mode == "collective":
         return _MODES[directive.mode]
     unit.output.one_sided = True
@@ -99,7 +99,7 @@ def _mode(
 def _on_device(
     unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]
 ) -> list[DistributedArray]:
-    """The arrays whose copy on the GPU is meant: those that acc names, else all."""
+    """The arrays whose copy on the GPU takes part: those that the clause acc names, or else all."""
     arrays = [array for array in sides if array]
     for name in directive.on_device:
         if unit.array(name, directive) not in arrays:
@@ -129,7 +129,7 @@ def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, Distribute
 
 
 def _scalar(unit: Unit, spans: list[Span]) -> str | None:
-    """The text of a right side that no distributed array and no section is in."""
+    """The text of a right side that contains no distributed array and no section; else None."""
     text = unit.text.text[spans[0].start : spans[-1].end]
     for number, span in enumerate(spans):
         name = named(spans, number)[0]
@@ -158,7 +158,7 @@ def _same_rank(
 
 
 def array_on(unit: Unit, directive: d.ArrayOn) -> None:
-    """An assignment of sections by the owners of the elements: loops over the sections of the left side."""
+    """Lower `array on`: the owners of the elements assign them, in loops over the left side's sections."""
     assert directive.on is not None
     statement = statement_behind(unit.text, directive.end)
     left_side, right_side = assignment(unit.text, statement)
@@ -221,7 +221,7 @@ def _loops(
 
 
 def _elementwise(unit: Unit, spans: list[Span], counters: list[str], lhs: Section) -> str:
-    """The right side with the counters in the place of its sections."""
+    """The right side, with its sections replaced by elements at the counters."""
     counters = [counter for counter in counters if counter]
     out = ""
     at = 0
@@ -275,7 +275,7 @@ def _element(
 
 
 def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
-    """Global subscripts in brackets as those of a node's memory."""
+    """The brackets with global subscripts turned into those of a node's memory."""
     parts = [around(array, dimension) for dimension in range(len(subscripts))]
     return "".join(
         f"[{before}{part}{behind}]" for (before, behind), part in zip(parts, subscripts, strict=True)

@@ -1,4 +1,4 @@
-"""Where names stand for addresses on the GPU: in the statement of a host_data."""
+"""Finds uses of names inside a host_data, where they are addresses on the GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def is_on_device(unit: Unit, use: Use) -> bool:
-    """Does a use name what a host_data around it names?"""
+    """Is a use inside a host_data that names its variable?"""
     if use.function.file != unit.file:
         return False
     for directive in unit.directives_in(use.function.body):

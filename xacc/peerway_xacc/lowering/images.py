@@ -1,4 +1,4 @@
-"""Images in several dimensions: `x:[2][*]` declares them, `x:[i][j]` names one; the first counts fastest."""
+"""Handles images in several dimensions: `x:[2][*]` declares them, and in `x:[i][j]` i varies fastest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from peerway_xacc.lowering.c_text import at, numbers
 
 
 def groups(text: Text, spans: list[Span], opening: int) -> tuple[int, list[list[Span]]]:
-    """The contents of the brackets that begin at spans[opening], and the number of the last bracket."""
+    """The contents of the brackets from spans[opening] on, and the index of the last closing bracket."""
     brackets: list[list[Span]] = []
     number = opening
     while number < len(spans) and spans[number].text == "[":
@@ -28,12 +28,12 @@ def _closing(text: Text, spans: list[Span], opening: int) -> int:
 
 
 def written(text: Text, group: list[Span]) -> str:
-    """The text in a pair of brackets."""
+    """The text inside a pair of brackets."""
     return text.text[group[0].start : group[-1].end] if group else ""
 
 
 def number_of(text: Text, name: str, sizes: list[str], images: list[list[Span]], place: Place) -> str:
-    """The number of an image from 0 on, as C text; `sizes` are those of all dimensions but the last."""
+    """The number of an image from 0, as C text. `sizes` are those of all dimensions but the last."""
     texts = [written(text, group) for group in images]
     if len(texts) != len(sizes) + 1 or "" in texts:
         dimensions = counted(len(sizes) + 1, "dimension")

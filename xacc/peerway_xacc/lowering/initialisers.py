@@ -1,4 +1,4 @@
-"""Variables of a file that begin with the address of a distributed array, which has none before main."""
+"""Refuses initialisers with the address of a distributed array, which has none before main."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEMBER = (".", "->")
 
 
 def check(unit: Unit) -> None:
-    """An error for each array of the file in the initialiser of a variable of the file."""
+    """Record an error for each distributed array in the initialiser of a variable at file scope."""
     arrays = {
         array.name: array
         for array in unit.scopes.arrays()
@@ -34,7 +34,7 @@ def check(unit: Unit) -> None:
 
 
 def _initialisers(unit: Unit) -> Iterator[tuple[str, Span]]:
-    """The tokens behind '=' of each declarator outside of functions, each with the text of the one before."""
+    """The names after '=' in each declarator outside functions, each with the text of the token before it."""
     text = _PREPROCESSOR.sub(lambda line: " " * len(line[0]), unit.text.text)
     bodies = sorted(
         (function.whole.start, function.whole.end)

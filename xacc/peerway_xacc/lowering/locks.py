@@ -1,4 +1,4 @@
-"""lock and unlock: of an element of a coarray of locks, at an image."""
+"""Lowers lock and unlock of an element of a coarray of locks at an image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def lock(unit: Unit, directive: d.Lock) -> None:
-    """One of both directives."""
+    """Lower `lock` or `unlock`."""
     assert directive.name is not None
     name = directive.name.text
     variable = unit.syntax.variable(name, directive.file, directive.start)

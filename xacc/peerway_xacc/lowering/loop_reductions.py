@@ -1,4 +1,4 @@
-"""The clause reduction of `xmp loop`: it begins with a neutral element and joins all nodes."""
+"""Lowers the clause reduction of `xmp loop`: start from the identity, and combine all nodes at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
-    """Open the reductions of a loop, and give what closes them."""
+    """Write the code before a loop with reductions, and return the code after it."""
     closing = ""
     assert directive.on is not None
     nodes = all_owners(unit, directive, directive.on)
@@ -50,7 +50,7 @@ def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
 
 
 def all_owners(unit: Unit, directive: d.Loop, on: clauses.Ref) -> str:
-    """The nodes that share a loop, those that own nothing of it too: they shall know its result."""
+    """The nodes that share a loop, including those that own none of it, which need the result, too."""
     mapping = referred(unit, on, directive)
     own = [subscript.star or subscript.whole for subscript in on.subscripts or ()]
     if isinstance(mapping, TemplateOf):
@@ -63,7 +63,7 @@ def all_owners(unit: Unit, directive: d.Loop, on: clauses.Ref) -> str:
 
 
 def _located(unit: Unit, directive: d.Loop, reduced: clauses.Reduced, nodes: str, kind: str) -> str:
-    """The call that also brings the variables which say where the extreme value is."""
+    """The call for a reduction that also finds the location of the extreme value."""
     if unit.is_cyclic(directive):
         raise Refused(reduced.name.place, f"{reduced.operator} over a cyclic dimension is not supported yet")
     for name in reduced.locations:

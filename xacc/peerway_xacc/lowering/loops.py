@@ -1,4 +1,4 @@
-"""Loops and tasks of xmp: bounds become those that a node owns, tasks run on their nodes only."""
+"""Lowers loops and tasks of xmp: nodes execute the iterations that they own, tasks run on their nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def task(unit: Unit, stack: Stack, directive: d.Task) -> None:
-    """The statement runs on the nodes of the reference only, which are the executing nodes meanwhile."""
+    """Lower `task`: its statement runs only on the given nodes, which are then the executing nodes."""
     name = unit.output.new_name("task")
     nodes = reference(unit, directive.on, directive)
     stack.before += [
@@ -31,7 +31,7 @@ def task(unit: Unit, stack: Stack, directive: d.Task) -> None:
 
 
 def text_of(ref: clauses.Ref | None) -> str:
-    """A reference as people write it."""
+    """A reference as the program writes it."""
     if ref is None:
         return "the executing nodes"
     if ref.subscripts is None:
@@ -49,7 +49,7 @@ def text_of(ref: clauses.Ref | None) -> str:
 
 
 def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
-    """Each loop of the directive goes over what its node owns."""
+    """Lower `loop`: each of its loops covers only what the node owns."""
     assert directive.on is not None
     if stack.statement.kind != "for":
         place = unit.text.place(stack.statement.start)
@@ -67,7 +67,7 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
     passes = " }" if directive.widening and directive.widening.kind == "peel_and_wait" else ""
     unit.output.edits.behind(
         stack.statement.end, passes + closing + " }"
-    )  # before the edits of loops that end there too
+    )  # inserted first, so that it ends up outermost where several loops end
     opened, localised, conditions = _distribute(unit, stack, directive, mapping, indices)
     if isinstance(mapping, TemplateOf) and directive.widening is None:
         beyond.warn(unit, stack, mapping, localised)
@@ -84,15 +84,17 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
         stack.before.append(twice)
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
-    bounds = "; ".join(_in_words(unit, stack, mapping, *outer) for outer in localised)
+    bounds = "; ".join(_bounds_in_words(unit, stack, mapping, *outer) for outer in localised)
     unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
 
 
 def _distribute(
     unit: Unit, stack: Stack, directive: d.Loop, mapping: NodeArray | TemplateOf, indices: list[str]
 ) -> tuple[list[str], list[tuple[int, str, str]], list[str]]:
-    """Shorten the loops that the subscripts of the on clause name. Gives the lines before them; dimensions of
-    the mapping with index and offset; and the conditions for subscripts without an index.
+    """Shorten the loops whose indices the on clause names.
+
+    Returns the lines before the loops; for each such loop the dimension of the mapping, the index and the
+    offset; and the conditions for subscripts without an index.
     """
     assert directive.on is not None
     opened: list[str] = []
@@ -108,8 +110,8 @@ def _distribute(
             raise Refused(subscript.place, "a range in the on clause of a loop is not supported yet")
         named = [name for name in indices if name in subscript.index.names()]
         if not named:
-            _check_place(unit, stack, subscript.index)
-            conditions.append(_one_place(mapping, dimension, subscript.index, directive.on.square))
+            _check_subscript(unit, stack, subscript.index)
+            conditions.append(_owner_condition(mapping, dimension, subscript.index, directive.on.square))
             continue
         if len(named) > 1 or named[0] in used:
             raise Refused(
@@ -128,7 +130,7 @@ def _distribute(
 
 
 def _indices(unit: Unit, stack: Stack, directive: d.Loop) -> list[str]:
-    """The indices of the directive; without a list those of loops in the nest that the on clause names."""
+    """The indices of the directive, or without a list those loop indices that the on clause names."""
     assert directive.on is not None
     if directive.indices:
         return [name.text for name in directive.indices]
@@ -139,8 +141,8 @@ def _indices(unit: Unit, stack: Stack, directive: d.Loop) -> list[str]:
     return [name for name in sorted(names) if loop_nest.with_index(unit, stack.statement, name)]
 
 
-def _check_place(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
-    """Raises Refused if a subscript without an index of the loop names what there is not, or what moves."""
+def _check_subscript(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
+    """Refuse a subscript without a loop index if it has an unknown name, or one that the loop changes."""
     statement = stack.statement
     function = unit.syntax.function_at(unit.file, statement.start)
     assert function is not None
@@ -150,9 +152,7 @@ def _check_place(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
         changes = [use.range.start for use in function.uses if use.written and use.variable.name == name]
         if any(statement.start <= change < statement.end for change in changes):
             for loop in unit.syntax.loops_in(unit.file, statement):
-                loop_nest.read(
-                    unit, loop
-                )  # its own error, if the header is what hides that this is its index
+                loop_nest.read(unit, loop)  # raises its own error if this loop's header cannot be parsed
             raise Refused(index.place, f"'{name}' is changed in the loop, but no loop has it as its index")
 
 
@@ -168,17 +168,19 @@ def _offset(expr: clauses.Expr, index: str) -> str:
     raise Refused(expr.place, f"expected '{index}', plus or minus an offset, found '{expr.text}'")
 
 
-def _one_place(node_array: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool) -> str:
-    """A subscript without an index of the loop: other nodes than its owners run no iteration."""
+def _owner_condition(
+    node_array: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool
+) -> str:
+    """The condition for a subscript without a loop index: only its owners execute iterations."""
     if isinstance(node_array, NodeArray):
         return f"pwx_is_node({node_array.address}, {dimension}, {index.text}{' + 1' if square else ''})"
     return f"pwx_owns({node_array.address}, {dimension}, {index.text})"
 
 
-def _in_words(
+def _bounds_in_words(
     unit: Unit, stack: Stack, node_array: NodeArray | TemplateOf, dimension: int, index: str, offset: str
 ) -> str:
-    """The bounds of a loop as --explain shows them."""
+    """Describe the bounds of a loop for --explain."""
     head = loop_nest.with_index(unit, stack.statement, index)[0].header
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
@@ -208,7 +210,7 @@ def _localise(
 ) -> list[str]:
     loops = loop_nest.with_index(unit, stack.statement, index)
     if not loops:
-        head = loop_nest.read(unit, stack.statement)  # its own error, if the header is what hides the index
+        head = loop_nest.read(unit, stack.statement)  # raises its own error if the header cannot be parsed
         place = unit.text.place(head.header.whole.start, head.header.whole.end)
         raise Refused(
             directive.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
@@ -240,12 +242,12 @@ ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above"
 
 
 def unbounded(relation: str, index: str) -> tuple[str, str]:
-    """First and last value of a loop that goes over all of its node's span, as its header has them."""
+    """The first and last value in the header of a loop that covers all of its node's span."""
     return f"{index}__s.first", f"{index}__s.last" + ("" if relation == "<=" else " + 1")
 
 
 def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
-    """Edit the first and the last value of a loop: between them what the node owns."""
+    """Edit the first and last value of a loop so that it covers only what the node owns."""
     head = loop.header
     if loop.statement.start in unit.loops.unbound:
         if head.down or head.step != "1":
@@ -268,7 +270,7 @@ def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
 
 
 def cycle(unit: Unit, edits: Edits, loop: For, index: str) -> None:
-    """A loop over a cyclic dimension counts what the node owns, and makes the index of the count."""
+    """Edit a loop over a cyclic dimension to count the node's elements, and to compute the index."""
     head = loop.header
     text = unit.text.text
     if head.down:

@@ -1,8 +1,7 @@
-"""Macros, and files included in functions, whose text names a distributed array: their uses become what the
-preprocessor makes of them.
+"""Expands uses of macros, and files included in functions, whose text names a distributed array.
 
-The subscripts of such a use stand in the macro's text, where an edit would change all its uses. So the text
-that is translated has the expansion in the place of the use, on the same line.
+The subscripts of such a use are in the macro's text, where an edit would change all its uses. So we translate
+a text that has the expansion in place of the use, on the same line.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PRAGMA = re.compile(r"^#[ \t]*pragma[ \t]+(.*)$", re.MULTILINE)
 
 
 def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
-    """The text of the file with these uses expanded; None if there are none."""
+    """The text of the file with these uses expanded, or None if there are none."""
     starts = sorted({
         use.expanded_at
         for function in unit.syntax.functions
@@ -36,7 +35,7 @@ def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
         return None
     marked = Edits(unit.text)
     for number, (start, end) in enumerate(uses):
-        blank = "\n" if unit.text.text[start] == "#" else " "  # an #include stands on a line of its own
+        blank = "\n" if unit.text.text[start] == "#" else " "  # an #include needs a line of its own
         marked.before(start, f"{blank}{_OPEN}{number}{blank}")
         marked.behind(end, f"{blank}{_CLOSE}{number}{blank}")
     folder = str(Path(unit.file).parent)
@@ -47,7 +46,7 @@ def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
         begin = re.search(rf"\b{_OPEN}{number}\b", output)
         finish = re.search(rf"\b{_CLOSE}{number}\b", output)
         if begin is None or finish is None:
-            continue  # a macro around drops it
+            continue  # an enclosing macro drops it
         inside = _PRAGMA.sub(
             lambda match: f" _Pragma({quoted(match[1])}) ", output[begin.end() : finish.start()]
         )
@@ -57,7 +56,7 @@ def expanded(unit: Unit, preprocessor: list[str]) -> str | None:
 
 
 def _end(text: Text, start: int) -> int:
-    """Where the use of a macro ends: behind its name or its arguments; that of a file at its line's end."""
+    """The end of a macro's use: after its name or arguments; for an included file, the end of the line."""
     end = start
     depth = 0
     if text.text[start] == "#":

@@ -1,4 +1,4 @@
-"""Arrays and pointers that are members of structs: `s.a`, of the variable s or of all of `struct s`."""
+"""Handles distributed members of structs: `s.a`, of the variable s or of all of `struct s`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def meant(unit: Unit, names: list[Name], directive: d.Directive) -> list[Name]:
-    """The names of an align or shadow; `tag.member` stands for that member of each variable of the struct."""
+    """Resolve the names of an align or shadow: `tag.member` is that member of all variables of a struct."""
     members = []
     for name in names:
         base, _, member = name.text.partition(".")
@@ -30,7 +30,7 @@ def meant(unit: Unit, names: list[Name], directive: d.Directive) -> list[Name]:
 
 
 def check(unit: Unit, name: Name, directive: d.Directive) -> None:
-    """The member that a name with a dot means: an array or pointer that is a member of a plain variable."""
+    """Check that a name with a dot means an array or pointer that is a member of a plain variable."""
     base, _, member = name.text.partition(".")
     variable = unit.syntax.variable(base, directive.file, directive.start)
     if variable is None:
@@ -47,8 +47,10 @@ def check(unit: Unit, name: Name, directive: d.Directive) -> None:
 
 
 def claim(unit: Unit, variable: Variable, place: Place) -> None:
-    """`s.a` is a distributed array from now on. What the struct itself holds in its place is not used:
-    nothing may reach that by a copy of the struct, or by its address.
+    """Make `s.a` a distributed array from now on.
+
+    The memory inside the struct is no longer used, so nothing may reach it by a copy of the struct or by its
+    address.
     """
     base = variable.base
     if base is None:

@@ -1,7 +1,7 @@
-"""Operands of data clauses: a distributed array, a variable, or a section of one, for the run-time library.
+"""Describes operands of data clauses to the run-time library: arrays, variables, and sections.
 
-A data clause is about contiguous memory. An update may be about less: then it goes row by row, and of a
-distributed array to what lies in this node's memory.
+A data clause needs contiguous memory. An update may name less: then it goes row by row, and covers the part
+of a distributed array that is in this node's memory.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from peerway_xacc.lowering.unit import Unit
 
 _TABLES = dict.fromkeys(
     ("COPY", "COPYIN", "COPYOUT", "COPYOUT_ZERO", "CREATE_ZERO"), "CREATE"
-)  # pointers of the GPU stay there
+)  # the GPU's table of pointers is never copied
 
 
 def described(unit: Unit, directive: d.Acc, section: clauses.Section, kind: str) -> str:
-    """The initialiser of a pwx_data."""
+    """The initialiser of a section's pwx_data."""
     name = section.name.text
-    variable, array = _meant(unit, directive, section)
+    variable, array = _resolved(unit, directive, section)
     if array:
         return f"{{PWX_DATA_{kind}, {quoted(name)}, {array.address}, 0, 0}}"
     if rows := row_parts(unit, directive, section):
@@ -39,7 +39,7 @@ def described(unit: Unit, directive: d.Acc, section: clauses.Section, kind: str)
     while len(parts) > 1 and _is_whole(parts[-1], _size(variable, len(parts) - 1)):
         parts.pop()
     checks = ""
-    if any(not _is_one(part) for part in parts[:-1]):  # rows of the first dimension, if these are whole
+    if any(not _is_one(part) for part in parts[:-1]):  # whole rows of the first dimension
         for dimension in range(1, len(parts)):
             checks += f" * {_whole(directive, section, variable, dimension, parts[dimension])}"
         parts = parts[:1]
@@ -51,10 +51,11 @@ def described(unit: Unit, directive: d.Acc, section: clauses.Section, kind: str)
 
 
 def row_parts(unit: Unit, directive: d.Acc, section: clauses.Section) -> tuple[str, str, str, str] | None:
-    """A section through pointers to pointers, as C text: the pointers, their number, and which part of
-    each row, by its offset and its bytes.
+    """A section through pointers to pointers, as C text; None if it is none.
+
+    Returns the address of the pointers, their number, and the offset and the bytes of the part of each row.
     """
-    variable, array = _meant(unit, directive, section)
+    variable, array = _resolved(unit, directive, section)
     name, rank = section.name.text, _rank(variable, array)
     if len(section.parts) <= rank:
         return None
@@ -75,18 +76,18 @@ def has_rows(section: clauses.Section, variable: Variable) -> bool:
 
 
 def table_of(section: clauses.Section, variable: Variable) -> clauses.Section:
-    """The section without what it says of rows that pointers lead to."""
+    """The section of the table of pointers alone, without the rows that these point to."""
     return replace(section, parts=section.parts[: _rank(variable, None)])
 
 
 def again(name: str, part: str, kind: str) -> str:
-    """The initialiser of a pwx_data of the section that another one has."""
+    """The initialiser of a pwx_data with the same section as another one."""
     return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, {part}.address, {part}.bytes}}"
 
 
 def part(unit: Unit, directive: d.Acc, section: clauses.Section) -> str:
-    """The pwx_section of what an update is about; nothing where that is all of a variable."""
-    variable, array = _meant(unit, directive, section)
+    """The pwx_section that an update copies, as C text; empty if it is all of a variable."""
+    variable, array = _resolved(unit, directive, section)
     if variable.has_pointers:
         message = (
             f"an update of the pointers of '{section.name.text}' would mix those of the host and of the GPU; "
@@ -107,7 +108,7 @@ def part(unit: Unit, directive: d.Acc, section: clauses.Section) -> str:
         length = (
             "1" if bounds.index else bounds.length.text if bounds.length else f"({size}) - ({_first(bounds)})"
         )
-        if not size:  # of what a pointer leads to
+        if not size:  # memory behind a pointer
             length = _length(section, variable, dimension, bounds)
             sizes[dimension] = f"({_first(bounds)}) + {length}"
         dims.append(f"{{{_first(bounds)}, {length}, 1, 0}}")
@@ -119,7 +120,7 @@ def part(unit: Unit, directive: d.Acc, section: clauses.Section) -> str:
 
 
 def sections_of(directives: list[d.Acc], kinds: Iterable[str]) -> dict[str, clauses.Section]:
-    """Sections that clauses of these kinds name, by name; the innermost construct comes first and wins."""
+    """The sections in clauses of these kinds, by name. The first directive, the innermost one, wins."""
     sections: dict[str, clauses.Section] = {}
     for directive in directives:
         for section in directive.named(*kinds):
@@ -128,11 +129,11 @@ def sections_of(directives: list[d.Acc], kinds: Iterable[str]) -> dict[str, clau
 
 
 def address_of(section: clauses.Section) -> str:
-    """The address at which a section of an array or of what a pointer leads to begins, as C text."""
+    """The address at which a section begins, as C text."""
     return f"&{section.name.text}{''.join(f'[{_first(bounds)}]' for bounds in section.parts)}"
 
 
-def _meant(
+def _resolved(
     unit: Unit, directive: d.Acc, section: clauses.Section
 ) -> tuple[Variable, DistributedArray | None]:
     name = section.name
@@ -165,7 +166,7 @@ def _rank(variable: Variable, array: DistributedArray | None) -> int:
 
 
 def _bytes_of(variable: Variable, name: str) -> str:
-    """How many bytes all of a variable has, as C text; 0 where only the run time can know."""
+    """The size of a variable in bytes, as C text; 0 if only the run-time library can know it."""
     if variable.pointee is not None:
         return "0"
     if not variable.parameter or not variable.sizes:
@@ -182,7 +183,7 @@ def _size(variable: Variable, dimension: int) -> int | None:
 
 
 def _extent(variable: Variable, name: str, dimension: int) -> str:
-    """The size of a dimension as C text; nothing for the first one of what a pointer leads to."""
+    """The size of a dimension as C text; empty for the first dimension behind a pointer."""
     if dimension == 0:
         return str(variable.sizes[0]) if variable.sizes and variable.sizes[0] is not None else ""
     element = f"{name}{'[0]' * dimension}"
@@ -194,7 +195,7 @@ def _first(bounds: clauses.Part) -> str:
 
 
 def _length(section: clauses.Section, variable: Variable, dimension: int, bounds: clauses.Part) -> str:
-    """How many a part of a section has, in brackets."""
+    """The length of one part of a section, as C text in brackets."""
     if bounds.index:
         return "(1)"
     if bounds.length is not None:
@@ -212,7 +213,7 @@ def _length(section: clauses.Section, variable: Variable, dimension: int, bounds
 
 
 def length_of(section: clauses.Section, variable: Variable) -> str:
-    """How many elements of the first dimension a section has, as C text in brackets."""
+    """The length of a section in the first dimension, as C text in brackets."""
     return _length(section, variable, 0, section.parts[0])
 
 
@@ -229,7 +230,10 @@ def _is_whole(bounds: clauses.Part, size: int | None) -> bool:
 def _whole(
     directive: d.Acc, section: clauses.Section, variable: Variable, dimension: int, bounds: clauses.Part
 ) -> str:
-    """1, as C text that finds out at run time whether this part is all of its dimension."""
+    """The factor 1 as C text.
+
+    Unless constants prove that the part is a whole dimension, evaluating the text checks it.
+    """
     name, size = section.name, _size(variable, dimension)
     first = 0 if bounds.first is None else bounds.first.value
     length = 1 if bounds.index else bounds.length.value if bounds.length else None

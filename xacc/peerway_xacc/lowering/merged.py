@@ -1,4 +1,4 @@
-"""A variable in several data clauses of one directive: one clause does what all of them say, or an error."""
+"""Merges several data clauses of one directive for one variable into one clause, or refuses them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _ON_DEVICE = ("deviceptr", "use_device")
 
 
 def merge(directive: d.Acc) -> None:
-    """Let each section be named once, or raise Refused with the second naming."""
+    """Merge clauses so that each section is named once.
+
+    Raises Refused with the second name if they conflict.
+    """
     _check_pointers(directive)
     named: dict[str, list[tuple[int, clauses.Section]]] = {}
     for number, clause in enumerate(directive.clauses):
@@ -27,7 +30,7 @@ def merge(directive: d.Acc) -> None:
 
 
 def _check_pointers(directive: d.Acc) -> None:
-    """Leave out sections that lie on the device already."""
+    """Refuse a data clause for a variable that another clause says is a device address."""
     for clause in directive.clauses:
         for section in clause.sections if clause.name in data_clauses.KINDS else ():
             for other in directive.clauses:
@@ -49,13 +52,13 @@ def _refuse(name: clauses.Name, clause: str, before: str, earlier: clauses.Name,
 def _merge(
     directive: d.Acc, first: tuple[int, clauses.Section], other: tuple[int, clauses.Section]
 ) -> tuple[int, clauses.Section]:
-    """Gives the clause, by its number, that later ones are compared with."""
+    """Merge two clauses. Returns the number and section of the clause to compare later ones with."""
     (number, section), (later, again) = first, other
     first_clause, two = directive.clauses[number], directive.clauses[later]
     kinds = data_clauses.KINDS[first_clause.name], data_clauses.KINDS[two.name]
     same = _text(section) == _text(again)
     if (kinds[0] == kinds[1] and not first_clause.modifier and not two.modifier) or _apart(section, again):
-        return first  # of two equal clauses each counts, and each finds what the other made
+        return first  # equal clauses both stay: the second finds what the first made
     if not same:
         advice = "name the same section in both, or sections that are apart"
         _refuse(again.name, two.name, first_clause.name, section.name, advice)
@@ -82,7 +85,7 @@ def _text(section: clauses.Section) -> list[tuple[str, str, bool]]:
 
 
 def _apart(section: clauses.Section, other: clauses.Section) -> bool:
-    """Do constants say that both have no element in common?"""
+    """Do constants prove that the two sections have no element in common?"""
     for first, second in zip(section.parts, other.parts, strict=False):
         ranges = []
         for part in (first, second):

@@ -1,4 +1,4 @@
-"""Output of lowering and code generation: edits of the program's text, and what stands around it."""
+"""Collects what lowering and code generation write: edits of the program's text, and text around it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Output:
 
     def __init__(self, file: str, text: Text) -> None:
         self.edits = Edits(text)
-        self.top: list[str] = []  # declarations before the first of the program
+        self.top: list[str] = []  # declarations before the program's first one
         self.setup: list[str] = []  # calls before main
-        self.setup_last: list[str] = []  # those that come behind all others
-        self.when_fixed: dict[int, list[str]] = {}  # calls when a template is fixed, by its id
-        self.ending = ""  # behind the text
-        self.placed: set[int] = set()  # starts of directives whose lines stand there already
-        self.on_gpu = False  # it has calls for a GPU
-        self.has_zero = False  # a data clause has the modifier
-        self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not come by
-        self.halo_plans = 0  # of reflects that were explained
+        self.setup_last: list[str] = []  # calls after all of `setup`
+        self.when_fixed: dict[int, list[str]] = {}  # calls when a template is fixed, by its id()
+        self.ending = ""  # text after the program's
+        self.placed: set[int] = set()  # starts of directives whose lines are in the edits already
+        self.on_gpu = False  # the text has calls for a GPU
+        self.has_zero = False  # a data clause has the modifier zero
+        self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not execute it
+        self.halo_plans = 0  # the number of halo plans explained so far
         self.explained: list[tuple[Place, str]] = []
         self.communications: list[tuple[Place, Communication]] = []
         self._file = file
@@ -38,7 +38,7 @@ class Output:
         return f"{stem}__{self._names}"
 
     def put_at(self, start: int, lines: list[str]) -> None:
-        """Lines in the place of the directive that begins at an offset."""
+        """Put lines in the place of the directive that begins at an offset."""
         self._lines.setdefault(start, []).extend(lines)
 
     def finish(self, directives: Iterable[d.Directive]) -> str:

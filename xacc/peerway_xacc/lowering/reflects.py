@@ -1,4 +1,4 @@
-"""Reflects and reduce_shadow: halos of distributed arrays. Reflects that follow one another are one call."""
+"""Lowers reflect and reduce_shadow, which exchange halos. Adjacent reflects become one call."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def reflect(unit: Unit, directive: d.Reflect) -> None:
-    """reflect, reflect_init, reflect_do, reduce_shadow."""
+    """Lower reflect, reflect_init, reflect_do, reflect_wait or reduce_shadow."""
     arrays = reflected(unit, directive)
-    which = _which(arrays)
+    which = _pointers(arrays)
     names = ", ".join(array.name for array in arrays)
     if directive.kind == "reflect_wait":
         unit.explain(directive, f"reflect_wait {names}: the end of those with nowait")
@@ -42,12 +42,12 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
     elif directive.kind == "reflect_init":
         unit.put(directive, [f"pwx_reflect_init({which}, {shape}, {where(directive)});"])
     elif directive is not run[-1]:
-        pass  # the last of a run does all
+        pass  # the last of a run does the work of all
     elif directive.kind == "reflect_do":
-        which = _which([array for following in run for array in reflected(unit, following)])
+        which = _pointers([array for following in run for array in reflected(unit, following)])
         unit.put(directive, [f"pwx_reflect_do({which}, {where(run[0])});"])
     elif len(run) > 1:
-        _together(unit, run)
+        _one_call(unit, run)
     else:
         number = f", {directive.asynchronous.text}" if directive.asynchronous else ""
         call = "pwx_reflect_async" if number else "pwx_reflect_start" if directive.nowait else "pwx_reflect"
@@ -75,8 +75,8 @@ def _sent(unit: Unit, directive: d.Reflect, run: list[d.Reflect]) -> None:
         unit.communicates(directive, head, *dict.fromkeys(of_one_plan(transfers)))
 
 
-def _together(unit: Unit, run: list[d.Reflect]) -> None:
-    """Directives that follow one another become one call, in the place of the last."""
+def _one_call(unit: Unit, run: list[d.Reflect]) -> None:
+    """Write one call for a run of adjacent directives, in the place of the last."""
     halo = unit.output.new_name("halo")
     arrays = [(array, following) for following in run for array in reflected(unit, following)]
     widths = ", ".join(widths_of(following) for _, following in arrays)
@@ -89,13 +89,16 @@ def _together(unit: Unit, run: list[d.Reflect]) -> None:
         if name != "0"
     ]
     unit.put(run[-1], [
-        f"{{ static pwx_halo {halo}; pwx_reflect_each(&{halo}, {_which([array for array, _ in arrays])}, "
+        f"{{ static pwx_halo {halo}; pwx_reflect_each(&{halo}, {_pointers([array for array, _ in arrays])}, "
         f"(const pwx_width *const[]){{{widths}}}, {' | '.join(flags) or '0'}, {where(run[0])}); }}"
     ])  # fmt: skip
 
 
 def runs_of(unit: Unit) -> dict[int, list[d.Reflect]]:
-    """Reflects between which nothing stands: each with all of its run, by its id."""
+    """Find runs of reflects with no code in between.
+
+    Returns the run of each directive, by the directive's id().
+    """
     runs: dict[int, list[d.Reflect]] = {}
     before: d.Directive | None = None
     for directive in unit.directives:
@@ -129,8 +132,9 @@ def reflected(unit: Unit, directive: d.Reflect) -> list[DistributedArray]:
 
 
 def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
-    """Two reflects of an array in other dimensions, with nothing but barriers between them: people may expect
-    that the second brings the corners.
+    """Warn if two reflects with only barriers between them refresh different dimensions of an array.
+
+    Users may expect that the second one brings the corners, too.
     """
     at = next(number for number, earlier in enumerate(unit.directives) if earlier is directive)
     for before in reversed(unit.directives[:at]):
@@ -141,8 +145,8 @@ def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
         if not isinstance(before, d.Reflect) or before.orthogonal or directive.orthogonal:
             continue
         names = {name.text for name in before.arrays} & {name.text for name in directive.arrays}
-        both = _brought(before) & _brought(directive)
-        if names and _brought(before) and _brought(directive) and not both:
+        both = _refreshed(before) & _refreshed(directive)
+        if names and _refreshed(before) and _refreshed(directive) and not both:
             name = sorted(names)[0]
             unit.diagnostics.warn(
                 directive.place,
@@ -153,8 +157,8 @@ def _warn_of_corners(unit: Unit, directive: d.Reflect) -> None:
             return
 
 
-def _brought(directive: d.Reflect) -> set[int]:
-    """The dimensions of which a reflect brings the halo; none where that is known at run time alone."""
+def _refreshed(directive: d.Reflect) -> set[int]:
+    """The dimensions whose halo a reflect refreshes; none if that is known only at run time."""
     brought = set()
     for dimension, width in enumerate(directive.widths or []):
         values = [expr.value if expr else 0 for expr in (width.lower, width.upper)]
@@ -165,7 +169,7 @@ def _brought(directive: d.Reflect) -> set[int]:
     return brought
 
 
-def _which(arrays: list[DistributedArray]) -> str:
+def _pointers(arrays: list[DistributedArray]) -> str:
     return f"{len(arrays)}, (pwx_array *const[]){{{', '.join(array.address for array in arrays)}}}"
 
 
@@ -186,13 +190,13 @@ def _flags(unit: Unit, directive: d.Reflect) -> str:
 
 
 def outside(array: DistributedArray, directive: d.Directive) -> str:
-    """Where an OpenACC compiler has its copy of an array: gives the flag of a reflect, as C text."""
+    """The flag of a reflect, as C text; evaluating it passes the OpenACC compiler's copy of an array."""
     at = f"(acc_wait_all(), acc_deviceptr(pwx_memory({array.address})))"
     return f"pwx_outside({array.address}, {at}, {where(directive)})"
 
 
 def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
-    """When a reflect costs nothing, as --explain shows it."""
+    """Say for --explain when a reflect costs nothing."""
     always = [array for array in arrays if unit.writes.why(array)]
     if always:
         reasons = "; ".join(f"{array.name}: {unit.writes.why(array)}" for array in always)
@@ -201,7 +205,7 @@ def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
 
 
 def _faces(directive: d.Reflect, array: DistributedArray) -> str:
-    """Which layers come from which side, as --explain shows them."""
+    """Say for --explain which layers come from which side."""
     assert array.template is not None
     faces = []
     for dimension, aligned in enumerate(array.dimensions):

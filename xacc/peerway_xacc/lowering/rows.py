@@ -1,7 +1,7 @@
-"""Sections through pointers to pointers, `a[0:n][0:m]` of `T **a`: each row is a piece of memory of its own.
+"""Lowers sections through pointers to pointers, `a[0:n][0:m]` of `T **a`, whose rows lie apart.
 
-A list of pwx_data has the pointers; the rows have a list that is filled when the directive comes. Then the
-copy of the pointers on the GPU is made to lead to the copies of the rows.
+One list of pwx_data has the pointers; another has the rows, and is filled when the directive is executed.
+Then the GPU's copy of the pointers is made to point to the copies of the rows.
 """
 
 from __future__ import annotations
@@ -17,36 +17,42 @@ from peerway_xacc.lowering.unit import Unit
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one section: the name of their list, the statements that fill it, and what lies where."""
+    """The rows of one section: the name of their list, and the C text that fills and attaches it."""
 
     name: str
     filled: str
     attached: str
 
     def begin(self, tail: str) -> str:
-        """A structured region's begin; `tail` are the last arguments, of the queue and the place."""
+        """The call that begins a structured region.
+
+        `tail` are the last arguments: the queue and the place.
+        """
         return (
             f"pwx_data_begin(&{self.name}__region, (int){self.name}__n, {self.name}, {tail} {self.attached}"
         )
 
     def end(self, tail: str) -> str:
-        """Its end."""
+        """The call that ends a structured region."""
         return f"pwx_data_end(&{self.name}__region, (int){self.name}__n, {self.name}, {tail}"
 
     def declared(self, where_: str) -> str:
-        """A variable whose end leaves the rows before the pointers: it is declared behind these."""
+        """A variable whose cleanup releases the rows.
+
+        Declare it after that of the pointers, so that it ends first.
+        """
         return (
             f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {self.name}__declared = "
             f"{{(int){self.name}__n, {self.name}, {where_}}};"
         )
 
     def call(self, function: str, tail: str) -> str:
-        """A call that takes a count and a list."""
+        """A call of a function that takes a count and a list."""
         return f"{function}((int){self.name}__n, {self.name}, {tail}"
 
 
 def named(unit: Unit, directives: list[d.Acc], kinds: dict[str, str]) -> set[str]:
-    """The pointers to pointers of which clauses name the rows."""
+    """The pointers to pointers whose rows the clauses name."""
     return {
         section.name.text
         for directive in directives
@@ -56,7 +62,7 @@ def named(unit: Unit, directives: list[d.Acc], kinds: dict[str, str]) -> set[str
 
 
 def of(unit: Unit, directive: d.Acc, kinds: dict[str, str], skipped: set[str] | None = None) -> list[Rows]:
-    """The rows that the clauses of these kinds name."""
+    """The rows that a directive's clauses of these kinds name, without the variables in `skipped`."""
     all_rows = []
     for clause in directive.clauses:
         for section in clause.sections if clause.name in kinds else ():

@@ -1,4 +1,4 @@
-"""Array sections `a[first:length:step][:][i]`, which C does not have: found, hidden from libclang, read."""
+"""Parses array sections `a[first:length:step][:][i]`, which are not C, and hides them from libclang."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HIDING = ("gmove", "array")
 
 @dataclass(frozen=True)
 class Dimension:
-    """One pair of brackets: an index, or first:length:step with None for what was left out."""
+    """One pair of brackets: an index, or first:length:step with None for an omitted part."""
 
     index: str | None
     first: str | None = None
@@ -28,7 +28,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Section:
-    """A variable with brackets behind it, or none; `rest` is what stands behind the last bracket."""
+    """A variable and the brackets after it, if any."""
 
     name: str
     range: Range
@@ -36,12 +36,12 @@ class Section:
 
     @property
     def rank(self) -> int:
-        """How many of its dimensions are sections."""
+        """The number of its dimensions that are sections, not indices."""
         return sum(dimension.index is None for dimension in self.dimensions)
 
 
 def hidden(text: Text, pragmas: list[Pragma], marks: list[Range], statements: list[Range]) -> str:
-    """The text as libclang shall see it: with blanks in the place of what is no C, given ranges among it."""
+    """The text for libclang: given ranges, statements and assignments after directives become blanks."""
     out = text.text
     for mark in marks:
         out = _blanked(out, mark.start, mark.end)
@@ -60,7 +60,7 @@ def _blanked(text: str, start: int, end: int) -> str:
 
 
 def with_some_sizes(text: str, start: int) -> str:
-    """The text with the size 1 in all brackets behind the name at an offset."""
+    """The text with the size 1 in all brackets after the name at an offset."""
     depth = opening = 0
     for span in scan(text, start)[1:]:
         if depth == 0 and span.text != "[":
@@ -74,7 +74,7 @@ def with_some_sizes(text: str, start: int) -> str:
 
 
 def statement_behind(text: Text, start: int) -> Range:
-    """The statement behind a directive, with its semicolon."""
+    """The statement after a directive, with its semicolon."""
     spans = scan(text.text, start, min(len(text.text), start + 4000))
     for span in spans:
         if span.text == ";":
@@ -96,8 +96,9 @@ def assignment(text: Text, statement: Range) -> tuple[list[Span], list[Span]]:
 
 
 def section(text: Text, spans: list[Span], start: int = 0) -> tuple[Section, int]:
-    """The variable or member `s.a` and its brackets that begin at spans[start], and the number of the span
-    behind them.
+    """Parse the variable or member `s.a`, with its brackets, at spans[start].
+
+    Returns also the index after it.
     """
     name, at = named(spans, start)
     dimensions = []
@@ -109,7 +110,7 @@ def section(text: Text, spans: list[Span], start: int = 0) -> tuple[Section, int
 
 
 def named(spans: list[Span], start: int) -> tuple[str, int]:
-    """The variable or the member of one that begins at spans[start], and the number of the span behind it."""
+    """Parse the variable or member `s.a` at spans[start]. Returns its name and the index after it."""
     dotted = [span.text for span in spans[start + 1 : start + 2]] == ["."] and len(spans) > start + 2
     return (
         (f"{spans[start].text}.{spans[start + 2].text}", start + 3)
@@ -186,7 +187,7 @@ def run_time_section(
 
 
 def _extents(unit: Unit, array_section: Section) -> list[str]:
-    """The sizes of what a pointer leads to: of the first dimension as much as the section needs."""
+    """The sizes of memory behind a pointer; the first dimension is as long as the section needs."""
     first, *others = array_section.dimensions
     if first.index is None and first.length is None:
         place = unit.text.place(array_section.range.start, array_section.range.end)
@@ -204,21 +205,21 @@ def _extents(unit: Unit, array_section: Section) -> list[str]:
 
 
 def sizes_for(unit: Unit, variable: Variable, array: DistributedArray | None) -> list[str]:
-    """The sizes of an array's dimensions as C text; its descriptor has what the text does not say."""
+    """The sizes of an array's dimensions as C text, from its descriptor if they are not written."""
     if array and None in variable.sizes:
         return [f"{array.descriptor}.dim[{dimension}].size" for dimension in range(len(variable.sizes))]
     return sizes_of(unit, variable) if variable.sizes else []
 
 
 def remaining(dimension: Dimension, size: str) -> str:
-    """The length of a section that gives none: to the end of the array."""
+    """The length of a section without one: to the end of the array."""
     if dimension.first is None and dimension.step == "1":
         return size
     return f"(({size}) - ({dimension.first or '0'}) + ({dimension.step}) - 1) / ({dimension.step})"
 
 
 def variable_of(unit: Unit, name: str, range_: Range) -> Variable:
-    """The variable that a section is of."""
+    """The variable of a section. Raises Refused if it is not declared."""
     variable = unit.syntax.variable(name, unit.file, range_.start)
     if variable is None:
         raise Refused(unit.text.place(range_.start, range_.start + len(name)), f"'{name}' is not declared")

@@ -1,4 +1,4 @@
-"""A distributed array's size, alignment and shadow as C text, and the pointer to it."""
+"""Writes a distributed array's size, alignment and shadow as C text, and the pointer to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def description(unit: Unit, array: DistributedArray) -> str:
 
 
 def sizes_of(unit: Unit, variable: Variable) -> list[str]:
-    """The sizes of an array's dimensions as C text; of a parameter the first may be 0, not known."""
+    """The sizes of an array's dimensions as C text; 0 for a parameter's first dimension if it is unknown."""
     text = unit.texts.of(variable.file).text
     spans = scan(text, variable.declarator.start, variable.declarator.end)
     written: list[str] = []
@@ -54,7 +54,7 @@ def sizes_of(unit: Unit, variable: Variable) -> list[str]:
 
 
 def shape(array: DistributedArray, name: str, qualifier: str) -> str:
-    """The declaration of a pointer through which global subscripts reach the array, without its value."""
+    """The declaration, without initial value, of a pointer through which subscripts reach the array."""
     assert array.variable is not None
     rank = len(array.variable.sizes)
     if rank == 1:
@@ -67,8 +67,9 @@ def shape(array: DistributedArray, name: str, qualifier: str) -> str:
 
 
 def access(array: DistributedArray) -> str:
-    """The expression that subscripts follow, as C text. The type of a pointer for xmp_malloc has
-    the strides of whole rows; where a node's memory has others, it becomes a pointer with those.
+    """The expression that the subscripts follow, as C text.
+
+    A pointer for xmp_malloc has the strides of whole rows; if a node's memory has others, it is cast.
     """
     assert array.variable is not None
     if array.variable.pointee is None:
@@ -80,7 +81,7 @@ def access(array: DistributedArray) -> str:
 
 
 def has_whole_rows(array: DistributedArray) -> bool:
-    """Has a node's memory all but the first dimension as the program declares them?"""
+    """Does a node's memory have all dimensions after the first as the program declares them?"""
     return all(
         array.kind_of(dimension) == "*" and array.shadow_values(dimension) == (0, 0)
         for dimension in range(1, len(array.dimensions))
@@ -99,7 +100,7 @@ def check_extents(array: DistributedArray, array_size: str) -> list[str]:
 
 
 def element(array: DistributedArray) -> str:
-    """An element, as C text made from the pointer that reaches it; only its type counts."""
+    """An expression for an element, as C text; only its type matters."""
     assert array.variable is not None
     if array.variable.parameter or array.variable.pointee is not None:
         return array.memory + "[0]" * len(array.variable.sizes)

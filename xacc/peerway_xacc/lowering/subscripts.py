@@ -1,6 +1,7 @@
-"""Global subscripts become those of a node's memory: no pointer leaves its object, no subscript its bound.
+"""Turns global subscripts into those of a node's memory, so that no pointer leaves its object.
 
-The memory of a block begins with element `base`; in a cyclic dimension a function tells where an element is.
+The memory of a block begins with element `base`; in a cyclic dimension a function computes where an element
+is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def is_shifted(array: DistributedArray, dimension: int) -> bool:
-    """May a node's memory begin with another element of this dimension than element 0?"""
+    """Can a node's memory begin with another element than 0 in this dimension?"""
     lower = array.shadow_values(dimension)[0]
     if array.kind_of(dimension) == "cyclic" or lower == -1:
         return False
@@ -28,7 +29,7 @@ def base(array: DistributedArray, dimension: int) -> str:
 
 
 def bases_of(array: DistributedArray) -> list[tuple[str, str]]:
-    """These variables of an array, and their declarations; those that the text has as a number left out."""
+    """The base variables of an array and their declarations, but for bases that are constant."""
     return [
         (base(array, d), f"const long {base(array, d)} = {array.descriptor}.dim[{d}].base;")
         for d in range(len(array.dimensions))
@@ -37,14 +38,15 @@ def bases_of(array: DistributedArray) -> list[tuple[str, str]]:
 
 
 def _fixed_base(array: DistributedArray, dimension: int) -> int | None:
-    """The base, where it is the same number on all nodes."""
+    """The base, if it is the same constant on all nodes."""
     lower = array.shadow_values(dimension)[0]
     return -lower if array.kind_of(dimension) == "*" and lower is not None else None
 
 
 def base_text(array: DistributedArray, dimension: int, declared: bool) -> str:
-    """The base as C text. `declared`: there is a variable for it; without one a pointer for xmp_malloc, whose
-    base changes with its memory, asks the descriptor.
+    """The base as C text. `declared` means that a variable holds it.
+
+    Without one, a pointer for xmp_malloc reads its descriptor: the base changes with its memory.
     """
     fixed = _fixed_base(array, dimension)
     if fixed is not None:
@@ -58,8 +60,10 @@ def base_text(array: DistributedArray, dimension: int, declared: bool) -> str:
 def around(
     array: DistributedArray, dimension: int, declared: bool = False, simple: bool = False
 ) -> tuple[str, str]:
-    """The text before and behind a global subscript that makes it that of the memory. `declared`: the bases
-    and cycles of the array are variables, as in kernels. `simple`: it needs no brackets.
+    """The text before and after a global subscript that turns it into one of the memory.
+
+    `declared`: the array's bases and cycles are in variables, as in kernels. `simple`: the subscript needs no
+    brackets.
     """
     if array.kind_of(dimension) == "cyclic":
         if declared:
@@ -82,10 +86,12 @@ def translate(
     checks: Checks | None = None,
     held: dict[str, str] | None = None,
 ) -> None:
-    """Edit the subscripts of a use. `seen` are the starts of those that were edited: what is an argument of a
-    macro may be used more than once. Where `checks` say so, one that is not in this node's memory ends the
-    program with an error. A kernel's checks need the extents of the memory: `held` gets their names, and what
-    they are on the host.
+    """Edit the subscripts of a use.
+
+    `seen` are the offsets of subscripts edited before: a macro may use its argument several times. If
+    `checks` say that a subscript needs a check, the program ends with an error when the element is not in
+    this node's memory. A kernel's checks need the extents of the memory: `held` receives their names and
+    their values on the host.
     """
     written = _written(unit, use)[: len(array.dimensions)]
     for dimension, inside in enumerate(written):
@@ -112,7 +118,7 @@ def translate(
 
 
 def _check(array: DistributedArray, dimension: int, use: Use) -> str:
-    """The text before a subscript that is checked."""
+    """The text before a checked subscript."""
     end = "_OR_END" if use.address_of else ""
     check = "PWX_IN_CYCLE" if array.kind_of(dimension) == "cyclic" else f"PWX_IN{end}"
     return f"{check}({array.symbol}, {dimension}, "
@@ -121,7 +127,7 @@ def _check(array: DistributedArray, dimension: int, use: Use) -> str:
 def _check_in_kernel(
     unit: Unit, array: DistributedArray, dimension: int, inside: Range, held: dict[str, str]
 ) -> tuple[str, str]:
-    """The text before and behind one: a kernel can say its text, not its value."""
+    """The text before and after a checked subscript in a kernel; the error shows the text, not the value."""
     extent = f"{array.symbol}__e{dimension}"
     cyclic = array.kind_of(dimension) == "cyclic"
     held[extent] = f"{array.descriptor}.dim[{dimension}].{'size' if cyclic else 'held'}"
@@ -143,7 +149,7 @@ def _row(
     seen: set[int],
     declared: bool,
 ) -> None:
-    """A row is used by the address of its element 0, before which its shadow lies."""
+    """Lower the use of a row: it has the address of its element 0, with the shadow before it."""
     if use.range.start in seen:
         return
     seen.add(use.range.start)
@@ -158,7 +164,7 @@ def _row(
 
 
 def in_macro(unit: Unit, use: Use) -> bool:
-    """Is this in the text of a macro, so that a change would be of all its uses?"""
+    """Is this use in the text of a macro, where an edit would change all uses of the macro?"""
     if not use.macro:
         return False
     spans = scan(unit.text.text, use.range.start, use.range.end)
@@ -166,7 +172,7 @@ def in_macro(unit: Unit, use: Use) -> bool:
 
 
 def hidden(unit: Unit, array: DistributedArray, use: Use) -> bool:
-    """Does the text of a macro have what must be edited: the name, or a subscript?"""
+    """Is a part that must be edited, the name or a subscript, in the text of a macro?"""
     if not use.macro or use.function.file != unit.file:
         return False
     if in_macro(unit, use):
@@ -177,7 +183,7 @@ def hidden(unit: Unit, array: DistributedArray, use: Use) -> bool:
 
 
 def _written(unit: Unit, use: Use) -> list[Range]:
-    """The subscripts of a use, as they are written behind the name; those in the text of a macro left out."""
+    """The ranges of a use's subscripts after the name, without those in the text of a macro."""
     if in_macro(unit, use):
         return []
     count = len([subscript for subscript in use.subscripts if subscript.start >= 0])

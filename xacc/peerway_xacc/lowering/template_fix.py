@@ -1,7 +1,7 @@
-"""Templates that are fixed while the program runs: when arrays get memory, and where functions get pointers.
+"""Places the code for templates that are fixed at run time: arrays get memory, functions get pointers.
 
-A function that uses such an array has its pointer at its start, if the template is fixed before the function
-is called. If the function itself fixes the template, or calls one that does, the pointer comes behind that.
+If the template is fixed before a function is called, the function has its pointer at its start. If the
+function itself fixes the template, or calls a function that does, the pointer comes after that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OF_RUN_TIME = ("xmp_", "xmpc_", "acc_", "omp_")
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a pointer is declared: behind a statement, or in the place of a template_fix; and its scope."""
+    """Where a pointer is declared (after a statement, or in place of a template_fix), and its scope."""
 
     directive: d.TemplateFix | None
     offset: int
@@ -31,7 +31,7 @@ class Spot:
 def spots(
     unit: Unit, function: Function, template: TemplateOf, uses: list[int]
 ) -> tuple[list[Spot], list[int]]:
-    """Behind what fixes a template, as many places as reach these uses; and the uses that none reaches."""
+    """Places after the code that fixes a template, to declare pointers for these uses; and unreached uses."""
     spots_: list[Spot] = []
     unplaced = []
     fixing = _fixing(unit, function, template)
@@ -49,8 +49,8 @@ def spots(
     return spots_, unplaced
 
 
-def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
-    """Where in its block a function's array can have memory, if that is not where it is declared."""
+def _spot_for_local(unit: Unit, array: DistributedArray, uses: list[Range]) -> Spot | None:
+    """Where in its block a local array gets memory, if not at its declaration; else None."""
     assert array.function is not None
     assert array.template is not None
     fixing = _fixing(unit, array.function, array.template)
@@ -68,14 +68,14 @@ def _behind_declaration(unit: Unit, array: DistributedArray, uses: list[Range]) 
 
 
 def put_local(unit: Unit, array: DistributedArray, declared: list[str], lines: list[str]) -> None:
-    """The array of a function comes with its last directive, its memory where its template is fixed."""
+    """Put a local array's declarations at its last directive, and its memory where its template is fixed."""
     unit.output.put_at(array.last_directive, declared)
     assert array.variable is not None
     assert array.template is not None
     spot = None
     if array.waits and array.function:
         uses = [use.range for use in array.variable.uses if use.function is array.function]
-        spot = _behind_declaration(unit, array, uses)
+        spot = _spot_for_local(unit, array, uses)
     if spot:
         put(unit, spot, lines)
     else:
@@ -83,7 +83,7 @@ def put_local(unit: Unit, array: DistributedArray, declared: list[str], lines: l
 
 
 def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
-    """Put lines there."""
+    """Put lines at a spot."""
     if spot.directive:
         unit.output.put_at(spot.offset, lines)
     else:
@@ -91,7 +91,7 @@ def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
 
 
 def _spot(unit: Unit, start: int, directive: d.TemplateFix | None, use: int) -> Spot | None:
-    """Behind the statement that fixes, in the innermost block that has the use, too."""
+    """The place after the statement at `start`, in the innermost block that also contains the use."""
     block = [
         around for around in unit.syntax.around(unit.file, start)
         if around.kind == "block" and around.start < use < around.end
@@ -99,13 +99,13 @@ def _spot(unit: Unit, start: int, directive: d.TemplateFix | None, use: int) -> 
     for statement in unit.syntax.children(unit.file, Range(block.start + 1, block.end - 1)):
         if statement.start <= start < statement.end:
             if use < statement.end:
-                return None  # the same statement fixes and uses
+                return None  # the statement that fixes it also uses it
             return Spot(None, statement.end, Range(statement.end, block.end))
     return Spot(directive, start, Range(start, block.end))
 
 
 def _fixing(unit: Unit, function: Function, template: TemplateOf) -> list[tuple[int, d.TemplateFix | None]]:
-    """The places that may fix a template in a function: template_fix and calls, in the order of the text."""
+    """The places in a function that may fix a template, template_fix and calls, in the order of the text."""
     may = _may_fix(unit, template)
     fixing: list[tuple[int, d.TemplateFix | None]] = [
         (mark.start, None) for mark in function.marks
@@ -118,7 +118,10 @@ def _fixing(unit: Unit, function: Function, template: TemplateOf) -> list[tuple[
 
 
 def _may_fix(unit: Unit, template: TemplateOf) -> Callable[[str], bool]:
-    """Which functions may fix a template; one of a header that none here fixes: any of another file."""
+    """A predicate on names of functions: may this function fix a template?
+
+    If this file does not fix it, any function of another file may.
+    """
     fix = unit.fixes.get(id(template))
     functions = {local.name: local for local in unit.syntax.functions if local.file == unit.file}
     of_fix = unit.function_of(fix) if fix else None
@@ -138,7 +141,7 @@ def _may_fix(unit: Unit, template: TemplateOf) -> Callable[[str], bool]:
 
 
 def set_up(unit: Unit) -> list[str]:
-    """The functions that give arrays memory when their templates are fixed, as lines behind the text."""
+    """The functions that give arrays memory when their templates are fixed, as lines to follow the text."""
     lines = []
     for template in unit.scopes.templates():
         deferred = unit.output.when_fixed.get(id(template), [])

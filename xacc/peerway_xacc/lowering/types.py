@@ -1,4 +1,4 @@
-"""Types of C by their names in the run-time library."""
+"""Maps types of C to their names in the run-time library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ OPERATORS = {
 
 
 def run_time_type(variable: Variable, place: Place, operator: str) -> str:
-    """The name of a variable's type for a reduction with an operator. Raises Refused if it has none."""
+    """The run-time name of a variable's type for a reduction with an operator.
+
+    Raises Refused if there is none.
+    """
     kind = _TYPES.get(c_type(variable))
     if kind is None:
         raise Refused(
@@ -36,6 +39,6 @@ def run_time_type(variable: Variable, place: Place, operator: str) -> str:
 
 
 def c_type(variable: Variable) -> str:
-    """The type of a variable or of its elements without qualifiers."""
+    """The type of a variable or of its elements, without qualifiers."""
     words = [word for word in variable.element.split() if word not in ("const", "volatile", "restrict")]
     return " ".join(words)

@@ -1,6 +1,6 @@
-"""The state that lowering and code generation share of one source file: `Unit`.
+"""Holds `Unit`, the state of one source file that lowering and code generation share.
 
-Each part of it is written by the modules that its class names, and read by those behind them.
+The class of each part says which module writes it; later modules read it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,35 @@ from peerway_xacc.lowering.output import Output
 
 @dataclass
 class Written:
-    """Statements that may write distributed arrays, by their starts, and arrays that always count as written.
+    """The statements that may write distributed arrays, and the arrays that always count as written.
 
-    `dataflow` finds it.
+    Keys are the offsets of statements. `dataflow` fills it.
     """
 
     constructs: dict[int, list[DistributedArray]] = field(default_factory=dict)  # loops and tasks
-    statements: dict[int, list[DistributedArray]] = field(default_factory=dict)  # of no construct
-    everything: set[int] = field(default_factory=set)  # tasks whose text does not say what they write
-    always: dict[int, tuple[Place, str]] = field(default_factory=dict)  # by the array's id, and why
+    # statements outside constructs
+    statements: dict[int, list[DistributedArray]] = field(default_factory=dict)
+    everything: set[int] = field(default_factory=set)  # tasks that may write any array
+    # by the array's id(): the place and the reason
+    always: dict[int, tuple[Place, str]] = field(default_factory=dict)
 
     def call(self, start: int) -> str:
-        """The calls that stand before the statement of a construct."""
+        """The calls before the statement of a construct."""
         text = "".join(f"pwx_written({array.address}); " for array in self.constructs.get(start, []))
         return text + ("pwx_written_all(); " if start in self.everything else "")
 
     def why(self, array: DistributedArray) -> str:
-        """Why an array counts as written always; nothing where it does not."""
+        """Why an array always counts as written; empty if it does not."""
         place, text = self.always.get(id(array), (None, ""))
         return f"{text} in line {place.line}" if place else ""
 
 
 @dataclass(frozen=True)
 class Guard:
-    """A condition before a loop's body, by the offsets of both; a kernel is given `names`."""
+    """A condition before a loop's body, with the offsets of loop and body.
+
+    A kernel has `names` as parameters.
+    """
 
     loop: int
     body: int
@@ -53,42 +58,42 @@ class Guard:
 
 @dataclass
 class Coarrays:
-    """The coarrays that `coarray` declares; keys are the ids of variables."""
+    """The coarrays that `coarray` declares, by the id() of the variable."""
 
-    names: dict[int, str] = field(default_factory=dict)  # of descriptors
-    image_sizes: dict[int, list[str]] = field(default_factory=dict)  # dimensions of images but the last
-    on_gpus: set[str] = field(default_factory=set)  # descriptors whose copies on GPUs others reach
+    names: dict[int, str] = field(default_factory=dict)  # of their descriptors
+    image_sizes: dict[int, list[str]] = field(default_factory=dict)  # without the last dimension
+    on_gpus: set[str] = field(default_factory=set)  # descriptors of coarrays that other images reach on GPUs
 
 
 @dataclass
 class XmpLoops:
-    """The loops of xmp that `loops` lowered, by where they begin."""
+    """The xmp loops that `loops` lowered, by the offset of the `for`."""
 
-    localised: dict[int, str] = field(default_factory=dict)  # span or cyclic
-    over: dict[int, LoopOver] = field(default_factory=dict)  # the dimensions that they go over
-    unbound: set[int] = field(default_factory=set)  # those that may leave their bounds
+    localised: dict[int, str] = field(default_factory=dict)  # "span" or "cyclic"
+    over: dict[int, LoopOver] = field(default_factory=dict)  # what they go over
+    unbound: set[int] = field(default_factory=set)  # loops that may leave their bounds
     guards: list[Guard] = field(default_factory=list)
 
 
 @dataclass
 class DataConstructs:
-    """C variables that `data_regions` declared, by the starts of directives."""
+    """C variables that `data_regions` declared, by the offset of the directive."""
 
-    conditions: dict[int, str] = field(default_factory=dict)  # variables of if clauses
+    conditions: dict[int, str] = field(default_factory=dict)  # variables that hold if conditions
     lists: dict[int, str] = field(default_factory=dict)  # the pwx_data of a data construct
 
 
 @dataclass
 class ComputeConstructs:
-    """The compute constructs of OpenACC that code generation has seen."""
+    """The OpenACC compute constructs that code generation has seen."""
 
     regions: list[tuple[Range, d.Acc]] = field(default_factory=list)
-    foreign: list[Range] = field(default_factory=list)  # another compiler makes code of these
-    loops: dict[int, d.Acc] = field(default_factory=dict)  # by where their `for` begins
+    foreign: list[Range] = field(default_factory=list)  # another compiler generates their code
+    loops: dict[int, d.Acc] = field(default_factory=dict)  # by the offset of the `for`
     with_kernels: set[int] = field(default_factory=set)  # loops that have kernels of their own
     private: list[tuple[Statement, d.Acc, clauses.Section]] = field(
         default_factory=list
-    )  # in a loop's threads
+    )  # private to a loop's threads
     atomics: list[Range] = field(default_factory=list)
     pending: list[Callable[[], None]] = field(default_factory=list)  # run when all directives are known
     kernel_names: list[str] = field(default_factory=list)
@@ -96,10 +101,11 @@ class ComputeConstructs:
 
 @dataclass
 class Subscripts:
-    """Uses of distributed arrays."""
+    """The uses of distributed arrays."""
 
-    translated: set[int] = field(default_factory=set)  # starts of those that count in a node's memory now
-    needed: list[tuple[DistributedArray, int]] = field(default_factory=list)  # at offsets that libclang hides
+    translated: set[int] = field(default_factory=set)  # starts of subscripts that are local already
+    # at offsets that libclang does not see
+    needed: list[tuple[DistributedArray, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +114,16 @@ class Unit(Mapped):
 
     output: Output = field(kw_only=True)
     writes: Written = field(default_factory=Written)
-    reflect_runs: dict[int, list[d.Reflect]] = field(default_factory=dict)  # that are one, by each one's id
+    reflect_runs: dict[int, list[d.Reflect]] = field(default_factory=dict)  # by the directive's id()
     coarrays: Coarrays = field(default_factory=Coarrays)
     loops: XmpLoops = field(default_factory=XmpLoops)
     data: DataConstructs = field(default_factory=DataConstructs)
     compute: ComputeConstructs = field(default_factory=ComputeConstructs)
     subscripts: Subscripts = field(default_factory=Subscripts)
-    with_directives: set[int] = field(default_factory=set)  # starts of statements that directives belong to
+    with_directives: set[int] = field(default_factory=set)  # starts of statements that have directives
 
     def each(self, kinds: dict[type, Callable[[Unit, d.Directive], None]]) -> None:
-        """Do for each directive of these kinds what the table says; an error ends only the one it is in."""
+        """Call the table's function for each directive of these kinds; an error ends only that directive."""
         for directive in self.directives:
             lower = kinds.get(type(directive))
             if lower:
@@ -128,17 +134,17 @@ class Unit(Mapped):
                     self.diagnostics.leave_unfinished(name.text for name in d.declared_names(directive))
 
     def declare(self, directive: d.Directive, kind: str, name: str, end: str = "") -> None:
-        """A descriptor: of the unit, or of the block that the directive is in; `end` is called where that
-        ends.
-        """
+        """Declare a descriptor for the unit or the directive's block; the block's end calls `end`."""
         if self.function_of(directive) is None:
             self.output.top.append(f"static {kind} {name};")
         else:
             self.declare_in_block(directive.start, kind, name, end)
 
     def declare_in_block(self, offset: int, kind: str, name: str, end: str = "") -> None:
-        """A descriptor of a block, in the place of a directive. Where a goto may come from before that and
-        leave the block, it stands at the block's start: what ends there must be zeros then.
+        """Declare a descriptor of a block in the place of a directive.
+
+        If the function has a goto, the declaration is at the block's start: a jump may leave the block before
+        the directive, and `end` then gets zeros.
         """
         cleanup = f" __attribute__((cleanup({end})))" if end else ""
         text = f"{kind} {name}{cleanup} = {{0}};"
@@ -150,14 +156,14 @@ class Unit(Mapped):
             self.output.put_at(offset, [text])
 
     def set_up(self, directive: d.Directive, text: str) -> None:
-        """A call that fills a descriptor: before main, or where the directive is."""
+        """Add a call that fills a descriptor: before main, or where the directive is."""
         if self.function_of(directive) is None:
             self.output.setup.append(text)
         else:
             self.put(directive, [text])
 
     def put(self, directive: d.Directive, lines: list[str]) -> None:
-        """Lines in the place of a directive."""
+        """Put lines in the place of a directive. Raises Refused in a header."""
         if directive.file != self.file:
             raise Refused(
                 directive.place,
@@ -166,9 +172,9 @@ class Unit(Mapped):
         self.output.put_at(directive.start, lines)
 
     def explain(self, directive: d.Directive, text: str) -> None:
-        """Say what was generated for a directive."""
+        """Record for --explain what was generated for a directive."""
         self.output.explained.append((directive.place, text))
 
     def communicates(self, directive: d.Directive, head: str, *transfers: Transfer) -> None:
-        """Say what a directive sends, so that --explain can say by which path."""
+        """Record for --explain what a directive sends."""
         self.output.communications.append((directive.place, Communication(head, transfers)))

@@ -1,7 +1,8 @@
-"""The clauses expand, margin and peel_and_wait of loop: more or fewer iterations than a node owns.
+"""Lowers the clauses expand, margin and peel_and_wait of loop: more or fewer iterations than a node owns.
 
-expand changes the bounds. margin is what expand adds or leaves out: a loop over both, whose body is done
-only where one of them is. peel_and_wait does first the expanded loop, then waits, then does the margin.
+expand changes the bounds. margin executes only the iterations that expand adds or removes: the loop covers
+both ranges, and its body is executed in exactly one of them. peel_and_wait first executes the expanded loop,
+then waits, then executes the margin.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from peerway_xacc.lowering.unit import Guard, Unit
 
 
 def prepare(unit: Unit, stack: Stack, directive: d.Loop, mapping: object) -> None:
-    """Check the clause, and note the loops whose bounds it may leave."""
+    """Check the clause, and record the loops that may leave their bounds."""
     widening = directive.widening
     if widening is None:
         return
@@ -43,7 +44,7 @@ def prepare(unit: Unit, stack: Stack, directive: d.Loop, mapping: object) -> Non
 
 
 def beyond_owned(directive: d.Loop, dimension: int) -> tuple[int | None, int | None]:
-    """How many iterations more than it owns a node does, below and above; None where no constant says it."""
+    """The iterations beyond those it owns that a node executes, below and above; None if not constant."""
     if directive.widening is None:
         return 0, 0
     width = _width(directive, dimension)
@@ -53,7 +54,7 @@ def beyond_owned(directive: d.Loop, dimension: int) -> tuple[int | None, int | N
 
 
 def _width(directive: d.Loop, dimension: int) -> clauses.Width:
-    """The widths are in the order of the on clause, whose square brackets are in C's order."""
+    """The width of a dimension. Widths follow the on clause, which is in C's order with square brackets."""
     assert directive.widening is not None
     assert directive.on is not None
     widths = directive.widening.widths[::-1] if directive.on.square else directive.widening.widths
@@ -63,8 +64,9 @@ def _width(directive: d.Loop, dimension: int) -> clauses.Width:
 def spans(
     unit: Unit, stack: Stack, directive: d.Loop, localised: list[tuple[int, str, str]], opened: list[str]
 ) -> tuple[list[str], str]:
-    """Shorten each loop to the part that a node does. Gives the lines that do so, and the
-    beginning of a loop of passes.
+    """Shorten each loop to the part that a node executes.
+
+    Returns the lines for that, and the beginning of a loop over both passes (empty but for peel_and_wait).
     """
     widening = directive.widening
     if widening is None:
@@ -95,7 +97,7 @@ def spans(
 
 
 def _bounds(unit: Unit, stack: Stack, directive: d.Loop, index: str, indices: list[str]) -> tuple[str, str]:
-    """First and last value of the whole loop, both included, upwards."""
+    """The first and last value of the whole loop, both included, upwards."""
     loops = loop_nest.with_index(unit, stack.statement, index)
     assert directive.widening is not None
     if len(loops) != 1:
@@ -114,7 +116,7 @@ def _bounds(unit: Unit, stack: Stack, directive: d.Loop, index: str, indices: li
 
 
 def _guard(unit: Unit, stack: Stack, directive: d.Loop, indices: list[str]) -> None:
-    """Let the innermost loop do its body only in the margin."""
+    """Let the innermost loop execute its body only in the margin."""
     assert directive.widening is not None
     loops = loop_nest.direct(unit, stack.statement, len(indices))
     inner: For = loops[-1]

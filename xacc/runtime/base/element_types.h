@@ -1,4 +1,4 @@
-// The types of C that elements may have.
+// Calls a template for the C type that a pwx_type names.
 #pragma once
 
 #include <complex>
@@ -8,7 +8,7 @@
 
 namespace pwx {
 
-/// Calls `with(Value{})` for the type.
+/// Calls `with(Value{})` with a value of the type. Throws Failure for an unknown type.
 template <typename With>
 auto for_type(pwx_type type, With&& with) {
   switch (type) {

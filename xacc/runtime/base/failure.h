@@ -1,4 +1,5 @@
-// Errors: thrown inside the runtime, and turned into one line and the end of the job at its border.
+// Errors are exceptions inside the run-time library. At its border they become one line and the end of the
+// job.
 #pragma once
 
 #include <stdexcept>
@@ -10,13 +11,13 @@
 
 namespace pwx {
 
-/// An error of the program. It says what was asked, what was found and what to do, without the place.
+/// An error of the program. The text says what was requested, what was found and what to do; not where.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// "a", 3, " of ", 4 as one text.
+/// Joins its arguments, such as "a", 3, " of ", 4, to one text.
 template <typename Piece>
 void add_to(std::string& text, const Piece& more) {
   if constexpr (std::is_convertible_v<Piece, std::string_view>)
@@ -35,22 +36,22 @@ template <typename... Pieces>
   throw Failure(text(pieces...));
 }
 
-/// How ranks that may find the same error agree that one of them prints it. The program sets it when it
-/// begins; a process without one prints its own errors.
+/// How ranks that may find the same error agree which one prints it. The program sets this when it begins; a
+/// process without a program prints its own errors.
 struct ErrorAgreement {
-  bool (*another_rank_printed)();  ///< waits a moment for ranks that come first
+  bool (*another_rank_printed)();  ///< waits briefly for ranks that have precedence
   void (*tell_other_ranks)();
 };
 void agree_on_errors_by(const ErrorAgreement& agreement);
 
-/// Prints "file:line: error: text" and ends this process with status 1. Where all ranks of the executing set
-/// find the same, one of them prints.
+/// Prints "file:line: error: text" and ends this process with status 1. If all ranks of the executing set
+/// find the same error, only one prints it.
 [[noreturn]] void end_with(const pwx_where* where, const std::string& text);
 
-/// Whatever escapes ends the job. Called in a catch block.
+/// Ends the job with the current exception as its error. Call it in a catch block.
 [[noreturn]] void end_with_current(const pwx_where* where);
 
-/// Around the body of each function of runtime.h that can fail.
+/// Encloses the body of each function of runtime.h that can fail: an exception ends the job.
 template <typename Body>
 auto guarded(const pwx_where* where, Body&& body) -> decltype(body()) {
   try {

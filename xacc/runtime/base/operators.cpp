@@ -75,7 +75,7 @@ struct Or {
   }
 };
 
-/// Null where the type has no such operator.
+/// Null if the type does not have the operator.
 template <typename Value>
 Combine combine_for(pwx_op op) {
   constexpr bool complex = !std::is_arithmetic_v<Value>;

@@ -1,4 +1,4 @@
-// The settings of programs that `peerway cc` compiled.
+// Declares the settings of programs that `peerway cc` compiled.
 #include "base/config.h"
 
 namespace pwx {

@@ -1,6 +1,6 @@
-// lock and unlock. Images only put and get, so a lock is Lamport's bakery: at its image each image has a
-// ticket that it alone writes. Who holds the smallest ticket, and of equal ones the first image, has the
-// lock.
+// lock and unlock, by Lamport's bakery algorithm, since images can only put and get. At a lock's image, each
+// image has a ticket that it alone writes. The image with the smallest ticket has the lock; of equal tickets,
+// that of the lowest image wins.
 #include "xacc/runtime/coarrays/locks.h"
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace {
 
-/// The words of one lock that an image publishes.
+/// One image's ticket for one lock.
 struct Ticket {
   uint64_t choosing;
-  uint64_t number;  ///< 0: it does not want the lock
+  uint64_t number;  ///< 0: the image does not want the lock
 };
 
 }  // namespace
 
-/// The tickets of all images for the locks of one coarray, at each image.
+/// The tickets of all images for the locks of one coarray; each image has those for its own locks.
 struct pwx_locks_state {
   peerway::Region tickets;
-  peerway::Region mine;  ///< where tickets come from and go to
+  peerway::Region mine;  ///< a buffer from which tickets are put, and into which they are fetched
   std::vector<peerway::Key> keys;
   std::vector<std::optional<peerway::Remote>> remotes;
 };
@@ -42,7 +42,7 @@ std::vector<std::unique_ptr<pwx_locks_state>>& all_locks() {
   return all;
 }
 
-/// One lock at one image, seen from here.
+/// One lock at one image, accessed from this image.
 class Lock {
  public:
   Lock(const pwx_locks& locks, long element, long image) : state_(*locks.state) {
@@ -56,8 +56,8 @@ class Lock {
     first_ = static_cast<uint64_t>(element) * images() * sizeof(Ticket);
   }
 
-  /// The tickets as they are now.
-  const Ticket* look() {
+  /// Fetches the current tickets.
+  const Ticket* read_tickets() {
     const size_t bytes = images() * sizeof(Ticket);
     check(program().context.get(state_.mine.span(0, bytes), remote_->span(first_, bytes)));
     check(program().context.flush());
@@ -65,7 +65,7 @@ class Lock {
     return static_cast<const Ticket*>(state_.mine.address());
   }
 
-  void tell(Ticket ticket) {
+  void publish_ticket(Ticket ticket) {
     const size_t at = images() * sizeof(Ticket);
     *reinterpret_cast<Ticket*>(static_cast<std::byte*>(state_.mine.address()) + at) = ticket;
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -78,7 +78,7 @@ class Lock {
   [[nodiscard]] static size_t me() { return static_cast<size_t>(program().rank()); }
   [[nodiscard]] static size_t images() { return static_cast<size_t>(program().size()); }
 
-  /// Whether an image is before `number` of this one, or may become so.
+  /// Whether another image precedes `number` of this one, or may still do so.
   static bool is_before(const Ticket& other, size_t image, uint64_t number) {
     return other.choosing != 0 ||
            (other.number != 0 && (other.number < number || (other.number == number && image < me())));
@@ -90,34 +90,34 @@ class Lock {
   uint64_t first_;
 };
 
-/// Takes the lock; with `once` only if nobody has it or comes before. Gives whether it is taken.
-bool take(Lock& lock, bool once) {
-  lock.tell({1, 0});
-  const Ticket* tickets = lock.look();
+/// Takes the lock; with `once`, only if no image has it or precedes this one. Returns whether it was taken.
+bool acquire_lock(Lock& lock, bool once) {
+  lock.publish_ticket({1, 0});
+  const Ticket* tickets = lock.read_tickets();
   uint64_t number = 0;
   for (size_t image = 0; image < Lock::images(); ++image) number = std::max(number, tickets[image].number);
-  lock.tell({0, ++number});
+  lock.publish_ticket({0, ++number});
   for (size_t image = 0; image < Lock::images(); ++image) {
     if (image == Lock::me()) continue;
     for (;;) {
-      const Ticket other = lock.look()[image];
+      const Ticket other = lock.read_tickets()[image];
       if (!Lock::is_before(other, image, number)) break;
       if (once && other.choosing == 0) {
-        lock.tell({0, 0});
+        lock.publish_ticket({0, 0});
         return false;
       }
       std::this_thread::yield();
-      if (program().mail.farewell_heard())
+      if (program().mail.goodbye_heard())
         throw Failure("another image ended while this one waits for a lock");
     }
   }
   return true;
 }
 
-bool holds(Lock& lock) { return lock.look()[Lock::me()].number != 0; }
+bool holds(Lock& lock) { return lock.read_tickets()[Lock::me()].number != 0; }
 
 int held_by(Lock& lock) {
-  const Ticket* tickets = lock.look();
+  const Ticket* tickets = lock.read_tickets();
   for (size_t image = 0; image < Lock::images(); ++image)
     if (tickets[image].number != 0) return static_cast<int>(image);
   return -1;
@@ -158,7 +158,7 @@ int pwx_lock(const pwx_locks* locks, long element, long image, int* acquired, in
       if (may_fail == 0) pwx::refuse("lock ", locks->name, ", which this image has already");
       return static_cast<int>(PWX_STAT_LOCKED);
     }
-    const bool taken = pwx::take(lock, acquired != nullptr);
+    const bool taken = pwx::acquire_lock(lock, acquired != nullptr);
     if (acquired != nullptr) *acquired = taken ? 1 : 0;
     return static_cast<int>(PWX_STAT_SUCCESS);
   });
@@ -174,8 +174,8 @@ int pwx_unlock(const pwx_locks* locks, long element, long image, int may_fail, c
                     other < 0 ? std::string("no image has") : pwx::text("image ", other, " has"));
       return static_cast<int>(other < 0 ? PWX_STAT_UNLOCKED : PWX_STAT_LOCKED_OTHER_IMAGE);
     }
-    pwx::complete_segment();  // what was done under the lock
-    lock.tell({0, 0});
+    pwx::complete_segment();  // completes the work done under the lock
+    lock.publish_ticket({0, 0});
     return static_cast<int>(PWX_STAT_SUCCESS);
   });
 }

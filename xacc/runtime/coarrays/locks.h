@@ -3,7 +3,7 @@
 
 namespace pwx {
 
-/// Before the context ends.
+/// Call it before the context ends.
 void free_locks();
 
 }  // namespace pwx

@@ -12,8 +12,8 @@
 namespace pwx {
 namespace {
 
-/// Each of these images has come as far as this one.
-void meet(const std::vector<int>& images) {
+/// Waits until each of these images has made the same call.
+void synchronise_with(const std::vector<int>& images) {
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   for (const int image : images) {
@@ -56,11 +56,11 @@ void pwx_sync_all(const pwx_where* where) {
 }
 
 void pwx_sync_image(long image, const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::meet({static_cast<int>(image)}); });
+  pwx::guarded(where, [&] { pwx::synchronise_with({static_cast<int>(image)}); });
 }
 
 void pwx_sync_images(long count, const int* images, const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::meet({images, images + count}); });
+  pwx::guarded(where, [&] { pwx::synchronise_with({images, images + count}); });
 }
 
 void pwx_post(const pwx_ref* node, long tag, const pwx_where* where) {

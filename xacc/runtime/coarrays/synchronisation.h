@@ -1,10 +1,10 @@
-// Statements that synchronise images: sync, post and wait.
+// The statements that synchronise images: sync, post and wait.
 #pragma once
 
 namespace pwx {
 
-/// Every statement that synchronises images begins with this. It completes what this image did before: its
-/// kernels, which write coarrays, too, and its transfers at the other images.
+/// Completes this image's earlier work: its kernels, which may write coarrays, and its transfers at other
+/// images. Every statement that synchronises images begins with this.
 void complete_segment();
 
 }  // namespace pwx

@@ -1,4 +1,4 @@
-// put and get of coarrays, by sections.
+// put and get of sections of coarrays.
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -20,8 +20,8 @@ struct Ends {
   SectionLayout there, here;
 };
 
-/// `section` of the coarray at `image` and `other` in this image's memory. Throws Failure where they do not
-/// fit.
+/// The layouts of `section` of the coarray at `image` and of `other` in this image's memory. Throws Failure
+/// if they do not fit.
 Ends sides_of(const pwx_coarray& x, long image, const pwx_triplet* section, const pwx_section& other) {
   if (x.state == nullptr) refuse("coarray ", x.name == nullptr ? "" : x.name, " is not allocated");
   if (image < 0 || image >= program().size())
@@ -43,20 +43,20 @@ void same_counts(const pwx_coarray& x, const Ends& sides) {
            " on the other side; the sections must have the same dimensions and lengths");
 }
 
-/// One side of a transfer in registered memory.
+/// The local side of a transfer, in registered memory.
 struct Local {
   peerway::Region* region;
   SectionLayout layout;
 };
 
-/// Where a transfer goes to or comes from: the coarray's memory, or its copy on the GPU.
+/// The remote side of a transfer: the coarray's memory, or its copy on the GPU.
 peerway::Remote& remote_of(const pwx_coarray& x, long image, bool on_gpu) {
   if (!on_gpu) return x.state->memory.at(image);
   if (x.state->on_gpus == nullptr) refuse("coarray ", x.name, " was not made for transfers between GPUs");
   return x.state->on_gpus->remote(image, x.name);
 }
 
-/// Memory of this image's GPU, of which a section is.
+/// The registered memory of this image's GPU that contains a section.
 Local local_on_gpu(const pwx_section& other, SectionLayout layout) {
   const auto [region, offset] = region_on_gpu(other.base);
   layout.offset += static_cast<long>(offset);
@@ -76,7 +76,8 @@ void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pw
     for (const BlockPair& pair : blocks_between(sides.there, local.layout))
       check(program().context.put(remote_of(to, image, (places & PWX_COARRAY_THERE) != 0).block(pair.to),
                                   local.region->block(pair.from)));
-    return check(program().context.flush(static_cast<int>(image)));  // kernels may write the source again
+    // kernels may overwrite the source after this
+    return check(program().context.flush(static_cast<int>(image)));
   }
   const auto span = bounce().take(bytes);
   std::byte* packed = bounce().at(span);
@@ -102,7 +103,7 @@ void get(const pwx_section& other, const pwx_coarray& from, long image, const pw
   const auto complete = [&] { check(program().context.flush(static_cast<int>(image))); };
   const auto fetch = [&](pw_region* into, const SectionLayout& layout) {
     peerway::Remote& remote = remote_of(from, image, from_gpu);
-    complete();  // behind this image's own puts
+    complete();  // after this image's own puts
     for (const BlockPair& pair : blocks_between(sides.there, layout))
       check(program().context.get({into, pair.from}, remote.block(pair.to)));
     complete();

@@ -1,4 +1,4 @@
-// barrier, reduction and bcast of values of the host.
+// barrier, reduction and bcast of values in host memory.
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/base/operators.h"
 #include "xacc/runtime/gpu/gpu.h"

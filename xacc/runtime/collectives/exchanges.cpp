@@ -12,7 +12,7 @@
 namespace pwx {
 namespace {
 
-using ExchangeKey = std::tuple<const Set*, size_t, int, bool>;  // the ranks, bytes, root, by a kernel
+using ExchangeKey = std::tuple<const Set*, size_t, int, bool>;  // ranks, bytes, root, by a kernel
 std::map<ExchangeKey, Exchange>& exchanges() {
   static auto& all = *new std::map<ExchangeKey, Exchange>;  // outlives atexit
   return all;
@@ -38,7 +38,8 @@ Exchange make_exchange(const Set& set, size_t bytes, int root) {
   return {stride, std::move(parts), std::move(plan)};
 }
 
-/// Null unless all that this rank sends and receives goes by packets.
+/// The peers of a kernel that exchanges values; nullopt unless this rank sends and receives everything as
+/// packets.
 std::optional<pwx_peers> peers_of(const Exchange& exchange, const Set& set) {
   if (set.size() > pwx_most_peers + 1) return std::nullopt;
   pwx_peers peers{};
@@ -58,7 +59,7 @@ std::optional<pwx_peers> peers_of(const Exchange& exchange, const Set& set) {
   return peers;
 }
 
-/// Where all ranks can.
+/// Lets kernels exchange the values, if all ranks can.
 void use_kernels(Exchange& exchange, const Set& set) {
   auto peers = peers_of(exchange, set);
   int can = peers ? 1 : 0;

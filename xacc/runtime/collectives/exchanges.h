@@ -1,4 +1,4 @@
-// Values of the ranks of a set on their GPUs, brought from one to all or from all to all.
+// Exchanges values between the GPUs of a set's ranks: from one rank to all, or from all to all.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace pwx {
 
-constexpr int kNoRoot = -1;          ///< of an exchange where all send to all
-constexpr int kExchangeBlocks = 32;  ///< of a kernel that exchanges, at most
+constexpr int kNoRoot = -1;          ///< an exchange in which all send to all
+constexpr int kExchangeBlocks = 32;  ///< the most blocks of a kernel that exchanges
 
-/// Room on the GPU for the values of the ranks of a set, and the plan that brings them there. With `peers` a
-/// kernel sends and receives them itself, and the plan is only what it uses.
+/// GPU memory for the values of a set's ranks, and the plan that transfers them. If `peers` is set, a kernel
+/// sends and receives the values itself, and the plan only provides its lanes.
 struct Exchange {
-  size_t stride;  ///< bytes from one rank's values to the next one's
+  size_t stride;  ///< bytes between the values of two successive ranks
   peerway::Region parts;
   peerway::Plan plan;
   std::optional<peerway::Region> epochs{};
@@ -28,11 +28,11 @@ struct Exchange {
   void run();
 };
 
-/// Every rank of the set asks for the same ones in the same order. `by_kernel`: with peers, where all ranks
-/// can; all to all.
+/// The exchange for a set and a size, made at the first call. All ranks of the set must request the same
+/// exchanges in the same order. `by_kernel`: all to all, with `peers` if all ranks can have them.
 Exchange& exchange_of(const Set& set, size_t bytes, int root, bool by_kernel);
 
-/// Before the context ends.
+/// Call it before the context ends.
 void free_exchanges();
 
 }  // namespace pwx

@@ -1,4 +1,4 @@
-// Reductions of a value with its locations, and of what a rank owns of an array.
+// Reductions of a value with its location, and of the part of an array that a rank owns.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace pwx {
 namespace {
 
-/// A value and the locations that go with it, in one message.
+/// Reduces a value together with its location variables, in one message.
 void reduce_location(const Set& set, Replaces replaces, void* value, size_t value_bytes, int locations,
                      void* const* location, const size_t* location_bytes) {
   const auto each = [&](auto&& move) {
@@ -25,7 +25,7 @@ void reduce_location(const Set& set, Replaces replaces, void* value, size_t valu
   Mail& mail = program().mail;
   const int me = set.index;
   const auto rank = [&](int place) { return set.ranks[static_cast<size_t>(place)]; };
-  // To the first of twice as many each time, so that those that come first stay before the others.
+  // Rank k receives from rank k + distance, so that values of earlier places stay the first operand.
   for (int distance = 1; distance < set.size(); distance *= 2) {
     if ((me & distance) != 0) {
       mail.send(rank(me - distance), mine.data(), mine.size());
@@ -40,7 +40,7 @@ void reduce_location(const Set& set, Replaces replaces, void* value, size_t valu
   each([&](size_t at, void* to, size_t bytes) { std::memcpy(to, mine.data() + at, bytes); });
 }
 
-/// Copies the elements that this rank owns into one piece, or back.
+/// Copies the elements that this rank owns into one contiguous piece, or back.
 void copy_owned(const pwx_array& a, std::byte* packed, bool pack) {
   const Strides strides = strides_of(a.ndims, a.ld, a.element_bytes);
   std::array<std::vector<long>, PWX_MAX_DIMS> offsets;

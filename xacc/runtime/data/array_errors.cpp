@@ -1,4 +1,4 @@
-// Errors that generated code reports of the arrays it uses.
+// Errors that generated code reports about its arrays.
 #include <string>
 
 #include "xacc/runtime/base/failure.h"

@@ -27,7 +27,7 @@ void check_dimension(const ArrayDescription& wanted, int d) {
            ", which has ", t.first, " to ", t.last, "; make the template larger or change the alignment");
 }
 
-/// How many elements of the memory are the array's: where a rank owns less than others, the rest is none.
+/// The elements of a rank's memory that are the array's: a rank that owns less than others has unused memory.
 long held_of(const pwx_array& a, int d, const Placed& placed) {
   const pwx_template_dim* t = template_dim(a, d);
   if (is_full(a.dim[d]) || t == nullptr || t->kind == PWX_CYCLIC) return placed.ld;

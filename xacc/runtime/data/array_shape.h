@@ -1,4 +1,4 @@
-// The shape of a distributed array: what a declaration describes, and where it puts this rank's part.
+// The shape of a distributed array: what a declaration describes, and the resulting part of this rank.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace pwx {
 
-/// A declaration, or the parameter of a function.
+/// What a declaration, or a function's parameter, says of an array.
 struct ArrayDescription {
   const char* name;
   size_t element_bytes;
@@ -22,19 +22,19 @@ struct ArrayDescription {
   const long* shadow_hi;
 };
 
-/// Fills in what the declaration says. Throws Failure where the array cannot be like that.
+/// Fills in what the declaration says. Throws Failure if such an array is not possible.
 void describe(pwx_array& a, const ArrayDescription& wanted);
 
-/// Fills in where this rank's part lies. Gives the bytes of its memory.
+/// Fills in the extents of this rank's part. Returns the size of its memory in bytes.
 uint64_t place_all(pwx_array& a);
 
-/// How an array differs from a declaration; empty where it does not.
+/// How an array differs from a declaration; empty if it does not.
 std::string difference(const pwx_array& a, const ArrayDescription& wanted);
 
-/// Whether this rank's parts of both lie alike in their memory.
+/// Whether this rank's parts of both arrays have the same layout in memory.
 bool same_places(const pwx_array& a, const pwx_array& b);
 
-/// The dimensions of a node's memory.
+/// The layout of the memory of the node with this number among the array's nodes, in each dimension.
 std::array<Placed, PWX_MAX_DIMS> placed_at(const pwx_array& a, int number);
 Strides strides_at(const pwx_array& a, const std::array<Placed, PWX_MAX_DIMS>& placed);
 

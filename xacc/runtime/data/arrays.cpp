@@ -16,7 +16,7 @@ namespace {
 uint64_t freed_count = 0;
 uint64_t all_written = 0;
 
-/// By the address of their memory.
+/// The states of all arrays in use, by the address of their memory.
 std::map<const void*, std::unique_ptr<pwx_array_state>>& states() {
   static auto& all = *new std::map<const void*, std::unique_ptr<pwx_array_state>>;  // outlives atexit
   return all;
@@ -24,7 +24,7 @@ std::map<const void*, std::unique_ptr<pwx_array_state>>& states() {
 
 ArrayUsers users{[](uint64_t) {}, [](uint64_t) {}, [](uint64_t) {}};
 
-/// The state's own copy of what the array is aligned with: a function's template ends with its block.
+/// Copies the mapping of an array into its state: a function's template ends with its block.
 void copy_mapping(pwx_array_state& state) {
   state.nodes = *state.shape.on->nodes;
   state.on = *state.shape.on;
@@ -80,7 +80,7 @@ namespace {
 void bind(pwx_array& v, void* argument, const ArrayDescription& wanted) {
   if (v.state != nullptr && v.memory == argument && v.bound == freed_count &&
       difference(v.state->shape, wanted).empty()) {
-    v.on = wanted.t;  // a template of the function may be another object now
+    v.on = wanted.t;  // in a function, the template may be another object now
     return;
   }
   const auto of_argument = states().find(argument);

@@ -1,4 +1,4 @@
-// The memory of distributed arrays, and which array an address belongs to.
+// The memory of distributed arrays, and the array at an address.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@
 
 namespace pwx {
 
-/// The state of the halos of one copy of an array, and which writes it had seen when it began.
+/// The state of an array's halos in one memory, and the writes counted when the last reflect began.
 struct Reflected {
-  bool done = false;  ///< anything yet
+  bool done = false;  ///< whether anything was reflected yet
   std::array<pwx_width, PWX_MAX_DIMS> widths{};
   bool orthogonal = false;
-  uint64_t copy = 0;  ///< id of the copy on the GPU; 0: the host's memory
+  uint64_t copy = 0;  ///< id of the copy on the GPU; 0: host memory
   uint64_t writes = 0;
 };
 
-/// Memory of the GPU of which an array had a copy that is present no longer, and the number of that copy.
+/// GPU memory of an array's copy that is no longer present, with the id of that copy.
 struct SpareCopy {
   std::optional<peerway::Region> region{};
   uint64_t id = 0;
@@ -32,22 +32,22 @@ struct SpareCopy {
 
 }  // namespace pwx
 
-/// One array that is allocated.
+/// An allocated array.
 struct pwx_array_state {
-  uint64_t id;      ///< never given twice
+  uint64_t id;      ///< never reused
   pwx_array shape;  ///< as it was allocated
   peerway::Region memory;
   uint64_t bytes;  ///< of the array; the region may be larger
-  int watch = 0;   ///< the largest of pwx_array_watch
+  int watch = 0;   ///< the largest value of pwx_array_watch
   uint64_t writes = 0;
-  std::array<pwx::Reflected, 2> reflected{};  ///< of the host's memory, of a copy on the GPU
+  std::array<pwx::Reflected, 2> reflected{};  ///< for host memory, and for a copy on the GPU
   pwx::CommonId common_id;                    ///< for gmove in and out
   const pwx::Set* executing = nullptr;        ///< the set that was last compared with the array's nodes
-  bool alike = false;                         ///< it is these nodes
-  pwx_template on{};  ///< what `shape` is aligned with, whatever becomes of the program's
+  bool alike = false;                         ///< whether that set is these nodes
+  pwx_template on{};  ///< a copy of the template of `shape`, which outlives the program's
   pwx_nodes nodes{};
-  std::array<std::vector<long>, PWX_MAX_DIMS> starts{};  ///< of its gblock dimensions
-  bool local = false;  ///< of pwx_array_enter: kept when its function returns
+  std::array<std::vector<long>, PWX_MAX_DIMS> starts{};  ///< of gblock dimensions
+  bool local = false;  ///< made by pwx_array_enter: kept when its function returns
   std::string site{};  ///< where that was
   uint64_t life = 0;   ///< how often it was taken into use
   pwx::SpareCopy spare{};
@@ -55,36 +55,37 @@ struct pwx_array_state {
 
 namespace pwx {
 
-/// Throws Failure unless the array is allocated. `action` needs it: "reflect".
+/// Returns the array's state. Throws Failure unless it is allocated; `action` names what needs it: "reflect".
 const pwx_array_state& allocated(const pwx_array& a, const char* action);
 
 /// The array whose memory begins at an address, or null.
 pwx_array_state* array_at(const void* memory);
 
-/// Counts what may have written an array.
+/// The number of writes that may have changed an array so far.
 uint64_t writes_of(const pwx_array_state& state);
 
-/// How many arrays have been freed: what was bound before may be stale.
+/// The number of arrays freed so far. If it changed, earlier bindings may be stale.
 uint64_t freed();
 
 /// Allocates an array that is described.
 void allocate(pwx_array& a);
 
-/// Puts the memory of a described array into use, which is zeros.
+/// Puts memory, set to zero, into use for a described array.
 void take_into_use(pwx_array& a, std::unique_ptr<pwx_array_state> state);
-/// Gives the memory of an array that nobody uses any more.
+/// Takes the memory of an array out of use, and returns it.
 std::unique_ptr<pwx_array_state> take_out_of_use(pwx_array& a);
 
-/// Calls by which layers above end what they hold of an array, such as plans. Each gets the id.
+/// Functions that upper layers register to release what they hold of an array, such as plans. Each gets the
+/// id.
 struct ArrayUsers {
-  void (*array_left)(uint64_t array);  ///< a function returns, and the array's memory is kept
+  void (*array_left)(uint64_t array);  ///< a function returns; the array's memory is kept
   void (*array_freed)(uint64_t array);
   void (*copy_freed)(uint64_t copy);  ///< the copy on the GPU
 };
 void notify_array_users(const ArrayUsers& of_layers_above);
 const ArrayUsers& array_users();
 
-/// Before the context ends.
+/// Call it before the context ends.
 void free_arrays();
 
 }  // namespace pwx

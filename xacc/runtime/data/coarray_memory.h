@@ -1,4 +1,4 @@
-// Coarrays: memory that all images put to and get from.
+// The memory of coarrays, which all images put to and get from.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 /// The memory of one coarray on all images.
 struct pwx_coarray_state {
   pwx::SymmetricMemory memory;
-  std::unique_ptr<pwx::CoarrayOnGpus> on_gpus;  ///< of pwx_coarray_on_gpus
+  std::unique_ptr<pwx::CoarrayOnGpus> on_gpus;  ///< set by pwx_coarray_on_gpus
 };
 
 namespace pwx {
 
-/// The copy on the GPU of the coarray that this host memory is of, and where in it; null: it is of none that
-/// transfers between GPUs use.
+/// The GPU copy of the coarray that contains this host memory, with the offset in it; null if the memory is
+/// in no coarray that takes part in transfers between GPUs.
 peerway::Region* coarray_on_gpu(const void* address, size_t bytes, size_t& offset);
 
-/// Before the context ends.
+/// Call it before the context ends.
 void free_coarrays();
 
 }  // namespace pwx

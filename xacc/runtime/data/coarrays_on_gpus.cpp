@@ -8,13 +8,13 @@
 namespace pwx {
 namespace {
 
-constexpr size_t kBox = 4096;  // the length of the key, and the key
+constexpr size_t kMailboxBytes = 4096;  // bytes of the mailbox, for the length of the key and the key
 
 }  // namespace
 
 CoarrayOnGpus::CoarrayOnGpus(const peerway::Region& host)
     : bytes_(host.bytes()),
-      boxes_(program().context.allocate(peerway::host, kBox)),
+      mailboxes_(program().context.allocate(peerway::host, kMailboxBytes)),
       remotes_(static_cast<size_t>(program().size())) {}
 
 peerway::Region& CoarrayOnGpus::memory() {
@@ -22,8 +22,9 @@ peerway::Region& CoarrayOnGpus::memory() {
   memory_ = program().context.allocate(peerway::cuda(the_gpu().ordinal), bytes_);
   const peerway::Key key = memory_->key();
   const uint64_t length = key.size();
-  if (length > kBox - sizeof length) refuse("the key of a coarray has ", length, " bytes; at most ", kBox);
-  auto* const box = static_cast<std::byte*>(boxes_.here().address());
+  if (length > kMailboxBytes - sizeof length)
+    refuse("the key of a coarray has ", length, " bytes; at most ", kMailboxBytes);
+  auto* const box = static_cast<std::byte*>(mailboxes_.here().address());
   std::memcpy(box + sizeof length, key.data(), length);
   __atomic_store_n(reinterpret_cast<uint64_t*>(box), length, __ATOMIC_RELEASE);
   return *memory_;
@@ -33,8 +34,8 @@ peerway::Remote& CoarrayOnGpus::remote(long image, const char* name) {
   auto& there = remotes_[static_cast<size_t>(image)];
   if (there) return *there;
   peerway::Context& context = program().context;
-  peerway::Region copy = context.allocate(peerway::host, kBox);
-  peerway::check(context.get(copy.span(0, kBox), boxes_.at(image).span(0, kBox)));
+  peerway::Region copy = context.allocate(peerway::host, kMailboxBytes);
+  peerway::check(context.get(copy.span(0, kMailboxBytes), mailboxes_.at(image).span(0, kMailboxBytes)));
   peerway::check(context.flush(static_cast<int>(image)));
   const auto* const box = static_cast<const std::byte*>(copy.address());
   uint64_t length = 0;

@@ -1,6 +1,6 @@
-// The copies of a coarray on the GPUs of all images. Each is made when its image first makes the coarray
-// present, whenever that is, and stays, so that others reach it. Its key lies in a box, from which others
-// fetch it.
+// The copies of a coarray on the GPUs of all images. An image makes its copy when the coarray first becomes
+// present there, at any time; the copy stays, so that others can reach it. Its key is in a mailbox in host
+// memory, from which others fetch it.
 #pragma once
 
 #include <optional>
@@ -15,14 +15,14 @@ class CoarrayOnGpus {
   /// Collective over all images; `host` is this image's memory.
   explicit CoarrayOnGpus(const peerway::Region& host);
 
-  /// This image's copy, made at the first call.
+  /// This image's copy, which the first call makes.
   peerway::Region& memory();
-  /// Another image's. Throws Failure where it has none yet.
+  /// Another image's copy. Throws Failure if it has none yet.
   peerway::Remote& remote(long image, const char* name);
 
  private:
   size_t bytes_;
-  SymmetricMemory boxes_;
+  SymmetricMemory mailboxes_;
   std::optional<peerway::Region> memory_;
   std::vector<std::optional<peerway::Remote>> remotes_;
 };

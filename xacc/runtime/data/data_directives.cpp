@@ -12,7 +12,7 @@
 
 namespace pwx {
 
-/// The host's memory that a clause names.
+/// The host memory that a clause names.
 struct Named {
   void* address;
   uint64_t bytes;
@@ -20,7 +20,7 @@ struct Named {
 
 namespace {
 
-constexpr uintptr_t kAligned = 16;  // bytes; as PWX_ALIGNED of kernels says
+constexpr uintptr_t kAligned = 16;  // bytes; equal to the alignment of PWX_ALIGNED in kernels
 
 Named named(const pwx_data& data) {
   if (data.array == nullptr) return {data.address, data.bytes};
@@ -46,9 +46,9 @@ bool begins_zero(const pwx_data& data) {
          "; copy or create it by a data construct or enter data before");
 }
 
-/// The entry that serves a clause, made where there is none. Null: no_create of what is not there, or nothing
-/// at all.
-Present* acquired(const pwx_data& data, long queue) {
+/// The entry for a clause, made if there is none. Null for a no_create of memory that is not present, and for
+/// a null address.
+Present* entry_for(const pwx_data& data, long queue) {
   if (data.array == nullptr && data.address == nullptr) return nullptr;
   Present* entry = present_of(data);
   if (entry != nullptr || data.kind == PWX_DATA_NO_CREATE) return entry;
@@ -59,17 +59,17 @@ Present* acquired(const pwx_data& data, long queue) {
   return entry;
 }
 
-void released(Present* entry, bool copy_out, long queue) {
+void release_entry(Present* entry, bool copy_out, long queue) {
   if (entry == nullptr || entry->structured > 0 || entry->dynamic > 0) return;
   if (copy_out) copy_to_host(*entry, entry->host, entry->bytes, queue);
-  if (queue != PWX_QUEUE_SYNC) wait_for(queue);  // before the memory goes
+  if (queue != PWX_QUEUE_SYNC) wait_for(queue);  // before the memory is freed
   remove_present(*entry);
 }
 
 }  // namespace
 }  // namespace pwx
 
-/// The copy that each clause of a construct uses, and the memory that it named then.
+/// The entry that each clause of a construct uses, and the memory that it named at the last call.
 struct pwx_data_region_state {
   std::vector<pwx::Named> named;
   std::vector<pwx::Present*> entries;
@@ -83,10 +83,10 @@ std::vector<std::unique_ptr<pwx_data_region_state>>& regions() {
   return all;
 }
 
-/// Whether all that a construct names is where it was at its last call.
-bool as_before(const pwx_data_region& region, int count, const pwx_data* data) {
+/// Whether everything that a construct names is where it was at the construct's last call.
+bool is_unchanged(const pwx_data_region& region, int count, const pwx_data* data) {
   if (region.state == nullptr || region.generation != pwx_generation ||
-      region.state->named.size() != static_cast<size_t>(count))  // of rows there may be more or less
+      region.state->named.size() != static_cast<size_t>(count))  // the number of rows may have changed
     return false;
   for (int i = 0; i < count; ++i) {
     const Named& before = region.state->named[static_cast<size_t>(i)];
@@ -99,14 +99,14 @@ bool as_before(const pwx_data_region& region, int count, const pwx_data* data) {
 }
 
 void begin(pwx_data_region& region, int count, const pwx_data* data, long queue) {
-  if (!as_before(region, count, data)) {
+  if (!is_unchanged(region, count, data)) {
     if (region.state == nullptr)
       region.state = regions().emplace_back(std::make_unique<pwx_data_region_state>()).get();
     region.state->named.clear();
     region.state->entries.clear();
     for (int i = 0; i < count; ++i) {
-      Present* const entry = acquired(data[i], queue);
-      if (entry != nullptr) ++entry->structured;  // at once: a later clause may name it, too
+      Present* const entry = entry_for(data[i], queue);
+      if (entry != nullptr) ++entry->structured;  // at once, since a later clause may name it, too
       region.state->named.push_back(named(data[i]));
       region.state->entries.push_back(entry);
     }
@@ -118,17 +118,17 @@ void begin(pwx_data_region& region, int count, const pwx_data* data, long queue)
 }
 
 void end(pwx_data_region& region, int count, const pwx_data* data, long queue) {
-  const bool known = as_before(region, count, data);
+  const bool known = is_unchanged(region, count, data);
   for (int i = 0; i < count; ++i) {
     Present* const entry = known ? region.state->entries[static_cast<size_t>(i)] : present_of(data[i]);
     if (entry == nullptr || entry->structured == 0) continue;
     --entry->structured;
-    released(entry, copies_out(data[i]), queue);
+    release_entry(entry, copies_out(data[i]), queue);
   }
 }
 
 void enter(const pwx_data& data, long queue) {
-  Present* const entry = acquired(data, queue);
+  Present* const entry = entry_for(data, queue);
   if (entry != nullptr) ++entry->dynamic;
 }
 
@@ -137,10 +137,10 @@ void exit(const pwx_data& data, bool finalize, long queue) {
   Present* const entry = present_of(data);
   if (entry == nullptr) refuse_absent(data, ", and exit data ends what enter data began");
   entry->dynamic = finalize || entry->dynamic == 0 ? 0 : entry->dynamic - 1;
-  released(entry, copies_out(data), queue);
+  release_entry(entry, copies_out(data), queue);
 }
 
-/// The ranges that are present where host and device memory are one; empty unless the program has clauses
+/// The ranges that are present if host and device memory are the same; empty unless the program has clauses
 /// with zero.
 std::vector<Named>& on_host() {
   static auto& all = *new std::vector<Named>;  // outlives atexit

@@ -1,4 +1,4 @@
-// Copies on the GPU that the run time of another OpenACC compiler made.
+// Registers copies on the GPU that another OpenACC compiler's run-time library made.
 #include "peerway/xacc/outside.h"
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/data/arrays.h"

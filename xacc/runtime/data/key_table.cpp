@@ -25,17 +25,17 @@ struct Entry {
   std::array<std::byte, PW_KEY_MAX> key;
 };
 
-/// How many arrays a rank has allocated so far, those included that are freed: of each nodes.
+/// How many arrays a rank has allocated so far on each set of nodes, including freed ones.
 struct Counts {
   struct OfNodes {
     uint64_t nodes;  ///< 0: free
     uint64_t arrays;
   };
-  uint64_t closed;  ///< not 0: they stay as they are
+  uint64_t closed;  ///< not 0: the counts are final
   std::array<OfNodes, kNodes> of_nodes;
 };
 
-/// The table in each rank's memory that the others read. An entry counts once its id is there, which is so
+/// The table in each rank's memory that other ranks read. An entry is valid once its id is set, which happens
 /// before its array is counted.
 struct KeyTable {
   std::array<uint64_t, kEntries> ids;  ///< 0: free
@@ -43,7 +43,7 @@ struct KeyTable {
   Counts counts;
 };
 
-/// This rank's table, and what it found in those of others.
+/// This rank's table, and the keys found in those of others.
 class Tables {
  public:
   Tables()
@@ -72,7 +72,7 @@ class Tables {
     });
   }
 
-  /// The number that the next array of these nodes has.
+  /// The number of the next array on these nodes.
   uint64_t next_of(uint64_t nodes) { return count_of(nodes).arrays + 1; }
   void count(uint64_t nodes) {
     Counts::OfNodes& counted = count_of(nodes);
@@ -84,10 +84,10 @@ class Tables {
   peerway::Remote* find(int rank, const CommonId& array) {
     for (;;) {
       if (peerway::Remote* const remote = find(rank, array.id)) return remote;
-      // Counted means published before, so a look at what is published must follow, not precede.
+      // An array is published before it is counted, so the table must be read again after the count.
       if (is_counted(rank, array)) return find(rank, array.id);
       std::this_thread::yield();
-      if (program().mail.farewell_heard())
+      if (program().mail.goodbye_heard())
         throw Failure("another node ended while this one waits until it allocates an array");
     }
   }
@@ -121,7 +121,7 @@ class Tables {
     return *counts;
   }
 
-  /// Whether a rank has allocated the array, or ends without.
+  /// Whether a rank has allocated the array, or ends without having allocated it.
   bool is_counted(int rank, const CommonId& array) {
     const auto& there = *static_cast<const Counts*>(fetch(rank, offsetof(KeyTable, counts), sizeof(Counts)));
     return there.closed != 0 || std::ranges::any_of(there.of_nodes, [&](const Counts::OfNodes& entry) {
@@ -196,7 +196,7 @@ CommonId publish_array(const pwx_array& a, const peerway::Region& memory) {
                     .add(nodes.ranks, static_cast<size_t>(nodes.total) * sizeof(int))
                     .number();
   array.number = tables()->next_of(array.nodes);
-  // Name and sizes tell arrays apart, should nodes not allocate theirs in one order.
+  // Name and sizes distinguish arrays if nodes do not allocate theirs in the same order.
   array.id = Hash()
                  .add(array.nodes)
                  .add(array.number)

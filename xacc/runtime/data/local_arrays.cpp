@@ -17,8 +17,8 @@
 namespace pwx {
 namespace {
 
-/// Arrays of functions that returned, the last one behind. How many a rank keeps is its own affair: before a
-/// plan is used again its ranks compare its number (agreed_on in reflects.cpp).
+/// Arrays of functions that returned, the latest last. Ranks may keep different numbers of them: before a
+/// plan is used again, its ranks compare its number (agreed_on in reflects.cpp).
 std::vector<std::unique_ptr<pwx_array_state>>& kept() {
   static auto& all = *new std::vector<std::unique_ptr<pwx_array_state>>;  // outlives atexit
   return all;
@@ -26,7 +26,7 @@ std::vector<std::unique_ptr<pwx_array_state>>& kept() {
 constexpr size_t kKeptOfSite = 4, kKept = 64;
 constexpr uint64_t kKeptBytes = uint64_t{256} << 20;
 
-/// An array of a function, which has just been described.
+/// Gives memory to an array of a function, which has just been described.
 void enter(pwx_array& a, const ArrayDescription& wanted, const pwx_where& where) {
   const std::string site = text(where.file, ":", where.line, ":", wanted.name);
   place_all(a);
@@ -46,11 +46,11 @@ void enter(pwx_array& a, const ArrayDescription& wanted, const pwx_where& where)
   take_into_use(a, std::move(state));
 }
 
-/// Ends the arrays that were kept longest, beyond what is kept at most.
+/// Frees the oldest kept arrays beyond the limits.
 void trim_kept(const std::string& site) {
   const auto end = [](auto at) {
     array_users().array_freed((*at)->id);
-    if ((*at)->spare.region) wait_for_all();  // what uses the memory on the GPU
+    if ((*at)->spare.region) wait_for_all();  // for work that uses the memory on the GPU
     kept().erase(at);
   };
   const auto of_site = [&](const auto& array) { return array->site == site; };

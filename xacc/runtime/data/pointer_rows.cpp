@@ -1,5 +1,5 @@
-// Rows that pointers lead to: each is a piece of memory of its own on the device, and the copy of the
-// pointers there leads to these pieces.
+// Rows behind pointers: each is a separate piece of memory on the device, and the device's copy of the
+// pointers points to these pieces.
 #include <vector>
 
 #include "peerway/xacc/openacc.h"
@@ -36,7 +36,7 @@ void pwx_rows_attach(const char* name, void* table, long count, size_t offset, c
     auto* const pointers = static_cast<void**>(table);
     const auto bytes = static_cast<size_t>(count) * sizeof(void*);
     const pwx::Present* const copy = pwx::find_present(pointers, bytes, name);
-    if (copy == nullptr) return;  // of no_create
+    if (copy == nullptr) return;  // a no_create
     std::vector<void*> there;
     for (long i = 0; i < count; ++i) there.push_back(on_device(row_of(pointers, i, offset), offset, name));
     const auto shift = static_cast<uint64_t>(reinterpret_cast<std::byte*>(pointers) - copy->host);

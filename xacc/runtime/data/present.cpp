@@ -19,7 +19,7 @@ namespace {
 
 using namespace pw::cuda;
 
-/// By the first address.
+/// All copies, by the first host address.
 std::map<const std::byte*, Present>& table() {
   static auto& all = *new std::map<const std::byte*, Present>;  // outlives atexit
   return all;
@@ -51,7 +51,7 @@ void copy(void* to, const void* from, uint64_t bytes, long queue, const char* ac
   if (queue == PWX_QUEUE_SYNC) wait_for(queue);
 }
 
-/// `id`: of a copy that is present again; 0: a new one.
+/// Adds an entry. `id` is that of a copy that is present again; 0: a new one.
 Present& added(Present entry, uint64_t id = 0) {
   static uint64_t ids = 0;
   entry.id = id != 0 ? id : ++ids;
@@ -166,13 +166,14 @@ void present_outside(const pwx_array& a, void* device) {
 }
 
 void remove_present(Present& entry) {
-  launch_recorded();  // which may use it
+  launch_recorded();  // the recorded launches may use it
   const Gpu& gpu = the_gpu();
   withdraw(entry.published);
   pwx_array_state* const array = entry.region && !entry.outside ? array_at(entry.host) : nullptr;
   if (array != nullptr && array->local) {
     wait_for_all();
-    array->spare = {std::move(entry.region), entry.id};  // the array's next copy, with the plans over it
+    // the array's next copy uses it again, with the plans for it
+    array->spare = {std::move(entry.region), entry.id};
   } else if (entry.region) {
     wait_for_all();
     array_users().copy_freed(entry.id);

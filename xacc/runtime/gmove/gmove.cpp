@@ -1,5 +1,5 @@
-// gmove: elements that go from the node that has them to those that want them. In a collective one all send
-// and receive messages; with in or out the executing nodes alone read or write.
+// gmove: elements go from the node that owns them to the nodes that want them. In a collective gmove all of
+// them send and receive messages; with in or out, only the executing nodes read or write.
 #include <cstring>
 #include <vector>
 
@@ -32,7 +32,7 @@ class Collective {
   struct Packed {
     int rank;
     std::vector<std::byte> data;
-    std::vector<long> to;  ///< of an incoming one, where each element goes
+    std::vector<long> to;  ///< incoming: where each element goes
   };
 
   void add(int to, int from, const Owned& left, const Owned& right, const Move& move) {
@@ -55,7 +55,8 @@ class Collective {
     sides_.each_element(move, left.base, right.base, [&](long target, long) { packed.to.push_back(target); });
   }
 
-  /// Nothing is stored before all that leaves is packed: the two sides may overlap.
+  /// Sends and receives everything. All outgoing elements were packed before any is stored, since the two
+  /// sides may overlap.
   void deliver() {
     std::vector<Outgoing> out;
     std::vector<Incoming> in;
@@ -88,7 +89,7 @@ void pwx_gmove(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* 
       pwx::get_from_owners(sides, mode == PWX_IN_FROM_GPUS);
     else
       pwx::put_to_owners(sides, mode == PWX_OUT_TO_GPUS);
-    // Wait until the others of the executing set have read here, or written, too.
+    // Wait until the other executing nodes have read from this memory, or written to it, too.
     pwx::barrier(pwx::program(), pwx::program().executing());
   });
 }

@@ -17,15 +17,16 @@ namespace {
 
 using peerway::check;
 
-/// Elements between this rank and one other, or itself. They lie packed at `packed` in the bounce memory.
+/// Elements between this rank and another one, or itself. They are packed from `packed` on in the bounce
+/// buffer.
 struct Transfer {
-  int rank;  ///< the other's
+  int rank;  ///< the other rank
   long left = 0, right = 0;
   Move move;
   size_t packed = 0;
 };
 
-/// Neighbours of a list of offsets that are equally far apart.
+/// A run of offsets at equal distances.
 struct Progression {
   size_t first;
   long count, stride;
@@ -42,7 +43,7 @@ std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
   return progressions;
 }
 
-/// One gmove of this rank. The far side is the one whose owners may not come by.
+/// The work of this rank for one gmove. The far side is the one whose owners may not execute the gmove.
 class OneSided {
  public:
   OneSided(const Sides& sides, const Side& far, bool far_on_gpus)
@@ -54,7 +55,7 @@ class OneSided {
     if (on_gpus_) wait_for_unqueued();
   }
 
-  /// All is read before anything is stored: the two sides may overlap.
+  /// Everything is read before anything is stored: the two sides may overlap.
   void get() {
     collect();
     for (const Transfer& transfer : transfers_)
@@ -114,14 +115,14 @@ class OneSided {
     });
   }
 
-  /// All transfers with others; returns when they are complete at both ends.
+  /// Does all transfers with other ranks, and returns when they are complete at both ends.
   void move_far() {
     std::set<int> others;
     for (const Transfer& transfer : transfers_)
       if (transfer.rank != me_) others.insert(transfer.rank);
     try {
       move_with(others);
-    } catch (const peerway::Error& error) {  // what was known of an array that exists no longer
+    } catch (const peerway::Error& error) {  // we may know the key of an array that no longer exists
       if (error.status() != peerway::Status::stale_key) throw;
       for (const int rank : others) forget_published(rank, id());
       move_with(others);
@@ -156,7 +157,8 @@ class OneSided {
     return *remote;
   }
 
-  /// The blocks of one transfer: `to` of each pair is of the far memory, `from` of the bounce memory.
+  /// Calls `body` for the blocks of one transfer: `to` of each pair is in the far memory, `from` in the
+  /// bounce buffer.
   template <typename Body>
   void each_block(const Transfer& transfer, Body&& body) const {
     std::array<std::vector<Progression>, PWX_MAX_DIMS> parts;

@@ -1,16 +1,16 @@
-// gmove in and out: the executing nodes read or write the memory of the others, who need not come by.
+// gmove in and out: the executing nodes read or write the memory of other nodes, which need not execute it.
 #pragma once
 
 #include "xacc/runtime/gmove/sides.h"
 
 namespace pwx {
 
-/// gmove in: each executing node that owns elements of the left side gets them. `from_gpus`: the others'
-/// copies on their GPUs are meant.
+/// gmove in: each executing node gets the elements that it owns of the left side. `from_gpus` reads the
+/// copies on the GPUs of the other nodes.
 void get_from_owners(const Sides& sides, bool from_gpus);
 
-/// gmove out: each executing node that owns elements of the right side puts them where they belong. Complete
-/// at both ends when it returns.
+/// gmove out: each executing node puts the elements that it owns of the right side to their owners.
+/// Everything is complete at both ends on return.
 void put_to_owners(const Sides& sides, bool to_gpus);
 
 }  // namespace pwx

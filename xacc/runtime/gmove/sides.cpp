@@ -31,7 +31,8 @@ Side side_of(const pwx_section& section, const char* which) {
   return side;
 }
 
-/// Which elements of a section's dimension, by their places in it, a part owns, and where they lie there.
+/// The elements of a section's dimension that a part owns: their numbers in the section and their offsets in
+/// memory.
 Places owned_places(const Side& side, int d, int part, const Placed& placed, long stride) {
   const pwx_triplet& t = side.section.dim[d];
   const long step = t.is_index != 0 ? 1 : t.step, count = t.is_index != 0 ? 1 : t.count;
@@ -74,7 +75,7 @@ Owned owned_at(const Side& side, int number) {
 
 std::vector<int> ranks_of(const pwx_nodes& nodes) { return {nodes.ranks, nodes.ranks + nodes.total}; }
 
-/// The nodes of a side that each node has others of, or null.
+/// The nodes of a side if other ranks may have other nodes by that name; else null.
 const pwx_nodes* own_nodes(const Side& side) {
   return side.distributed() && side.section.array->on->nodes->own != 0 ? side.section.array->on->nodes
                                                                        : nullptr;
@@ -127,8 +128,8 @@ void Sides::check() const {
   }
 }
 
-/// The elements of a side that each rank owns. `otherwise`: what to do where one that owns any does not
-/// execute; null: it need not.
+/// The elements of a side that each rank owns. If `otherwise` is not null, all owners must execute the gmove:
+/// else it throws Failure with this advice.
 std::vector<Owned> Sides::owned(const Side& side, const std::vector<int>& ranks, const char* otherwise) {
   const std::vector<int>& executing = program().executing().ranks;
   std::vector<Owned> all;
@@ -155,8 +156,8 @@ void Sides::check_views() const {
   }
 }
 
-/// The ranks that give `taker` its elements: those that own different ones. Of nodes that own the same
-/// (replicas) the taker itself, else the first.
+/// The ranks that give `taker` its elements, one for each distinct part. Of replicas, which own the same
+/// elements, it is the taker itself or else the first.
 std::vector<size_t> Sides::sources(int taker, const std::vector<int>& from,
                                    const std::vector<Owned>& givers) {
   std::vector<size_t> chosen;
@@ -172,8 +173,8 @@ std::vector<size_t> Sides::sources(int taker, const std::vector<int>& from,
   return chosen;
 }
 
-/// The wanted elements that the giver has, as both compute them. False where it is nothing. A scalar goes
-/// everywhere.
+/// Finds the wanted elements that the giver has; both ranks compute the same. False if there are none. A
+/// scalar goes to all elements.
 bool Sides::meet(const Owned& wanted, const Owned& given, Move& move) const {
   if (!wanted.any || !given.any) return false;
   for (size_t d = 0; d < dims; ++d) {

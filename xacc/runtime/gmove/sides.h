@@ -1,4 +1,4 @@
-// The two sides of a gmove: which elements each rank owns of them, and what one rank has of what another
+// The two sides of a gmove: the elements that each rank owns, and those that one rank has of what another
 // wants.
 #pragma once
 
@@ -11,11 +11,12 @@
 
 namespace pwx {
 
-/// One side of an assignment as all ranks know it.
+/// One side of an assignment, as all ranks know it.
 struct Side {
   const pwx_section& section;
-  std::vector<int> free_dims;       ///< those that are no index
-  const pwx_nodes* view = nullptr;  ///< of the other side, where each node has others by that name
+  std::vector<int> free_dims;       ///< dimensions that are not an index
+  const pwx_nodes* view = nullptr;  ///< the nodes of the other side, if other ranks may have other nodes by
+                                    ///< that name
 
   [[nodiscard]] bool distributed() const { return section.array != nullptr; }
   [[nodiscard]] long extent(int d) const {
@@ -25,44 +26,43 @@ struct Side {
   [[nodiscard]] size_t element_bytes() const {
     return distributed() ? section.array->element_bytes : section.element_bytes;
   }
-  /// This rank's.
+  /// This rank's memory.
   [[nodiscard]] std::byte* memory() const;
-  /// The ranks that hold it, by their numbers among its nodes. Of a local one all executing ranks, but
-  /// only those of `view`.
+  /// The ranks that hold it, in the order of its nodes. A local array is held by all executing ranks, or by
+  /// those of `view`.
   [[nodiscard]] std::vector<int> holders() const;
 };
 
-/// Places in a section, ascending, and where each lies, in bytes.
+/// Numbers of elements in a section, ascending, each with its offset in bytes.
 using Places = std::vector<std::pair<long, long>>;
 
-/// The elements that one rank owns of one side, in each dimension of the section; nothing where `any` is
-/// false.
+/// The elements of a side that one rank owns, for each dimension of the section; none if `any` is false.
 struct Owned {
   bool any = true;
-  long base = 0;                              ///< of the indices
+  long base = 0;                              ///< the offset that comes from the indices
   std::array<Places, PWX_MAX_DIMS> places{};  ///< of the free dimensions, in order
 };
 
-/// One dimension of what moves between two ranks: where each element lies at both ends, in bytes.
+/// One dimension of what moves between two ranks: the offsets of each element at both ends, in bytes.
 struct Steps {
   std::vector<long> left, right;
 };
 using Move = std::array<Steps, PWX_MAX_DIMS>;
 
-/// The sides whose owners must all execute the gmove, and what to do where they do not.
+/// The sides whose owners must all execute the gmove, and the advice if they do not.
 struct MustExecute {
   bool left, right;
   const char* otherwise;
 };
 
-/// Both sides, checked: they fit each other, and have the same elements.
+/// Both sides, after checking that they fit each other.
 class Sides {
  public:
-  /// Throws Failure for sections that do not fit.
+  /// Throws Failure if the sections do not fit.
   Sides(const pwx_section& left, const pwx_section& right);
 
-  /// Throws Failure where messages would not meet: one side is on nodes that each node has others of, and
-  /// elements of the other side lie beyond this node's.
+  /// Throws Failure if messages would not match: the nodes of one side differ between ranks, and elements of
+  /// the other side are outside this rank's nodes.
   void check_views() const;
 
   Side left, right;
@@ -70,8 +70,8 @@ class Sides {
   size_t dims = 0;      ///< of the sections
   bool scalar = false;  ///< one element at the right goes to all at the left
 
-  /// Calls `body(to, from, wanted, given, move)` for each two ranks of which one gives the other elements, if
-  /// `relevant(to, from)`. Throws Failure where one that must execute does not.
+  /// Calls `body(to, from, wanted, given, move)` for each pair of ranks between which elements move, if
+  /// `relevant(to, from)`. Throws Failure if an owner that must execute does not.
   template <typename Relevant, typename Body>
   void each_pair(const MustExecute& must, Relevant&& relevant, Body&& body) const {
     const std::vector<int> to = left.holders(), from = right.holders();
@@ -89,7 +89,7 @@ class Sides {
 
   [[nodiscard]] size_t elements(const Move& move) const;
 
-  /// Calls `body(left, right)` with the offsets of each element, in an order that both ends share.
+  /// Calls `body(left, right)` with the offsets of each element, in an order that is the same at both ends.
   template <typename Body>
   void each_element(const Move& move, long left_base, long right_base, Body&& body) const {
     std::array<size_t, PWX_MAX_DIMS> at{};

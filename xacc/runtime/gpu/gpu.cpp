@@ -14,10 +14,10 @@ namespace {
 
 using namespace pw::cuda;
 
-int chosen_number = -1;  // by choose_gpu
+int chosen_number = -1;  // set by choose_gpu
 int in_use = -1;         // the GPU whose context this process has
 
-/// Loaded once, and kept.
+/// Loads the driver once, and keeps it.
 const Driver* driver_or_none(std::string& why) {
   static std::string why_none;
   static const Driver* const driver = Driver::load(pw::config("cuda_library"), why_none).release();
@@ -25,13 +25,13 @@ const Driver* driver_or_none(std::string& why) {
   return driver;
 }
 
-/// This rank's GPU where the program names none: the one that Peerway gives it.
+/// This rank's GPU if the program chooses none: the one that Peerway assigns.
 int usual_gpu() {
   static const int usual = program().context.allocate(peerway::cuda(), 256).device().index;
   return usual;
 }
 
-/// Whether this process can compute on a GPU; else `why` not.
+/// Whether this process can compute on a GPU; else `why` says why not.
 bool is_usable(std::string& why) {
   if (driver_or_none(why) == nullptr) return false;
   if (gpu_count() == 0) {
@@ -98,7 +98,7 @@ const Gpu* gpu() {
   static bool ready = false;
   const Gpu* const device = decided().get();
   if (device != nullptr && !ready) {
-    ready = true;  // what follows asks again
+    ready = true;  // load_kernels calls this function again
     load_kernels(kernels_of_units());
   }
   return device;

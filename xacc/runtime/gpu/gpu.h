@@ -1,4 +1,4 @@
-// The GPU that this process computes on, if there is one, and the streams that are its queues.
+// The GPU that this process computes on, if any, and the streams that are its queues.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class Gpu {
   const Driver& driver;
   const int ordinal;
   [[nodiscard]] int processors() const { return processors_; }
-  [[nodiscard]] int capability() const { return capability_; }  ///< 90 is 9.0
+  [[nodiscard]] int capability() const { return capability_; }  ///< 90 means 9.0
 
-  /// Makes its context the current one of this thread, for good.
+  /// Makes its context current in this thread, permanently.
   void enter() const;
-  /// Throws Failure "WHAT: CUDA_ERROR_..." unless `result` is success.
+  /// Throws Failure "ACTION of cuda:N: ..." unless `status` is success.
   void check(int status, const char* action) const;
   [[nodiscard]] int attribute(int which) const;
 
@@ -32,51 +32,53 @@ class Gpu {
   int processors_ = 0, capability_ = 0;
 };
 
-/// Whether this process computes on a GPU, by the setting acc and what there is. Throws Failure where the
-/// setting asks for a GPU in vain.
+/// Whether this process computes on a GPU, by the setting acc and the available devices. Throws Failure if
+/// the setting requires a GPU and there is none.
 bool computes_on_gpu();
-/// Null: this process computes on its CPUs. The first call opens chosen_gpu(), for good.
+/// The GPU, or null if this process computes on its CPUs. The first call opens chosen_gpu() permanently.
 const Gpu* gpu();
-/// gpu(), where it is known that there is one; this thread may use it then.
+/// The GPU, for callers that know that there is one; it enters the GPU's context in this thread.
 const Gpu& the_gpu();
 
-/// Throws Failure where there is no such GPU, or gpu() opened another one. Nothing on CPUs.
+/// Chooses the GPU. Throws Failure if it does not exist, or if gpu() opened another one. Does nothing on
+/// CPUs.
 void choose_gpu(int number);
-/// The number that choose_gpu got last, or of the GPU that Peerway gives this rank. Opens none.
+/// The number given to choose_gpu last, or of the GPU that Peerway assigns to this rank. Opens no GPU.
 int chosen_gpu();
-/// How many GPUs this process sees.
+/// The number of GPUs that this process sees.
 int gpu_count();
-/// The number of the first device, for OpenACC's functions: the setting acc_first_device.
+/// The number of the first device in OpenACC's functions: the setting acc_first_device.
 int first_device();
 
-/// A queue that no program can name: that of reflects that are split.
+/// The queue of split reflects; no program can name it.
 constexpr long kHaloQueue = std::numeric_limits<long>::min();
 
 /// The queue of async without a number, which acc_set_default_async chooses.
 long default_queue();
 void choose_default_queue(long number);
 
-/// The stream of a queue, ordered after what the program did without a queue before.
+/// The stream of a queue, ordered after the program's earlier work without a queue.
 pw::cuda::CUstream stream_of(long queue);
 pw_stream peerway_stream(long queue);
 
-/// The host waits for a queue. What its kernels' reductions give the host is there then.
+/// Lets the host wait for a queue. The host then has the results of its kernels' reductions.
 void wait_for(long queue);
 void wait_for_all();
-/// For what the program did without a queue, which it takes for done: before it reads the clock, say.
+/// Waits for the program's work without a queue, where the program assumes that it is done, such as before it
+/// reads the clock.
 void wait_for_unqueued();
-/// Whether all of a queue is done.
+/// Whether all work of a queue is done.
 bool idle(long queue);
 bool all_idle();
-/// `queue` goes on after what `after` has now.
+/// Orders later work of `queue` after the current work of `after`.
 void order(long queue, long after);
-/// All queues that were used.
+/// The same, after all queues that were used.
 void order_after_all(long queue);
 
-/// Called when the queue is waited for, in the order of the calls.
+/// Registers a call that is made when the queue is waited for; calls keep their order.
 void when_finished(long queue, void (*call)(void*), void* user);
 
-/// Before the context ends.
+/// Call it before the context ends.
 void free_queues();
 
 }  // namespace pwx

@@ -7,7 +7,7 @@ namespace {
 
 constexpr long kMostThreads = 1024, kUsualThreads = 256, kWarp = 32;
 constexpr long kMostX = 0x7fffffff, kMostY = 65535;
-constexpr unsigned kBlocksOfProcessor = 8;  // of 256 threads: as many as are resident
+constexpr unsigned kBlocksOfProcessor = 8;  // blocks of 256 threads that are resident at once
 
 long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
 

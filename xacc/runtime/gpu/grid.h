@@ -1,4 +1,4 @@
-// How large a grid a kernel gets. Pure.
+// Computes the size of a kernel's grid. Pure functions.
 #pragma once
 
 #include <array>
@@ -14,8 +14,9 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
-/// A block has at most 1024 threads. `blocks` of the shape bounds those of all dimensions together. A kernel
-/// with reductions gets only as many as run at once, since the last one joins what the others found.
+/// The grid of a kernel. A block has at most 1024 threads. `blocks` of the shape limits the blocks of all
+/// dimensions together. A kernel with reductions gets only as many blocks as run at once, since the last
+/// block combines the results of all.
 Grid grid_of(const pwx_shape& shape, bool reduces, int processors);
 
 /// The most blocks of a kernel with reductions.

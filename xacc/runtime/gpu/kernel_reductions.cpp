@@ -18,39 +18,42 @@ namespace {
 
 using namespace pw::cuda;
 
-constexpr size_t kWidest = 16;  // bytes of a value that a kernel reduces: double _Complex
+constexpr size_t kWidest = 16;  // bytes of the largest value that a kernel reduces: double _Complex
 constexpr size_t kPage = 4096;
-// As the library waits: longer than most kernels that a program waits for take, or what sleeping costs.
+// As in the library: kPolls outlasts most kernels that a program waits for, and kPollsBeforeSleep takes about
+// as long as a sleep costs.
 constexpr int kPolls = 4096, kPollsBeforeSleep = 256;
 
-/// One result, in host memory that the GPU writes: 4 bytes in each word, above them the number of the launch.
+/// One result in host memory that the GPU writes: each word has 4 bytes of it, and above them the number of
+/// the launch.
 struct Slot {
   volatile uint64_t words[kWidest / sizeof(uint32_t)];
 };
 constexpr size_t kSlots = kPage / sizeof(Slot);
 
-/// The memory that reductions on one queue use, whose kernels run one after the other.
-struct Joining {
-  CUdeviceptr memory = 0;  ///< room for the values of the blocks, of each reduction; then `done` of each
+/// The memory of the reductions on one queue, whose kernels run one after another.
+struct ReductionMemory {
+  CUdeviceptr memory = 0;  ///< for each reduction, the values of all blocks; then the counter `done` of each
   Slot* slots = nullptr;   ///< a ring
   CUdeviceptr slots_on_gpu = 0;
-  size_t next = 0;      ///< slot, counted on for ever
+  size_t next = 0;      ///< the next slot, counted without wrapping
   size_t awaited = 0;   ///< slots before `next` whose results the host has not taken yet
   uint32_t number = 0;  ///< of the last launch
 };
 
-std::map<long, Joining>& joining() {
-  static auto& all = *new std::map<long, Joining>;  // outlives atexit
+std::map<long, ReductionMemory>& memory_of_queues() {
+  static auto& all = *new std::map<long, ReductionMemory>;  // outlives atexit
   return all;
 }
 
-size_t room_of_blocks(const Gpu& gpu) { return kWidest * most_joined(gpu.processors()); }
+size_t bytes_of_blocks(const Gpu& gpu) { return kWidest * most_joined(gpu.processors()); }
 
-Joining& joining_of(long queue) {
-  if (const auto known = joining().find(queue); known != joining().end()) return known->second;
+ReductionMemory& memory_of_queue(long queue) {
+  if (const auto known = memory_of_queues().find(queue); known != memory_of_queues().end())
+    return known->second;
   const Gpu& gpu = the_gpu();
-  Joining memory;
-  const size_t bytes = kMostReductions * (room_of_blocks(gpu) + sizeof(uint64_t));
+  ReductionMemory memory;
+  const size_t bytes = kMostReductions * (bytes_of_blocks(gpu) + sizeof(uint64_t));
   gpu.check(gpu.driver.cuMemAlloc(&memory.memory, bytes), "memory of a reduction");
   gpu.check(gpu.driver.cuMemsetD8Async(memory.memory, 0, bytes, stream_of(queue)), "clearing memory");
   memory.slots = static_cast<Slot*>(std::aligned_alloc(kPage, kPage));
@@ -59,20 +62,20 @@ Joining& joining_of(long queue) {
   gpu.check(gpu.driver.cuMemHostRegister(memory.slots, kPage, kHostRegisterPortable | kHostRegisterDeviceMap),
             "pinning memory");
   gpu.check(gpu.driver.cuMemHostGetDevicePointer(&memory.slots_on_gpu, memory.slots, 0), "pinning memory");
-  return joining().emplace(queue, memory).first->second;
+  return memory_of_queues().emplace(queue, memory).first->second;
 }
 
 pwx_op plain(pwx_op op) { return op == PWX_MINUS ? PWX_SUM : op; }
 
-/// A result that the host is to have.
+/// A result that the host must still take.
 struct Pending {
   pwx_reduction reduction;
   long queue;
   size_t slot;
 };
 
-void take(const Pending& pending) {
-  Joining& from = joining_of(pending.queue);
+void combine_into_host(const Pending& pending) {
+  ReductionMemory& from = memory_of_queue(pending.queue);
   std::array<uint32_t, kWidest / sizeof(uint32_t)> value;
   for (size_t w = 0; w < value.size(); ++w)
     value[w] = static_cast<uint32_t>(from.slots[pending.slot % kSlots].words[w]);
@@ -87,9 +90,9 @@ bool has_value(const Slot& slot, pwx_type type, uint32_t number) {
   return true;
 }
 
-/// Waits by polling, which is quicker than the driver's wait; a long wait is the driver's, which also tells
-/// of a kernel that failed.
-void wait_for_value(const Joining& from, const Pending& pending) {
+/// Polls for the value, which is faster than the driver's wait. If it takes long, the driver waits, which
+/// also reports a kernel that failed.
+void wait_for_value(const ReductionMemory& from, const Pending& pending) {
   const auto arrived = [&] {
     return has_value(from.slots[pending.slot % kSlots], pending.reduction.type, from.number);
   };
@@ -103,15 +106,15 @@ void wait_for_value(const Joining& from, const Pending& pending) {
 KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, long queue) {
   KernelReductions prepared;
   const Gpu& gpu = the_gpu();
-  Joining& with = joining_of(queue);
+  ReductionMemory& with = memory_of_queue(queue);
   if (with.awaited + static_cast<size_t>(count) > kSlots) wait_for(queue);
-  const CUdeviceptr done = with.memory + kMostReductions * room_of_blocks(gpu);
+  const CUdeviceptr done = with.memory + kMostReductions * bytes_of_blocks(gpu);
   ++with.number;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     if (size_of(reductions[i].type) > kWidest || kernel_name_of(reductions[i].type) == nullptr)
       refuse("a reduction of a type that GPUs do not have");
     Total& total = prepared.arguments[i];
-    total = {reinterpret_cast<void*>(with.memory + i * room_of_blocks(gpu)),
+    total = {reinterpret_cast<void*>(with.memory + i * bytes_of_blocks(gpu)),
              reinterpret_cast<unsigned*>(done + i * sizeof(uint64_t)), reductions[i].device, nullptr,
              with.number};
     if (reductions[i].device != nullptr) continue;
@@ -129,30 +132,30 @@ void deliver_reductions(const KernelReductions& totals, const pwx_reduction* red
     if (reductions[i].device != nullptr) continue;
     const Pending pending{reductions[i], queue, totals.slots[next++]};
     if (queue == PWX_QUEUE_SYNC) {
-      wait_for_value(joining_of(queue), pending);
-      take(pending);
+      wait_for_value(memory_of_queue(queue), pending);
+      combine_into_host(pending);
       continue;
     }
     when_finished(
         queue,
         [](void* user) {
           const std::unique_ptr<Pending> mine(static_cast<Pending*>(user));
-          take(*mine);
+          combine_into_host(*mine);
         },
         new Pending(pending));
   }
 }
 
-void reserve_reductions(long queue) { joining_of(queue); }
+void reserve_reductions(long queue) { memory_of_queue(queue); }
 
 void free_reductions() {
-  for (auto& [queue, memory] : joining()) {
+  for (auto& [queue, memory] : memory_of_queues()) {
     const Gpu& gpu = the_gpu();
     gpu.driver.cuMemFree(memory.memory);
     gpu.driver.cuMemHostUnregister(memory.slots);
     std::free(memory.slots);
   }
-  joining().clear();
+  memory_of_queues().clear();
 }
 
 }  // namespace pwx

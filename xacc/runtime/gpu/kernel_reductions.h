@@ -1,4 +1,4 @@
-// The reductions of a kernel's launch: where its blocks join their values, and how the host gets the results.
+// The reductions of a kernel launch: where blocks combine their values, and how the host gets the results.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace pwx {
 
 constexpr size_t kMostReductions = 16;
 
-/// The argument of a kernel for one reduction, as kernels/reductions.cuh has it, whatever T is.
+/// The argument of a kernel for one reduction: the layout of pwx_total (kernels/reductions.cuh) for any T.
 struct Total {
   void* of_blocks;
   unsigned* done;
@@ -26,15 +26,16 @@ struct KernelReductions {
   std::vector<size_t> slots;  ///< where the host finds the results that do not stay on the GPU
 };
 
-/// Before the launch, whose kernel gets `arguments`.
+/// Prepares the reductions before the launch; the kernel gets `arguments`.
 KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, long queue);
-/// After it. Without a queue the host has the results when this returns, else when it waited for the queue.
+/// Takes the results after the launch. Without a queue the host has them on return, else after waiting for
+/// the queue.
 void deliver_reductions(const KernelReductions& totals, const pwx_reduction* reductions, int count,
                         long queue);
 
-/// Memory for the reductions of a queue, so that the first of them need not make it.
+/// Allocates the memory for a queue's reductions, so that the first reduction need not do so.
 void reserve_reductions(long queue);
-/// Before the context ends.
+/// Call it before the context ends.
 void free_reductions();
 
 }  // namespace pwx

@@ -24,7 +24,7 @@ namespace {
 using namespace pw::cuda;
 
 constexpr size_t kMostArguments = 256;
-constexpr size_t kMostCompilers = 4;  // at once: other ranks of the host compile, too
+constexpr size_t kMostCompilers = 4;  // at once; the host's other ranks compile, too
 
 }  // namespace
 }  // namespace pwx
@@ -49,9 +49,9 @@ const Nvrtc& nvrtc() {
   return *nvrtc;
 }
 
-/// Whether the compiler joins any accesses to neighbours once it knows how arrays are aligned. Where it joins
-/// none it shall not know: what it assumes of a pointer keeps reads out of the read-only cache (NVRTC 13.0;
-/// 20 % of the time of a hop of lattice QCD).
+/// Whether NVRTC merges any neighbouring accesses if it knows the alignment of arrays. If it merges none, we
+/// compile without that knowledge: an assumption about a pointer keeps its reads out of the read-only cache
+/// (NVRTC 13.0; it costs 20 % of the time of a hop of lattice QCD).
 bool joins_accesses(const KernelSource& source, std::vector<std::string> options) {
   if (std::string_view(source.text).find("  PWX_ALIGNED(") == std::string_view::npos) return false;
   for (std::string& option : options)
@@ -96,7 +96,7 @@ pwx_kernel_state& loaded(pwx_kernel& kernel) {
   return kernel.state != nullptr ? *kernel.state : load(kernel, image_of(kernel, the_gpu().capability()));
 }
 
-/// The images of all these kernels. Compilers run side by side; an image is empty where one fails.
+/// The images of all these kernels, compiled in parallel; the image of one that fails is empty.
 std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, int capability) {
   std::vector<std::string> images(all.size());
   std::atomic<size_t> next{0};

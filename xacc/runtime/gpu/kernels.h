@@ -1,4 +1,4 @@
-// Kernels of the generated code.
+// The kernels of the generated code.
 #pragma once
 
 #include <string_view>
@@ -8,16 +8,16 @@
 
 namespace pwx {
 
-/// The text that stands before that of every kernel (the files of kernels/), embedded by the build.
+/// The text that precedes every kernel (the files of kernels/), which the build embeds.
 std::string_view prelude();
-/// The text before that of a kernel which exchanges values (kernels/exchange.cuh).
+/// The text that precedes a kernel that exchanges values (kernels/exchange.cuh).
 std::string_view exchange_text();
 
-/// Makes all ready to be launched, before the program's first work on the GPU. One that does not compile is
-/// told of when it is launched.
+/// Compiles and loads kernels before the program's first work on the GPU. If one does not compile, its launch
+/// reports the error.
 void load_kernels(const std::vector<pwx_kernel*>& all);
 
-/// Before the context ends.
+/// Call it before the context ends.
 void free_kernels();
 
 }  // namespace pwx

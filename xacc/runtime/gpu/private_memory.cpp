@@ -1,4 +1,4 @@
-// Memory for what private and firstprivate name and a pointer leads to.
+// Memory for private and firstprivate copies of what a pointer points to.
 #include <cstdlib>
 #include <cstring>
 

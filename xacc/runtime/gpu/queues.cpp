@@ -1,5 +1,5 @@
-// Queues of OpenACC as streams. The queue without a number is a stream, too: the host goes on at once, and
-// waits where a directive copies to it.
+// OpenACC's queues as streams. Work without a queue has a stream, too: the host continues at once, and waits
+// when a directive copies to it.
 #include <map>
 #include <vector>
 
@@ -19,8 +19,8 @@ struct Waiting {
 
 struct Queue {
   CUstream stream = nullptr;
-  CUevent reached = nullptr;  ///< for those that go on after it
-  uint64_t ordered = 0;       ///< the work without a queue that this one comes after
+  CUevent reached = nullptr;  ///< recorded for queues that continue after this one
+  uint64_t ordered = 0;       ///< the count of work without a queue that this one is ordered after
   std::vector<Waiting> waiting;
 };
 
@@ -28,14 +28,14 @@ long chosen_default = 0;  ///< the queue of async without a number
 
 long numbered(long number) { return number == PWX_QUEUE_DEFAULT ? chosen_default : number; }
 
-uint64_t unqueued = 1;  ///< counts what the program did without a queue
+uint64_t unqueued = 1;  ///< counts the program's work without a queue
 
 std::map<long, Queue>& queues() {
   static auto& all = *new std::map<long, Queue>;  // outlives atexit
   return all;
 }
 
-/// Halos go first: the blocks that send them are few, and others wait for what they send.
+/// The queue of halos has priority: the blocks that send them are few, and other ranks wait for them.
 int priority_of(long number) {
   const Gpu& gpu = the_gpu();
   int least = 0, greatest = 0;
@@ -44,7 +44,7 @@ int priority_of(long number) {
   return greatest;
 }
 
-Queue& opened(long requested) {
+Queue& opened_queue(long requested) {
   const long number = numbered(requested);
   if (number < PWX_QUEUE_SYNC && number != kHaloQueue)
     refuse("async(", number, "); a queue is a number from 0 on");
@@ -59,7 +59,7 @@ Queue& opened(long requested) {
   return queue;
 }
 
-void go_on_after(Queue& queue, Queue& other) {
+void order_stream_after(Queue& queue, Queue& other) {
   const Gpu& gpu = the_gpu();
   gpu.check(gpu.driver.cuEventRecord(other.reached, other.stream), "ordering queues");
   gpu.check(gpu.driver.cuStreamWaitEvent(queue.stream, other.reached, 0), "ordering queues");
@@ -84,14 +84,14 @@ void choose_default_queue(long number) {
 CUstream stream_of(long requested) {
   const long number = numbered(requested);
   launch_recorded();
-  static Queue* const unnumbered = &opened(PWX_QUEUE_SYNC);
+  static Queue* const unnumbered = &opened_queue(PWX_QUEUE_SYNC);
   if (number == PWX_QUEUE_SYNC) {
     ++unqueued;
     return unnumbered->stream;
   }
-  Queue& queue = opened(number);
+  Queue& queue = opened_queue(number);
   if (queue.ordered != unqueued) {
-    go_on_after(queue, *unnumbered);
+    order_stream_after(queue, *unnumbered);
     queue.ordered = unqueued;
   }
   return queue.stream;
@@ -134,7 +134,7 @@ void order(long requested, long after) {
   launch_recorded();
   const auto other = queues().find(numbered(after));
   if (other == queues().end() || number == other->first) return;
-  go_on_after(opened(number), other->second);
+  order_stream_after(opened_queue(number), other->second);
   if (number == PWX_QUEUE_SYNC) ++unqueued;
 }
 
@@ -143,7 +143,7 @@ void order_after_all(long number) {
 }
 
 void when_finished(long number, void (*call)(void*), void* user) {
-  opened(number).waiting.push_back({call, user});
+  opened_queue(number).waiting.push_back({call, user});
 }
 
 void free_queues() {

@@ -10,18 +10,18 @@
 
 namespace pwx {
 
-/// A kernel with its arguments, or a plan.
+/// A recorded kernel launch with its arguments, or a plan.
 struct Recorded {
   KernelLaunch kernel{};
   peerway::Plan* plan = nullptr;
   std::vector<unsigned> sizes{};
-  std::vector<std::byte> arguments{};  ///< each in room_of() its size
+  std::vector<std::byte> arguments{};  ///< each padded to its padded_size()
 
   bool operator==(const Recorded&) const = default;
 };
 using Recording = std::vector<Recorded>;
 
-/// The launches recorded so far at one place of the program; without a graph: they came once.
+/// A list of launches recorded at one place of the program. It has a graph once it was recorded twice.
 struct Known {
   Recording recording;
   pw::cuda::CUgraphExec graph = nullptr;
@@ -38,9 +38,9 @@ namespace {
 
 using namespace pw::cuda;
 
-constexpr size_t kMostGraphs = 8;  // of a sequence: a loop that swaps arrays has some
+constexpr size_t kMostGraphs = 8;  // of a sequence; a loop that swaps arrays needs a few
 
-size_t room_of(unsigned size) {
+size_t padded_size(unsigned size) {
   constexpr size_t kAlignedArgument = 16;
   return (size + kAlignedArgument - 1) / kAlignedArgument * kAlignedArgument;
 }
@@ -50,14 +50,14 @@ std::vector<std::unique_ptr<pwx_sequence_state>>& sequences() {
   return all;
 }
 
-int depth = 0;  ///< of the sequences that the program is in; the outermost one counts
-/// Whether its first part has come, which is launched at once: a GPU that has nothing to do need not wait
-/// until the host has come to the end of the sequence and has launched a graph.
+int depth = 0;  ///< of nested sequences; only the outermost counts
+/// Whether the first part of the sequence has come. It is launched at once: an idle GPU need not wait until
+/// the host reaches the end of the sequence and launches a graph.
 bool first_came = false;
 Recording recorded;
 
-/// Whether a part is to be recorded.
-bool records() { return depth > 0 && std::exchange(first_came, true); }
+/// Whether a part must be recorded.
+bool must_record() { return depth > 0 && std::exchange(first_came, true); }
 
 void issue(CUstream stream, Recorded& launch) {
   if (launch.plan != nullptr) {
@@ -68,7 +68,7 @@ void issue(CUstream stream, Recorded& launch) {
   std::byte* at = launch.arguments.data();
   for (const unsigned size : launch.sizes) {
     arguments.push_back(at);
-    at += room_of(size);
+    at += padded_size(size);
   }
   launch_on(stream, launch.kernel, arguments.data());
 }
@@ -95,8 +95,8 @@ void check_plans(const Recording& recording) {
     if (launch.plan != nullptr) peerway::check(launch.plan->status());
 }
 
-/// By a graph where the same was recorded before at this place.
-void launch_again(pwx_sequence_state& state, Recording recording) {
+/// Launches a recording, as a graph if the same one was recorded here before.
+void launch_recording(pwx_sequence_state& state, Recording recording) {
   const Gpu& gpu = the_gpu();
   CUstream stream = stream_of(PWX_QUEUE_SYNC);
   const auto known = std::ranges::find(state.known, recording, &Known::recording);
@@ -124,7 +124,7 @@ void end(pwx_sequence& sequence) {
   }
   if (sequence.state == nullptr)
     sequence.state = sequences().emplace_back(std::make_unique<pwx_sequence_state>()).get();
-  launch_again(*sequence.state, std::move(whole));
+  launch_recording(*sequence.state, std::move(whole));
 }
 
 }  // namespace
@@ -141,19 +141,19 @@ void launch_on(CUstream stream, const KernelLaunch& launch, void** arguments) {
 }
 
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count) {
-  if (sizes == nullptr || !records()) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
+  if (sizes == nullptr || !must_record()) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
   Recorded& entry = recorded.emplace_back();
   entry.kernel = launch;
   entry.sizes.assign(sizes, sizes + count);
   for (size_t i = 0; i < count; ++i) {
     const size_t at = entry.arguments.size();
-    entry.arguments.resize(at + room_of(sizes[i]));
+    entry.arguments.resize(at + padded_size(sizes[i]));
     std::memcpy(entry.arguments.data() + at, arguments[i], sizes[i]);
   }
 }
 
 void run_in_order(peerway::Plan& plan) {
-  if (records())
+  if (must_record())
     recorded.emplace_back().plan = &plan;
   else
     peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));

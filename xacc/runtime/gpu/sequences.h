@@ -1,5 +1,5 @@
-// Sequences: kernels and plans that directives with nothing between them launch. They are recorded, and what
-// comes again with the same arguments is one launch of a CUDA graph.
+// Sequences: kernels and plans launched by directives with nothing between them. They are recorded; a
+// sequence that comes again with the same arguments is one launch of a CUDA graph.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace pwx {
 
-/// A kernel to launch. `in_order`: it waits itself for the work before it, so it is made ready meanwhile.
+/// A kernel to launch. With `in_order` the kernel itself waits for the work before it, so its launch can
+/// overlap that work.
 struct KernelLaunch {
   pw::cuda::CUfunction function;
   bool in_order;
@@ -19,18 +20,18 @@ struct KernelLaunch {
   bool operator==(const KernelLaunch&) const = default;
 };
 
-/// Launches a kernel in the order of the program's work without a queue, or records it. `sizes`: of the
-/// arguments; null where they are not known, which is not recorded.
+/// Launches a kernel in the order of the program's work without a queue, or records it. `sizes` are those of
+/// the arguments; if null, they are unknown, and the launch is not recorded.
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count);
-/// The same of a plan, its start and its finish.
+/// The same for the start and the finish of a plan.
 void run_in_order(peerway::Plan& plan);
-/// At once, on any stream.
+/// Launches a kernel at once, on any stream.
 void launch_on(pw::cuda::CUstream stream, const KernelLaunch& launch, void** arguments);
 
-/// Before anything else uses the GPU: launches what is recorded.
+/// Launches what is recorded. Call it before anything else uses the GPU.
 void launch_recorded();
 
-/// A plan ends: so do the graphs that have it.
+/// Destroys all graphs. Call it when a plan ends, since graphs may contain it.
 void forget_graphs();
 
 }  // namespace pwx

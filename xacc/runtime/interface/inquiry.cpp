@@ -22,7 +22,7 @@ const pwx_array& array_of(xmp_desc_t desc) { return *static_cast<const pwx_array
 const pwx_template& template_of(xmp_desc_t desc) { return *static_cast<const pwx_template*>(desc); }
 const pwx_nodes& nodes_at(xmp_desc_t desc) { return *static_cast<const pwx_nodes*>(desc); }
 
-/// Writes `value()` where the dimension exists.
+/// Writes `value()` if the dimension exists, and returns 0 or -1.
 template <typename Value>
 int answer(int dim, int ndims, int* to, Value&& value) {
   if (dim < 1 || dim > ndims) return -1;
@@ -45,7 +45,7 @@ std::vector<Range> mine(const pwx_array& a, int d) {
   const int part = t == nullptr ? 0 : t->at;
   return part < 0 ? std::vector<Range>{} : owned_subscripts(a, d, part);
 }
-/// The first and last that this node owns; an empty range where it owns nothing.
+/// The first and last subscript that this node owns; an empty range if it owns nothing.
 Range bounds(const pwx_array& a, int d) {
   const auto ranges = mine(a, d);
   return ranges.empty() ? Range{} : Range{ranges.front().first, ranges.back().last};
@@ -85,7 +85,7 @@ int xmpc_num_images() { return xmp_all_num_nodes(); }
 int xmp_num_images() { return xmp_all_num_nodes(); }
 
 double xmp_wtime() {
-  pwx::guarded(&kXmp, [] { pwx::wait_for_unqueued(); });  // what comes before it in the program is done
+  pwx::guarded(&kXmp, [] { pwx::wait_for_unqueued(); });  // the program's earlier work must be done
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 double xmp_wtick() {
@@ -195,7 +195,7 @@ int xmp_align_axis(xmp_desc_t array, int dim, int* axis) {
 int xmp_align_offset(xmp_desc_t array, int dim, int* offset) {
   return of_array(array, dim, offset, [](const pwx_array& a, int d) { return a.dim[d].offset; });
 }
-/// Whether no dimension of the array lies along a dimension of the template.
+/// Whether no dimension of the array is aligned with a dimension of the template.
 int xmp_align_replicated(xmp_desc_t array, int dim, int* replicated) {
   const pwx_array& a = array_of(array);
   return answer(dim, a.on->ndims, replicated, [&](int k) {

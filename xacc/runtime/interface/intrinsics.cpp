@@ -1,5 +1,5 @@
-// The transformational intrinsics of XcalableMP: each node gets the operands in whole and keeps its own part
-// of the result. So any mappings go together, and each node needs memory for all of these arrays.
+// The transformational intrinsics of XcalableMP. Each node gets the whole operands and keeps its part of the
+// result, so operands may have any mapping, and each node needs memory for all of them.
 #include <algorithm>
 #include <complex>
 #include <cstdarg>
@@ -21,7 +21,7 @@ namespace {
 
 const pwx_where kIntrinsic{"xmp", 0};
 
-/// All elements of an array in C order, at this node.
+/// All elements of an array at this node, in C order.
 struct Whole {
   std::vector<long> extents;
   size_t element = 1;
@@ -101,7 +101,8 @@ std::vector<char> truths(const char* function, const pwx_array& shape, xmp_desc_
   return flags;
 }
 
-/// The element numbers that index arrays of one shape name in an array: one index array a dimension.
+/// The numbers of the elements that index arrays of one shape select in an array: one index array for each
+/// dimension.
 std::vector<long> named(const char* function, const pwx_array& shape, const pwx_array& indexed,
                         va_list indices) {
   const long count = Whole(shape).count();
@@ -137,7 +138,7 @@ void transpose(const pwx_array& to, const pwx_array& from) {
   keep(to, target);
 }
 
-/// Which subscripts of a dimension this node owns.
+/// The subscripts of a dimension that this node owns.
 std::vector<Range> owned(const pwx_array& a, int d) {
   const pwx_template_dim* t = template_dim(a, d);
   const int part = t == nullptr ? 0 : t->at;
@@ -167,7 +168,7 @@ void sort(Whole& values, bool up) {
   });
 }
 
-/// Calls `with` with a value of a type that has an order.
+/// Calls `with` with a value of the type, if the type has an order. Throws Failure otherwise.
 template <typename With>
 void ordered(pwx_type type, const char* function, With&& with) {
   for_type(type, [&]<typename Value>(Value value) {
@@ -178,7 +179,8 @@ void ordered(pwx_type type, const char* function, With&& with) {
   });
 }
 
-/// The elements that a mask chooses, side by side in a vector: `move(number, place)` for each of them.
+/// Calls `move(number, place)` for each element that a mask chooses: its number in the array, and its place
+/// in a vector of the chosen elements.
 template <typename Move>
 void each_chosen(const char* function, const pwx_array& vector, const pwx_array& shape, xmp_desc_t mask,
                  Move&& move) {
@@ -306,7 +308,7 @@ void xmp_scatter(xmp_desc_t to, xmp_desc_t from, ...) {
   va_end(indices);
 }
 
-// `peerway cc` has put the type into a call that names its first array; others do not know it.
+// `peerway cc` puts the type into a call whose first array it sees by name; in other calls it is unknown.
 void xmp_matmul(xmp_desc_t, xmp_desc_t, xmp_desc_t) {
   guarded(&kIntrinsic, [] { refuse("xmp_matmul needs the name of its array: xmp_desc_of(name)"); });
 }

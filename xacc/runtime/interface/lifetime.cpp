@@ -1,4 +1,4 @@
-// Where a program begins, and what its end frees, in this order.
+// The beginning of a program, and what its end frees, in this order.
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/coarrays/locks.h"
 #include "xacc/runtime/collectives/exchanges.h"
@@ -29,7 +29,7 @@ void free_everything() {
   free_local_arrays();
 }
 
-// A program may execute directives before main, in a constructor: its end needs this all the same.
+// A constructor may execute directives before main, so that the end of the program may need this at any time.
 const bool ending_is_set = (set_ending({close_key_table, free_everything}), true);
 
 }  // namespace
@@ -42,6 +42,6 @@ extern "C" void pwx_begin(int* /*argc*/, char*** /*argv*/) {
     pwx::make_key_table();
     pwx::set_up_units();
     if (pwx::arrays_are_reached())
-      pwx::barrier(pwx::program(), pwx::program().all());  // arrays of files are there
+      pwx::barrier(pwx::program(), pwx::program().all());  // all file-scope arrays exist
   });
 }

@@ -1,4 +1,4 @@
-// The functions of openacc.h. On CPUs the one device has the number 0, and its memory is the program's.
+// The functions of openacc.h. On CPUs the only device has the number 0, and its memory is the program's.
 #pragma GCC visibility push(default)
 #include "peerway/xacc/openacc.h"
 #pragma GCC visibility pop
@@ -16,7 +16,7 @@ namespace {
 
 const pwx_where kOpenAcc{"openacc", 0};
 
-/// Around each function; on CPUs `otherwise`.
+/// Encloses each function: calls `on_gpu` with the GPU, or on CPUs `otherwise`.
 template <typename OnGpu, typename Otherwise>
 auto on_gpu_or(OnGpu&& on_gpu, Otherwise&& otherwise) {
   return pwx::guarded(&kOpenAcc,
@@ -60,7 +60,7 @@ void updated(bool to_device, void* address, size_t bytes, int async = acc_async_
   (to_device ? pwx_update_device : pwx_update_host)(1, &data, 0, queue_of(async), &kOpenAcc);
 }
 
-/// Between the host's memory and the device's, or within one.
+/// Copies between host and device memory, or within one of them.
 void copy(void* to, const void* from, size_t bytes, int async = acc_async_sync) {
   on_gpu_or(
       [&](const pwx::Gpu& gpu) {
@@ -84,7 +84,7 @@ int acc_get_num_devices(acc_device_t type) {
   return gpus == 0 && type == acc_device_default ? 1 : gpus;
 }
 
-/// Asked before a program chooses its GPU: opens none.
+/// Programs call this before they choose a GPU, so it opens none.
 static bool on_any_gpu(const pwx_where* where) {
   return pwx::guarded(where, [] { return pwx::computes_on_gpu(); });
 }
@@ -126,7 +126,7 @@ void acc_init(acc_device_t type) { acc_set_device_type(type); }
 void acc_shutdown(acc_device_t /*type*/) {}
 void acc_init_device(int /*number*/, acc_device_t type) { acc_init(type); }
 void acc_shutdown_device(int /*number*/, acc_device_t /*type*/) {}
-int acc_on_device(acc_device_t type) { return means_host(type) ? 1 : 0; }  // what asks on a GPU is a kernel
+int acc_on_device(acc_device_t type) { return means_host(type) ? 1 : 0; }  // on a GPU, kernels have their own
 
 int acc_async_test(int async) {
   return on_gpu_or([&](const pwx::Gpu&) { return pwx::idle(queue_of(async)) ? 1 : 0; }, [] { return 1; });
@@ -150,7 +150,7 @@ int acc_wait_any(int count, const int* async) {
   const auto next = [&](bool gpu) {
     int status = 0;
     for (int i = 0; i < count; ++i) {
-      if (async[i] == acc_async_sync) continue;  // no queue
+      if (async[i] == acc_async_sync) continue;  // not a queue
       ++status;
       if (!gpu || pwx::idle(queue_of(async[i]))) return i;
     }
@@ -182,7 +182,7 @@ void* acc_malloc(size_t bytes) {
 void acc_free(void* address) {
   on_gpu_or(
       [&](const pwx::Gpu& gpu) {
-        pwx::launch_recorded();  // which may use it
+        pwx::launch_recorded();  // the recorded launches may use it
         if (address != nullptr)
           gpu.check(gpu.driver.cuMemFree(reinterpret_cast<pw::cuda::CUdeviceptr>(address)), "acc_free");
       },
@@ -261,7 +261,8 @@ void acc_memcpy_device(void* to, void* from, size_t bytes) { copy(to, from, byte
 void acc_memcpy_d2d(void* to, void* from, size_t bytes, int to_device, int from_device) {
   acc_memcpy_d2d_async(to, from, bytes, to_device, from_device, acc_async_sync);
 }
-/// Between the addresses that the host has of two variables: a process has one device.
+/// Copies between the devices' copies of two variables, given by host addresses. A process has only one
+/// device.
 void acc_memcpy_d2d_async(void* to, void* from, size_t bytes, int to_device, int from_device, int async) {
   const int own = acc_get_device_num(acc_device_default);
   if (to_device != own || from_device != own)

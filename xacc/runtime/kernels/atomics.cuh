@@ -1,6 +1,6 @@
 // Atomic reads, writes and updates of memory.
 
-// x = change(x), whatever others do meanwhile; gives the value from before.
+// Atomically sets x = change(x), and returns the old value.
 template <class T, class Change>
 __device__ T pwx_atomic_update(T& x, Change change) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are of 2, 4 or 8 bytes");
@@ -46,7 +46,7 @@ __device__ T pwx_atomic_update(T& x, Change change) {
   }
 }
 
-// x = op(x, value); gives the value from before.
+// Atomically sets x = op(x, value), and returns the old value.
 template <class Op, class T>
 __device__ T pwx_atomic(Op op, T& x, T value) {
   return pwx_atomic_update(x, [&](T before) { return op(before, value); });

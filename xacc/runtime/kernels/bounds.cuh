@@ -1,4 +1,4 @@
-// The iterations of a loop and the elements of an array that a node has, as loops.h has them for CPUs.
+// The iterations of a loop and the elements of an array that a node has; loops.h has the same for CPUs.
 
 // The bounds that a loop has on this node.
 struct pwx_span {
@@ -22,7 +22,7 @@ inline __device__ long pwx_down_to(pwx_span span, long last) {
   return last >= span.first ? last : span.first;
 }
 
-// The part of a cyclic dimension that a node owns, and where its memory has an index.
+// The part of a cyclic dimension that a node owns, and the place of an index in its memory.
 struct pwx_cycle {
   long lower, upper, width, parts, at;
 };
@@ -41,7 +41,7 @@ inline __device__ long pwx_local(pwx_cycle cycle, long i) {
   return u / (cycle.width * cycle.parts) * cycle.width + u % cycle.width;
 }
 
-// Where a node's memory has an element; a kernel that uses another one ends as by assert().
+// The place of an element in a node's memory. A kernel that uses another element ends as with assert().
 inline __device__ long pwx_in_memory(long i, long base, long held, const char* is_true, const char* file,
                                      unsigned line) {
   const long at = i - base;

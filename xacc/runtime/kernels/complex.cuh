@@ -1,4 +1,4 @@
-// C's complex numbers, which C++ has as a class: real part, then imaginary part.
+// C's complex numbers as a C++ class: real part, then imaginary part.
 template <class T>
 constexpr bool pwx_is_real = false;
 template <>

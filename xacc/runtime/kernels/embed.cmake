@@ -1,5 +1,5 @@
-# Puts what stands before the text of generated kernels into a C++ file, so that the library carries it wherever it is
-# installed: these files in this order. What exchanges values stands by itself, before kernels that do.
+# Writes the text that precedes generated kernels into a C++ file, so that the library contains it wherever it is
+# installed: these files in this order. The code that exchanges values is separate, for kernels that need it.
 set(text "")
 foreach(name types math operators bounds complex reductions atomics)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${name}.cuh)
@@ -27,5 +27,5 @@ std::string_view exchange_text() { return R\"peerway(@exchange@)peerway\"; }
 }  // namespace pwx
 ")
 
-# The same as a file, for the compiler: it reads kernels with it, and says which cannot be one.
+# Writes the same text to a file for the compiler, which parses kernels with it and reports those that are not C++.
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/prelude.cuh @ONLY CONTENT "@text@")

@@ -1,8 +1,8 @@
-// A reduction of values on the GPUs of several ranks in one launch: a thread puts its value into a slot at
-// each other rank, in packets that carry their flag, and waits for theirs.
+// A reduction of values on the GPUs of several ranks in one launch. A thread puts its value into a slot at
+// each other rank, in packets that contain their flag, and waits for the values of the others.
 #include "peerway/device/packet.cuh"
 
-// Made ready while the work before it ends, and begun when all of that is done (pwx_kernel::exchanges).
+// Waits for the work before this kernel: its launch overlaps that work (pwx_kernel::exchanges).
 inline __device__ void pwx_in_order() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -10,7 +10,7 @@ inline __device__ void pwx_in_order() {
 #endif
 }
 
-// The words of a value, of 8 bytes or of 4, each in a packet.
+// The words of a value, of 8 or 4 bytes; each is sent in a packet.
 template <bool Wide>
 struct pwx_word {
   using of = peerway::device::Word;
@@ -26,7 +26,7 @@ struct pwx_packets {
   static constexpr int words = sizeof(T) / sizeof(Data);
   Packet of[words];
 
-  // To where a slot has element i.
+  // Stores a value as element i of a slot.
   static __device__ void send(unsigned char* slot, long i, const T& value, unsigned flag) {
     Data data[words];
     memcpy(data, &value, sizeof(T));
@@ -52,12 +52,13 @@ struct pwx_packets {
   }
 };
 
-// values[i] becomes what `op` makes of those of all ranks, in the order of their places, so that all get the
-// same bits. All ranks call it with the same grid. A wait that ends early is told by the guard.
+// Replaces values[i] by the result of `op` for all ranks' values, in the order of their places, so that all
+// ranks get the same bits. All ranks must call it with the same grid. The guard reports a wait that ends
+// early.
 template <class Op, class T>
 __device__ void pwx_exchange(Op op, T* values, long count, const pwx_peers& peers) {
   pwx_in_order();
-  // Counted here, so that replays of a graph count like launches.
+  // The kernel counts epochs itself, so that replays of a graph count like launches.
   const unsigned long long epoch = peerway::device::detail::load_relaxed(&peers.epochs[blockIdx.x]) + 1;
   const unsigned flag = (unsigned)epoch;
   const unsigned long long turn = (epoch & 1) * peers.slot_bytes;
@@ -70,7 +71,8 @@ __device__ void pwx_exchange(Op op, T* values, long count, const pwx_peers& peer
     peerway::device::detail::Deadline deadline(peers.guard, -1, epoch);
     for (bool all = false; !all;) {
       PW_UNROLL
-      for (int k = 0; k < pwx_most_peers; ++k)  // the loads of all ranks are under way at once
+      // unrolled, so that the loads of all ranks are under way at once
+      for (int k = 0; k < pwx_most_peers; ++k)
         if (k < peers.count) packets[k].load(peers.of[k].from + turn, i);
       all = true;
       int late = -1;
@@ -86,7 +88,7 @@ __device__ void pwx_exchange(Op op, T* values, long count, const pwx_peers& peer
     PW_UNROLL
     for (int place = 1; place <= pwx_most_peers; ++place)
       if (place <= peers.count) {
-        const int before = place < pwx_most_peers ? place : 0;  // of the ranks before this one
+        const int before = place < pwx_most_peers ? place : 0;  // for ranks before this one
         const pwx_packets<T>& theirs = place < peers.place ? packets[before] : packets[place - 1];
         joined = op(joined, place == peers.place ? mine : theirs.value());
       }

@@ -1,5 +1,5 @@
-// Conversions that C does and device code does not: arguments of mathematical functions that are no
-// floating-point numbers, or of two types. And words of C that NVRTC does not know.
+// Conversions that C does and device code does not: arguments of mathematical functions that are not
+// floating-point numbers, or of two different types. Also keywords of C that NVRTC does not know.
 template <class T>
 struct pwx_plain {
   using type = T;

@@ -1,5 +1,4 @@
-// The operators of reductions, and the extremes of types.
-// The extremes of a type, of which C++'s header is not there.
+// The operators of reductions, and the limits of types (C++'s header <limits> is not available).
 template <class T>
 struct pwx_limits {
   static constexpr bool is_signed = T(-1) < T(0);

@@ -1,6 +1,6 @@
 // Reductions: of a warp, of a block, and of all threads of a kernel in one launch.
 
-// The value of the lane `distance` further, for any type that a reduction may have.
+// The value of the lane that is `distance` higher, for any type that can be reduced.
 template <class T>
 __device__ T pwx_from_lane(unsigned lanes, T value, int distance) {
   if constexpr (sizeof(T) % 8 == 0) {
@@ -31,7 +31,7 @@ __device__ T pwx_fresh(const T* from) {
   }
 }
 
-// Lane 0 has the value of all `count` lanes of the warp, joined in an order that is always the same.
+// Gives lane 0 the combined value of all `count` lanes of the warp; the order is always the same.
 template <class Op, class T>
 __device__ T pwx_warp(Op op, T value, int lane, int count) {
   const unsigned lanes = count == 32 ? ~0u : (1u << count) - 1;
@@ -42,7 +42,7 @@ __device__ T pwx_warp(Op op, T value, int lane, int count) {
   return value;
 }
 
-// All threads of the block have the value of the whole block. Blocks have one dimension.
+// Gives all threads of the block the combined value of the block. Blocks have one dimension.
 template <class Op, class T>
 __device__ T pwx_block(Op op, T value) {
   __shared__ T of_warps[32];
@@ -58,16 +58,16 @@ __device__ T pwx_block(Op op, T value) {
   return value;
 }
 
-// Joins the values of all threads of a kernel in one launch: the block that comes last joins those of the
-// blocks, in their order, so that the same launch gives the same bits.
+// Combines the values of all threads of a kernel in one launch. The block that finishes last combines the
+// values of all blocks, in their order, so that the same launch gives the same bits.
 template <class T>
 struct pwx_total {
   static constexpr unsigned kTogether = 8;  // loads that are under way at once
 
   T* of_blocks;
-  unsigned* done;            // blocks; zero between launches
-  T* result;                 // joined with what it has; or null, and the host gets the result:
-  unsigned long long* host;  // 4 bytes of it in each word, above them those of `number`
+  unsigned* done;            // number of blocks that are done; zero between launches
+  T* result;                 // combined with its old value; or null, and the host gets the result:
+  unsigned long long* host;  // each word has 4 bytes of it, and `number` above them
   unsigned number;
 
   template <class Op>
@@ -103,7 +103,7 @@ struct pwx_total {
       tell(total);
   }
 
-  // Each word says by itself that it is there: a fence before a flag would wait for the link to the host.
+  // Each word shows by itself that it has arrived: a fence before a flag would wait for the link to the host.
   __device__ void tell(T value) const {
     constexpr unsigned count = (sizeof(T) + 3) / 4;
     unsigned words[count] = {};

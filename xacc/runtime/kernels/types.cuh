@@ -1,4 +1,4 @@
-// The types of C in device code, and how arrays of them are reached.
+// The types of C in device code, and access to arrays of them.
 #if defined(__CUDACC_RTC__)
 typedef signed char int8_t;
 typedef short int16_t;
@@ -12,29 +12,29 @@ typedef long intptr_t;
 typedef unsigned long uintptr_t;
 #endif
 
-// The memory of an array begins at a multiple of 16 bytes. Lets the compiler join reads and writes of
-// neighbours.
+// States that the memory of an array begins at a multiple of 16 bytes, so that the compiler can merge
+// accesses to neighbouring elements.
 #if defined(PWX_JOINED)
 #define PWX_ALIGNED(at) __builtin_assume((reinterpret_cast<uint64_t>(at) & 15) == 0)
 #else
 #define PWX_ALIGNED(at)
 #endif
 
-// The next launch may be made ready while this kernel ends, where it waits itself for that end: a plan,
-// or a reduction of several GPUs.
+// Allows the next launch to start while this kernel ends, if that kernel waits for the end itself: a plan, or
+// a reduction of several GPUs.
 inline __device__ void pwx_ready_next() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
-// A value that a kernel gets a copy of, arrays too.
+// A value that is passed to a kernel by copy, such as an array.
 template <class T>
 struct pwx_value {
   T of;
 };
 
-// An array of N dimensions whose sizes behind the first are known at run time alone: a[i][j] as in C.
+// An array of N dimensions whose sizes after the first are known only at run time: a[i][j] as in C.
 template <class T, int N>
 struct pwx_rows {
   T* at;
@@ -53,7 +53,7 @@ struct pwx_rows {
   }
 };
 
-// The number of a thread among all of its kernel.
+// The number of a thread among all threads of its kernel.
 inline __device__ unsigned long pwx_thread() {
   const unsigned long block = (blockIdx.z * gridDim.y + blockIdx.y) * (unsigned long)gridDim.x + blockIdx.x;
   return block * blockDim.x + threadIdx.x;

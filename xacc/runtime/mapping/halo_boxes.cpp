@@ -7,15 +7,15 @@
 namespace pwx {
 namespace {
 
-/// A stretch of one dimension that a receiver holds: what it owns (side 0), or a part of its shadow.
+/// A part of one dimension in a receiver's memory: what it owns (side 0), or a piece of its shadow (side 1).
 struct Stretch {
-  int side;  ///< 0 or 1
-  int part;  ///< that owns it
+  int side;  ///< 0: owned, 1: shadow
+  int part;  ///< the owner
   Range to;
   Range from;
 };
 
-/// Adds the shadow `wanted`, cut where the owner changes and where it wraps round the ends.
+/// Adds the shadow `wanted`, split where the owner changes and where it wraps around the ends.
 void add_shadow(const pwx_array& a, int d, Range wanted, bool periodic, std::vector<Stretch>& stretches) {
   const long size = a.dim[d].size;
   for (long at = wanted.first; at <= wanted.last;) {
@@ -65,7 +65,7 @@ void check_width(const pwx_array& a, int d, const pwx_width& width) {
            dim.shadow[0], ":", dim.shadow[1], "; widen the shadow");
 }
 
-// Dimensions of more than one element, slowest first, merged where one continues the next at both ends.
+// The dimensions of more than one element, slowest first, merged where one continues the next at both ends.
 std::vector<BoxDim> merged(std::span<const BoxDim> dims, long& block) {
   std::vector<BoxDim> list;
   std::ranges::copy_if(dims, std::back_inserter(list), [](const BoxDim& d) { return d.count > 1; });

@@ -62,7 +62,7 @@ int owner_of(const pwx_template_dim& dim, long index) {
     case PWX_GBLOCK:
       break;
   }
-  // The last part that starts at or before it: those before it that start there, too, are empty.
+  // The last part that starts at or before the index: earlier parts that start there, too, are empty.
   return static_cast<int>(std::upper_bound(dim.starts, dim.starts + dim.parts, index) - dim.starts) - 1;
 }
 

@@ -11,7 +11,7 @@
 namespace pwx {
 namespace {
 
-/// The subscripts in this node's memory, one behind the other also where the dimension is cyclic.
+/// The wanted subscripts in this node's memory, where they are contiguous even in a cyclic dimension.
 pwx_triplet here(const pwx_array& a, int d, const pwx_triplet& wanted, const char* name) {
   const pwx_array_dim& dim = a.dim[d];
   const long below = is_full(dim) ? 0 : dim.shadow[0], above = is_full(dim) ? 0 : dim.shadow[1];

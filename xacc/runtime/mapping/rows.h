@@ -1,4 +1,5 @@
-// The rows of a section in memory: of an array of C, or of what this node has of a distributed one. Pure.
+// The rows of a section in memory: of a C array, or of this node's part of a distributed array. Pure
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +9,15 @@
 
 namespace pwx {
 
-/// Contiguous bytes, from where the memory begins.
+/// Contiguous bytes; the offset is from the start of the memory.
 struct Row {
   size_t offset;
   size_t bytes;
   bool operator==(const Row&) const = default;
 };
 
-/// In the order of memory; none where the section is empty, or nothing of it lies here. Throws Failure where
-/// a subscript is outside of the array and its shadow.
+/// The rows in the order of memory; none if the section is empty, or if no part of it is here. Throws Failure
+/// if a subscript is outside the array and its shadow.
 std::vector<Row> rows_of(const pwx_section& section, const char* name);
 
 }  // namespace pwx

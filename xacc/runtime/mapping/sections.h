@@ -1,4 +1,5 @@
-// Sections of arrays in memory: where their elements lie, packing them, and the blocks that bring them. Pure.
+// Sections of arrays in memory: the places of their elements, packing, and the blocks to transfer. Pure
+// functions.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace pwx {
 
-/// A section in memory: its free dimensions, and where its first element lies.
+/// The layout of a section in memory: its free dimensions, and the offset of its first element.
 struct SectionLayout {
   std::vector<long> counts, strides;
   long offset = 0;
@@ -23,12 +24,12 @@ struct SectionLayout {
   }
 };
 
-/// The layout of a section of an array of these extents. Throws Failure where a subscript is outside of it;
-/// `name` is the array's.
+/// The layout of a section of an array with these extents. Throws Failure if a subscript is outside the
+/// array, whose name is `name`.
 SectionLayout layout_of(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
                         const char* name);
 
-/// Calls `body(offset)` for each element, the last dimension the fastest.
+/// Calls `body(offset)` for each element; the last dimension varies fastest.
 template <typename Body>
 void each_element_of(const SectionLayout& layout, Body&& body) {
   if (layout.elements() == 0) return;
@@ -46,11 +47,11 @@ void each_element_of(const SectionLayout& layout, Body&& body) {
 void pack(std::byte* to, const std::byte* from, const SectionLayout& layout);
 void unpack(std::byte* to, const std::byte* from, const SectionLayout& layout);
 
-/// The same elements one behind the other, the first at `at`.
+/// The layout of the same elements packed contiguously, from offset `at` on.
 SectionLayout packed_as(const SectionLayout& layout, size_t at);
 
-/// The blocks that bring the elements of one to the other: `to` is of `there`, `from` of `here`. One of them
-/// may be a single element. Negative steps go one by one.
+/// The blocks that transfer the elements of one to the other: `to` is in `there`, `from` in `here`. One of
+/// them may be a single element. With negative steps, each element is a block.
 std::vector<BlockPair> blocks_between(const SectionLayout& there, const SectionLayout& here);
 
 }  // namespace pwx

@@ -1,4 +1,4 @@
-// Posts that find the ring at the receiver full stay in the sender's memory, where the receiver gets them.
+// Posts for which the receiver's ring is full stay in the sender's memory, from which the receiver gets them.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kFirstCapacity = 256;
 
-/// FNV-1a over 64-bit words: a notice that is half old and half new has another one.
+/// FNV-1a over 64-bit words: a notice that is partly old and partly new does not match its check.
 uint64_t check_of(const Backlog& notice) {
   uint64_t sum = 0xcbf29ce484222325;
   const auto add = [&](uint64_t word) { sum = (sum ^ word) * 0x100000001b3; };
@@ -37,7 +37,7 @@ void Mail::add_to_backlog(Peer& to, uint64_t word) {
   publish_backlog(to);
 }
 
-/// Twice the capacity, with the words that are not read yet.
+/// Doubles the capacity, and keeps the words that are not read yet.
 void Mail::grow_backlog(Peer& to, uint64_t read) {
   const uint64_t capacity = std::max(2 * to.backlog_capacity, kFirstCapacity);
   to.backlogs.push_back(context_.allocate(peerway::host, capacity * sizeof(uint64_t)));
@@ -57,10 +57,10 @@ void Mail::publish_backlog(Peer& to) {
   std::ranges::copy(key, notice.key.begin());
   notice.check = check_of(notice);
   const size_t padded = (key.size() + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
-  put_beside(to, kBacklogAt, &notice, offsetof(Backlog, key) + padded);
+  put_after_slots(to, kBacklogAt, &notice, offsetof(Backlog, key) + padded);
 }
 
-/// A notice that is being replaced is read after the post that replaces it.
+/// Reads new words of a peer's backlog. If the notice is just being replaced, it is read after the next post.
 void Mail::read_backlog(Peer& from) {
   const auto count =
       __atomic_load_n(reinterpret_cast<const uint64_t*>(from.in + kBacklogAt), __ATOMIC_ACQUIRE);
@@ -74,7 +74,7 @@ void Mail::read_backlog(Peer& from) {
     from.its_capacity = notice.capacity;
   }
   const uint64_t first = from.its_words_read;
-  for (uint64_t at = first; at < notice.count;) {  // the ring's end may lie between
+  for (uint64_t at = first; at < notice.count;) {  // the run may wrap around the ring's end
     const uint64_t place = at % notice.capacity;
     const uint64_t run = std::min(notice.count - at, notice.capacity - place);
     const size_t offset = place * sizeof(uint64_t), bytes = run * sizeof(uint64_t);

@@ -1,4 +1,4 @@
-// Room in registered memory for what is on its way, between program memory and other ranks.
+// Registered memory for data on its way between program memory and other ranks.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@ namespace pwx {
 
 class BounceBuffer {
  public:
-  /// Flushes, and uses the memory again, when there is no room left; until then earlier spans stay valid.
+  /// Returns a span of the memory. If none is left, it flushes all operations and starts again; until then,
+  /// earlier spans stay valid.
   peerway::Span<pw_region> take(size_t bytes);
   [[nodiscard]] std::byte* at(const peerway::Span<pw_region>& span) const {
     return static_cast<std::byte*>(memory_->address()) + span.offset;

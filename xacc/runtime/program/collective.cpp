@@ -12,12 +12,12 @@
 namespace pwx {
 namespace {
 
-constexpr size_t kRing = 65536;  // bytes from which on a part goes round instead of the whole to and fro
+constexpr size_t kRingBytes = 65536;  // bytes from which values go around a ring in parts, and not as a whole
 
-/// Room for what a partner sends; no allocation where it is small.
-class Room {
+/// Memory for what a partner sends; small messages need no allocation.
+class PartnerBuffer {
  public:
-  explicit Room(size_t bytes)
+  explicit PartnerBuffer(size_t bytes)
       : large_(bytes > small_.size() ? std::make_unique<std::byte[]>(bytes) : nullptr) {}
   [[nodiscard]] std::byte* get() { return large_ != nullptr ? large_.get() : small_.data(); }
 
@@ -26,7 +26,7 @@ class Room {
   std::unique_ptr<std::byte[]> large_;
 };
 
-/// One reduction. Places in the set stand for ranks.
+/// One reduction. Ranks are given by their places in the set.
 class Reduction {
  public:
   Reduction(Program& program, const Set& set, Combine combine, void* values, size_t count, size_t element)
@@ -37,11 +37,12 @@ class Reduction {
         count_(count),
         element_(element) {}
 
-  /// Doubles the places that know the sum of all of them. Those beyond a power of two hand theirs in first.
+  /// Recursive doubling: each step doubles the places whose sum each place knows. Places beyond a power of
+  /// two send theirs first.
   void by_doubling() {
     const int me = set_.index, size = set_.size();
     const int even = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
-    Room theirs(bytes());
+    PartnerBuffer theirs(bytes());
     if (me >= even) {
       mail_.send(rank(me - even), values_, bytes());
       return mail_.receive(rank(me - even), values_, bytes());
@@ -54,17 +55,17 @@ class Reduction {
     for (int distance = 1; distance < even; distance *= 2) {
       const int partner = me ^ distance;
       swap(partner, theirs.get());
-      // Both combine in the same order, so that both have the same bits.
+      // Both combine in the same order, so that both get the same bits.
       combine_(values_, me < partner ? values_ : theirs.get(), me < partner ? theirs.get() : values_, count_);
     }
     if (extra) mail_.send(rank(me + even), values_, bytes());
   }
 
-  /// Each place sums up one part, which goes round; then the sums go round.
+  /// Each place sums one part, which goes around the ring; then the sums go around.
   void by_ring() {
     const int me = set_.index, size = set_.size();
     const int next = rank((me + 1) % size), previous = rank((me + size - 1) % size);
-    Room theirs(bytes_of(0));
+    PartnerBuffer theirs(bytes_of(0));
     for (int step = 0; step < size - 1; ++step) {
       const int out = (me - step + size) % size, in = (me - step - 1 + size) % size;
       pass(next, at(out), bytes_of(out), previous, theirs.get(), bytes_of(in));
@@ -81,7 +82,7 @@ class Reduction {
  private:
   [[nodiscard]] int rank(int place) const { return set_.ranks[static_cast<size_t>(place)]; }
 
-  // Parts of a ring; the first are one element longer.
+  // The parts of a ring; the first parts are one element longer.
   [[nodiscard]] size_t first_of(int part) const {
     const auto size = static_cast<size_t>(set_.size()), p = static_cast<size_t>(part);
     return p * (count_ / size) + std::min(p, count_ % size);
@@ -139,7 +140,7 @@ void reduce(Program& program, const Set& set, Combine combine, void* values, siz
             size_t element_bytes) {
   if (set.index < 0 || set.size() == 1 || count == 0) return;
   Reduction reduction(program, set, combine, values, count, element_bytes);
-  if (set.size() > 2 && reduction.bytes() >= kRing)
+  if (set.size() > 2 && reduction.bytes() >= kRingBytes)
     reduction.by_ring();
   else
     reduction.by_doubling();

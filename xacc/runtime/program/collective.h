@@ -6,15 +6,15 @@
 
 namespace pwx {
 
-// A rank that is not in the set returns at once.
+// Ranks outside the set return at once.
 void barrier(Program& program, const Set& set);
-/// `root`: its place in the set.
+/// `root` is its place in the set.
 void broadcast(Program& program, const Set& set, int root, void* data, size_t bytes);
-/// All get the same bits.
+/// All ranks get the same bits.
 void reduce(Program& program, const Set& set, Combine combine, void* values, size_t count,
             size_t element_bytes);
 
-/// Where `from` is in the set; NULL is its first. Throws Failure where it is none of them.
+/// The place of `from` in the set; NULL is its first rank. Throws Failure if it is not in the set.
 int root_of(const Set& set, const pwx_ref* from);
 
 }  // namespace pwx

@@ -38,16 +38,16 @@ Key mail_key_at(const Key& keys, size_t number) {
 Mail::Mail(peerway::Team& team, peerway::Context& context) : context_(context), rank_(team.rank()) {
   const auto size = static_cast<size_t>(team.size());
   if (size == 1) return;
-  in_ = context.allocate(peerway::host, size * kRoom);
-  out_ = context.allocate(peerway::host, size * kRoom);
+  in_ = context.allocate(peerway::host, size * kPeerBytes);
+  out_ = context.allocate(peerway::host, size * kPeerBytes);
   Key mine;
   append(mine, in_->key());
   for (size_t rank = 0; rank < size; ++rank) {
     auto& peer = *peers_.emplace_back(std::make_unique<Peer>());
     peer.rank = static_cast<int>(rank);
-    peer.in = static_cast<std::byte*>(in_->address()) + rank * kRoom;
-    peer.out = static_cast<std::byte*>(out_->address()) + rank * kRoom;
-    std::memset(peer.in + kWordsAt, 0, kRoom - kWordsAt);
+    peer.in = static_cast<std::byte*>(in_->address()) + rank * kPeerBytes;
+    peer.out = static_cast<std::byte*>(out_->address()) + rank * kPeerBytes;
+    std::memset(peer.in + kWordsAt, 0, kPeerBytes - kWordsAt);
     for (size_t s = 0; s < Peer::kSignals; ++s) {
       peer.signals.push_back(context.signal(static_cast<int>(rank)));
       append(mine, peer.signals.back().key());
@@ -70,7 +70,7 @@ Mail::Peer& Mail::peer(int rank) {
   return peer;
 }
 
-/// How many of these slots one put fills: neighbours, and few enough for the receiver to begin soon.
+/// How many of these slots one put fills: contiguous ones, and few enough that the receiver can begin soon.
 size_t Mail::next_run(const Peer& peer, size_t slots) {
   return std::min({slots, kSlots - peer.sent % kSlots, size_t{4}});
 }
@@ -88,22 +88,23 @@ void Mail::send_run(Peer& peer, const void* data, size_t bytes) {
   const pw_notification filled = peerway::notify(peer.far_signals[Peer::filled], slots);
   if (bytes == 0) return check(context_.notify(filled));
   std::memcpy(peer.out + at, data, bytes);
-  const auto base = static_cast<size_t>(rank_) * kRoom;
+  const auto base = static_cast<size_t>(rank_) * kPeerBytes;
   const auto local = static_cast<size_t>(peer.out - static_cast<std::byte*>(out_->address()));
   check(context_.put(peer.room->span(base + at, bytes), out_->span(local + at, bytes), filled));
 }
 
-/// A slot that is filled. The sender hears of half of the slots at once.
+/// Takes a filled slot. The sender is notified when half of the slots are free.
 void Mail::take_slot(Peer& peer, void* data, size_t bytes) {
   if (bytes > 0) std::memcpy(data, peer.in + peer.taken % kSlots * kSlotBytes, bytes);
   if (++peer.taken - peer.returned < kSlots / 2) return;
   const auto status =
       context_.notify(peerway::notify(peer.far_signals[Peer::emptied], peer.taken - peer.returned));
-  if (status != peerway::Status::peer_lost) check(status);  // it sends no more, and may have all it needs
+  // a lost peer sends no more, and may have all it needs
+  if (status != peerway::Status::peer_lost) check(status);
   peer.returned = peer.taken;
 }
 
-/// Meanwhile those that post are not kept waiting.
+/// Waits for a signal; meanwhile it reads posts, so that other ranks need not wait.
 void Mail::wait_for(peerway::Signal& signal, uint64_t value) {
   constexpr auto kLong = std::chrono::milliseconds(5);
   for (peerway::Status status = signal.wait(value, kLong); status != peerway::Status::ok;
@@ -139,9 +140,9 @@ void Mail::receive(int rank, void* data, size_t bytes) {
 }
 
 /// One call of exchange.
-class Mail::Course {
+class Mail::ExchangeRun {
  public:
-  Course(Mail& mail, std::span<const Outgoing> out, std::span<const Incoming> in) : mail_(mail) {
+  ExchangeRun(Mail& mail, std::span<const Outgoing> out, std::span<const Incoming> in) : mail_(mail) {
     for (const Outgoing& message : out)
       sends_.push_back({&mail.peer(message.rank), message, 0, slots_of(message.bytes)});
     for (const Incoming& message : in)
@@ -165,10 +166,11 @@ class Mail::Course {
     }
   };
 
-  /// False when all is done. Where nothing can move it waits a while for one of those that come first.
+  /// Moves what can be moved; false when all is done. If nothing can move, it waits briefly for one of the
+  /// first messages.
   bool turn() {
     bool moved = false;
-    // Messages between two ranks keep their order: of each peer only the first that is not done moves.
+    // Messages between two ranks keep their order: for each peer, only the first unfinished one moves.
     std::vector<const Peer*> busy;
     const auto first = [&](const Peer* peer) {
       if (std::ranges::find(busy, peer) != busy.end()) return false;
@@ -210,7 +212,7 @@ class Mail::Course {
   }
 
   bool wait_for(peerway::Signal& signal, uint64_t value) {
-    const peerway::Status status = signal.wait(value, kPatience);
+    const peerway::Status status = signal.wait(value, kWaitSlice);
     if (status != peerway::Status::timeout)
       check(status);
     else
@@ -224,7 +226,7 @@ class Mail::Course {
 };
 
 void Mail::exchange(std::span<const Outgoing> out, std::span<const Incoming> in) {
-  Course(*this, out, in).run();
+  ExchangeRun(*this, out, in).run();
 }
 
 }  // namespace pwx

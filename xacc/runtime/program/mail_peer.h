@@ -17,21 +17,21 @@ namespace pwx {
 struct Tally {
   uint64_t word, check, count;
 };
-/// A word that has no tally, in a ring at the receiver, which says which it has looked at.
+/// A word without a tally, in a ring at the receiver, which reports the words that it has read.
 struct Word {
   uint64_t sequence, word, check;
 };
 constexpr size_t kTallies = 64, kWords = 64;
-/// Where the words are that found the ring full: in memory of the sender, a ring that it replaces by a larger
-/// one. `check` is over all the rest.
+/// Where the words are for which the ring was full: in the sender's memory, in a ring that is replaced by a
+/// larger one when full. `check` covers all other members.
 struct Backlog {
   uint64_t count, capacity, key_bytes, check;
   std::array<std::byte, (PW_KEY_MAX + 7) / 8 * 8> key;
 };
-/// `check` of the two: what is read while it is put is not taken.
+/// The `check` of Tally and Word: data that is read while it is being put does not match it.
 constexpr uint64_t checked(uint64_t word, uint64_t sequence) { return ~(word ^ (sequence << 32)); }
 
-/// Memory that another rank may be writing, a word at a time.
+/// Reads memory that another rank may be writing, one word at a time.
 template <typename Words>
 Words read_words(const std::byte* at) {
   std::array<uint64_t, sizeof(Words) / sizeof(uint64_t)> all;
@@ -40,24 +40,24 @@ Words read_words(const std::byte* at) {
   return std::bit_cast<Words>(all);
 }
 
-// A rank's room for one other: its slots, then the words, the tallies and the backlog.
+// The memory at a rank for one other rank: its slots, then the words, the tallies and the backlog.
 constexpr size_t kWordsAt = Mail::kSlots * Mail::kSlotBytes, kTalliesAt = kWordsAt + kWords * sizeof(Word);
 constexpr size_t kBacklogAt = kTalliesAt + kTallies * sizeof(Tally);
-constexpr size_t kRoom = kBacklogAt + sizeof(Backlog);
-constexpr auto kPatience = std::chrono::microseconds(200);  // with one of several that are waited for
+constexpr size_t kPeerBytes = kBacklogAt + sizeof(Backlog);
+constexpr auto kWaitSlice = std::chrono::microseconds(200);  // how long to wait for one of several ranks
 
-/// The `number`-th key of those that were appended.
+/// Key number `number` of those that were appended.
 peerway::Key mail_key_at(const peerway::Key& keys, size_t number);
 
 /// One other rank.
 struct Mail::Peer {
-  /// The signals that it raises here: slots that it filled, slots that it emptied, words that it posted,
-  /// words of the ring and of the backlog that it has looked at, and that it ends the job.
+  /// The signals that this rank gets from the other one: slots that it filled, slots that it emptied, words
+  /// that it posted, words of the ring and of the backlog that it has read, and that it ends the job.
   static constexpr size_t kSignals = 6;
-  enum { filled, emptied, posted, looked_at, backlog_read, farewell };
+  enum { filled, emptied, posted, looked_at, backlog_read, goodbye };
   int rank = 0;
   std::vector<peerway::Signal> signals{};
-  peerway::Key keys{};  ///< of its room, and of the signals of it that this rank notifies
+  peerway::Key keys{};  ///< of its memory for this rank, and of its signals that this rank notifies
   std::optional<peerway::Remote> room{};
   std::vector<peerway::Remote> far_signals{};
   std::byte* in = nullptr;   ///< what it sends to this rank
@@ -66,15 +66,15 @@ struct Mail::Peer {
   uint64_t known_filled = 0, known_emptied = 0;
   uint64_t words_sent = 0, words_taken = 0;
   uint64_t known_posted = 0;
-  std::vector<Tally> tallies{};                 ///< of what this rank posted to it
-  std::array<uint64_t, kTallies> waited_for{};  ///< of what it posted: how many of each tally
-  std::deque<uint64_t> words{};                 ///< came and fit nothing yet
+  std::vector<Tally> tallies{};                 ///< of the words that this rank posted to it
+  std::array<uint64_t, kTallies> waited_for{};  ///< of its posts, how many of each tally were waited for
+  std::deque<uint64_t> words{};                 ///< arrived, but not waited for yet
 
-  // Words that this rank posted while the ring was full. Earlier regions stay, since the receiver may be
-  // reading.
+  // Words that this rank posted while the ring was full. Earlier regions are kept, since the receiver may be
+  // reading them.
   std::vector<peerway::Region> backlogs{};
   uint64_t backlog_capacity = 0, backlog_sent = 0;
-  // The same of the other rank, and where its words arrive.
+  // The backlog of the other rank, and where its words arrive.
   std::optional<peerway::Remote> its_backlog{};
   std::optional<peerway::Region> its_words{};
   uint64_t its_capacity = 0, its_words_read = 0;

@@ -15,7 +15,7 @@ void check_dims(const char* kind, const char* name, int ndims) {
     refuse(kind, " ", name, " has ", ndims, " dimensions; 1 to ", PWX_MAX_DIMS, " are possible");
 }
 
-/// The ranks that new nodes are an arrangement of.
+/// The ranks that new nodes are made of.
 std::vector<int> ranks_for(const pwx_ref* of, bool executing) {
   if (of == nullptr) return executing ? program().executing().ranks : program().all().ranks;
   std::vector<int> ranks;
@@ -23,7 +23,7 @@ std::vector<int> ranks_for(const pwx_ref* of, bool executing) {
   return ranks;
 }
 
-/// Do the nodes that a reference names depend on who asks?
+/// Whether the nodes that a reference names differ between ranks.
 bool depends_on_rank(const pwx_ref& of) {
   const int ndims = of.nodes != nullptr ? of.nodes->ndims : of.on_template->ndims;
   return nodes_of(of).own != 0 ||
@@ -31,7 +31,7 @@ bool depends_on_rank(const pwx_ref& of) {
 }
 
 /// Fills in the size that is left open, and checks that there are enough processes.
-void size_up(pwx_nodes& nodes, const int* sizes, int available, const std::string& source) {
+void set_sizes(pwx_nodes& nodes, const int* sizes, int available, const std::string& source) {
   int known = 1, open = -1;
   for (int d = 0; d < nodes.ndims; ++d) {
     nodes.size[d] = sizes[d];
@@ -56,14 +56,14 @@ void size_up(pwx_nodes& nodes, const int* sizes, int available, const std::strin
            available == 1 ? "is " : "are ", available, "; start more, or make it smaller");
 }
 
-/// Cuts a template that is fixed and distributed.
-void cut(pwx_template& t, const long* widths, const long* const* sizes) {
+/// Divides a template, which is fixed and distributed, into its parts.
+void divide_into_parts(pwx_template& t, const long* widths, const long* const* sizes) {
   for (int d = 0; d < t.ndims; ++d) {
     pwx_template_dim& dim = t.dim[d];
     if (dim.kind == PWX_GBLOCK) {
       if (sizes == nullptr || sizes[d] == nullptr)
         refuse("template ", t.name, " has gblock(*); give the sizes in template_fix");
-      auto* starts = new long[static_cast<size_t>(dim.parts) + 1];  // until pwx_template_end, if at all
+      auto* starts = new long[static_cast<size_t>(dim.parts) + 1];  // freed by pwx_template_end, if at all
       starts[0] = dim.first;
       for (int part = 0; part < dim.parts; ++part) {
         if (sizes[d][part] < 0)
@@ -93,11 +93,11 @@ bool needs_sizes(const pwx_template& t, const long* const* sizes) {
   return false;
 }
 
-/// A template of a file that is fixed later.
+/// A file-scope template that is fixed later.
 struct FixedLater {
   pwx_template* t;
   void (*call)(void);
-  std::string declared;  ///< its name, and the line and file without folders
+  std::string declared;  ///< its name, line and file, without folders
 };
 std::vector<FixedLater>& fixed_later() {
   static auto& all = *new std::vector<FixedLater>;  // outlives atexit
@@ -110,11 +110,11 @@ void fix(pwx_template& t, const long* first, const long* last, const long* const
   if (first != nullptr) set_bounds(t, first, last);
   long widths[PWX_MAX_DIMS];
   for (int d = 0; d < t.ndims; ++d) widths[d] = t.dim[d].kind == PWX_DUPLICATED ? 0 : t.dim[d].width;
-  cut(t, widths, sizes);
+  divide_into_parts(t, widths, sizes);
   t.fixed = 1;
 }
 
-/// The template and those that other files have in its place.
+/// The template, and those of other files that are the same template.
 std::vector<FixedLater> all_of(pwx_template& t) {
   std::vector<FixedLater> later;
   const auto known = std::ranges::find(fixed_later(), &t, &FixedLater::t);
@@ -128,7 +128,7 @@ void name(pwx_template& t, const char* name, int ndims) {
   check_dims("template", name, ndims);
   t.name = name;
   t.ndims = ndims;
-  t.fixed = t.distributed = 0;  // of a function, it may have been another one before
+  t.fixed = t.distributed = 0;  // in a function, it may have been fixed by an earlier call
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ void pwx_nodes_init(pwx_nodes* nodes, const char* name, int ndims, const int* si
     const std::string source = of != nullptr    ? pwx::text("nodes of ", pwx::text_of(*of))
                                : executing != 0 ? "executing nodes"
                                                 : "processes";
-    // A rank outside of what they are an arrangement of is no member.
+    // A rank outside the nodes that these are made of is not a member.
     if (of != nullptr && ranks.empty()) {
       for (int d = 0; d < ndims; ++d) {
         nodes->size[d] = std::max(sizes[d], 1);
@@ -158,9 +158,9 @@ void pwx_nodes_init(pwx_nodes* nodes, const char* name, int ndims, const int* si
       nodes->ranks = nullptr;
       return;
     }
-    pwx::size_up(*nodes, sizes, static_cast<int>(ranks.size()), source);
+    pwx::set_sizes(*nodes, sizes, static_cast<int>(ranks.size()), source);
     ranks.resize(static_cast<size_t>(nodes->total));
-    nodes->ranks = pwx::program().sets.of(ranks).ranks.data();  // sets live as long as the program
+    nodes->ranks = pwx::program().sets.of(ranks).ranks.data();  // sets exist as long as the program
     const auto mine = std::ranges::find(ranks, pwx::program().rank());
     nodes->member = mine != ranks.end() ? 1 : 0;
     const auto at = pwx::coordinates_of(*nodes, static_cast<int>(mine - ranks.begin()));
@@ -203,11 +203,11 @@ void pwx_distribute(pwx_template* t, const pwx_nodes* nodes, const pwx_kind* kin
       dim.nodes_dim = kinds[d] == PWX_DUPLICATED ? -1 : next++;
       dim.parts = dim.nodes_dim < 0 ? 1 : nodes->size[dim.nodes_dim];
       dim.at = nodes->member == 0 ? -1 : dim.nodes_dim < 0 ? 0 : nodes->at[dim.nodes_dim];
-      // Until the template is fixed, as asked.
+      // As requested, until the template is fixed.
       dim.width = widths == nullptr ? 0 : widths[d];
     }
     t->distributed = 1;
-    if (t->fixed && !pwx::needs_sizes(*t, sizes)) pwx::cut(*t, widths, sizes);
+    if (t->fixed && !pwx::needs_sizes(*t, sizes)) pwx::divide_into_parts(*t, widths, sizes);
     if (t->fixed && pwx::needs_sizes(*t, sizes)) t->fixed = 0;
   });
 }

@@ -1,4 +1,4 @@
-// The words of mail: posts, and that a rank ends the job.
+// The words of mail: posts, and the notice that a rank ends the job.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,7 +11,7 @@ using peerway::check;
 
 namespace {
 
-/// Takes one post that fits from what a rank counts.
+/// Takes one matching post from the tallies of a rank; false if there is none.
 bool take_from_tallies(const std::byte* room, std::array<uint64_t, kTallies>& waited_for,
                        std::optional<uint64_t> word) {
   if (room == nullptr) return false;
@@ -41,36 +41,36 @@ void Mail::post(int rank, uint64_t word) {
   if (tally != to.tallies.end()) {
     ++tally->count;
     const auto number = static_cast<size_t>(tally - to.tallies.begin());
-    return put_beside(to, kTalliesAt + number * sizeof *tally, &*tally, sizeof *tally);
+    return put_after_slots(to, kTalliesAt + number * sizeof *tally, &*tally, sizeof *tally);
   }
   if (to.words_sent >= to.signals[Peer::looked_at].value() + kWords) return add_to_backlog(to, word);
   const Word next{to.words_sent + 1, word, checked(word, to.words_sent + 1)};
-  put_beside(to, kWordsAt + to.words_sent++ % kWords * sizeof next, &next, sizeof next);
+  put_after_slots(to, kWordsAt + to.words_sent++ % kWords * sizeof next, &next, sizeof next);
 }
 
-/// Behind the slots of a peer.
-void Mail::put_beside(Peer& to, size_t at, const void* data, size_t bytes) {
+/// Puts data after the slots of a peer.
+void Mail::put_after_slots(Peer& to, size_t at, const void* data, size_t bytes) {
   std::memcpy(to.out + at, data, bytes);
-  const auto base = static_cast<size_t>(rank_) * kRoom;
+  const auto base = static_cast<size_t>(rank_) * kPeerBytes;
   const auto local = static_cast<size_t>(to.out - static_cast<std::byte*>(out_->address()));
   check(context_.put(to.room->span(base + at, bytes), out_->span(local + at, bytes),
                      peerway::notify(to.far_signals[Peer::posted])));
 }
 
-void Mail::say_farewell() noexcept {
+void Mail::say_goodbye() noexcept {
   for (size_t to = 0; to < peers_.size(); ++to) try {
       if (static_cast<int>(to) != rank_ && !peers_[to]->signals.empty())
         static_cast<void>(
-            context_.notify(peerway::notify(peer(static_cast<int>(to)).far_signals[Peer::farewell])));
+            context_.notify(peerway::notify(peer(static_cast<int>(to)).far_signals[Peer::goodbye])));
     } catch (const peerway::Error&) {  // it is lost, too
     }
   if (peers_.size() > 1) static_cast<void>(context_.flush(peerway::any_rank, std::chrono::milliseconds(200)));
 }
 
-bool Mail::farewell_heard() const noexcept {
+bool Mail::goodbye_heard() const noexcept {
   try {
     return std::ranges::any_of(peers_, [](const auto& peer) {
-      return !peer->signals.empty() && peer->signals[Peer::farewell].value() > 0;
+      return !peer->signals.empty() && peer->signals[Peer::goodbye].value() > 0;
     });
   } catch (const peerway::Error&) {
     return false;
@@ -78,7 +78,7 @@ bool Mail::farewell_heard() const noexcept {
 }
 
 void Mail::look_for_words(Peer& from) {
-  if (from.signals.empty()) return;  // this rank itself, alone
+  if (from.signals.empty()) return;  // this rank itself, which is alone
   const uint64_t come = from.signals[Peer::posted].value();
   if (come == from.known_posted) return;
   from.known_posted = come;
@@ -118,12 +118,12 @@ void Mail::wait(int rank, std::optional<uint64_t> word) {
     if (rank == rank_ || peers_.size() == 1)
       throw peerway::Error(peerway::Status::invalid_argument,
                            "peerway: a wait for a post of this node itself, which it has not made");
-    // Any rank: look at each in turn for a while.
+    // For any rank: look at each one in turn for a while.
     const size_t next =
         rank >= 0 ? static_cast<size_t>(rank) : (static_cast<size_t>(rank_) + 1) % peers_.size();
     Peer& peer = *peers_[next];
     const peerway::Status status =
-        peer.signals[Peer::posted].wait(peer.known_posted + 1, rank >= 0 ? peerway::forever : kPatience);
+        peer.signals[Peer::posted].wait(peer.known_posted + 1, rank >= 0 ? peerway::forever : kWaitSlice);
     if (status != peerway::Status::timeout) check(status);
   }
 }

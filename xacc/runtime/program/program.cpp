@@ -16,20 +16,20 @@ namespace {
 
 Program* the_program = nullptr;
 bool has_ended = false;
-bool is_forked_child = false;  ///< of a rank, which it is not itself
+bool is_forked_child = false;  ///< this process is a forked child of a rank
 pwx_unit* units = nullptr;
 Ending ending{[] {}, [] {}};
 
 constexpr auto kTurn = std::chrono::milliseconds(150);
 
-/// Ranks before this one in the executing set may find the same error: the first of them prints it, and
-/// notifies the others that it did.
+/// Ranks that precede this one in the executing set may find the same error: the first prints it, and
+/// notifies the others.
 bool error_was_printed_by_another() {
   const Program* const program = program_if_begun();
   if (program == nullptr) return false;
   const auto deadline =
       std::chrono::steady_clock::now() + std::clamp(program->executing().index, 0, 4) * kTurn;
-  while (!program->mail.farewell_heard()) {
+  while (!program->mail.goodbye_heard()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -37,11 +37,11 @@ bool error_was_printed_by_another() {
 }
 
 void notify_of_printed_error() {
-  if (Program* const program = program_if_begun()) program->mail.say_farewell();
+  if (Program* const program = program_if_begun()) program->mail.say_goodbye();
 }
 
-/// atexit. A rank that calls exit with others still at work waits for them here. A child that it forked is no
-/// rank, and leaves all to its parent.
+/// Registered with atexit. A rank that calls exit waits here for the others. A forked child of a rank does
+/// nothing, and leaves all to its parent.
 void end() {
   if (the_program == nullptr || has_ended || is_forked_child) return;
   static const pwx_where at_exit{"exit", 0};

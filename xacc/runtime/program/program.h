@@ -1,4 +1,4 @@
-// The state of a process while the program runs: team, context, messages, sets and who executes.
+// The state of a process while the program runs: team, context, messages, sets and the executing ranks.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ class Program {
   void push(const Set& set) { executing_.push_back(&set); }
   void pop() { executing_.pop_back(); }
 
-  /// The set that a directive names; NULL is the executing one.
+  /// The set that a directive names; NULL is the executing set.
   const Set& set_of(const pwx_ref* ref) { return ref == nullptr ? executing() : sets.of(*ref); }
 
  private:
@@ -37,9 +37,9 @@ class Program {
   std::vector<const Set*> executing_;
 };
 
-/// Begins with the first call. Throws what a team or context throws.
+/// The program, which the first call starts. Throws what a team or context throws.
 Program& program();
-/// Null before.
+/// Null before the program has begun.
 Program* program_if_begun();
 
 /// The kernels of all source files.
@@ -48,14 +48,14 @@ std::vector<pwx_kernel*> kernels_of_units();
 /// Sets up the nodes, templates and arrays of all source files, in the order of their text.
 void set_up_units();
 
-/// Calls of the layers above when the program ends. Both are collective over all ranks.
+/// Functions that upper layers register for the end of the program. Both are collective over all ranks.
 struct Ending {
-  void (*before_barrier)();  ///< others may still communicate with this rank
-  void (*after_barrier)();   ///< nobody communicates any more: memory is freed without a word to others
+  void (*before_barrier)();  ///< other ranks may still communicate with this one
+  void (*after_barrier)();   ///< no rank communicates any more: memory is freed without notice to others
 };
 void set_ending(const Ending& ending);
 
-/// Whether all that communicates has ended: then memory is freed without a word to others.
+/// Whether all communication has ended, so that memory is freed without notice to others.
 bool ended();
 
 }  // namespace pwx

@@ -16,7 +16,7 @@ std::string text_of_sub(const pwx_sub& sub) {
   return sub.step == 1 ? text(sub.first, ":", sub.last) : text(sub.first, ":", sub.last, ":", sub.step);
 }
 
-/// Which of `size` coordinates one subscript names; `mine` is this rank's.
+/// The coordinates, of `size` in a dimension, that a subscript names; `mine` is this rank's.
 std::vector<int> chosen_of(const pwx_ref& ref, const pwx_sub& sub, int size, int mine) {
   std::vector<int> chosen;
   if (sub.kind == PWX_ALL) {
@@ -35,7 +35,7 @@ std::vector<int> chosen_of(const pwx_ref& ref, const pwx_sub& sub, int size, int
   return chosen;
 }
 
-/// The coordinates in one dimension of the nodes that own a part of what a subscript of a template names.
+/// The coordinates, in one dimension, of the nodes that own a part of what a template's subscript names.
 std::vector<int> owners_of(const pwx_ref& ref, int d, int mine) {
   const pwx_template_dim& dim = ref.on_template->dim[d];
   const pwx_sub& sub = ref.sub[d];
@@ -75,7 +75,7 @@ void append_bytes(std::string& key, const Value& value) {
 /// A key that is equal for references to nodes that name the same ranks.
 std::string key_of(const pwx_ref& ref) {
   std::string key;
-  append_bytes(key, ref.nodes->ranks);  // each list of ranks is kept once
+  append_bytes(key, ref.nodes->ranks);  // each list of ranks exists once
   for (int d = 0; d < ref.nodes->ndims; ++d) {
     append_bytes(key, ref.nodes->size[d]);
     append_bytes(key, ref.sub[d].kind);
@@ -105,14 +105,14 @@ std::vector<int> numbers_of(const pwx_ref& ref) {
     refuse(text_of(ref), ": the template ", ref.on_template->name, " is not ",
            ref.on_template->fixed ? "distributed" : "fixed", " yet; do that first");
   const pwx_nodes& nodes = nodes_of(ref);
-  if (nodes.total == 0) return {};  // an arrangement of nodes that this rank is none of
+  if (nodes.total == 0) return {};  // these nodes are made of nodes that do not include this rank
   std::array<std::vector<int>, PWX_MAX_DIMS> chosen;
   for (int d = 0; d < nodes.ndims; ++d) {
     auto& list = chosen[static_cast<size_t>(d)];
     if (ref.nodes != nullptr) {
       list = chosen_of(ref, ref.sub[d], nodes.size[d], nodes.at[d]);
     } else {
-      // Nodes that no dimension of the template lies along all own it.
+      // If no dimension of the template is distributed over a dimension of the nodes, all coordinates own it.
       for (int c = 0; c < nodes.size[d]; ++c) list.push_back(c);
       for (int t = 0; t < ref.on_template->ndims; ++t)
         if (ref.on_template->dim[t].nodes_dim == d) list = owners_of(ref, t, nodes.at[d]);
@@ -143,8 +143,8 @@ const Set& Sets::of(const std::vector<int>& ranks) {
 }
 
 const Set& Sets::of(const pwx_ref& ref) {
-  // A template may be fixed again, so what it owns is asked each time. Nodes of a function lie where others
-  // lay before: not their address counts, but what they are.
+  // A template may be fixed again, so its owners are computed each time. The nodes of a function may be at
+  // the address of earlier ones, so the key has their contents, not their address.
   const bool keeps = ref.nodes != nullptr;
   const std::string key = keeps ? key_of(ref) : std::string();
   if (keeps)

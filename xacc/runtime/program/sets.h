@@ -1,4 +1,4 @@
-// Sets of ranks: who executes, whom a reference names.
+// Sets of ranks: those that execute, and those that a reference names.
 #pragma once
 
 #include <map>
@@ -10,12 +10,11 @@
 
 namespace pwx {
 
-/// Ranks in the order that collective operations take them, each once. There is one object for each such
-/// list.
+/// Ranks, each once, in the order of collective operations. There is one object for each such list.
 struct Set {
   std::vector<int> ranks;
-  int index = -1;          ///< of this rank; -1: not in it
-  mutable long plans = 0;  ///< how many these ranks have prepared together; a plan's number among them
+  int index = -1;          ///< of this rank; -1 if it is not in the set
+  mutable long plans = 0;  ///< number of plans that these ranks have prepared together
   [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
 };
 
@@ -23,22 +22,22 @@ class Sets {
  public:
   explicit Sets(int rank) : rank_(rank) {}
   const Set& of(const std::vector<int>& ranks);
-  /// The set of a reference. Throws Failure for one that leaves its nodes or template.
+  /// The set of a reference. Throws Failure if it leaves its nodes or template.
   const Set& of(const pwx_ref& ref);
 
  private:
   int rank_;
   std::map<std::vector<int>, std::unique_ptr<Set>> sets_;
-  std::map<std::string, const Set*> of_refs_;  ///< by the bytes of what decides
+  std::map<std::string, const Set*> of_refs_;  ///< by key_of()
 };
 
-/// The numbers of the nodes that a reference names, ascending. Pure.
+/// The numbers of the nodes that a reference names, ascending. Pure function.
 std::vector<int> numbers_of(const pwx_ref& ref);
 
-/// The nodes that a reference is about.
+/// The nodes of a reference, or those that its template is distributed over.
 const pwx_nodes& nodes_of(const pwx_ref& ref);
 
-/// "p(2,*)", for messages.
+/// The reference as text, such as "p(2,*)", for messages.
 std::string text_of(const pwx_ref& ref);
 
 }  // namespace pwx

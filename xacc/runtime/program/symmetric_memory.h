@@ -1,4 +1,4 @@
-// Memory that each image has, and that all reach.
+// Memory that every image has, and that all images can reach.
 #pragma once
 
 #include <optional>

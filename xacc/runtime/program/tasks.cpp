@@ -1,4 +1,4 @@
-// Tasks: which nodes execute what follows.
+// Tasks: they change which nodes execute.
 #include <algorithm>
 
 #include "xacc/runtime/base/failure.h"

@@ -13,7 +13,7 @@
 namespace pwx {
 namespace {
 
-/// Where a rank may run. Plain bytes.
+/// The host and the CPUs on which a rank may run. Plain bytes, to be sent.
 struct Place {
   std::array<char, 256> host{};
   cpu_set_t cpus{};
@@ -29,7 +29,7 @@ Place place_of_this() {
 }  // namespace
 
 void share_cpus(peerway::Team& team) {
-  // The program's, if it was compiled with -fopenmp.
+  // The program has this function if it was compiled with -fopenmp.
   const auto set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   const bool given = std::getenv("OMP_NUM_THREADS") != nullptr;
   const Place mine = place_of_this();

@@ -1,12 +1,12 @@
-// How many threads of OpenMP a rank may use.
+// Limits the OpenMP threads of a rank.
 #pragma once
 
 #include "peerway/peerway.hpp"
 
 namespace pwx {
 
-/// Collective. Unless OMP_NUM_THREADS says otherwise, the ranks of a host share its CPUs: each takes as many
-/// threads as its CPUs come to, those that k ranks may run on counted as 1/k, and at least one.
+/// Divides a host's CPUs among its ranks, unless OMP_NUM_THREADS is set: each rank gets at least one thread,
+/// and a CPU on which k ranks may run counts 1/k. Collective.
 void share_cpus(peerway::Team& team);
 
 }  // namespace pwx

@@ -29,8 +29,8 @@ void check_request(const ReflectRequest& request, const Set& set) {
   }
 }
 
-/// Adds the sends and receives of one array. Both ends number the boxes of a receiver alike. Gives how many
-/// operations were added.
+/// Adds the sends and receives of one array, and returns the number of operations added. Both ends number the
+/// boxes of a receiver alike.
 int add_array(peerway::PlanBuilder& builder, const ReflectRequest& request, int number) {
   const ReflectPart& part = request.parts[static_cast<size_t>(number)];
   const int count = static_cast<int>(request.parts.size());
@@ -50,7 +50,7 @@ int add_array(peerway::PlanBuilder& builder, const ReflectRequest& request, int 
         tag += count;
         ++added;
       }
-      // Both ends of a box go on with the same tag, and others do not use it.
+      // Skip the tags of this box: both ends of a box must use the same ones.
       if (!mine) tag += count * static_cast<int>(blocks_of(a, box, receiver).size());
     }
   }

@@ -1,4 +1,4 @@
-// Plans of reflects: each is prepared once for the same arrays and widths.
+// The plans of reflects. A plan is prepared once for the same arrays and widths.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace pwx {
 
-/// One array of a reflect, and how much of its shadow.
+/// One array of a reflect, and the widths of its shadow to refresh.
 struct ReflectPart {
   pwx_array* array;
   Widths widths;
@@ -25,34 +25,34 @@ struct ReflectRequest {
   int flags;
 
   [[nodiscard]] bool orthogonal() const { return (flags & PWX_REFLECT_ORTHOGONAL) != 0; }
-  /// Whether the copies on the GPU are meant.
+  /// Whether it reflects the copies on the GPU.
   [[nodiscard]] bool acc() const;
 };
 
-/// One plan, and what it was made for.
+/// A plan, and what it was made for.
 struct Reflect {
   std::vector<uint64_t> arrays{};          ///< ids
-  std::vector<pwx_array_state*> states{};  ///< of them, until it is stale
-  std::vector<uint64_t> copies{};          ///< ids of the copies on the GPU; empty: of the host's memory
-  bool outside = false;                    ///< a copy is another run time's: the host waits for the halos
-  std::vector<Widths> widths{};            ///< of each array
+  std::vector<pwx_array_state*> states{};  ///< of the arrays; valid until the plan is stale
+  std::vector<uint64_t> copies{};          ///< ids of the copies on the GPU; empty: host memory
+  bool outside = false;  ///< a copy belongs to another run-time library, so that the host waits for the halos
+  std::vector<Widths> widths{};  ///< of each array
   bool orthogonal = false;
   const Set* set = nullptr;
   std::string names{};
-  std::optional<peerway::Plan> plan{};  ///< none: this rank has nothing to move
+  std::optional<peerway::Plan> plan{};  ///< none if this rank has nothing to transfer
   bool under_way = false;
-  std::vector<uint64_t> writes{};  ///< of each array, when it began
+  std::vector<uint64_t> writes{};  ///< the writes counted for each array when it began
   bool stale = false;              ///< an array was freed
-  long number = 0;                 ///< among the plans of its set, alike on all its ranks
-  std::vector<uint64_t> lives{};   ///< of the arrays, when its ranks last agreed to use it
+  long number = 0;                 ///< its number among the plans of its set, equal on all ranks
+  std::vector<uint64_t> lives{};   ///< of the arrays, when the ranks last agreed to use the plan
 };
 
-/// Prepares a plan among the ranks of a set; the arrays are allocated.
+/// Prepares a plan among the ranks of a set; the arrays must be allocated.
 std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& set);
 bool is_for(const Reflect& entry, const ReflectRequest& request, const Set& set);
 bool same_widths(const pwx_array& a, const Widths& a_widths, const Widths& other);
 
-/// Before the context ends.
+/// Call it before the context ends.
 void free_halos();
 
 }  // namespace pwx

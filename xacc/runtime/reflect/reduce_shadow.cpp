@@ -1,4 +1,4 @@
-// reduce_shadow: halos go back to the owners of their elements, which add them.
+// reduce_shadow: halos are sent to the owners of their elements, which add them.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace pwx {
 namespace {
 
-/// The boxes of a reflect, backwards.
+/// Sends the boxes of a reflect backwards, and adds them.
 void add_shadows(const pwx_array& a, Combine add, const Widths& widths) {
   const pwx_nodes& nodes = *a.on->nodes;
   const int me = program().rank();

@@ -1,5 +1,5 @@
-// Reflects: the plans that bring halos which are not up to date, and the directives that start and finish
-// them.
+// Reflects: the directives that start and finish them, and the plans that refresh halos which are not up to
+// date.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -16,7 +16,7 @@
 #include "xacc/runtime/reflect/plans.h"
 #include "xacc/runtime/reflect/requests.h"
 
-/// One place in the text: the plans of all its calls so far, the last first.
+/// One reflect in the text: the plans of all its calls so far, the latest first.
 struct pwx_halo_state {
   std::vector<std::unique_ptr<pwx::Reflect>> entries;
 };
@@ -34,8 +34,8 @@ std::map<long, std::vector<Reflect*>>& asynchronous() {
   return all;
 }
 
-/// Do all ranks of a set have the same plan, from when their functions had these arrays before? What each
-/// keeps is its own affair. Collective.
+/// Whether all ranks of a set have the same plan from an earlier call of their functions; ranks may keep
+/// different plans. Collective.
 bool agreed_on(const Reflect* entry, const Set& set) {
   const long mine = entry == nullptr ? 0 : entry->number;
   long ends[] = {mine, -mine};
@@ -77,8 +77,9 @@ Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
   return **entries.insert(entries.begin(), make_reflect(request, set));
 }
 
-/// Starts the exchange that a directive needs; null: all is up to date.
-Reflect* begun(pwx_halo& halo, const ReflectRequest& request) {
+/// Gets the plan that a directive needs, and records the writes counted so far; null if all halos are up to
+/// date.
+Reflect* plan_for(pwx_halo& halo, const ReflectRequest& request) {
   if (request.parts.empty()) return nullptr;
   Reflect& entry = entry_of(halo, request);
   if (entry.under_way)
@@ -88,8 +89,8 @@ Reflect* begun(pwx_halo& halo, const ReflectRequest& request) {
   return &entry;
 }
 
-/// Finishes an exchange, or orders it before the work that follows on the GPU.
-void note_done(Reflect& entry) {
+/// Records that an exchange is finished or, on the GPU, ordered before the work that follows.
+void record_done(Reflect& entry) {
   entry.under_way = false;
   const bool acc = !entry.copies.empty();
   if (acc && entry.outside) wait_for_unqueued();
@@ -98,10 +99,10 @@ void note_done(Reflect& entry) {
                                                acc ? entry.copies[i] : 0, entry.writes[i]};
 }
 
-/// Starts what finish() ends later. On the GPU it has a queue of its own, so that the kernels before finish()
-/// run beside it.
+/// Starts an exchange that finish() ends. On the GPU it has a queue of its own, so that kernels before
+/// finish() overlap it.
 Reflect* start(pwx_halo& halo, const ReflectRequest& request) {
-  Reflect* const entry = begun(halo, request);
+  Reflect* const entry = plan_for(halo, request);
   if (entry == nullptr) return nullptr;
   if (entry->plan)
     peerway::check(entry->copies.empty() ? entry->plan->start()
@@ -113,22 +114,22 @@ Reflect* start(pwx_halo& halo, const ReflectRequest& request) {
 void finish(Reflect& entry) {
   if (entry.plan && entry.copies.empty()) peerway::check(entry.plan->finish());
   if (entry.plan && !entry.copies.empty()) {
-    order(PWX_QUEUE_SYNC, kHaloQueue);  // what follows may write what was sent
+    order(PWX_QUEUE_SYNC, kHaloQueue);  // later work may write what was sent
     peerway::check(entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
   }
-  note_done(entry);
+  record_done(entry);
 }
 
-/// Both. On the GPU that is one launch.
+/// Starts and finishes an exchange. On the GPU that is one launch.
 void reflect(pwx_halo& halo, const ReflectRequest& request) {
   if (!request.acc()) {
     if (Reflect* const entry = start(halo, request); entry != nullptr) finish(*entry);
     return;
   }
-  Reflect* const entry = begun(halo, request);
+  Reflect* const entry = plan_for(halo, request);
   if (entry == nullptr) return;
   if (entry->plan) run_in_order(*entry->plan);
-  note_done(*entry);
+  record_done(*entry);
 }
 
 /// The widths and flags of reflect_init, by array.
@@ -148,7 +149,7 @@ const Persistent& init_of(const pwx_array& a) {
   return init->second;
 }
 
-/// Those that were initialised with the same flags go in one plan.
+/// Reflects arrays as they were initialised; those with the same flags share a plan.
 void reflect_do(int count, pwx_array* const* arrays) {
   std::map<int, ReflectRequest> requests;
   for (int i = 0; i < count; ++i) {
@@ -161,7 +162,7 @@ void reflect_do(int count, pwx_array* const* arrays) {
   for (const auto& [flags, request] : requests) reflect(persistent, request);
 }
 
-/// Plans over memory that ends: those whose list has the id.
+/// Ends the plans whose list `ids` has the id, since their memory ends.
 void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
   launch_recorded();
   for (const auto& halo : halos())
@@ -172,7 +173,7 @@ void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
     }
 }
 
-/// A function returns: the plans of its array are kept. Throws Failure where one is under way.
+/// Keeps the plans of a function's array when the function returns. Throws Failure if one is under way.
 void leave_halos_of(uint64_t array_id) {
   inits().erase(array_id);
   for (const auto& halo : halos())
@@ -248,7 +249,8 @@ void pwx_reflect_async(pwx_halo* halo, int count, pwx_array* const* arrays, cons
 void pwx_wait_async(long id, const pwx_where* where) {
   pwx::guarded(where, [&] {
     const auto started = pwx::asynchronous().find(id);
-    if (started == pwx::asynchronous().end()) return;  // of what was complete when its directive returned
+    // such a communication was complete when its directive returned
+    if (started == pwx::asynchronous().end()) return;
     for (pwx::Reflect* entry : started->second) pwx::finish(*entry);
     pwx::asynchronous().erase(started);
   });

@@ -10,7 +10,7 @@
 namespace pwx {
 namespace {
 
-/// Are an array's nodes those that execute, so that all of them count the same writes?
+/// Whether an array's nodes are the executing ones, so that all of them count the same writes.
 bool counted_alike(const pwx_array& a, const Set& set) {
   pwx_array_state& state = *a.state;
   if (state.executing != &set) {
@@ -24,7 +24,7 @@ bool counted_alike(const pwx_array& a, const Set& set) {
   return state.alike;
 }
 
-/// Has nothing written an array since a reflect that brought all that is asked for?
+/// Whether the array was not written since a reflect that refreshed all requested halos.
 bool unchanged(const ReflectPart& part, const ReflectRequest& request) {
   const pwx_array& a = *part.array;
   const Reflected& last = a.state->reflected[request.acc() ? 1 : 0];

@@ -1,4 +1,4 @@
-"""Acc directives on a GPU at run time: the program of test_xacc_acc.py, compiled by NVRTC."""
+"""Acc directives on a real GPU at run time: the program of test_xacc_acc.py, compiled by NVRTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that `peerway cc` compiles, on a GPU: those of xacc/tests/system, and the samples."""
+"""Programs compiled by `peerway cc` on a real GPU: those of xacc/tests/system, and the samples."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
     assert said.count('"right": true') == 2
 
 
-def test_what_comes_again_with_nothing_between_gives_the_same(
-    tmp_path: Path, settings: dict[str, str]
-) -> None:
+def test_a_repeated_sequence_gives_the_same(tmp_path: Path, settings: dict[str, str]) -> None:
     made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
     for nodes in (1, 2):
         assert outcome(nodes, made, **settings) == (0, "0 wrong\n", "")
@@ -59,7 +57,8 @@ def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, settings:
 
 def test_coarrays_between_gpus(tmp_path: Path, settings: dict[str, str]) -> None:
     made = compiled(tmp_path, PROGRAMS / "xacc_coarrays.c")
-    for images in (1, 2, *[3] * 15):  # with two GPUs, two of three share one, and their kernels run late
+    # with two GPUs, two of three images share one, so their kernels run late
+    for images in (1, 2, *[3] * 15):
         assert outcome(images, made, **settings) == (0, "0 wrong\n", "")
 
 
@@ -74,7 +73,7 @@ def test_a_spoiled_halo_stays_until_something_writes_the_array(
 
 
 def words(text: str) -> list[str | float]:
-    """The words of a text, those that are numbers as numbers."""
+    """The words of a text, with numbers as numbers."""
 
     def word(of: str) -> str | float:
         try:
@@ -94,6 +93,6 @@ def test_a_sample_gives_what_it_gives_without_directives(
     for nodes in (1, 2):
         status, said, errors = outcome(nodes, made, **settings)
         assert status == 0, errors
-        # A GPU multiplies and adds in one step, and himeno's cells are floats.
+        # A GPU multiplies and adds in one step, and himeno computes in single precision.
         for here, right in zip(words(said), words(wanted), strict=True):
             assert here == (right if isinstance(right, str) else pytest.approx(right, rel=1e-4)), said

@@ -1,4 +1,4 @@
-"""Atomic statements of acc: the call of the kernels' prelude that each form becomes."""
+"""The call of the kernels' prelude that each form of an acc atomic statement becomes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Mistakes that compile: subscripts beyond the shadow, loops that no directive distributes, lost sums.
+"""Warnings about mistakes that compile: subscripts beyond the shadow, undistributed loops, lost sums.
 
-A warning, and none where the program may be right.
+If the program may be right, there is no warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def errors_of(folder: Path, read: str, added: str = "") -> str:
         ("a[i-1][0]", "+1", "'a[i-1]' reaches 2 below"),
     ],
 )
-def test_what_no_node_has_is_a_warning(read: str, added: str, warning: str, tmp_path: Path) -> None:
+def test_a_subscript_beyond_the_shadow_is_a_warning(
+    read: str, added: str, warning: str, tmp_path: Path
+) -> None:
     errors = errors_of(tmp_path, read, added)
     assert "prog.c:11:" in errors
     assert "warning: " in errors
@@ -41,12 +43,12 @@ def test_what_no_node_has_is_a_warning(read: str, added: str, warning: str, tmp_
     [
         ("a[i-1][0] + a[i][1] + a[i+1][3]", ""),
         ("a[i][0] + a[i+2][0]", "+1"),
-        ("a[i][i+7]", ""),  # of a dimension that is not distributed
-        ("c[i+5]", ""),  # of an array that is not aligned
-        ("a[i*i][0] + a[N-1-i][0]", ""),  # known when the program runs
+        ("a[i][i+7]", ""),  # the dimension is not distributed
+        ("c[i+5]", ""),  # the array is not aligned
+        ("a[i*i][0] + a[N-1-i][0]", ""),  # known only at run time
     ],
 )
-def test_what_a_node_has_or_nobody_can_say_is_none(read: str, added: str, tmp_path: Path) -> None:
+def test_a_subscript_in_memory_or_unknown_gives_no_warning(read: str, added: str, tmp_path: Path) -> None:
     assert errors_of(tmp_path, read, added) == ""
 
 
@@ -84,7 +86,8 @@ def test_a_common_mistake_is_a_warning(lines: list[str], warning: str, tmp_path:
     [
         ["#pragma xmp loop on t[i][*]", "for (int i = 0; i < N; i++) a[i][0] = 1;"],
         ["for (int j = 0; j < N; j++) c[j] = 1;"],  # not distributed
-        ["for (int i = 0; i < N; i++) if (c[i] > 0) a[i][0] = 1;"],  # which may ask who owns it
+        # the condition may check who owns the element
+        ["for (int i = 0; i < N; i++) if (c[i] > 0) a[i][0] = 1;"],
         ["#pragma xmp task on p[0]", "for (int i = 0; i < N; i++) a[i][0] = 1;"],
         ["for (int i = 4; i < 8; i++) a[i][0] = 1;"],
         [one.format(clause=" reduction(+:sum)") for one in SUM],
@@ -102,13 +105,13 @@ def test_a_common_mistake_is_a_warning(lines: list[str], warning: str, tmp_path:
         ["#pragma xmp reflect (b) width(1:1, 0)", "#pragma xmp reflect (b) width(1:1, 1:1)"],
     ],
 )
-def test_what_may_be_right_is_none(lines: list[str], tmp_path: Path) -> None:
+def test_code_that_may_be_right_gives_no_warning(lines: list[str], tmp_path: Path) -> None:
     done = compiled(tmp_path, _wide(in_main(*lines)))
     assert (done.status, done.errors) == (0, "")
 
 
 def _wide(source: str) -> str:
-    """With a shadow of `b` in both dimensions."""
+    """Give `b` a shadow in both dimensions."""
     return source.replace("int main", "#pragma xmp shadow b[1][1]\nint main")
 
 
@@ -134,7 +137,7 @@ int main(void) {{
     [
         ("2][2", "a[j][i] = 1;", ["a[j]", "a[i]"]),
         ("2][2", "a[i][i + 1] = 1;", ["a[i + 1]"]),
-        ("2][2", "a[i][j] = b[j][i];", []),  # with a full shadow each node may have all
+        ("2][2", "a[i][j] = b[j][i];", []),  # with a full shadow, each node may have all elements
         ("2][1", "a[j][i] = 1;", ["a[j]"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Texts of any bytes: other alphabets, Latin-1, byte order marks, ends of lines, names of files."""
+"""Sources with any bytes: other alphabets, Latin-1, byte order marks, line ends, and names of files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cc_programs import MAPPED, Compiled, compiled
 
-# WORD stands in a comment in front of everything, in a string, in names of all kinds, and in a directive.
+# WORD is in a comment before everything else, in a string, in names of all kinds, and in a directive.
 PROGRAM = (
     "/* WORD */\n"
     + MAPPED
@@ -35,13 +35,13 @@ IN_NAMES = "abcdef"
 
 
 def _program(in_names: str, elsewhere: str) -> str:
-    """WORD as a letter of an identifier or not."""
+    """The program, with WORD as a letter of identifiers and, elsewhere, as any text."""
     out = PROGRAM.replace("_WORD", f"_{in_names}")
     return out.replace("WORD", elsewhere)
 
 
 def _is_right(folder: Path, result: Compiled) -> None:
-    """The C compiler takes what was generated, and it has no errors."""
+    """Check that there are no errors, and that the C compiler accepts the generated text."""
     assert (result.status, result.errors) == (0, "")
     (folder / "out.c").write_bytes(result.data)
     core = Path(compiled.__globals__["driver"].prefix()) / "include"
@@ -55,7 +55,7 @@ def _is_right(folder: Path, result: Compiled) -> None:
         ("ü".encode(), "größer".encode()),
         ("日本".encode(), "日本語 – 漢字".encode()),
         ("à".encode(), "à\u00a0\u0085 é".encode()),  # with bytes that Python takes for blanks
-        (b"x", b"gr\xf6\xdfer \x85\xa0"),  # Latin-1, which is no UTF-8
+        (b"x", b"gr\xf6\xdfer \x85\xa0"),  # Latin-1, which is not UTF-8
         (b"x", b"a\\\\b \xff\xfe"),
     ],
 )
@@ -88,7 +88,7 @@ def test_blanks_may_follow_a_backslash_at_the_end_of_a_line(tmp_path: Path) -> N
     assert compiled(tmp_path, source.replace("\\\n", "\\ \n")).data == compiled(tmp_path, source).data
 
 
-def test_names_may_have_numbers_of_letters(tmp_path: Path) -> None:
+def test_names_may_have_universal_character_names(tmp_path: Path) -> None:
     text = compiled(tmp_path, PROGRAM.replace("_WORD", "_\\u00fc").replace("firstprivate(k_\\u00fc)", ""))
     assert (text.status, text.errors) == (0, "")
     source = _program("ü", "x").replace("firstprivate(k_ü)", "firstprivate(k_\\u00fc)")
@@ -128,7 +128,7 @@ def test_a_directive_may_begin_as_c_allows(tmp_path: Path, written: str) -> None
 
 
 def _without_lines(text: str) -> list[str]:
-    """A generated text but for where in the source it is from."""
+    """The lines of a generated text, without those that say where in the source it is from."""
     return [
         line for line in text.split("\n") if line.strip() and "PWX_HERE" not in line and "#line" not in line
     ]

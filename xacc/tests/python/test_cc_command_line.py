@@ -1,4 +1,4 @@
-"""What `peerway cc` says of words that cannot be meant, before it compiles anything."""
+"""What `peerway cc` says about mistakes in its command line, before it compiles anything."""
 
 from __future__ import annotations
 

@@ -982,7 +982,7 @@ def test_an_error_says_where_it_is_and_what_was_expected(tmp_path: Path, name: s
     assert (result.status, result.errors, result.text) == (1, errors, "")
 
 
-# Data clauses of one directive that cannot be one: the second naming, and why.
+# Data clauses that contradict each other in one directive: the second clause, and the reason.
 CONTRADICTING = {
     "data copyin(c[0:8]) copyout(c[4:8])": (
         "c[4:8]", "'c' is in the clauses copyin and copyout of one directive; name the same section in both, "
@@ -1013,7 +1013,7 @@ def test_data_clauses_that_contradict_each_other_are_refused(tmp_path: Path, dir
     assert result.errors.splitlines()[0] == f"prog.c:11:{column}: error: {message}"
 
 
-# Directives of acc with a clause that they may have, but that is not built.
+# Directives of acc with a clause that the standard allows, but that is not implemented.
 REFUSED = {
     "enter data attach(c)": "attach not supported yet; name what the pointer leads to in a data clause",
     "exit data detach(c)": "detach not supported yet; name what the pointer leads to in a data clause",
@@ -1056,8 +1056,8 @@ def test_several_errors_come_in_the_order_of_the_text(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_a_refused_directive_causes_is_not_shown(tmp_path: Path) -> None:
-    """Without its distribution a template takes no array, and what is not aligned has no shadow."""
+def test_consequences_of_a_refused_directive_are_not_shown(tmp_path: Path) -> None:
+    """Without its distribution a template has no arrays, and without alignment an array has no shadow."""
     source = in_main(
         "#pragma xmp reflect (a)",
         "#pragma xmp loop (i) on t[i][*]",
@@ -1071,8 +1071,8 @@ def test_what_a_refused_directive_causes_is_not_shown(tmp_path: Path) -> None:
     ]
 
 
-def test_a_misspelt_directive_leaves_no_errors_of_c_behind_it(tmp_path: Path) -> None:
-    """Sections are no C: without their directive they remain for the C parser."""
+def test_a_misspelt_directive_causes_no_errors_of_c(tmp_path: Path) -> None:
+    """Sections are not C: without their directive, the C parser would see them."""
     source = in_main("  nothing = 1;", "#pragma xmp gmov", "  a[0:2][0] = b[2:2][0];")
     errors = compiled(tmp_path, source).errors
     assert [line.split(": ")[0] for line in errors.splitlines() if ": error: " in line] == [
@@ -1129,14 +1129,12 @@ prog.c:3:34: note: 'x' is the GPU's here
         (["-c", "-o", "."], ".: Is a directory"),
     ],
 )
-def test_what_cannot_be_run_or_written_is_said_in_a_line(
-    tmp_path: Path, options: list[str], error: str
-) -> None:
+def test_a_compiler_or_file_that_fails_is_one_line(tmp_path: Path, options: list[str], error: str) -> None:
     result = compiled(tmp_path, "int main(void) { return 0; }\n", *options)
     assert (result.status, result.errors) == (1, f"peerway cc: error: {error}\n")
 
 
-def test_quotes_that_are_not_closed_are_told_with_their_setting() -> None:
+def test_quotes_that_are_not_closed_are_an_error_with_their_setting() -> None:
     with pytest.raises(BadCommand, match="CC is 'gcc \"-O2', in which a quotation is not closed"):
         read(["prog.c"], {"CC": 'gcc "-O2'})
     with pytest.raises(BadCommand, match="--openacc-backend is 'gcc \"', in which"):
@@ -1171,7 +1169,7 @@ OF_ANOTHER_COMPILER = {
 
 
 @pytest.mark.parametrize("name", OF_ANOTHER_COMPILER)
-def test_what_another_compiler_cannot_do_is_refused(tmp_path: Path, name: str) -> None:
+def test_features_that_another_compiler_lacks_are_refused(tmp_path: Path, name: str) -> None:
     source, error = OF_ANOTHER_COMPILER[name]
     result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
     assert result.status == 1

@@ -1,4 +1,4 @@
-"""What `peerway cc` makes of directives: macros, continued lines, brackets, loops, arrays, acc."""
+"""The C that `peerway cc` generates for directives: macros, continued lines, brackets, loops, arrays, acc."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peerway_xacc.analysis import paths
 
 @pytest.fixture(autouse=True)
 def _table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A route table for --explain: what two ranks would say, who need not be started for each test."""
+    """A route table for --explain: the answers of two ranks, without starting ranks in each test."""
 
     def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, Any]]:
         ends = ["host", "cuda"] if on_gpu else ["host"]
@@ -75,7 +75,9 @@ MACROS = """\
 
 
 def _statements(text: str) -> str:
-    """A generated text without what says where in the source it is from, and without these macros."""
+    """A generated text, without these macros and without the lines that say where in the source
+    it is from.
+    """
     lines = [line for line in text.split("\n") if not line.startswith(("#line", *MACROS.split("\n")[:-1]))]
     return re.sub(r"PWX_HERE\(\d+\)|main_\d+|#line \d+|\s+|\\\\n|\"", "", "".join(lines))
 
@@ -98,7 +100,7 @@ def test_a_directive_may_be_an_operator(tmp_path: Path, operators: str) -> None:
     assert _statements(generated(tmp_path, source.replace("WRITTEN", operators))) == _statements(plain)
 
 
-def test_the_lines_behind_an_operator_keep_their_numbers(tmp_path: Path) -> None:
+def test_the_lines_after_an_operator_keep_their_numbers(tmp_path: Path) -> None:
     text = generated(tmp_path, in_main('  int s; _Pragma("xmp barrier") s = 1;', "  s = 2;"))
     assert '\n#line 10 "prog.c"\n s = 1;\n  s = 2;\n' in text
 
@@ -110,7 +112,7 @@ def test_a_macro_of_a_directive_and_other_text_is_refused(tmp_path: Path) -> Non
     )
 
 
-def test_macros_count_as_they_are_where_the_directive_stands(tmp_path: Path) -> None:
+def test_macros_have_the_value_that_they_have_at_the_directive(tmp_path: Path) -> None:
     source = "#define ROWS(i) t[i][*]\n#define WITH on ROWS(i)\n#define AT 1\n" + in_main(
         "#pragma xmp loop (i) WITH",
         LOOP,
@@ -129,7 +131,7 @@ def test_a_directive_that_the_preprocessor_leaves_out_does_not_count(tmp_path: P
     assert "nonsense" in text  # it is text like any other
 
 
-def test_what_a_macro_of_the_command_line_says_counts(tmp_path: Path) -> None:
+def test_macros_of_the_command_line_count(tmp_path: Path) -> None:
     text = generated(tmp_path, in_main("#pragma xmp barrier on p[WHO]"), "--emit", "-DWHO=3")
     assert "{PWX_RANGE, (3) + 1, (3) + 1, 1}" in text
 
@@ -152,7 +154,7 @@ def test_bounds_of_a_loop_become_those_that_a_node_owns(tmp_path: Path, written:
     assert f"for (int {bounds}) a[i - a__b0][1] = 2; }}" in text
 
 
-def test_what_no_directive_is_about_stays_as_it_is(tmp_path: Path) -> None:
+def test_code_without_directives_stays_as_it_is(tmp_path: Path) -> None:
     loop = LOOP.replace("N;", "4;")
     source = in_main(loop, "  c[1]   =  2 ; /* odd   spacing */")
     text = generated(tmp_path, source)
@@ -175,7 +177,7 @@ def test_what_no_directive_is_about_stays_as_it_is(tmp_path: Path) -> None:
         ("a[(i, 2)][1] = a[c[i] > 1][0];", "a[PWX_IN(a, 0, (i, 2))][1] = a[PWX_IN(a, 0, c[i] > 1)][0];"),
     ],
 )
-def test_subscripts_become_those_of_the_memory(tmp_path: Path, written: str, becomes: str) -> None:
+def test_global_subscripts_become_local_ones(tmp_path: Path, written: str, becomes: str) -> None:
     source = in_main("int i = N - 1;", written, "undeclared();").replace("int main", f"{OF_MACROS}int main")
     text = generated(tmp_path, source)
     assert becomes in text
@@ -183,7 +185,7 @@ def test_subscripts_become_those_of_the_memory(tmp_path: Path, written: str, bec
 
 
 def line_of(text: str, word: str) -> int:
-    """The line that the C compiler says a word of a generated text is in."""
+    """The line number in which the C compiler sees a word of a generated text."""
     number = 0
     for line in text.split("\n"):
         if line.startswith("#line "):
@@ -264,7 +266,7 @@ def test_scalars_that_a_loop_writes_are_each_threads_own(tmp_path: Path) -> None
 def test_a_loop_that_is_not_shared_among_threads_says_why(tmp_path: Path, directive: str, why: str) -> None:
     source = in_main(directive, "  for (int i = 0; i < N; i++) c[i] = 0;")
     assert "#pragma omp" not in generated(tmp_path, source)
-    cpu, gpu = generated(tmp_path, source, "--explain").splitlines()[-2:]  # it sends nothing
+    cpu, gpu = generated(tmp_path, source, "--explain").splitlines()[-2:]  # the loop sends nothing
     assert cpu.endswith(f"one thread, {why}")
     assert gpu.endswith("on a GPU: one thread; data: c")
 
@@ -283,7 +285,7 @@ def test_sections_become_gmove(tmp_path: Path) -> None:
     assert "{{3, 2, 1, 0}, {0, N, 1, 0}}" in text
 
 
-def test_gmove_in_and_out_say_who_is_reached_and_what_may_be_written_unseen(tmp_path: Path) -> None:
+def test_gmove_in_and_out_are_explained_and_count_as_unseen_writes(tmp_path: Path) -> None:
     lines = ["#pragma xmp gmove in", "  c[:] = a[0][:];", "#pragma xmp gmove out acc", "  b[0][:] = c[:];"]
     text = generated(tmp_path, in_main(*lines))
     assert "pwx_gmove(PWX_IN, &(const pwx_section){.base = (void *)c" in text
@@ -346,7 +348,7 @@ int main(void) {
 @pytest.mark.parametrize(
     ("lines", "explanation"),
     [
-        # 32 x 32 sites of 32 B: a row is contiguous but for its shadow, a column is not.
+        # 32 x 32 sites of 32 B: a row is contiguous between its shadows, a column is not.
         (
             ["#pragma xmp reflect (u) orthogonal"],
             "reflect u: halo plan 1: 1 face of 1 KiB by host/large, 1 face of 2 KiB in blocks of 1 KiB by "
@@ -411,7 +413,7 @@ FACES_OF_TWO = ["#pragma xmp reflect (v) width(2, 0) acc", "#pragma xmp reflect 
 def test_on_a_gpu_all_faces_of_a_plan_together_decide_the_method(
     tmp_path: Path, lines: list[str], explanation: str
 ) -> None:
-    """On a CPU each of them alone does."""
+    """On a CPU, each face decides for itself."""
     source = GRID + "\n".join(lines) + "\n  return n;\n}\n"
     assert explanation in generated(tmp_path, source, "--explain")
 
@@ -477,7 +479,7 @@ QUEUED = [LOOP_ON_GPU[0], LOOP_ON_GPU[1] + " async(1)", LOOP_ON_GPU[2]]
         ([*LOOP_ON_GPU, "#pragma xmp barrier", *LOOP_ON_GPU], []),
     ],
 )  # fmt: skip
-def test_what_follows_without_a_word_of_the_host_is_a_sequence(
+def test_adjacent_parts_without_host_work_are_a_sequence(
     tmp_path: Path, lines: list[str], sequences: list[int]
 ) -> None:
     source = PARTS + "\n".join(lines) + "\n  return sum > 0;\n}\n"
@@ -545,7 +547,7 @@ static void with_loop(int i) {
         ),
     ],
 )
-def test_a_write_is_marked_where_all_nodes_come_by(tmp_path: Path, lines: list[str], marked: str) -> None:
+def test_a_write_is_marked_where_all_nodes_execute(tmp_path: Path, lines: list[str], marked: str) -> None:
     rest = WRITES.replace("static void some(int i) { a[i][0] = 1; }\n", "")
     source = in_main(*lines, "#pragma xmp reflect (a)").replace("int main", f"{rest}int main")
     text = generated(tmp_path, source)
@@ -567,7 +569,7 @@ def test_a_write_is_marked_where_all_nodes_come_by(tmp_path: Path, lines: list[s
          "the clause use_device gives its address away"),
     ],
 )  # fmt: skip
-def test_what_is_written_unseen_is_reflected_always(tmp_path: Path, lines: list[str], why: str) -> None:
+def test_an_array_with_unseen_writes_is_always_reflected(tmp_path: Path, lines: list[str], why: str) -> None:
     rest = "void elsewhere(double *v);\n" + WRITES
     if "some(" not in lines[0]:
         rest = rest.replace("static void some(int i) { a[i][0] = 1; }\n", "")
@@ -597,19 +599,20 @@ int main(void) {
 """
 
 
-def test_the_pointers_to_arrays_of_a_template_come_behind_the_call_that_fixes_it(tmp_path: Path) -> None:
+def test_pointers_to_arrays_of_a_template_follow_the_call_that_fixes_it(tmp_path: Path) -> None:
     text = generated(tmp_path, LATER)
     needed = 'pwx_need_array(&a__x, "a", PWX_HERE(14)); __attribute__((unused)) __typeof__(*a__m) *const a'
     base = "__attribute__((unused)) const long a__b0 = a__x.dim[0].base;"
     written = "pwx_written(&a__x); a[PWX_IN(a, 0, 0)] = 1;"
     assert f"init(8); {needed} = (void *)a__m; {base}\n  {written}" in text
-    assert text.count("__typeof__(*a__m)") == 1  # the loop uses the same one
-    assert '{\npwx_need_array(&b__x, "b", PWX_HERE(11));\n' in text  # a function that does not fix
+    assert text.count("__typeof__(*a__m)") == 1  # the loop uses the same pointer
+    # a function that does not fix the template
+    assert '{\npwx_need_array(&b__x, "b", PWX_HERE(11));\n' in text
     assert "pwx_when_fixed(&t__x, pwx__fixed_t, PWX_HERE(2));" in text
     assert text.index("  a__m = a__x.memory;") > text.index("static void pwx__fixed_t(void) {")
 
 
-def test_wait_async_on_nodes_lets_the_others_go_on(tmp_path: Path) -> None:
+def test_wait_async_on_nodes_lets_the_others_continue(tmp_path: Path) -> None:
     text = generated(
         tmp_path, in_main("#pragma xmp reflect (a) async(2)", "#pragma xmp wait_async (2) on p(1)")
     )

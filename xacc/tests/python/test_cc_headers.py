@@ -1,4 +1,4 @@
-"""Programs of several files: what stands at a place of one file says nothing of the same place of another."""
+"""Programs of several files: offsets in one file say nothing about the same offsets in another."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ int main(void) {
 
 
 def _device_copy(text: str) -> str:
-    """What a kernel has of the function cube."""
+    """The text of the function cube in a kernel."""
     lines = [line.strip()[1:-3] for line in text.split("\n") if line.startswith('  "')]
     whole = "\n".join(lines)
     return whole[whole.index("double cube(double x) {") : whole.index("return y; }") + len("return y; }")]
@@ -39,8 +39,8 @@ def _device_copy(text: str) -> str:
 
 @pytest.mark.parametrize("directives", DIRECTIVES.values(), ids=list(DIRECTIVES))
 @pytest.mark.parametrize("in_header", [False, True])
-def test_the_device_copy_of_a_function_is_its_text(tmp_path: Path, directives: str, in_header: bool) -> None:
-    """Wherever in the other file a directive is."""
+def test_the_device_copy_of_a_function_has_its_text(tmp_path: Path, directives: str, in_header: bool) -> None:
+    """The position of a directive in the other file does not matter."""
     for offset in range(0, len(CUBE), 7):
         other = "/*" + "x" * offset + "*/\n" + directives
         here, there = (CUBE, other) if in_header else (other, CUBE)
@@ -70,7 +70,7 @@ def test_a_header_has_one_name(tmp_path: Path) -> None:
 
 
 def test_a_body_may_include_its_statements(tmp_path: Path) -> None:
-    """A macro's text and an included one are alike: they count where they are named."""
+    """The text of a macro and of an included file are treated alike: they count where they are used."""
     lines = ["double s = 0, c[N];", "  for (int k = 0; k < N; k++) { c[k] = k; }", "s += c[1];"]
     (tmp_path / "b.inc").write_text("\n" * 400 + "\n".join(lines) + "\n")
     main = (
@@ -84,6 +84,6 @@ def test_a_body_may_include_its_statements(tmp_path: Path) -> None:
 
 
 def _kernel(text: str) -> list[str]:
-    """The lines of the kernel that a program has."""
+    """The lines of a program's kernel."""
     found = text[text.index("static pwx_kernel") :]
     return re.findall(r'^  "(?!#line)(.*)\\n"', found[: found.index(";\n")], re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Kernels that `peerway cc` generates: their text, and that NVIDIA's compiler takes them."""
+"""The kernels that `peerway cc` generates: their text, and that NVIDIA's compiler accepts them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ void rows(int n, const int *begin, const double *a, double *q) {
 
 
 def kernels(text: str) -> dict[str, str]:
-    """The source of each kernel in generated text, by its name."""
+    """The source of each kernel in a generated text, by the kernel's name."""
     found = {}
     for name, literals in _KERNEL.findall(text):
         lines = [line.strip()[1:-1] for line in literals.split("\n")]
@@ -69,7 +69,7 @@ def test_nvrtc_takes_every_kernel(
 ) -> None:
     found = kernels(emitted(program))
     assert found
-    # In one source, each in a namespace: the prelude takes longer than most kernels.
+    # One source with a namespace for each kernel: compiling the prelude takes longer than most kernels.
     text = "".join(f"namespace {name}_alone {{\n{kernel}\n}}\n" for name, kernel in found.items())
     source = tmp_path / "kernels.cu"
     source.write_text(PRELUDE + text)
@@ -91,7 +91,7 @@ LQCD = [ROOT / "apps" / "lqcd" / f"{name}.c" for name in ("xacc", "xacc_nowait")
     [*((one, ()) for one in SAMPLES + LQCD), *((one, ("-DPZ=2", "-DPT=2")) for one in LQCD)],
 )
 def test_no_subscript_of_a_sample_is_checked(program: Path, options: tuple[str, ...]) -> None:
-    """A check in a hot loop costs time: all of these are proved to be in memory."""
+    """A check in a hot loop costs time: all these subscripts are proved to be in memory."""
     text = emitted(program, *options)
     assert not re.findall(r"PWX_IN\w*\(|pwx_in_\w+", text)
 
@@ -109,7 +109,9 @@ def test_accesses_are_joined_where_neighbours_are_read(
     layout: tuple[str, ...],
     joins: bool,
 ) -> None:
-    """What the run time decides by (joins_accesses in runtime/kernels.cpp): the PTX of an aligned hop."""
+    """The PTX by which the run-time library decides (joins_accesses in runtime/gpu/kernels.cpp): an aligned
+    hop.
+    """
     found = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
     [text] = [text for name, text in found.items() if name.startswith("hop_sites")]
     source = tmp_path / "hop.cu"
@@ -121,7 +123,7 @@ def test_accesses_are_joined_where_neighbours_are_read(
     result, log, plain = compile_with(nvrtc, source, *flags)
     assert result == 0, log
     assert b".v2." not in plain
-    assert b"griddepcontrol.launch_dependents" in plain  # a halo plan behind it may be made ready
+    assert b"griddepcontrol.launch_dependents" in plain  # a halo plan after it may start early
     assert b"ld.global.nc.f64" in plain
 
 
@@ -220,14 +222,14 @@ def test_nvrtc_takes_a_reduction_between_gpus(
         result, log, made = compile_with(nvrtc, source, *flags, f"--gpu-architecture={architecture}")
         assert result == 0, log
     before, _, after = made.partition(b"griddepcontrol.wait")
-    assert b"ld.global" not in before  # nothing is read before the work before it has ended
+    assert b"ld.global" not in before  # nothing is read before the earlier work has ended
     assert b"st.volatile.global" in after
 
 
 def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ["gcc", "-print-file-name=include"]
     folder = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    monkeypatch.setenv("CPATH", folder)  # as sites with several compilers have it
+    monkeypatch.setenv("CPATH", folder)  # as at sites with several compilers
     text = emitted(ROOT / "apps" / "lqcd" / "xacc.c")
     for kernel in kernels(text).values():
         assert not re.search(r"#define (?!_Bool )(__|_[A-Z])", kernel)
@@ -252,7 +254,7 @@ def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -
     assert "}, (64), 0, 0}" in result.text
 
 
-# The host does it: it gets what the GPU has of the section, and gives it back.
+# The host executes it: it gets the GPU's data of the section before, and gives it back after.
 ON_HOST = [
     '{PWX_DATA_PRESENT, "a", 0, (void *)&a[0], (9) * sizeof(a[0])}',
     "pwx_update_host(",
@@ -311,7 +313,7 @@ ON_HOST = [
         ),
     ],
 )
-def test_what_has_no_kernel_is_a_warning_where_it_is_written(
+def test_code_without_a_kernel_is_a_warning_at_its_place(
     tmp_path: Path, source: str, warning: str, done: list[str]
 ) -> None:
     result = compiled(tmp_path, source)
@@ -321,7 +323,7 @@ def test_what_has_no_kernel_is_a_warning_where_it_is_written(
         assert text in result.text
 
 
-# What a loop's body has that C++ for a GPU has not: what is said, and of what.
+# Code in a loop's body that C++ for a GPU does not have: the error, and the code it is about.
 NO_DEVICE_CODE = {
     "a[i] = elsewhere(i);": (
         "'elsewhere' is not known in device code, nor is its text in this program", "elsewhere"
@@ -343,7 +345,7 @@ NO_DEVICE_CODE = {
 
 
 @pytest.mark.parametrize("body", NO_DEVICE_CODE)
-def test_what_is_no_device_code_is_known_when_it_is_compiled(tmp_path: Path, body: str) -> None:
+def test_code_that_a_gpu_cannot_run_is_found_at_compile_time(tmp_path: Path, body: str) -> None:
     why, where = NO_DEVICE_CODE[body]
     line = f"  for (int i = 0; i < n; i++) {{ {body} }}"
     source = f"int elsewhere(int);\nvoid f(int *a, int n) {{\n#pragma acc parallel loop\n{line}\n}}\n"

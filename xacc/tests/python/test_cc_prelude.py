@@ -1,4 +1,4 @@
-"""The code that every generated kernel begins with compiles for all types, by NVIDIA's compiler."""
+"""The prelude of every generated kernel compiles for all types with NVIDIA's compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scanner of directives: tokens, constants, and that any text gives a directive or an error."""
+"""The scanner of directives: tokens, constants, and that any text gives either a directive or an error."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_any_text_has_tokens_that_cover_it(text: str) -> None:
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_whatever_stands_in_directives_the_compiler_ends_with_a_status(
+def test_with_any_text_in_directives_the_compiler_ends_with_a_status(
     tmp_path: Path, lines: list[list[str]]
 ) -> None:
     first, second, third = (" ".join(word for word in line if word not in "\\#") for line in lines)

@@ -1,4 +1,6 @@
-"""What the tests of `peerway cc` share: a program's text goes in, generated text or errors come out."""
+"""Shared by the tests of `peerway cc`: compiles a program's text, and returns the generated text
+or errors.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ static double a[N][N], b[N][N], c[N];
 #pragma xmp align a[i][j] with t[i][j]
 #pragma xmp align b[i][j] with t[i][j]
 #pragma xmp shadow a[1][0]
-"""  # eight lines: what a test adds begins in line 9
+"""  # eight lines: the text that a test adds begins in line 9
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """How a run of the compiler ended, what it wrote to standard output and to standard error."""
+    """The result of a run of the compiler: its status, standard output and standard error."""
 
     status: int
     data: bytes
@@ -39,12 +41,12 @@ class Compiled:
 
     @property
     def text(self) -> str:
-        """The same, as UTF-8."""
+        """Standard output as UTF-8 text."""
         return self.data.decode()
 
 
 def compiled(folder: Path, source: str | bytes, *options: str, name: str = "prog.c") -> Compiled:
-    """Run the compiler on a file of this name in a folder; without options it shows what it generates."""
+    """Compile a source as this file in a folder. Without options, the compiler prints the generated text."""
     (folder / name).write_bytes(source.encode() if isinstance(source, str) else source)
     written, errors = io.BytesIO(), io.StringIO()
     output = io.TextIOWrapper(written, write_through=True)
@@ -58,5 +60,5 @@ def compiled(folder: Path, source: str | bytes, *options: str, name: str = "prog
 
 
 def in_main(*lines: str) -> str:
-    """The mapped arrays and these lines in main; the first is line 10."""
+    """A program with the mapped arrays and these lines in main; the first of them is line 10."""
     return MAPPED + "int main(void) {\n" + "\n".join(lines) + "\n  return 0;\n}\n"

@@ -1,4 +1,4 @@
-"""Programs that `peerway cc` compiles, for the tests between processes and those on GPUs."""
+"""Compiles programs with `peerway cc`, for the tests with several processes and those on GPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS = (
     "intrinsics", "newer", "data_newer", "main",
 )  # fmt: skip
 SMALL: dict[str, list[str]] = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}
-LIMIT = 600  # seconds, after which a program hangs
+LIMIT = 600  # seconds after which a program counts as hanging
 
 
 def run(*command: object, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -29,7 +29,10 @@ def run(*command: object, folder: Path, **settings: str) -> subprocess.Completed
 
 
 def compiled(folder: Path, *words: object, errors: str = "") -> Path:
-    """What `peerway cc` makes of these words; it says nothing, or `errors` among other things."""
+    """Run `peerway cc` with these words, and return the program.
+
+    It must print nothing, or at least `errors`.
+    """
     made = run(PEERWAY, "cc", *words, "-lm", "-o", "made", folder=folder)
     assert made.returncode == 0, made.stderr
     assert made.stderr == errors if errors == "" else errors in made.stderr
@@ -37,7 +40,7 @@ def compiled(folder: Path, *words: object, errors: str = "") -> Path:
 
 
 def of_all_directives(folder: Path, *options: str) -> Path:
-    """The parts of xacc_cc, each compiled by itself, linked together."""
+    """Compile each part of xacc_cc separately, and link them to one program."""
     for source in (PROGRAMS / "xacc_cc").iterdir():
         shutil.copy(source, folder)
     for part in PARTS:
@@ -48,7 +51,7 @@ def of_all_directives(folder: Path, *options: str) -> Path:
 
 
 def sequential(folder: Path, sample: str) -> str:
-    """What a sample prints without its directives."""
+    """The output of a sample that is compiled without its directives."""
     plain = [
         "gcc",
         "-O2",

@@ -1,5 +1,7 @@
-"""Acc directives on a GPU at run time: the fake driver and a fake NVRTC, which compiles kernels for the CPU,
-on 1 to 4 processes. xacc/tests/gpu/test_xacc.py runs the same program on a GPU.
+"""Acc directives on a simulated GPU at run time, on 1 to 4 processes.
+
+The driver is a fake one, and a fake NVRTC compiles the kernels for the CPU. xacc/tests/gpu/test_xacc.py runs
+the same program on a real GPU.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def checks_of(done: subprocess.CompletedProcess[str]) -> int:
-    """How many checks a program made, none of which failed."""
+    """The number of checks that a program made; all of them passed."""
     assert done.returncode == 0, done.stderr
     checks, failed = (int(word) for word in done.stdout.split() if word.isdigit())
     assert failed == 0
@@ -92,7 +94,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_names_the_line(name: str, program: Path, fake_gpu: dict[str, str]) -> None:
+def test_an_error_names_the_line(name: str, program: Path, fake_gpu: dict[str, str]) -> None:
     done = run(1, program, name, **fake_gpu)
     line, text = WRONG[name]
     assert done.returncode == 1
@@ -114,13 +116,15 @@ def test_the_host_has_a_sum_without_waiting_for_the_stream(program: Path, fake_g
     assert f"prog.c:10: error: {LOST}" in done.stderr  # by the next directive that waits
 
 
-def test_a_kernel_that_fails_before_it_gives_its_sum_is_told(program: Path, fake_gpu: dict[str, str]) -> None:
+def test_a_kernel_that_fails_before_it_gives_its_sum_is_an_error(
+    program: Path, fake_gpu: dict[str, str]
+) -> None:
     done = run(1, program, "silent", **fake_gpu)
     assert done.returncode == 1
     assert f"prog.c:11: error: {LOST}" in done.stderr
 
 
-def test_a_kernel_that_does_not_compile_is_told_with_the_lines_of_the_program(
+def test_a_kernel_that_does_not_compile_is_an_error_with_the_lines_of_the_program(
     program: Path, fake_gpu: dict[str, str]
 ) -> None:
     done: subprocess.CompletedProcess[str] = run(1, program, "kernel", **fake_gpu)

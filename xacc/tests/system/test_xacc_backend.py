@@ -1,4 +1,4 @@
-"""`--openacc-backend=gcc`: acc stays gcc's, which runs it on the host, and only xmp becomes calls."""
+"""`--openacc-backend=gcc`: gcc compiles the acc directives for the host, and only xmp becomes calls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_sample_gives_what_it_gives_without_directives(tmp_path: Path, sample:
 def test_every_directive_gives_what_a_sequential_program_has(tmp_path: Path) -> None:
     for source in (PROGRAMS / "xacc_cc").iterdir():
         shutil.copy(source, tmp_path)
-    # Sections in private, and what is newer than OpenACC 2.6, gcc 12 does not know.
+    # gcc 12 does not know sections in private, nor features that are newer than OpenACC 2.6.
     sources = [f"{part}.c" for part in PARTS if part not in ("newer", "data_newer", "own")]
     made = run(PEERWAY, *GCC, "-O1", *sources, "-lm", "-o", "all", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")

@@ -1,4 +1,6 @@
-"""What `peerway cc` generates is defined C: UBSan has nothing to report, whatever compiler and level."""
+"""The C that `peerway cc` generates has defined behaviour: UBSan reports nothing, with any compiler and
+level.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 @dataclass(frozen=True)
 class Program:
-    """`words` compile it; `says` is in what it prints, with the number of nodes; `nodes` it runs on."""
+    """A program: `words` compile it, its output contains `says` with the number of nodes, and it runs on
+    `nodes`.
+    """
 
     words: tuple[str | Path, ...]
     says: str = "0 wrong"

@@ -1,4 +1,4 @@
-"""A reflect of what nothing wrote since the last one does nothing, and one of what was written is done."""
+"""A reflect of an array that was not written since the last one does nothing; else it is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whole programs through `peerway cc`: each directive on several numbers of processes, and the samples."""
+"""Whole programs compiled by `peerway cc`: each directive on several numbers of processes, and
+the samples.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_di
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Under UBSan: what it reports stands in the errors. test_xacc_defined has other compilers and levels."""
+    """The program with UBSan, whose reports appear in the errors.
+
+    test_xacc_defined has other compilers and levels.
+    """
     return of_all_directives(tmp_path_factory.mktemp("xacc"), "-fsanitize=undefined")
 
 
@@ -26,7 +31,7 @@ def test_every_directive_gives_what_a_sequential_program_has(program: Path, node
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
-# One process compiles the kernels; four would do it at once.
+# One process compiles the kernels; otherwise four would do so at once.
 @pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.long), 4])
 def test_every_directive_gives_the_same_on_a_gpu(program: Path, fake_gpu: dict[str, str], nodes: int) -> None:
     for late in ("0", "20"):  # milliseconds
@@ -108,9 +113,7 @@ def test_a_process_computes_on_the_device_that_it_chose(tmp_path: Path, fake_gpu
     assert (on_cpus.returncode, on_cpus.stdout, on_cpus.stderr) == (0, "device 0 of 1, usual 0, 7\n", "")
 
 
-def test_what_comes_again_with_nothing_between_gives_the_same(
-    tmp_path: Path, fake_gpu: dict[str, str]
-) -> None:
+def test_a_repeated_sequence_gives_the_same(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     made = compiled(tmp_path, PROGRAMS / "xacc_sequences.c")
     for nodes in (1, 3):
         for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
@@ -162,7 +165,7 @@ def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
             assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
-def test_what_functions_and_blocks_declare_is_their_own(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+def test_functions_and_blocks_have_their_own_declarations(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     made = compiled(tmp_path, "-O1", PROGRAMS / "xacc_local.c")
     for nodes, settings in ((1, fake_gpu), (3, fake_gpu), (4, {"PEERWAY_ACC": "host"})):
         done = run(PEERWAY, "run", "-n", nodes, made, folder=tmp_path, **settings)
@@ -191,14 +194,14 @@ ALL = pytest.mark.long
         (8, "element 4 of dimension 0 of a is used, but this node owns 0 to 3 and has 0 to 3 in its memory"),
     ],
 )
-def test_a_subscript_that_a_node_has_not_ends_the_program(beyond: Path, number: int, error: str) -> None:
+def test_a_subscript_outside_memory_ends_the_program(beyond: Path, number: int, error: str) -> None:
     done = run(PEERWAY, "run", "-n", 4, beyond, number, folder=beyond.parent, PEERWAY_ACC="host")
     assert done.returncode != 0
     assert f"error: {error}" in done.stderr or (error.startswith(" ") and error in done.stderr)
     assert done.stdout == ""
 
 
-def test_a_subscript_that_a_node_has_does_not(beyond: Path, fake_gpu: dict[str, str]) -> None:
+def test_subscripts_in_memory_do_not_end_the_program(beyond: Path, fake_gpu: dict[str, str]) -> None:
     for settings in (fake_gpu, {"PEERWAY_ACC": "host"}):
         done = run(PEERWAY, "run", "-n", 4, beyond, folder=beyond.parent, **settings)
         assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
@@ -207,7 +210,7 @@ def test_a_subscript_that_a_node_has_does_not(beyond: Path, fake_gpu: dict[str, 
 @pytest.mark.parametrize(
     ("number", "subscript"), [(8, "[i] in dimension 0 of a"), (9, "[i + 1] in dimension 0 of d")]
 )
-def test_one_that_a_node_has_not_ends_a_kernel(
+def test_a_subscript_outside_memory_ends_a_kernel(
     beyond: Path, fake_gpu: dict[str, str], number: int, subscript: str
 ) -> None:
     done = run(PEERWAY, "run", "-n", 4, beyond, number, folder=beyond.parent, **fake_gpu)
@@ -303,7 +306,7 @@ int main(void) {
 """
 
 
-def test_a_coarray_that_is_not_on_the_other_gpu_is_told(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+def test_a_coarray_that_is_not_on_the_other_gpu_is_an_error(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     (tmp_path / "absent.c").write_text("#include <xmp.h>" + ABSENT)
     made = run(PEERWAY, "cc", "absent.c", "-o", "made", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
@@ -326,7 +329,7 @@ UNFIXED = {
 }
 
 
-def test_a_template_that_is_used_before_it_is_fixed_is_told_with_the_line(tmp_path: Path) -> None:
+def test_a_template_used_before_it_is_fixed_is_an_error_with_the_line(tmp_path: Path) -> None:
     made = run(PEERWAY, "cc", PROGRAMS / "xacc_unfixed.c", "-o", "made", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     for what, (line, text) in UNFIXED.items():
@@ -349,7 +352,7 @@ def test_a_sample_gives_on_all_numbers_of_nodes_what_it_gives_without_directives
     for nodes in (1, 4):
         done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, wanted)
-    if sample == "laplace":  # its 7,616 steps are long on a GPU that is none
+    if sample == "laplace":  # its 7,616 steps take long on a simulated GPU
         return
     done = run(PEERWAY, "run", "-n", 2, "./made", folder=tmp_path, **fake_gpu)
     assert (done.returncode, done.stdout) == (0, wanted)

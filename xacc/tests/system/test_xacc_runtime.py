@@ -1,4 +1,4 @@
-"""The runtime of XcalableACC by programs in C that call it as generated code does, on 1 to 8 processes."""
+"""The run-time library of XcalableACC: C programs call it as generated code does, on 1 to 8 processes."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_once_and_ends_the_job(wrong: Path, name: str) -> None:
+def test_an_error_is_printed_once_and_ends_the_job(wrong: Path, name: str) -> None:
     done = run(2, wrong, name)
     assert done.returncode == 1
     errors = [line for line in done.stderr.splitlines() if not line.startswith(("peerway: ", "  ["))]

@@ -4,7 +4,7 @@ Nothing here copies, and every array keeps its memory alive.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from peerway.errors import InvalidArgument
 from peerway.views import Element
 
 
-def span_of(array: object) -> tuple[int, int, object]:
-    """Address and size of an array's memory, of any library and device, and the object that keeps it alive.
+def span_of(array: object) -> Layout:
+    """The layout of an array without gaps, of any library and device: the bytes that a region registers.
 
-    Raises InvalidArgument for arrays with gaps, read-only arrays and objects that expose no memory.
+    Raises InvalidArgument for arrays with gaps and objects that expose no memory.
     """
     layout = layout_of(array)
     if not _contiguous(layout):
@@ -26,21 +26,24 @@ def span_of(array: object) -> tuple[int, int, object]:
             f"peerway: {called(array)} is not contiguous. Register the array it is a view of; then its parts "
             "can be given to put and get as they are."
         )
-    if layout.read_only:
-        raise InvalidArgument(
-            f"peerway: {called(array)} is read-only; peers may write to registered memory, so give a "
-            "writable array."
-        )
-    return layout.address, layout.span, layout.keep
+    return layout
 
 
-def array_over(
-    memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]
-) -> Any:
-    """Memory as an array that keeps `memory` alive: a NumPy array on the host; on a GPU a CuPy array, else a
-    PyTorch tensor, else a CudaView where neither is installed or has such a type.
+class Memory(NamedTuple):
+    """Where memory is that arrays are made of, and what keeps it alive."""
+
+    keep: object
+    address: int
+    device: str  # "host" or "cuda:N"
+    read_only: bool = False
+
+
+def array_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """Memory as an array that keeps it alive: a NumPy array on the host; on a GPU a CuPy array, else a
+    PyTorch tensor, else a CudaView where neither is installed or has such a type. Of read-only memory NumPy's
+    arrays are read-only; CuPy and PyTorch have none such.
     """
-    view = view_over(memory, address, device, dtype, shape)
+    view = view_over(memory, dtype, shape)
     if not isinstance(view, CudaView) or dtype.kind not in NUMBERS or not dtype.isnative:
         return view
     for library in (_by_cupy, _by_torch):
@@ -51,19 +54,19 @@ def array_over(
     return view
 
 
-def tensor_over(memory: object, address: int, device: str, element: Element, shape: tuple[int, ...]) -> Any:
+def tensor_over(memory: Memory, element: Element, shape: tuple[int, ...]) -> Any:
     """Memory of a type that PyTorch alone has, as its tensor: one of integers of that size, seen as it."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    integers = array_over(memory, address, device, np.dtype(f"i{element.size}"), shape)
+    integers = array_over(memory, np.dtype(f"i{element.size}"), shape)
     return torch.as_tensor(integers).view(getattr(torch, element.kind))
 
 
-def view_over(memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+def view_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """The same without CuPy: a NumPy array on the host, a CudaView on a GPU."""
-    if device == "host":
-        return np.asarray(_HostView(memory, interface_of(address, dtype, shape)))
-    return CudaView(memory, address, int(device.partition(":")[2]), dtype, shape)
+    if memory.device == "host":
+        return np.asarray(_HostView(memory.keep, interface_of(memory, dtype, shape)))
+    return CudaView(memory, dtype, shape)
 
 
 def _by_cupy(view: CudaView) -> Any:
@@ -102,15 +105,14 @@ class CudaView:
     `__dlpack__` gives the bytes, untyped; `__cuda_array_interface__` the type and shape asked for.
     """
 
-    def __init__(
-        self, memory: object, address: int, index: int, dtype: np.dtype[Any], shape: tuple[int, ...]
-    ) -> None:
+    def __init__(self, memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self._memory = memory
-        self.place = address, index
+        self.place = memory.address, int(memory.device.partition(":")[2])
         self.size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         self.dtype = dtype
         self.shape = shape
-        self.__cuda_array_interface__ = interface_of(address, dtype, shape)
+        # PyTorch refuses what says that it is read-only.
+        self.__cuda_array_interface__ = interface_of(memory._replace(read_only=False), dtype, shape)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -154,10 +156,10 @@ class CudaView:
         return _core.cuda_bytes(address, self.size, index, self)
 
 
-def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
+def interface_of(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """The dictionary of both array interfaces for dense memory."""
     return {
-        "data": (address, False),
+        "data": (memory.address, memory.read_only),
         "typestr": dtype.str,
         "descr": dtype.descr,
         "shape": shape,

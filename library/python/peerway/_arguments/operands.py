@@ -41,16 +41,22 @@ class Registered:
             self._starts = [start for start, _ in open_ones]
             self._regions = [registered for _, registered in open_ones]
 
-    def covering(self, address: int, bytes: int) -> Region | None:
-        """An open region that all these bytes lie in. Raises Closed after close()."""
+    def covering(self, address: int, bytes: int, written: bool) -> Region | None:
+        """An open region that all these bytes lie in: a writable one where they will be `written` and there
+        is one. Raises Closed after close().
+        """
+        read_only = None
         with self._lock:
             if self._closed:
                 raise Closed("peerway: this context was closed before.")
             for place in range(bisect_right(self._starts, address) - 1, -1, -1):
                 region = _open(self._regions[place])
-                if region is not None and address + bytes <= region.address + region.bytes:
+                if region is None or address + bytes > region.address + region.bytes:
+                    continue
+                if not (written and region.read_only):
                     return region
-        return None
+                read_only = read_only or region
+        return read_only
 
     def close(self) -> None:
         """Forgets them all, with the context."""
@@ -119,7 +125,7 @@ def _view_of_array(
             f"peerway: {call}: `{name}` is {called(array)} with strides of {layout.strides} bytes; strides "
             "must be positive. Give the array that it is a view of, or a copy."
         )
-    region = registered.covering(layout.address, layout.span)
+    region = registered.covering(layout.address, layout.span, written)
     if region is None:
         raise InvalidArgument(
             f"peerway: {call}: `{name}` is {called(array)}, {layout.span} bytes at {layout.address:#x}, "

@@ -1,5 +1,5 @@
-/* The functions of OpenACC. Where a process computes on its CPUs, host and device memory are one: data calls
- * have nothing to move, and work is done when its directive is. */
+/* The functions of OpenACC. If a process computes on its CPUs, host and device memory are the same: data
+ * calls have nothing to copy, and work is done when its directive ends. */
 #ifndef PEERWAY_XACC_OPENACC_H
 #define PEERWAY_XACC_OPENACC_H
 
@@ -17,7 +17,7 @@ typedef enum acc_device_t {
   acc_device_nvidia = 5
 } acc_device_t;
 
-/* The queue acc_async_sync is none: a function with it returns when its work is done. */
+/* acc_async_sync is not a queue: a function called with it returns when its work is done. */
 enum { acc_async_sync = -2, acc_async_noval = -1, acc_async_default = -3 };
 
 int acc_get_num_devices(acc_device_t type);

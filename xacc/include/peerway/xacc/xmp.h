@@ -1,6 +1,6 @@
-/* The functions of XcalableMP. A program that is not compiled by `peerway cc` is sequential: one node.
- * Dimensions are counted from 1, those of arrays in C order, of templates and nodes in Fortran order; the
- * functions that return an int return 0, or -1 where there is no such dimension or value. */
+/* The functions of XcalableMP. If `peerway cc` does not compile a program, it is sequential: one node.
+ * Dimensions count from 1, those of arrays in C order, of templates and nodes in Fortran order. Functions
+ * that return an int return 0, or -1 if there is no such dimension or value. */
 #ifndef PEERWAY_XACC_XMP_H
 #define PEERWAY_XACC_XMP_H
 
@@ -12,7 +12,8 @@ extern "C" {
 
 typedef void* xmp_desc_t;
 
-/* A coarray of these is locks, for the directives lock and unlock; what `stat` of these says. */
+/* The element of a coarray of locks, for the directives lock and unlock; `stat` of these is one of the
+ * values below. */
 typedef struct xmp_lock_t {
   unsigned char unused;
 } xmp_lock_t;
@@ -42,7 +43,8 @@ static inline double pwx_sequential_time(void) {
 
 #endif
 
-/* Nodes are counted from 1, images from 0. The first are of the executing nodes, those with `all` of all. */
+/* Nodes count from 1, images from 0. The functions with `all` are about all nodes, the others about the
+ * executing nodes. */
 PWX_FUNCTION(int xmp_node_num(void), return 1)
 PWX_FUNCTION(int xmp_num_nodes(void), return 1)
 PWX_FUNCTION(int xmp_all_node_num(void), return 1)
@@ -67,14 +69,14 @@ PWX_FUNCTION(void xmp_sync_images(int count, int* images, int* status), (void)co
 
 #ifdef _XCALABLEMP
 
-/* Memory for a distributed array of these sizes (int), one a dimension. */
+/* Allocates memory for a distributed array of these sizes (int), one for each dimension. */
 void* xmp_malloc(xmp_desc_t array, ...);
 void xmp_free(xmp_desc_t array);
 
 int xmp_array_ndims(xmp_desc_t array, int* ndims);
 int xmp_array_gsize(xmp_desc_t array, int dim, int* size);
 int xmp_array_lsize(xmp_desc_t array, int dim, int* size);      /* owned by this node */
-int xmp_array_gcllbound(xmp_desc_t array, int dim, int* bound); /* first and last that it owns, global */
+int xmp_array_gcllbound(xmp_desc_t array, int dim, int* bound); /* global bounds of the part that it owns */
 int xmp_array_gclubound(xmp_desc_t array, int dim, int* bound);
 int xmp_array_lcllbound(xmp_desc_t array, int dim, int* bound); /* the same in its memory */
 int xmp_array_lclubound(xmp_desc_t array, int dim, int* bound);
@@ -82,9 +84,10 @@ int xmp_array_gcglbound(xmp_desc_t array, int dim, int* bound); /* of the whole 
 int xmp_array_gcgubound(xmp_desc_t array, int dim, int* bound);
 int xmp_array_lshadow(xmp_desc_t array, int dim, int* layers);
 int xmp_array_ushadow(xmp_desc_t array, int dim, int* layers);
-int xmp_array_lead_dim(xmp_desc_t array, int sizes[]);                  /* of the memory, one a dimension */
-int xmp_array_laddr(xmp_desc_t array, void** address);                  /* of the memory */
-int xmp_array_gtol(xmp_desc_t array, int global[], int local[]);        /* subscripts; of what it owns */
+int xmp_array_lead_dim(xmp_desc_t array, int sizes[]); /* of the memory, one a dimension */
+int xmp_array_laddr(xmp_desc_t array, void** address); /* of the memory */
+/* global to local subscripts of an owned element */
+int xmp_array_gtol(xmp_desc_t array, int global[], int local[]);
 int xmp_array_owner(xmp_desc_t array, int ndims, int index[], int dim); /* node coordinate, from 1 */
 
 int xmp_align_axis(xmp_desc_t array, int dim, int* axis);
@@ -106,9 +109,9 @@ int xmp_nodes_ndims(xmp_desc_t nodes, int* ndims);
 int xmp_nodes_index(xmp_desc_t nodes, int dim, int* index);
 int xmp_nodes_size(xmp_desc_t nodes, int dim, int* size);
 
-/* The transformational intrinsics, of distributed arrays of any mapping. All executing nodes call them, and
- * each needs memory for all of the operands. A mask is true where an element is not 0; NULL is all. An index
- * array of int names elements from 0 on; there is one for each dimension of what is indexed. */
+/* The transformational intrinsics, for distributed arrays of any mapping. All executing nodes call them,
+ * and each needs memory for all operands. A mask is true where an element is not 0; NULL means all true.
+ * An index array of int has subscripts from 0; there is one for each dimension of the indexed array. */
 void xmp_transpose(xmp_desc_t to, xmp_desc_t from, int may_change_from);
 void xmp_matmul(xmp_desc_t product, xmp_desc_t left, xmp_desc_t right); /* only with xmp_desc_of(name) */
 void xmp_pack(xmp_desc_t vector, xmp_desc_t from, xmp_desc_t mask);

@@ -1,2 +1,2 @@
-/* For compilers that have an openacc.h of their own: this folder has none. */
+/* For compilers that have their own openacc.h: this folder has none. */
 #include <peerway/xacc/xmp.h>

@@ -1,5 +1,5 @@
-/* Subscripts that a node has not in its memory, one for each number of the command line: what is beside an
- * array must keep its value, so the program has to end before. 0 is what every node has. */
+/* Subscripts outside a node's memory, one for each number on the command line. The variables beside an
+ * array must keep their values, so the program must end first. 0 uses only subscripts in memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <xmp.h>

@@ -1,4 +1,4 @@
-/* Transfers of coarrays whose sides are the GPUs' memory, the host's, or one of each. */
+/* Transfers of coarrays between memories of GPUs, of hosts, or of one of each. */
 // clang-format off: sections of images are no C
 #include <openacc.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int failures;
 
 static double of(int image, int i, int j) { return image * 100 + i * M + j; }
 
-/* Image 0 pauses: by then its GPU has done what xmp_sync_all waited for, and the others use its memory. */
+/* Image 0 pauses: then its GPU has done what xmp_sync_all waited for, and the others use its memory. */
 static void sync_all(int me) {
   xmp_sync_all(NULL);
   if (me == 0) usleep(10000);
@@ -40,11 +40,11 @@ int main(int argc, char** argv) {
       }
     sync_all(me);
 
-    /* From GPU to GPU: a section in the middle of another, in two dimensions; without braces. */
+    /* From GPU to GPU: a section into the middle of another, in two dimensions; without braces. */
     if (images > 0)
 #pragma acc host_data use_device(x, y)
       x[1:3][2:2]:[next] = y[4:3][0:2];
-    /* From the host to a GPU, each second element; and a value. */
+    /* From the host to a GPU: every second element; and a value. */
 #pragma acc host_data use_device(x)
     {
       x[0:3:2][5]:[next] = z[0:3];
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
         CHECK(x[i][j] == right);
       }
 
-    /* Back: rows in reverse from a GPU to this one, one element to all, and to the host. */
+    /* Back: rows in reverse from another GPU, one element to all, and to the host. */
 #pragma acc parallel loop collapse(2) present(x)
     for (int i = 0; i < N; i++)
       for (int j = 0; j < M; j++) x[i][j] = 7 * me + i * M + j;
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     {
       seen[0:M] = x[5][0:M]:[previous];
     }
-    /* The copy on this GPU goes to a host. */
+    /* From this image's GPU to another image's host. */
 #pragma acc host_data use_device(y)
     {
       spare[0:M]:[next] = y[0][0:M];

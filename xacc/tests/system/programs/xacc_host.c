@@ -1,4 +1,4 @@
-/* Loops that have no kernel, between others that have: the host does them with what the GPU has. */
+/* Loops without a kernel between loops with one: the host executes them with the GPU's data. */
 #include <math.h>
 #include <stdio.h>
 #include <xmp.h>
@@ -27,7 +27,7 @@ int main(void) {
 #pragma acc parallel loop present(table)
     for (int k = 0; k < 8; k++) table[k] = k;
 #pragma acc parallel present(weight)
-    weight = 3; /* on the GPU alone */
+    weight = 3; /* only on the GPU */
 #pragma xmp loop(i) on t(i) reduction(+ : exact)
 #pragma acc parallel loop reduction(+ : exact) present(a, table) async(1)
     for (int i = 0; i < N; i++) {
@@ -36,7 +36,7 @@ int main(void) {
     }
 #pragma xmp loop(i) on t(i)
 #pragma acc parallel loop
-    for (int i = 0; i < N; i++) a[i] += 1; /* finds what the host made */
+    for (int i = 0; i < N; i++) a[i] += 1; /* sees what the host computed */
 #pragma acc update self(a)
   }
   static int large[1000]; /* too large to be an argument */

@@ -1,5 +1,5 @@
-/* Arrays, templates and nodes of functions and blocks: their descriptors begin as zeros wherever they lie,
- * what ends is ended once, and plans that are kept for the next call are its own. */
+/* Arrays, templates and nodes of functions and blocks: their descriptors are zeros first, wherever they
+ * are, each is ended once, and each keeps its own plans for the next call. */
 #include <stdio.h>
 #include <string.h>
 #include <xmp.h>
@@ -12,7 +12,7 @@ static void dirty(void) {
   memset((char*)s, 0x5a, sizeof s);
 }
 
-/* The halo of an array of `n` elements, `depth` calls deep. */
+/* The halo of an array of `n` elements, at a recursion depth of `depth`. */
 static void smooth(int n, int depth, int add) {
 #pragma xmp nodes p(*)
 #pragma xmp template t(0 : n - 1)
@@ -29,7 +29,7 @@ static void smooth(int n, int depth, int add) {
     if (a[i - 1] != i - 1 + add || a[i + 1] != i + 1 + add) wrong++;
 }
 
-/* The same on a GPU, whose copy of the array ends with the call, too. */
+/* The same on a GPU, where the array's copy ends with the call, too. */
 static void smooth_on_gpu(int n, int depth, int add) {
 #pragma xmp template t(0 : n - 1)
 #pragma xmp distribute t(block) onto all
@@ -51,7 +51,7 @@ static void smooth_on_gpu(int n, int depth, int add) {
   wrong += bad;
 }
 
-/* Shadows that happen to be 0. */
+/* Shadows whose width happens to be 0. */
 static void reach(int lower, int upper) {
   int a[32];
 #pragma xmp align a[i] with tt(i)
@@ -153,7 +153,7 @@ int main(void) {
     reach(k % 2, 1);
     if (size > 1) two();
   }
-  /* One node alone keeps other arrays than the rest. */
+  /* Only one node keeps other arrays than the rest. */
 #pragma xmp task on all(1)
   {
     for (int n = 16; n < 32; n++) {

@@ -1,4 +1,4 @@
-/* Posts that nobody has waited for yet: many of one tag, of many tags, and before other communication. */
+/* Posts that no node has waited for yet: many with one tag, many tags, and before other communication. */
 #include <stdio.h>
 #include <xmp.h>
 #pragma xmp nodes p(*)
@@ -9,7 +9,7 @@ double u[16];
 #pragma xmp align u[i] with t(i)
 #pragma xmp shadow u[1]
 
-/* Posts of more tags than fit at the receiver, while that reflects and waits for this node in it. */
+/* Posts with more tags than fit at the receiver, while that node waits for this one in a reflect. */
 static int reflect_between(int me, int right, int left, int one_way, int first) {
   int wrong = 0;
 #pragma xmp loop on t(i)

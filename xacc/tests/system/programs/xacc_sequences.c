@@ -1,4 +1,4 @@
-/* Loops and reflects with nothing between them, again and again, against the same without directives. */
+/* Loops and reflects with nothing between them, repeated, compared with the same without directives. */
 #include <stdio.h>
 #include <xmp.h>
 #define N 32

@@ -1,4 +1,4 @@
-/* A template that functions use before it is fixed, by the first letter of the argument. */
+/* Functions that use a template before it is fixed, chosen by the first letter of the argument. */
 #include <xmp.h>
 
 #pragma xmp nodes p(*)

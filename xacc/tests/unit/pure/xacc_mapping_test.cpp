@@ -1,4 +1,4 @@
-// Which elements a node owns and where they lie, for each distribution, as tables.
+// Tables of the elements that a node owns and of their places in memory, for each distribution.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -25,7 +25,7 @@ struct CutDim {
 
 void PrintTo(const CutDim& dim, std::ostream* to) { *to << dim.name; }
 
-/// A dimension of a template with what it points to.
+/// A dimension of a template, with the memory that it points to.
 struct MadeDim {
   explicit MadeDim(const CutDim& of, int at = 0) : starts(1, of.first) {
     for (const long size : of.sizes) starts.push_back(starts.back() + size);
@@ -172,7 +172,7 @@ TEST_P(Placings, MemoryHoldsWhatIsOwnedWithItsShadow) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Placings, ::testing::ValuesIn(kPlaced));
 
-// Whatever the distribution: each element has one owner, lies inside its memory, and no two lie in one place.
+// For any distribution, each element has one owner and is inside its memory, and no two share a place.
 TEST(Placing, NoTwoElementsShareAPlace) {
   for (const CutDim& cut : kCuts)
     for (const long offset : {cut.first, cut.first + 1}) {

@@ -1,4 +1,4 @@
-// What a reflect moves between nodes: played through in one process, for all distributions that have shadows.
+// What a reflect moves between nodes, simulated in one process for all distributions that have shadows.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace pwx {
 namespace {
 
-/// A two-dimensional array over 2-dimensional nodes, with the memory of all of them.
+/// A two-dimensional array over two-dimensional nodes, with the memory of all nodes.
 struct Plane {
   struct Side {
     pwx_kind kind;
@@ -28,7 +28,7 @@ struct Plane {
     a.on = &t;
     a.name = "a";
     a.element_bytes = sizeof(int64_t);
-    for (int d = 0; d < 2; ++d) {  // the first dimension of the template is the last of the array
+    for (int d = 0; d < 2; ++d) {  // the template's first dimension is the array's last
       const Side& side = *sides[1 - d];
       auto& start = starts[d];
       start.assign(1, 0);
@@ -72,7 +72,7 @@ uint64_t offset_of(const pw_block& block, uint64_t number) {
   return offset;
 }
 
-/// Moves all boxes and compares each node's memory with the whole array. Gives how many elements moved.
+/// Moves all boxes and compares each node's memory with the whole array. Returns the elements moved.
 uint64_t play(const Plane& plane, bool periodic, bool corners) {
   const pwx_array& a = plane.a;
   std::vector<std::vector<int64_t>> memories;
@@ -164,7 +164,7 @@ TEST(Pieces, WidthsThatDoNotFitAreRefused) {
   EXPECT_EQ(refusal({{{1, 1, 1}, {0, 0, 1}}}), "");
   EXPECT_EQ(refusal({{{1, 2, 0}, {0, 0, 0}}}),
             "reflect of dimension 0 of a with a width of 1:2, but its shadow is 1:1; widen the shadow");
-  // A shadow may be 0 at run time; an array that declares none is the compiler's to refuse.
+  // A shadow may be 0 at run time; the compiler refuses an array that declares none.
   const Plane bare({PWX_BLOCK, 8, 2, {}, 0, 0, 0}, {PWX_BLOCK, 8, 2, {}, 0, 0, 0});
   EXPECT_NO_THROW(check_widths(bare.a, whole_shadow(bare.a)));
 }

@@ -1,10 +1,10 @@
-/* What programs of XcalableMP use of MPI beside its directives: the time, and who this process is. `peerway
- * cc` takes this file only where it finds no other mpi.h; a call that it does not have is an error of the
- * compiler. With CC=mpicc the program has all of an MPI, which it must start by MPI_Init itself. */
+/* The part of MPI that XcalableMP programs use beside directives: the time, and the rank of this process.
+ * `peerway cc` uses this file only if it finds no other mpi.h; calling a function that it lacks is a
+ * compile-time error. With CC=mpicc a program has a whole MPI, which it must itself start by MPI_Init. */
 #ifndef PEERWAY_XACC_MPI_H
 #define PEERWAY_XACC_MPI_H
 
-#include <stddef.h> /* no other header: programs may use names as index and link for their own */
+#include <stddef.h> /* no other header: programs may use names such as index and link themselves */
 
 #ifdef __cplusplus
 #include <unistd.h>
@@ -22,7 +22,7 @@ void exit(int status);
 #define MPI_MAX_PROCESSOR_NAME 256
 #define MPI_MAX_ERROR_STRING 256
 
-typedef long MPI_Comm; /* 0: all processes; else their number, and which of them this one is */
+typedef long MPI_Comm; /* 0: all processes; else their number, and this process's number among them */
 typedef int MPI_Datatype;
 typedef int MPI_Op;
 typedef int MPI_Request;
@@ -41,7 +41,7 @@ double xmp_wtick(void);
 static inline int MPI_Init(int* argc, char*** argv) {
   (void)argc;
   (void)argv;
-  return MPI_SUCCESS; /* the program has its processes before main */
+  return MPI_SUCCESS; /* the processes exist before main */
 }
 static inline int MPI_Initialized(int* flag) {
   *flag = 1;
@@ -52,7 +52,7 @@ static inline int MPI_Abort(MPI_Comm comm, int status) {
   (void)comm;
   exit(status);
 }
-/* XcalableMP beside MPI: both have begun before main. */
+/* XcalableMP beside MPI: both are initialised before main. */
 static inline void xmp_init(MPI_Comm comm) { (void)comm; }
 static inline void xmp_finalize(void) {}
 static inline void xmp_init_mpi(int* argc, char*** argv) {

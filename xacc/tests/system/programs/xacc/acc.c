@@ -1,5 +1,5 @@
-/* The run time of acc directives by a program that calls it as generated code does: what is present and when
- * it is copied, kernels, reductions of each operator and type, queues, reflects on the GPU. */
+/* The run-time library of acc directives, called as generated code calls it: what is present and when it
+ * is copied, kernels, reductions of each operator and type, queues, reflects on the GPU. */
 #define _GNU_SOURCE
 #include "peerway/xacc/acc.h"
 
@@ -37,7 +37,7 @@ static pwx_kernel grid_kernel = {"grid",
                                  "}\n",
                                  NULL, NULL, 0};
 
-/* num_gangs: no more blocks than asked for, in all dimensions together. */
+/* num_gangs: no more blocks than requested, in all dimensions together. */
 static void test_gangs(void) {
   static double x[2];
   static pwx_known known;
@@ -78,7 +78,7 @@ static void test_clauses(void) {
   static pwx_data_region region;
   const struct {
     pwx_data_kind kind;
-    double before, after; /* of the host, when the copy was cleared to 1 and 5 added */
+    double before, after; /* on the host, after the copy was cleared to 1 and 5 was added */
     const char* name;
   } cases[] = {
       {PWX_DATA_COPY, 2, 7, "copy"}, {PWX_DATA_COPYIN, 2, 2, "copyin"}, {PWX_DATA_CREATE, 2, 2, "create"}};
@@ -109,7 +109,7 @@ static void test_nested(void) {
   set(x, N, 1);
   const pwx_data copyin = plain(PWX_DATA_COPYIN, "x", x, sizeof x);
   const pwx_data part = plain(PWX_DATA_COPY, "x", x + 10, 20 * sizeof *x);
-  for (int round = 0; round < 3; ++round) { /* the second and third find all as it was */
+  for (int round = 0; round < 3; ++round) { /* the second and third find everything unchanged */
     pwx_data_begin(&outer, 1, &copyin, PWX_QUEUE_SYNC, HERE);
     for (int again = 0; again < 2; ++again) {
       pwx_data_begin(&inner, 1, &part, PWX_QUEUE_SYNC, HERE);
@@ -241,7 +241,7 @@ static void test_reductions(void) {
   REDUCTION(PWX_INT, int, PWX_OR, "||", "pwx_or", 0, i == 69999, r || v)
 }
 
-/* Two variables, one of which stays on the GPU; and a result that comes with its queue. */
+/* Two variables, one of which stays on the GPU; and a result that arrives with its queue. */
 static void test_where_results_go(void) {
   static pwx_kernel kernel = {
       "two",
@@ -290,7 +290,7 @@ static void fill(pwx_array* a, double add) {
              HERE);
 }
 
-/* Each halo element of `width` layers holds the neighbour's; those further out hold `outside`. */
+/* Each halo element within `width` layers has the neighbour's value; those beyond have `outside`. */
 static void compare(pwx_array* a, long width, int periodic, int orthogonal, double add, const char* what) {
   const long n = a->dim[0].size, m = a->dim[1].size;
   long wrong = 0;
@@ -313,7 +313,7 @@ static void test_reflect_acc(void) {
   pwx_template t = {0};
   grid_of_all(&p);
   blocks(&t, &p, (long[]){26, 23});
-  for (int made = 0; made < 2; ++made) { /* another array, and another copy, the second time */
+  for (int made = 0; made < 2; ++made) { /* the second time, another array and another copy */
     pwx_array a = {0};
     plane(&a, &t, 23, 26, 2, 2);
     pwx_data data = whole(PWX_DATA_COPYIN, &a);
@@ -364,7 +364,7 @@ static void test_values_acc(void) {
   CHECK(all_are(x, 3, 10), "bcast acc: %g", x[0]);
 }
 
-/* A sum that the host is to have; `silent`: of a kernel that fails before it gives one. */
+/* A sum that the host must get; `silent`: the kernel fails before it gives one. */
 static pwx_kernel sum_kernel = {
     "sum",
     "extern \"C\" __global__ void sum(const double* x, long n, int silent, pwx_total<double> total) {\n"
@@ -377,7 +377,7 @@ static pwx_kernel sum_kernel = {
 static void sum(double* x, int silent, double* total, int line) {
   double* device = acc_copyin(x, N * sizeof *x);
   const pwx_reduction reduction = {PWX_SUM, PWX_DOUBLE, total, NULL};
-  /* The next wait for a stream fails, and none before counts. */
+  /* The next wait for a stream fails; earlier ones do not count. */
   void (*fail)(const char*, int) =
       (void (*)(const char*, int))dlsym(dlopen(getenv("PEERWAY_CUDA_LIBRARY"), RTLD_NOW), "fake_cuda_fail");
   fail("cuStreamSynchronize", 700);
@@ -390,7 +390,7 @@ static pwx_kernel broken_kernel = {
 
 static void set_up(void) {}
 
-/* What is wrong ends the job; which is asked for by a word. */
+/* Errors that end the job, each requested by a word. */
 static void be_wrong(const char* what) {
   static double x[N];
   const pwx_data some = plain(PWX_DATA_COPYIN, "x", x + 10, 20 * sizeof *x),

@@ -1,4 +1,4 @@
-/* Nodes, templates, arrays, what is bound to parameters, and the functions that tell of them. */
+/* Nodes, templates, arrays, arrays bound to parameters, and the functions that describe them. */
 #include "check.h"
 
 void test_nodes(void) {
@@ -91,7 +91,7 @@ void test_arrays(void) {
   if (a.dim[0].first <= a.dim[0].last) {
     CHECK(xmp_array_lcllbound(&a, 1, &value) == 0 && value == 1, "%d", value);
   }
-  /* a template that is fixed later, and memory of a size that is known later */
+  /* a template that is fixed later, and memory whose size is known later */
   pwx_template_open(&open, "open", 1, HERE);
   const pwx_kind kind = PWX_GBLOCK;
   pwx_distribute(&open, &p, &kind, NULL, NULL, HERE);

@@ -1,5 +1,5 @@
-/* What the programs of test_xacc_runtime.py share. A scenario compares every element that it can reach with
- * the sequential value, and says what differs. */
+/* Shared by the programs of test_xacc_runtime.py. A scenario compares every element that it can reach with
+ * the sequential value, and reports differences. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -27,16 +27,16 @@ extern int failures, checks;
 static inline int rank(void) { return xmp_all_node_num() - 1; }
 static inline int size(void) { return xmp_all_num_nodes(); }
 
-/* All processes as nodes in one dimension, or two: as many rows as go into the square root. */
+/* All processes as nodes in one dimension, or in two: as many rows as fit into the square root. */
 void line_of_all(pwx_nodes* p);
 void grid_of_all(pwx_nodes* p);
 
-/* A template in one dimension from `first` on. `sizes`: of gblock. */
+/* A template in one dimension from `first` on, with the `sizes` of gblock. */
 void cut(pwx_template* t, const pwx_nodes* p, long first, long count, pwx_kind kind, long width,
          const long* sizes);
-/* One in as many as the nodes have, all block, sizes in Fortran order. */
+/* A template with as many dimensions as the nodes, all block, with sizes in Fortran order. */
 void blocks(pwx_template* t, const pwx_nodes* p, const long* sizes);
-/* gblock sizes that differ as much as they can: one node has most, and with several nodes one has nothing. */
+/* gblock sizes that differ most: one node has most, and with several nodes one has nothing. */
 void uneven(long* sizes, int parts, long count);
 
 /* doubles */

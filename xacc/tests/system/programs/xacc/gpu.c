@@ -1,4 +1,4 @@
-/* What needs a GPU, or the double of one. The first argument: what pwx_gpu has to be. */
+/* Scenarios that need a GPU, or a simulated one. The first argument is the expected value of pwx_gpu. */
 #include "gpu.h"
 
 int main(int argc, char** argv) {

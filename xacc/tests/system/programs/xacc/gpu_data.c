@@ -1,4 +1,4 @@
-/* The data clauses: what the host and the GPU have after each. Kernels multiply and set. */
+/* The data clauses: the data on the host and on the GPU after each. Kernels multiply and set. */
 #include "gpu.h"
 
 enum { N = 1000 };
@@ -32,10 +32,10 @@ static void is_times(const double* a, long first, long last, double factor, cons
     CHECK(a[i] == factor * (double)i, "%s: element %ld is %g, not %g", what, i, a[i], factor * (double)i);
 }
 
-/* What each kind takes to the GPU and back: `in` the host's values, or nothing. */
+/* What each kind copies to the GPU and back; `in` are the host's values, or NULL. */
 static void one_kind(pwx_data_kind kind, int in, int out, long queue) {
   static pwx_data_region region;
-  static double never = -1; /* no earlier copy has it */
+  static double never = -1; /* no earlier copy has this value */
   const pwx_data data = of(kind, x, N);
   --never;
   for (long i = 0; i < N; ++i) x[i] = in ? (double)i : never;
@@ -126,7 +126,7 @@ static void updates(void) {
   is_times(x, 0, N, 2, "by a pointer");
   count_up(x);
   pwx_update_device(1, &part, 0, 7,
-                    HERE); /* a queue comes after what has none, and the host after the wait */
+                    HERE); /* a queue comes after work without one, and the host after the wait */
   times(10, device_of(x) + 200, 100, 7);
   pwx_update_host(1, &pointer, 0, 7, HERE);
   pwx_acc_wait(1, (long[]){7}, PWX_QUEUE_SYNC, HERE);
@@ -143,7 +143,7 @@ static void updates(void) {
   pwx_data_end(&region, 1, &perhaps, PWX_QUEUE_SYNC, HERE);
 }
 
-/* One region whose pointer changes, and memory that is used again after it was freed. */
+/* One region whose pointer changes, and memory that is reused after it was freed. */
 static void other_memory(void) {
   static pwx_data_region region;
   static pwx_known known;
@@ -159,7 +159,7 @@ static void other_memory(void) {
   }
 }
 
-/* A distributed array that is freed while it is present, and made again. */
+/* A distributed array that is freed while it is present, and allocated again. */
 static void freed(void) {
   static pwx_nodes p;
   static pwx_template t;
@@ -232,7 +232,7 @@ void test_gpu_data(void) {
   nested();
   count_up(x);
   count_up(y);
-  recursive(3, x); /* x, x, y, x: copied at the end of the outermost */
+  recursive(3, x); /* x, x, y, x: copied when the outermost ends */
   is_times(x, 0, N / 2, 8, "recursive");
   is_times(y, 0, N / 2, 2, "recursive");
   counted();

@@ -32,7 +32,7 @@ static void shapes(void) {
   for (int i = 0; i < 5 * 7 * 70; ++i) CHECK(a[i] == 4 * i, "element %d is %d", i, a[i]);
 }
 
-/* A block sums a row, and the rows' sums are summed. */
+/* A block sums a row, and the sums of the rows are summed. */
 static void by_block(void) {
   static pwx_kernel rows = {
       .name = "rows",
@@ -100,7 +100,7 @@ static void atomics(void) {
   CHECK(v.f == -(N - 1), "%g", (double)v.f);
 }
 
-/* Work without a queue, on a queue and on another one that waits for it: in the order of the text. */
+/* Work without a queue, on a queue, and on another one that waits for it: in program order. */
 static void queues(void) {
   static pwx_kernel step = {
       .name = "step",
@@ -131,7 +131,7 @@ void test_gpu_kernels(void) {
   queues();
 }
 
-/* One kernel for a type, with all its operators. The value from before takes part. */
+/* One kernel for a type, with all its operators. The old value takes part. */
 #define COMMON(X) X(sum, PWX_SUM) X(product, PWX_PRODUCT) X(max, PWX_MAX) X(min, PWX_MIN)
 #define LOGICAL(X) X(and, PWX_AND) X(or, PWX_OR)
 #define BITS(X) X(bit_and, PWX_BIT_AND) X(bit_or, PWX_BIT_OR) X(bit_xor, PWX_BIT_XOR)
@@ -141,7 +141,7 @@ typedef struct reduced {
   double right;
 } reduced;
 
-/* What element i of the kernel's input is: small, so that all is exact. */
+/* Element i of the kernel's input: small, so that all results are exact. */
 static int element(long i, pwx_op op) {
   if (op == PWX_PRODUCT) return i % 500 == 7 ? 2 : 1;
   if (op == PWX_AND) return i != 900;
@@ -254,7 +254,7 @@ static int inputs[KINDS][N];
     free((char*)kernel.source);                                                                              \
   } while (0)
 
-/* Complex numbers have sums and products. Small whole numbers, so that all is exact. */
+/* Complex numbers have sums and products. Small whole numbers, so that all results are exact. */
 #define REDUCE_COMPLEX(type, real, enumerator)                                                             \
   do {                                                                                                     \
     static char text[1024], name[] = "complex_" #real;                                                     \
@@ -306,7 +306,7 @@ void test_gpu_reductions(void) {
   acc_delete(inputs, sizeof inputs);
 }
 
-/* reduction and bcast with acc: again and again, of many values, of complex numbers, and of some nodes. */
+/* reduction and bcast with acc: repeated, of many values, of complex numbers, and on some nodes. */
 static void many(long count) {
   double* values = malloc((size_t)count * sizeof *values);
   double* at = acc_create(values, (size_t)count * sizeof *values);
@@ -316,7 +316,7 @@ static void many(long count) {
     for (long i = 0; i < count && pwx_gpu(); ++i) values[i] = -1;
     pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE, at, (size_t)count, HERE);
     pwx_reduce_device(NULL, PWX_MAX, PWX_DOUBLE, at, (size_t)count,
-                      HERE); /* of what is the same everywhere */
+                      HERE); /* of a value that is the same everywhere */
     acc_update_self(values, (size_t)count * sizeof *values);
     const int n = size();
     for (long i = 0; i < count; ++i)

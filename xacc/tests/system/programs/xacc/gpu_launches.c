@@ -1,10 +1,10 @@
-/* How many launches and copies directives take, as the double of the driver counts them. */
+/* The launches and copies that directives cause, as the simulated driver counts them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
 #include "gpu.h"
 
-/* How often a function of the driver was called so far; only the double counts. */
+/* How often a function of the driver was called so far; only the simulated driver counts. */
 static int (*count)(const char* function);
 static void find_count(void) {
   void* driver = dlopen(getenv("PEERWAY_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
@@ -15,7 +15,7 @@ static int calls(const char* function) { return count == NULL ? 0 : count(functi
 static int launches(void) { return calls("cuLaunchKernelEx"); }
 #define CHECK_COUNT(right, ...) CHECK(count == NULL || (right), __VA_ARGS__)
 
-/* What follows the first work of all is recorded until a barrier comes. */
+/* What follows the first work is recorded until a barrier comes. */
 void test_gpu_first_launch(void) {
   static const unsigned sizes[] = {sizeof(int*)};
   static pwx_kernel one = {
@@ -40,14 +40,14 @@ void test_gpu_first_launch(void) {
   acc_free(at);
 }
 
-/* Ranks that map each other's memory exchange values within the kernel that joins them. */
+/* Ranks that map each other's memory exchange values within the kernel that combines them. */
 static void reduction(void) {
   float value = (float)rank();
   float* at = acc_copyin(&value, sizeof value);
   for (int time = 0; time < 4; ++time) {
     const int before = launches(), copies = calls("cuMemcpyAsync");
     pwx_reduce_device(NULL, time % 2 ? PWX_MAX : PWX_SUM, PWX_FLOAT, at, 1, HERE);
-    if (time == 0) continue; /* it prepares */
+    if (time == 0) continue; /* the first call prepares */
     CHECK_COUNT(launches() - before == 1, "%d launches", launches() - before);
     CHECK_COUNT(calls("cuMemcpyAsync") == copies, "%d copies", calls("cuMemcpyAsync") - copies);
   }
@@ -88,8 +88,8 @@ static void reflects(void) {
   pwx_array_free(&a);
 }
 
-/* Two kernels and a reflect: the first is launched at once; the others are recorded, then captured, then one
- * launch of a graph, as often as the arguments are those of a graph. */
+/* Two kernels and a reflect. The first is launched at once; the others are recorded, then captured, and
+ * then one launch of a graph, whenever the arguments are those of a graph. */
 static pwx_array a;
 static void sequence(double* x, double by) {
   static const unsigned sizes[] = {sizeof x, sizeof by, sizeof(short)};
@@ -108,12 +108,12 @@ static void sequence(double* x, double by) {
   void* arguments[] = {&x, &by, &n};
   pwx_sequence_begin();
   pwx_launch(&times, &shape, arguments, 3, 0, NULL, PWX_QUEUE_SYNC, HERE);
-  pwx_sequence_begin(); /* of a function that is called there */
+  pwx_sequence_begin(); /* in a function that is called there */
   pwx_written(&a);
   pwx_reflect(&halo, 1, list, (pwx_width[]){{1, 1, 1}}, PWX_REFLECT_ACC, HERE);
   pwx_sequence_end(NULL, HERE);
   pwx_launch(&times, &shape, arguments, 3, 0, NULL, PWX_QUEUE_SYNC, HERE);
-  x = NULL, by = 0, n = 0; /* they were copied */
+  x = NULL, by = 0, n = 0; /* the arguments were copied */
   pwx_sequence_end(&around, HERE);
 }
 
@@ -144,7 +144,7 @@ static void sequences(void) {
     }
   }
   acc_delete(x, sizeof x);
-  pwx_exit_data(1, &data, 0, PWX_QUEUE_SYNC, HERE); /* the plan ends, and the graphs with it */
+  pwx_exit_data(1, &data, 0, PWX_QUEUE_SYNC, HERE); /* the plan ends, and with it the graphs */
   pwx_enter_data(1, &data, PWX_QUEUE_SYNC, HERE);
   at = acc_copyin(x, sizeof x);
   const int graphs = calls("cuGraphLaunch");
@@ -155,7 +155,7 @@ static void sequences(void) {
   pwx_array_free(&a);
 }
 
-/* What waits in a sequence has what was recorded before it. */
+/* A wait inside a sequence sees what was recorded before it. */
 static void wait_within(void) {
   static const unsigned sizes[] = {sizeof(int*), sizeof(int)};
   static pwx_kernel set = {.name = "set",
@@ -179,7 +179,7 @@ static void wait_within(void) {
 }
 
 void test_gpu_launches(void) {
-  if (getenv("PEERWAY_PATHS") != NULL) return; /* other paths take other steps */
+  if (getenv("PEERWAY_PATHS") != NULL) return; /* other paths have other steps */
   reflects();
   sequences();
   wait_within();

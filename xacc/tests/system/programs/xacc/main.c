@@ -1,4 +1,4 @@
-/* All scenarios on as many processes as it is started with. Prints how many checks were made. */
+/* All scenarios, on the given number of processes. Prints the number of checks. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 static int set_ups;
 static void set_up(void) { ++set_ups; }
 
-/* A child is no rank: its exit ends nothing, and where it would talk to other ranks it ends with an error. */
+/* A forked child is not a rank: its exit ends nothing, and communication with other ranks is an error. */
 static void test_fork(void) {
   for (int talks = 0; talks < 2; ++talks) {
     const pid_t child = fork();

@@ -57,7 +57,7 @@ static void between_distributions(void) {
           if (owns(&b, 0, i)) CHECK(*of_line(&b, i) == should, "%d to %d, section %d: %ld", from, to, s, i);
         }
       }
-      /* to a local array and from one, a scalar from an element, and a scalar to all */
+      /* to and from a local array, a scalar from an element, and a scalar to all */
       double local[21], one = 0;
       pwx_section all = {
           .base = local, .element_bytes = sizeof *local, .ndims = 1, .extent = {21}, .dim = {{0, 21, 1, 0}}};
@@ -74,7 +74,7 @@ static void between_distributions(void) {
       pwx_gmove(PWX_COLLECTIVE, &left, &scalar, HERE);
       for (long i = 2; i < 5; ++i)
         if (owns(&b, 0, i)) CHECK(*of_line(&b, i) == 77, "%g", *of_line(&b, i));
-      /* the last rank alone writes all of b, from what it reads of a */
+      /* only the last rank writes all of b, from what it reads of a */
       pwx_barrier(NULL, HERE);
       const pwx_ref only = {.nodes = &p, .sub = {{PWX_RANGE, size(), size(), 1}}};
       pwx_task task = pwx_task_begin(&only, 0, HERE);
@@ -99,7 +99,7 @@ static void between_distributions(void) {
     }
 }
 
-/* Rows become columns; and a vector that each row of nodes has a copy of. */
+/* Rows become columns; and a vector of which each row of nodes has a copy. */
 static void transposed(void) {
   static pwx_nodes q;
   static pwx_template t, u;
@@ -134,7 +134,7 @@ static void transposed(void) {
   pwx_array_free(&v);
 }
 
-/* The last rank allocates an array only when the first, which is ahead, already writes to it. */
+/* The last rank allocates an array only when the first, which is ahead, is already writing to it. */
 static void to_one_that_is_behind(void) {
   static pwx_nodes p;
   static pwx_template t;

@@ -1,4 +1,4 @@
-/* Copies on a GPU that another OpenACC run time made: acc_malloc stands for it. */
+/* Copies on a GPU made by another OpenACC run-time library; acc_malloc takes its part here. */
 #include "peerway/xacc/outside.h"
 
 #include "check.h"

@@ -1,7 +1,7 @@
-/* Halos: every element of every node with its shadow, against the whole array. */
+/* Halos: compares every element of every node, with its shadow, with the whole array. */
 #include "gpu.h"
 
-/* 1: halos of the copies on the GPU, while the host's memory has something else. */
+/* 1: halos of the copies on the GPU, while the host's memory has other values. */
 static int acc;
 static int flags(int orthogonal) { return orthogonal | (acc ? PWX_REFLECT_ACC : 0); }
 static pwx_data data_of(const pwx_array* a) {
@@ -36,7 +36,7 @@ static void fill(const pwx_array* a, double add) {
   if (acc && pwx_gpu()) set(a, 0, -5);
 }
 
-/* Side of an element: 0 owned, 1 in the width, 2 beyond it. */
+/* Where an element is: 0 owned, 1 within the width, 2 beyond it. */
 static int side(const pwx_array_dim* dim, const pwx_width* width, long i) {
   if (i >= dim->first && i <= dim->last) return 0;
   return i >= dim->first - width->lo && i <= dim->last + width->hi ? 1 : 2;
@@ -72,7 +72,7 @@ static void one_case(const pwx_template* t, long rows, long columns, long lo, lo
     fill(&a, 0);
     pwx_reflect(&halo, 1, list, NULL, flags(orthogonal), HERE);
     compare(&a, whole, orthogonal, 0, what);
-    for (int w = 0; w < 5; ++w) /* one place in the text whose widths change */
+    for (int w = 0; w < 5; ++w) /* one reflect whose widths change */
       for (int time = 0; time < 2; ++time) {
         fill(&a, w + time);
         pwx_reflect(&halo, 1, list, widths[w], flags(orthogonal), HERE);
@@ -92,9 +92,9 @@ void test_reflect(void) {
   blocks(&odd, &q, (long[]){13, 9});
   one_case(&odd, 9, 13, 1, 1, "odd");
   one_case(&odd, 9, 13, 2, 1, "two below");
-  blocks(&thin, &q, (long[]){3, 2}); /* shadows reach past neighbours, and some nodes have nothing */
+  blocks(&thin, &q, (long[]){3, 2}); /* shadows reach beyond neighbours, and some nodes own nothing */
   one_case(&thin, 2, 3, 2, 2, "thin");
-  /* columns that are not distributed, rows in uneven parts */
+  /* undistributed columns, rows in uneven parts */
   long sizes[64];
   uneven(sizes, size(), 11);
   const long* gblock[] = {NULL, sizes};
@@ -113,7 +113,7 @@ static void structs(const pwx_nodes* q) {
   static pwx_template t;
   static pwx_array a;
   blocks(&t, q, (long[]){6, 6});
-  /* not distributed, distributed, distributed, not distributed: as a field of a lattice */
+  /* undistributed, distributed, distributed, undistributed: as the field of a lattice */
   pwx_array_init(&a, "u", sizeof(spinor), 4, (long[]){2, 6, 6, 3}, &t, (int[]){-1, 1, 0, -1},
                  (long[]){0, 0, 0, 0}, (long[]){0, 1, 1, 0}, (long[]){0, 1, 1, 0}, HERE);
   const long* ld = a.ld;
@@ -173,7 +173,7 @@ void test_reflect_again(void) {
   pwx_reflect(&halo, 2, both, NULL, flags(0), HERE);
   compare(&a, whole, 0, 0, "two arrays");
   compare(&b, whole, 0, 7, "two arrays");
-  for (int step = 0; step < 20; ++step) { /* two that take turns, as in a loop that swaps them */
+  for (int step = 0; step < 20; ++step) { /* two arrays in turn, as in a loop that swaps them */
     pwx_array* turn = step % 2 == 0 ? &a : &b;
     fill(turn, step);
     pwx_reflect(&loop, 1, &turn, periodic, flags(0), HERE);
@@ -207,13 +207,13 @@ void test_reflect_again(void) {
     compare(&a, periodic, 0, step, "reflect_do");
     compare(&b, periodic, 0, -step, "reflect_do");
   }
-  pwx_array_free(&a); /* allocated again: the same place in the text, another array */
+  pwx_array_free(&a); /* allocated again: the same reflect, another array */
   memset(&a, 0, sizeof a);
   plane(&a, &t, 10, 12, 1, 1);
   fill(&a, 9);
   pwx_reflect(&halo, 2, both, NULL, flags(0), HERE);
   compare(&a, whole, 0, 9, "allocated again");
-  /* back: each owner gets its halos' copies added, corners too */
+  /* back: each owner adds the copies of its elements from halos, corners too */
   for (long i = a.dim[0].first - 1; i <= a.dim[0].last + 1; ++i)
     for (long j = a.dim[1].first - 1; j <= a.dim[1].last + 1; ++j) *at2(&a, i, j) = 1;
   pwx_reduce_shadow(&a, PWX_DOUBLE, periodic, HERE);

@@ -43,7 +43,7 @@ static void test_operators(void) {
   CHECK(precise == 1 + 1e-18L, "%Lg", precise);
 }
 
-/* The same bits on all nodes, whatever the length: by messages to and fro, and round a ring. */
+/* The same bits on all nodes, for any length: by recursive doubling, and around a ring. */
 static void test_lengths(void) {
   static double values[40001], first[40001];
   const size_t lengths[] = {1, 2, 31, 2048, 2049, 8192, 40001};
@@ -92,7 +92,7 @@ void test_values(void) {
   test_lengths();
   test_locations();
   for (int time = 0; time < 20; ++time) pwx_barrier(NULL, HERE);
-  /* along one dimension of the nodes, each row for itself */
+  /* along one dimension of the nodes, each row separately */
   const pwx_ref row = {.nodes = &q, .sub = {{PWX_ALL, 0, 0, 0}, {PWX_MINE, 0, 0, 0}}};
   int columns = q.at[0];
   pwx_reduce(&row, PWX_SUM, PWX_INT, &columns, 1, HERE);
@@ -156,7 +156,7 @@ void test_tasks(void) {
     CHECK(every.inside == (rank() % 2 == 0) && xmp_num_nodes() == n, "%d", every.inside);
     pwx_task_end(&every);
   }
-  /* what only some nodes know of: rows of nodes inside a task */
+  /* nodes that only some nodes know: rows of nodes inside a task */
   static pwx_nodes mine;
   const pwx_ref own = {.nodes = &half, .sub = {{PWX_MINE, 0, 0, 0}}};
   pwx_nodes_init(&mine, "mine", 1, (int[]){PWX_OPEN}, &own, 0, HERE);

@@ -1,5 +1,5 @@
-/* One thing that is wrong, named by the first argument. The others must not wait for ever for the rank that
- * finds it. Lines are those of an imagined prog.c. */
+/* One error, chosen by the first argument. The other ranks must not wait forever for the rank that finds
+ * it. Line numbers are those of an imaginary prog.c. */
 #include <unistd.h>
 
 #include "check.h"
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
                    AT(6));
   }
   CASE("alignment") make(&a, 11, 0, 0);
-  CASE("ended") if (rank() == 1) return 0; /* without having allocated the array that node 1 reads of */
+  CASE("ended") if (rank() == 1) return 0; /* without having allocated the array that node 1 reads */
   make(&a, 10, 1, 1);
   CASE("width") pwx_reflect(&halo, 1, list, (pwx_width[]){{1, 2, 0}}, 0, AT(20));
   CASE("shadow") {
@@ -60,13 +60,13 @@ int main(int argc, char** argv) {
   double one = 0;
   const pwx_section local = {.base = &one, .element_bytes = sizeof one};
   const pwx_ref first = {.nodes = &p, .sub = {{PWX_RANGE, 1, 1, 1}}};
-  CASE("outside") { /* of a task, which the owner of the last element does not execute */
+  CASE("outside") { /* of a task that the owner of the last element does not execute */
     pwx_task task = pwx_task_begin(&first, 0, AT(32));
     if (task.inside) pwx_gmove(PWX_COLLECTIVE, &local, &last, AT(33));
     pwx_task_end(&task);
     pwx_barrier(NULL, AT(34));
   }
-  CASE("freed") { /* at node 2 alone, after node 1 has read there */
+  CASE("freed") { /* only at node 2, after node 1 has read there */
     pwx_barrier(NULL, AT(35));
     for (int time = 0; time < 2; ++time) {
       pwx_task task = pwx_task_begin(&first, 0, AT(35));
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
     pwx_reflect_async(&halo, 1, list, NULL, 0, 1, AT(28));
     pwx_reflect_async(&halo, 1, list, NULL, 0, 2, AT(29));
   }
-  /* what one rank alone finds, while the others wait for it */
+  /* an error that only one rank finds, while the others wait for it */
   CASE("alone") {
     if (rank() == size() - 1) pwx_error(AT(30), "index %d is not in the on-clause", 4);
     pwx_barrier(NULL, AT(31));

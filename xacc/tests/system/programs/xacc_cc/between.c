@@ -1,5 +1,5 @@
-/* What nodes tell one another by rarer directives: reduce_shadow, post and wait, coarrays by a directive,
- * gmove in and out by some nodes alone, gmove with acc of one side, bcast with on and from. */
+/* Communication by rarer directives: reduce_shadow, post and wait, coarrays by a directive, gmove in and
+ * out by only some nodes, gmove with acc of one side, bcast with on and from. */
 #include <openacc.h>
 
 #include "check.h"
@@ -18,7 +18,7 @@ static int a[N], b[N], c[N];
 static int line[4], place;
 #pragma xmp coarray line, place : [*]
 
-/* Every node adds 1 to its elements and to both neighbours of each; halos are added where they belong. */
+/* Every node adds 1 to its elements and to both neighbours of each; halos are added to their owners. */
 static void shadows(void) {
 #pragma xmp loop(i) on t(i) expand(1)
   for (int i = 0; i < N; i++) a[i] = 0;
@@ -33,7 +33,7 @@ static void shadows(void) {
   for (int i = 0; i < N; i++) CHECK(a[i] == 3 - (i == 0) - (i == N - 1));
 }
 
-/* A ring: each node puts to the next one, posts, and waits for the one before. */
+/* A ring: each node puts to the next, posts, and waits for the previous. */
 static void posts(void) {
   const int me = xmp_node_num(), nodes = xmp_num_nodes();
   const int next = me % nodes, before = (me + nodes - 2) % nodes + 1; /* an image from 0, a node from 1 */
@@ -100,7 +100,7 @@ static int f[N], plane[N][5], turned[5][N];
 #pragma xmp align turned[*][i] with dealt(i)
 #pragma xmp shadow plane[1 : 0][0]
 
-/* Node 1 alone reads what all own, and writes to all; the others are elsewhere. */
+/* Only node 1 executes: it reads what all own, and writes to all; the others execute other code. */
 static void by_one_node(void) {
   int got[5][N], one = 0;
 #pragma xmp loop(i) on t(i)
@@ -168,7 +168,7 @@ static void by_one_node(void) {
     for (int j = 0; j < 5; j++) CHECK(turned[j][i] == (j > 0 && j < 4 ? 100 * (j + 1) : 100 * j) + i);
 }
 
-/* An array that each call allocates anew, at the last node's wish; and what is another array's parameter. */
+/* An array that each call allocates anew, when the last node is ready; and one that is also a parameter. */
 static void of_a_call(int v[N], int call) {
 #pragma xmp align v[i] with t(i)
   int fresh[N], last = -1;

@@ -1,4 +1,4 @@
-/* What the parts of the test program share. A check that fails says so, and counts. */
+/* Shared by the parts of the test program. A check that fails is reported and counted. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -24,7 +24,7 @@ void operators(void);
 void between(void);
 void declarators(void);
 void intrinsics(void);
-/* Which not every compiler can make. */
+/* Not every compiler can make these. */
 __attribute__((weak)) void own_of_threads(void);
 __attribute__((weak)) void newer(void);
 __attribute__((weak)) void data_newer(void);

@@ -1,4 +1,4 @@
-/* Clauses of OpenACC: copies, pointers of the GPU, conditions; and C that device code has not. */
+/* Clauses of OpenACC: copies, pointers of the GPU, conditions; and C that device code does not have. */
 #include <limits.h>
 #include <openacc.h>
 #include <tgmath.h>
@@ -13,7 +13,7 @@ typedef struct {
 
 static int on_gpu(void) { return acc_get_device_type() != acc_device_host; }
 
-/* firstprivate: arrays and structs begin with the values from before and are each thread's own. */
+/* firstprivate: arrays and structs begin with their outer values, and each thread has its own. */
 static void copies(void) {
   int table[2][3] = {{1, 2, 3}, {4, 5, 6}}, sums[N];
   pair both = {10, 20};
@@ -63,7 +63,7 @@ static void pointers(void) {
   acc_free(there);
 }
 
-/* Which side does the work, by what the copy on the GPU has: `if` on loops and around them. */
+/* The side that does the work, seen by the copy on the GPU: `if` on loops and around them. */
 static void conditions(int yes, int no) {
   int where[5] = {0};
 #pragma acc data create(where)
@@ -106,7 +106,7 @@ static void conditions(int yes, int no) {
 
 static pair turned(pair of) { return (pair){.low = of.high, .high = of.low}; }
 
-/* What C has and C++ for a GPU has not: compound literals, sums of types in mathematical functions. */
+/* C that C++ for a GPU does not have: compound literals, sums of types in mathematical functions. */
 static void texts(void) {
   pair made[N];
   int host[N], largest[N];

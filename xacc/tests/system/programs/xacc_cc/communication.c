@@ -49,7 +49,7 @@ static void fill(void) {
     }
 }
 
-/* First and last row that this node owns. */
+/* The first and last row that this node owns. */
 static void owned(int* first, int* last) {
   *first = N, *last = -1;
 #pragma xmp loop(i) on t[i][*]

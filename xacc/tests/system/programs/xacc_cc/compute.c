@@ -1,5 +1,5 @@
-/* Directives of OpenACC as threads: loops, reductions, what is private, atomics, and data clauses that cost
- * nothing. */
+/* Directives of OpenACC as threads: loops, reductions, private variables, atomics, and data clauses that
+ * cost nothing. */
 #include <complex.h>
 #include <math.h>
 #include <openacc.h>
@@ -76,7 +76,7 @@ static void counts(void) {
   CHECK(shared == 100);
 }
 
-/* A block of a GPU does a row, its threads share the elements. */
+/* A block of a GPU executes a row, and its threads share the elements. */
 static void rows(void) {
   double part[M], whole = 0;
   int place[N * M], next = 0;
@@ -157,7 +157,7 @@ static void cyclic(void) {
   CHECK(sum == wanted);
 }
 
-/* Complex numbers, constants of the file in a function, and statements beside the loops of a region. */
+/* Complex numbers, file-scope constants in a function, and statements beside the loops of a region. */
 static const double factors[3] = {0.5, 2, 4};
 static double complex field[N], other[N];
 #pragma xmp align field[i] with t(i)
@@ -230,7 +230,7 @@ static void complex_numbers(void) {
   CHECK(parts[0] == 12 && parts[2] == 16 && parts[3] == 38);
 }
 
-/* What acc declare in a function names is on the GPU until its block ends, by whichever way. */
+/* A variable in acc declare in a function is on the GPU until its block ends, however it is left. */
 static int* declared_at;
 static int declared(int n, int* out) {
   static int square[10];

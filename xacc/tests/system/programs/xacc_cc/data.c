@@ -1,5 +1,5 @@
-/* The data clauses of OpenACC in all their forms: which side has what afterwards. On CPUs host and device
- * memory are one. */
+/* The data clauses of OpenACC in all forms: which side has which data afterwards. On CPUs, host and device
+ * memory are the same. */
 #include <openacc.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void begin(void) {
   for (int i = 0; i < N; i++) x[i] = i;
 }
 
-/* x was i; it is 3 i where a copy came back, or where there is none. */
+/* x was i; it is 3 i if a copy came back, or if there is no copy. */
 static void end(int back) {
   const int factor = back || !on_gpu() ? 3 : 1;
   for (int i = 0; i < N; i++) CHECK(x[i] == factor * i);
@@ -96,7 +96,7 @@ static void structured(void) {
   CHECK(!on_gpu() || !acc_is_present(x, sizeof x));
 }
 
-/* enter and exit count; finalize ends all. */
+/* enter and exit are counted; finalize ends all. */
 static void unstructured(void) {
   begin();
 #pragma acc enter data copyin(x)
@@ -133,7 +133,7 @@ static void unstructured(void) {
   }
 }
 
-/* A queue goes on after others: the clause wait, on constructs and directives. */
+/* A queue continues after others: the clause wait, on constructs and directives. */
 static void queues(void) {
   memset(out, 0, sizeof out);
 #pragma acc data create(x) copy(out)
@@ -150,7 +150,7 @@ static void queues(void) {
   }
 }
 
-/* The host's address where a name is not on the GPU. */
+/* The host's address of a variable that is not on the GPU. */
 static void if_present(void) {
   int* found = 0;
 #pragma acc host_data use_device(x) if_present
@@ -216,7 +216,7 @@ static void functions(void) {
 
 static int grid[N][M];
 
-/* Data clauses of rows, of a part of a row, and of what a pointer leads to. */
+/* Data clauses of rows, of a part of a row, and of memory behind a pointer. */
 static void contiguous(int n, int m, int variable[n][m]) {
   int (*rows)[M] = grid;
   for (int i = 0; i < N; i++)

@@ -1,4 +1,4 @@
-/* Data clauses that are newer than OpenACC 2.6, which gcc 12 does not know: a variable in two clauses of a
+/* Data clauses newer than OpenACC 2.6, which gcc 12 does not know: a variable in two clauses of a
  * directive, zero, rows in declare. */
 #include <openacc.h>
 
@@ -33,7 +33,7 @@ static int are(int factor) {
   return right == N;
 }
 
-/* One variable in two clauses, each of which counts. */
+/* One variable in two clauses, both of which take effect. */
 static void twice(void) {
   int sum = 5;
   begin();
@@ -55,7 +55,7 @@ static void twice(void) {
   ;
 }
 
-/* Zeros where the device gets its memory; on CPUs that is the program's own. */
+/* Zeros when the device gets its memory; on CPUs that is the program's own. */
 static void zeros(void) {
   begin();
 #pragma acc data copyout(zero : x)
@@ -102,7 +102,7 @@ static void zeros(void) {
   CHECK(are(on_gpu() ? 1 : 0));
 }
 
-/* Rows until a function returns. */
+/* Rows that stay until a function returns. */
 static void of_function(int n, int m, int** rows) {
 #pragma acc declare copyin(rows[0 : n][0 : m])
 #pragma acc parallel loop

@@ -1,4 +1,4 @@
-/* Arrays in all the ways that C has to declare them, and what data clauses around a construct say of them. */
+/* Arrays declared in all ways that C has, and the data clauses of an enclosing construct. */
 #include <string.h>
 
 #include "check.h"
@@ -29,7 +29,7 @@ extern int seen[N];
 #pragma xmp align seen[i] with t(i)
 #pragma xmp shadow behind[1 : 1]
 
-/* Outside functions a size may be a variable, as other compilers allow it, with the value of before main. */
+/* Outside functions a size may be a variable, as other compilers allow, with its value from before main. */
 static int size = N;
 static int sized[size][size];
 #pragma xmp template t_sized(0 : size - 1)
@@ -71,7 +71,7 @@ static void ways(void) {
   CHECK(own[0] == 3 && own[N - 1] == 0 && *pointer == 3 && others[1] == 2 && more == 0);
 }
 
-/* Arrays and pointers whose types have names are no scalars in a kernel. */
+/* Arrays and pointers with named types are not scalars in a kernel. */
 typedef double* vector;
 
 static void named_types(void) {
@@ -85,7 +85,7 @@ static void named_types(void) {
   for (int i = 0; i < N; i++) CHECK(memory[i] == i && plain[i] == 2 * i);
 }
 
-/* What a construct around names with a section lies on the GPU as that section, at its bounds from then. */
+/* A section in an enclosing construct is on the GPU as that section, with the bounds it had then. */
 #define LONG 100
 
 static int part[LONG], square[8][8];
@@ -106,7 +106,7 @@ static int sections_around(int from, int* all, int n) {
 #pragma acc data copy(part[from : 40], all[from : n])
   {
     const int first = from;
-    from = 0; /* the bounds are those of the construct's begin */
+    from = 0; /* the bounds are those from the construct's beginning */
 #pragma acc parallel loop
     for (int i = first; i < first + 40; i++) {
       part[i] += 1000;
@@ -141,7 +141,7 @@ static void rows_around(void) {
   }
 }
 
-/* The address on the GPU of what lies before the section is one that its elements are reached from. */
+/* An address on the GPU before the section must still lead to the section's elements. */
 static void host_data_of_a_section(void) {
   for (int i = 0; i < LONG; i++) part[i] = i;
 #pragma acc data copy(part[20 : 40])
@@ -162,7 +162,7 @@ static void sections_of_data(void) {
   host_data_of_a_section();
 }
 
-/* Of a distributed array the name is the address of this node's part on the GPU, also as an argument. */
+/* The name of a distributed array is the address of this node's part on the GPU, also as an argument. */
 static void* same(void* address) { return address; }
 
 static void host_data_of_a_node(void) {
@@ -182,7 +182,7 @@ static void host_data_of_a_node(void) {
   CHECK(device != 0 && device == again && device != other);
 }
 
-/* Images in two dimensions, of which the first counts fastest. */
+/* Images in two dimensions, of which the first varies fastest. */
 static int across = 1;
 static int far[3] : [across][*], value_there;
 #pragma xmp coarray value_there : [across][*]

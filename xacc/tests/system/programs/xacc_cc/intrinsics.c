@@ -23,7 +23,7 @@ static double m[5][N], n[N][5], x[5][5];
 #pragma xmp align m[i][j] with u[i][j]
 #pragma xmp align n[i][j] with v[i][j]
 #pragma xmp align x[i][j] with w[i][j]
-/* What is chosen by a mask, or by index arrays. */
+/* Elements chosen by a mask, or by index arrays. */
 static void masks(void) {
   int off = 0;
 #pragma xmp loop on t[i]

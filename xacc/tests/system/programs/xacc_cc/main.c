@@ -1,4 +1,4 @@
-/* Runs all parts on whatever number of nodes it has, and says whether every check held on every node. */
+/* Runs all parts on the given number of nodes, and says whether every check passed on every node. */
 #include "check.h"
 
 #pragma xmp nodes p(*)

@@ -1,5 +1,5 @@
-/* Distributions, alignments, loops, parameters, local arrays: each against what a sequential program has.
- * Sizes do not divide by any number of nodes. */
+/* Distributions, alignments, loops, parameters, local arrays: each compared with a sequential program.
+ * Sizes are not divisible by the number of nodes. */
 #include "check.h"
 #include "shared.h"
 
@@ -44,7 +44,7 @@ static long given_a[N], both_a[N];
 #pragma xmp align given_a[i] with given_t(i)
 #pragma xmp align both_a[i] with both_t(i)
 
-/* Fixed by a function that others call. */
+/* Fixed by a function that other functions call. */
 #pragma xmp template called_t( :)
 #pragma xmp distribute called_t(block) onto p
 static long called_a[N][M], *called_p;
@@ -63,7 +63,7 @@ static long (*across)[N], (*both_ways)[N];
 #pragma xmp align both_ways[*][j] with block_t(j)
 #pragma xmp shadow both_ways[0][1]
 
-/* Members of structs: of all that have a tag, of one variable, and pointers. */
+/* Members of structs: of all structs with a tag, of one variable, and pointers. */
 struct field {
   int count;
   long row[N];
@@ -80,7 +80,7 @@ static pointers to;
 #pragma xmp align to.line[i] with block_t(i)
 #pragma xmp align to.lines[i][*] with block_t(i)
 
-/* Before main and before the templates are made: the sizes of gblock, for any number of nodes. */
+/* The sizes of gblock, for any number of nodes, before main and before templates are made. */
 __attribute__((constructor(101))) static void choose_sizes(void) {
   const char* ranks = getenv("NODES");
   const int nodes = ranks ? atoi(ranks) : 1;
@@ -239,7 +239,7 @@ static void fixed_in_another_file(void) {
   CHECK(sum == SHARED);
 }
 
-/* gblock(*): the sizes come with template_fix, the bounds are known or come, too. */
+/* gblock(*): template_fix gives the sizes, and the bounds unless they are known. */
 static void sizes_later(int n) {
   long count = 0;
   int reversed[64];
@@ -261,7 +261,7 @@ static void sizes_later(int n) {
   CHECK(own == sizes[xmp_num_nodes() - xmp_node_num()]);
 }
 
-/* Arrays and templates of a header, defined in another file. */
+/* Arrays and templates declared in a header and defined in another file. */
 static void of_header(void) {
   long count = 0;
 #pragma xmp loop(i) on shared_t(i)
@@ -273,7 +273,7 @@ static void of_header(void) {
   CHECK(sum_of_header() == SHARED * (SHARED - 1)); /* of two arrays */
 }
 
-/* Each element counts how often it is visited. */
+/* Each element counts its visits. */
 static void clear(void) {
 #pragma xmp loop(i) on block_t(i)
   for (int i = 0; i < N; i++)

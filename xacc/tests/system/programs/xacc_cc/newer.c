@@ -13,7 +13,7 @@ static int on_gpu(void) { return acc_get_device_type() != acc_device_host; }
 
 static int grid[N][M];
 
-/* Every element of the grid on the host is -1, of the copy i * M + j: which came? */
+/* Elements of the grid are -1 on the host and i * M + j on the GPU: which ones were copied? */
 static void came(int first, int last, int from, int to) {
   for (int i = 0; i < N; i++)
     for (int j = 0; j < M; j++) {
@@ -55,7 +55,7 @@ static void sections(int n, int (*rows)[M], int m, int variable[n][m]) {
   }
 }
 
-/* Of distributed arrays each node moves what of the section lies in its memory, halos too. */
+/* For a distributed array, each node copies the part of the section in its memory, with halos. */
 #pragma xmp nodes p(*)
 #pragma xmp template t(0 : N - 1)
 #pragma xmp template dealt(0 : N - 1)
@@ -98,7 +98,7 @@ static void distributed(void) {
   }
 }
 
-/* `self` lets the host do a construct, and `wait` may be asked for. */
+/* `self` lets the host execute a construct, and `wait` may be conditional. */
 static void conditions(int yes, int no) {
   int where[4] = {0}, line[4] = {1, 2, 3, 4};
 #pragma acc data create(where) copyin(readonly : line)
@@ -123,7 +123,7 @@ static void conditions(int yes, int no) {
   for (int i = 0; i < 4; i++) CHECK(where[i] == (on_gpu() && i == 1 ? 0 : 1));
 }
 
-/* Copies on the GPU, at once and by a queue. */
+/* Copies on the GPU, at once and on a queue. */
 static void copies(void) {
   int values[4] = {1, 2, 3, 4}, got[4] = {0}, again[4] = {0};
   int *one = (int*)acc_malloc(sizeof values), *other = (int*)acc_malloc(sizeof values);
@@ -142,7 +142,7 @@ static int b[N], e[N];
 #pragma xmp align b[i] with t(i)
 #pragma xmp align e[i] with t(i)
 
-/* gmove in and out of the copies on GPUs: node 1 changes what the others have there. */
+/* gmove in and out of the copies on GPUs: node 1 changes the copies of the others. */
 static void by_one_node(void) {
   int got[N];
 #pragma xmp loop(i) on t(i)
@@ -170,7 +170,7 @@ static void by_one_node(void) {
   for (int i = 0; i < N; i++) CHECK(b[i] == i + 50 && e[i] == i + 50);
 }
 
-/* Pointers whose rows are distributed, and one in a struct, in kernels. */
+/* Kernels with pointers whose rows are distributed, and with one in a struct. */
 static struct {
   int (*rows)[N], count;
 } shared;
@@ -202,7 +202,7 @@ static void pointers(void) {
   free(shared.rows);
 }
 
-/* Pointers to pointers: a section names the rows, each a piece of memory of its own. */
+/* Pointers to pointers: a section names the rows, each a separate piece of memory. */
 static void rows_are(int** rows, int n, int m, int factor) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < m; j++) CHECK(rows[i][j] == factor * (10 * i + j));
@@ -239,7 +239,7 @@ static void pointers_to_pointers(void) {
   free(rows);
 }
 
-/* Work of async without a number goes to the queue that was set; init and shutdown change nothing. */
+/* Work of async without a number runs on the queue that was set; init and shutdown change nothing. */
 static void default_queue(void) {
   int x[N] = {0};
   const int before = acc_get_default_async();

@@ -1,5 +1,5 @@
-/* Every operator of reductions of acc, of xmp loops and of xmp reduction; atomics in all forms; and words
- * that only say how iterations are dealt out. */
+/* Every operator of reductions of acc, of xmp loops and of xmp reduction; atomics in all forms; and
+ * clauses that only say how iterations are distributed. */
 #include <openacc.h>
 
 #include "check.h"
@@ -13,7 +13,7 @@ typedef struct {
   long sum, product, most, least, both, either, other, all, any;
 } results;
 
-/* Values of different bits, and factors whose product fits. */
+/* Values with different bits, and factors whose product fits. */
 static long value(int i) { return (1L << (i % 20)) | 1L << 40; }
 static long factor(int i) { return i % 5 == 0 ? 3 : -1; }
 
@@ -39,7 +39,7 @@ static void same(results r) {
   CHECK(r.both == s.both && r.either == s.either && r.other == s.other && r.all == s.all && r.any == s.any);
 }
 
-/* Functions of the file, so that kernels have them. */
+/* Functions of the file, which kernels need, too. */
 #define BODY                                   \
   sum += value(i);                             \
   product *= factor(i);                        \
@@ -132,7 +132,7 @@ static void of_nodes(void) {
   CHECK(taken == 100 - N * (N - 1) / 2);
 }
 
-/* Where an extreme value is, first and last. */
+/* The location of an extreme value, first and last. */
 static void locations(void) {
   int highest = -1, lowest = 99, at_last = -1, at_first = -1;
 #pragma xmp loop(i) on t(i) reduction(lastmax : highest / at_last /)
@@ -184,7 +184,7 @@ static void atomics(void) {
   CHECK(used[N] == 1 && count == N && last == 5 && total == N / 2);
 }
 
-/* Sizes of gangs, workers and vectors, tiles and caches: the result is the same. */
+/* Sizes of gangs, workers and vectors, tiles and caches do not change the result. */
 #pragma acc routine seq
 static int doubled(int i) { return 2 * i; }
 
@@ -213,7 +213,7 @@ static void hints(int gangs) {
   CHECK(out[5] == -5);
   out[0] = 1;
 #pragma acc parallel loop auto copy(out)
-  for (int i = 1; i < N; i++) out[i] = out[i - 1] + i; /* nothing says that they are independent */
+  for (int i = 1; i < N; i++) out[i] = out[i - 1] + i; /* nothing says that the iterations are independent */
   CHECK(out[N - 1] == 1 + N * (N - 1) / 2);
 #pragma acc kernels copyout(grid)
   {

@@ -10,7 +10,7 @@ typedef struct {
   int low, high;
 } pair;
 
-/* What an inner loop has of its own: an array, a struct and a scalar, in order and shared by a block. */
+/* An inner loop's own variables: an array, a struct and a scalar, in order and shared by a block. */
 static void own_of_inner_loops(void) {
   int out[N][4], blocks[N][4], order[N][4], scratch[4] = {7, 7, 7, 7}, one = 9;
   pair two = {5, 5};
@@ -26,7 +26,7 @@ static void own_of_inner_loops(void) {
   }
 #pragma acc parallel loop gang copyout(blocks)
   for (int i = 0; i < N; i++) {
-    const int base = 100 * i; /* a block does an iteration */
+    const int base = 100 * i; /* a block executes an iteration */
 #pragma acc loop vector private(scratch, two)
     for (int j = 0; j < 4; j++) {
       for (int k = 0; k < 4; k++) scratch[k] = base + j + k;
@@ -51,7 +51,7 @@ static void own_of_inner_loops(void) {
   CHECK(scratch[0] == 7 && two.low == 5 && one == 9);
 }
 
-/* An array that an iteration of a shared loop has of its own, and its inner loop fills. */
+/* An array private to each iteration of a shared loop, filled by its inner loop. */
 static void own_of_outer_loops(void) {
   int turned[N][8], again[N][8], line[8] = {0};
 #pragma acc parallel loop gang copyout(turned)
@@ -73,7 +73,7 @@ static void own_of_outer_loops(void) {
     for (int j = 0; j < 8; j++) CHECK(turned[i][j] == 10 * i + 7 - j && again[i][j] == i + j);
 }
 
-/* private naming the index of its own loop, in each kind of loop. */
+/* private with the index of its own loop, in each kind of loop. */
 static void own_indices(void) {
   int i, j, b[8][N][4];
   for (int q = 0; q < 8 * N * 4; q++) (&b[0][0][0])[q] = -1;
@@ -108,7 +108,7 @@ static void own_indices(void) {
       for (j = 0; j < 4; j++) CHECK(b[q][i][j] == i + j);
 }
 
-/* What pointers lead to as each thread's own: sections of sizes that the text knows, and the run alone. */
+/* Private memory behind pointers: sections with sizes known at compile time, and only at run time. */
 static void own_sections(int n, int large) {
   int *few = malloc(sizeof(int[8])), *some = malloc(n * sizeof(int)), *many = malloc(large * sizeof(int));
   long out[6][N];
@@ -156,7 +156,7 @@ static void own_sections(int n, int large) {
 static int of_file = 5;
 #pragma acc declare create(of_file)
 
-/* What one thread does: scalars are its own but in kernels, which copies them back; those declared stay. */
+/* Work of one thread: scalars are private, but kernels copies them back; declared variables stay. */
 static void one_thread(int* there) {
   int own = 1, same = 2, back = 3, inner = 0, a[N] = {1}, b[N];
 #pragma acc parallel firstprivate(own) copyout(a)

@@ -1,4 +1,4 @@
-/* Mapped arrays that several files share. */
+/* Distributed arrays that several files share. */
 #ifndef SHARED_H
 #define SHARED_H
 
@@ -20,7 +20,7 @@ extern struct shared_s {
 #pragma xmp align shared_s.v[i][*] with shared_t(i)
 #pragma xmp shadow shared_s.v[1][0]
 
-/* A template that one file fixes for all. */
+/* A template that one file fixes for all files. */
 #pragma xmp template shared_later( :)
 #pragma xmp distribute shared_later(block) onto shared_p
 extern long shared_grown[SHARED][2];

@@ -1,4 +1,4 @@
-/* The same of the copies on a GPU. */
+/* The same for the copies on a GPU. */
 #include <stdio.h>
 #include <xmp.h>
 
@@ -51,7 +51,7 @@ int main(void) {
   spoil_a();
 #pragma acc update host(a)
 #pragma xmp reflect(a) acc
-  EXPECT(NEXT + 1); /* the host's memory is another than before: both are reflected again */
+  EXPECT(NEXT + 1); /* the host's memory has changed: both are reflected again */
 #ifdef GPU
   spoil_a();
 #pragma acc exit data delete(a)

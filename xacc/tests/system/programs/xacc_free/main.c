@@ -1,5 +1,5 @@
-/* Reflects of what nothing wrote do nothing, and those of what something may have written are done. Halos are
- * spoiled where the compiler cannot see it: a reflect that does nothing leaves them so. */
+/* A reflect of an array that nothing wrote does nothing; one that something may have written is reflected.
+ * Halos are spoiled where the compiler cannot see it: a reflect that does nothing leaves them so. */
 #include <stdio.h>
 #include <xmp.h>
 
@@ -63,7 +63,7 @@ int main(void) {
 #pragma xmp reflect(a)
   CHECK(a[NEXT], -1); /* free */
   reflect(a);
-  CHECK(a[NEXT], -1); /* by any line of the text */
+  CHECK(a[NEXT], -1); /* at any line of the text */
   if (sum(a) < 0) wrong++;
 #pragma xmp reflect(a) width(/ periodic / 1 : 1)
   CHECK(a[NEXT], NEXT); /* asks for more */
@@ -79,7 +79,7 @@ int main(void) {
     CHECK(a[NEXT], k == 0 || k == 2 ? NEXT + 1 + k / 2 : -1); /* 0: another width; 1: free; 2: filled */
     if (k == 1) fill(a, 2);
   }
-  if (last == own - 1) a[0] = 100; /* by one node alone */
+  if (last == own - 1) a[0] = 100; /* only on one node */
   spoil_a();
 #pragma xmp reflect(a)
   CHECK(a[NEXT], NEXT + 2);
@@ -115,13 +115,13 @@ int main(void) {
 #pragma xmp reflect_wait(a)
   CHECK(a[NEXT], -1);
 #pragma xmp reflect(a, b)
-  CHECK(a[NEXT], -1); /* b alone */
+  CHECK(a[NEXT], -1); /* only b */
   CHECK(b[NEXT], 0);
   spoil(&b[last < N - 1 ? NEXT : last]);
 #pragma xmp reflect(a, b)
   CHECK(a[NEXT], -1);
   CHECK(b[NEXT], -1);
-  /* Directives that follow one another, of arrays with ranks and widths of their own. */
+  /* Adjacent directives, of arrays with ranks and widths of their own. */
 #pragma xmp loop on t(i)
   for (int i = 0; i < N; i++) rows[i][2] = b[i] = a[i] = 10 + i;
   if (last < N - 1) spoil(&a[NEXT]), spoil(&b[NEXT]), spoil(&rows[NEXT][2]);
@@ -131,7 +131,7 @@ int main(void) {
   CHECK(a[NEXT], 10 + NEXT);
   CHECK(rows[NEXT][2], 10 + NEXT);
   CHECK(b[NEXT], -1); /* no layer above */
-  /* What is kept by its address counts as written always. */
+  /* An array whose address is kept always counts as written. */
   address = &kept[last];
   fill(kept, 0);
 #pragma xmp reflect(kept)

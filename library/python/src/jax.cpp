@@ -1,0 +1,207 @@
+// What compiled functions of JAX call: a start copies arrays into the memory of a plan and starts the plan, a
+// finish finishes it and copies what came into new arrays. On a GPU all of that is enqueued in XLA's stream.
+// library/python/peerway/jax.py makes the plans and writes the calls into the function.
+#include <dlfcn.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <xla/ffi/api/ffi.h>
+
+#include <cstring>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core.h"
+
+namespace pwpy {
+namespace {
+
+namespace ffi = xla::ffi;
+
+/// Memory of a message in the plan's region.
+struct Slot {
+  std::byte* address;
+  uint64_t bytes;
+};
+
+/// A plan whose messages lie in slots, in the order of the arrays that a start takes and a finish gives.
+struct Exchange {
+  std::shared_ptr<peerway::Plan> plan;
+  pw_device device;
+  std::vector<Slot> sends, receives;
+};
+
+/// The open exchanges by number: a compiled function has the number, and may be called after the exchange
+/// was closed.
+class Exchanges {
+ public:
+  int64_t add(Exchange exchange) {
+    const std::lock_guard lock(mutex_);
+    exchanges_.emplace(++last_, std::make_shared<Exchange>(std::move(exchange)));
+    return last_;
+  }
+  void remove(int64_t number) {
+    std::shared_ptr<Exchange> last;  // ends after the lock
+    const std::lock_guard lock(mutex_);
+    if (const auto entry = exchanges_.find(number); entry != exchanges_.end()) {
+      last = std::move(entry->second);
+      exchanges_.erase(entry);
+    }
+  }
+  std::shared_ptr<Exchange> find(int64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = exchanges_.find(number);
+    if (entry == exchanges_.end())
+      throw peerway::Error(peerway::Status::closed,
+                           "peerway: a compiled function uses an exchange that was closed; keep the exchange "
+                           "open, or trace the function again with another one.");
+    return entry->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int64_t, std::shared_ptr<Exchange>> exchanges_;
+  int64_t last_ = 0;
+};
+
+Exchanges& exchanges() {
+  static Exchanges all;
+  return all;
+}
+
+/// Copies between memory of one GPU in the order of a stream, by the driver, which XLA has loaded.
+void copy_in_stream(void* to, const void* from, uint64_t bytes, void* stream) {
+  using CopyAsync = int (*)(uint64_t, uint64_t, size_t, void*);
+  static const auto copy = [] {
+    void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return driver == nullptr ? nullptr : reinterpret_cast<CopyAsync>(dlsym(driver, "cuMemcpyDtoDAsync_v2"));
+  }();
+  const int status =
+      copy == nullptr ? -1
+                      : copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, stream);
+  if (status != 0)
+    throw peerway::Error(peerway::Status::device, "peerway: a copy of " + std::to_string(bytes) +
+                                                      " bytes for JAX failed; CUDA error " +
+                                                      std::to_string(status));
+}
+
+void check_size(size_t index, uint64_t bytes, const Slot& slot) {
+  if (bytes != slot.bytes)
+    throw peerway::Error(peerway::Status::invalid_argument,
+                         "peerway: array " + std::to_string(index) + " of an exchange has " +
+                             std::to_string(bytes) + " bytes; the exchange was made for " +
+                             std::to_string(slot.bytes));
+}
+
+/// Runs `body`; what it throws becomes the error of the compiled function.
+template <typename Body>
+ffi::Error guarded(Body&& body) {
+  try {
+    body();
+    return ffi::Error::Success();
+  } catch (const std::exception& error) {
+    return ffi::Error(ffi::ErrorCode::kInternal, error.what());
+  }
+}
+
+template <typename Copy>
+void fill(const Exchange& exchange, const ffi::RemainingArgs& arrays, Copy&& copy) {
+  for (size_t i = 0; i < exchange.sends.size(); ++i) {
+    const auto array = arrays.get<ffi::AnyBuffer>(i).value();
+    check_size(i, array.size_bytes(), exchange.sends[i]);
+    copy(exchange.sends[i].address, array.untyped_data(), array.size_bytes());
+  }
+}
+
+template <typename Copy>
+void drain(const Exchange& exchange, const ffi::RemainingRets& arrays, Copy&& copy) {
+  for (size_t i = 0; i < exchange.receives.size(); ++i) {
+    auto array = arrays.get<ffi::AnyBuffer>(i).value();
+    check_size(i, array->size_bytes(), exchange.receives[i]);
+    copy(array->untyped_data(), exchange.receives[i].address, array->size_bytes());
+  }
+}
+
+ffi::Error start_on_host(int64_t number, ffi::RemainingArgs arrays, ffi::RemainingRets) {
+  return guarded([&] {
+    const auto exchange = exchanges().find(number);
+    fill(*exchange, arrays, [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
+    peerway::check(exchange->plan->start());
+  });
+}
+
+ffi::Error finish_on_host(int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
+  return guarded([&] {
+    const auto exchange = exchanges().find(number);
+    peerway::check(exchange->plan->finish());
+    drain(*exchange, arrays,
+          [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
+  });
+}
+
+ffi::Error start_on_gpu(void* stream, int64_t number, ffi::RemainingArgs arrays, ffi::RemainingRets) {
+  return guarded([&] {
+    const auto exchange = exchanges().find(number);
+    peerway::check(exchange->plan->status());  // a plan that was cancelled would move nothing, without a word
+    fill(*exchange, arrays,
+         [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
+    peerway::check(exchange->plan->start({exchange->device, stream}));
+  });
+}
+
+ffi::Error finish_on_gpu(void* stream, int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
+  return guarded([&] {
+    const auto exchange = exchanges().find(number);
+    peerway::check(exchange->plan->finish({exchange->device, stream}));
+    drain(*exchange, arrays,
+          [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
+  });
+}
+
+XLA_FFI_DEFINE_HANDLER(kStartOnHost, start_on_host,
+                       ffi::Ffi::Bind().Attr<int64_t>("exchange").RemainingArgs().RemainingRets());
+XLA_FFI_DEFINE_HANDLER(kFinishOnHost, finish_on_host,
+                       ffi::Ffi::Bind().Attr<int64_t>("exchange").RemainingArgs().RemainingRets());
+XLA_FFI_DEFINE_HANDLER(kStartOnGpu, start_on_gpu,
+                       ffi::Ffi::Bind()
+                           .Ctx<ffi::PlatformStream<void*>>()
+                           .Attr<int64_t>("exchange")
+                           .RemainingArgs()
+                           .RemainingRets());
+XLA_FFI_DEFINE_HANDLER(kFinishOnGpu, finish_on_gpu,
+                       ffi::Ffi::Bind()
+                           .Ctx<ffi::PlatformStream<void*>>()
+                           .Attr<int64_t>("exchange")
+                           .RemainingArgs()
+                           .RemainingRets());
+
+std::vector<Slot> slots_of(Region& region, const std::vector<std::pair<uint64_t, uint64_t>>& spans) {
+  std::vector<Slot> slots;
+  for (const auto& [offset, bytes] : spans)
+    slots.push_back({static_cast<std::byte*>(region->address()) + offset, bytes});
+  return slots;
+}
+
+}  // namespace
+
+void bind_jax(nb::module_& module) {
+  const auto target = [](XLA_FFI_Handler* handler) { return nb::capsule(reinterpret_cast<void*>(handler)); };
+  nb::dict targets;
+  targets["cpu"] = nb::make_tuple(target(kStartOnHost), target(kFinishOnHost));
+  targets["CUDA"] = nb::make_tuple(target(kStartOnGpu), target(kFinishOnGpu));
+  module.attr("jax_targets") = targets;
+  module.def(
+      "open_jax_exchange",
+      [](Plan& plan, Region& region, const std::vector<std::pair<uint64_t, uint64_t>>& sends,
+         const std::vector<std::pair<uint64_t, uint64_t>>& receives) {
+        return exchanges().add(
+            {plan.hold("open"), region->device(), slots_of(region, sends), slots_of(region, receives)});
+      },
+      nb::arg("plan"), nb::arg("region"), nb::arg("sends"), nb::arg("receives"));
+  module.def(
+      "close_jax_exchange", [](int64_t number) { exchanges().remove(number); }, nb::arg("number"),
+      nb::call_guard<Calling>());
+}
+
+}  // namespace pwpy

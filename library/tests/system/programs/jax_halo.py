@@ -1,0 +1,144 @@
+"""Halos and exchanges inside compiled functions of JAX, on the ranks of one set; a JSON line for each job.
+
+Each word of the command line is a job: a JSON list of its name and its arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+import peerway
+from peerway.jax import Exchange, Halo, Message
+
+jax.config.update("jax_platforms", "cpu")
+jax.config.update("jax_enable_x64", True)
+
+
+def whole(extents: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    return np.arange(np.prod(extents), dtype=float).reshape(extents)
+
+
+def part(array: np.ndarray[Any, Any], ctx: peerway.Context, options: dict[str, Any]) -> Any:
+    """This rank's part of a periodic array with its shadow: what a refreshed halo must hold."""
+    grid = options["grid"]
+    here = np.unravel_index(ctx.rank, grid)
+    subscripts = []
+    for axis, extent in enumerate(array.shape):
+        lower, upper = options["layers"][axis]
+        places = grid[axis] if axis < len(grid) else 1
+        length = extent // places
+        first = int(here[axis]) * length if axis < len(grid) else 0
+        subscripts.append(np.arange(first - lower, first + length + upper) % extent)
+    return array[np.ix_(*subscripts)]
+
+
+def differing(ctx: peerway.Context, options: dict[str, Any]) -> int:
+    """Elements of a refreshed halo that are wrong, in a loop inside a compiled function."""
+    expected = part(whole(tuple(options["extents"])), ctx, options)
+    layers = options["layers"]
+    owned = tuple(
+        slice(lower, count - upper) for count, (lower, upper) in zip(expected.shape, layers, strict=True)
+    )
+    shadow = [(lower, upper) for lower, upper in layers]
+    halo = Halo(ctx, expected.shape, float, options["grid"], shadow, True, options["corners"])
+
+    @partial(jax.jit, donate_argnums=0)
+    def rounds(u: Any) -> Any:
+        def step(_: Any, u: Any) -> Any:
+            started = halo.start(u)
+            return halo.finish(u, started).at[owned].add(1.0)
+
+        return halo.refresh(jax.lax.fori_loop(0, 5, step, u))
+
+    begun = np.full(expected.shape, -1.0)
+    begun[owned] = expected[owned]
+    result = np.asarray(rounds(jax.numpy.asarray(begun)))
+    known = np.ones(expected.shape, bool)
+    if not options["corners"]:  # only where at most one dimension is in the shadow
+        outside = sum(
+            ((index < side.start) | (index >= side.stop)).astype(int)
+            for index, side in zip(np.indices(expected.shape), owned, strict=True)
+        )
+        known = outside <= 1
+    halo.close()
+    return int((result[known] != expected[known] + 5).sum())
+
+
+def ring(ctx: peerway.Context) -> list[list[float]]:
+    """What two arrays of different types bring, outside of a compiled function and in one."""
+    right, left = (ctx.rank + 1) % ctx.size, (ctx.rank - 1) % ctx.size
+    shapes = [((2, 3), np.float32), ((), np.int64)]
+    exchange = Exchange(
+        ctx,
+        [Message(right, tag, *shape) for tag, shape in enumerate(shapes)],
+        [Message(left, tag, *shape) for tag, shape in enumerate(shapes)],
+    )
+
+    def both(matrix: Any, number: Any) -> Any:
+        return exchange.finish(exchange.start(matrix, number))
+
+    answers = []
+    for call in (both, jax.jit(both)):
+        matrix, number = call(jax.numpy.full((2, 3), ctx.rank, np.float32), jax.numpy.int64(ctx.rank + 10))
+        answers += [[float(matrix.min()), float(matrix.max()), float(number)]]
+    exchange.close()
+    return answers
+
+
+def mistakes(ctx: peerway.Context) -> dict[str, str]:
+    """What is said of each mistake; all ranks make the same."""
+    to_itself = [Message(ctx.rank, 0, (4,), np.float64)]
+    exchange = Exchange(ctx, to_itself, to_itself)
+    errors = {}
+
+    def note(name: str, call: Any) -> None:
+        try:
+            call()
+        except Exception as error:
+            errors[name] = f"{type(error).__name__}: {error}"
+
+    note("shape", lambda: exchange.start(jax.numpy.zeros(5)))
+    note("type", lambda: exchange.start(jax.numpy.zeros(4, np.float32)))
+    note("count", exchange.start)
+    note("grid", lambda: Halo(ctx, (4, 4), float, (ctx.size + 1,)))
+    note("narrow", lambda: Halo(ctx, (4,), float, (ctx.size,), shadow=2))
+    compiled = jax.jit(lambda u: exchange.finish(exchange.start(u))).lower(jax.numpy.zeros(4)).compile()
+    exchange.close()
+    note("closed", lambda: jax.block_until_ready(compiled(jax.numpy.zeros(4))))
+    return errors
+
+
+def lost(ctx: peerway.Context) -> str:
+    """What the compiled loop of a rank says whose partner is killed."""
+    other = 1 - ctx.rank
+    exchange = Exchange(ctx, [Message(other, 0, (4,), np.float64)], [Message(other, 0, (4,), np.float64)])
+    step = jax.jit(lambda u: exchange.finish(exchange.start(u))[0])
+    u = jax.numpy.zeros(4)
+    print(json.dumps("begun"), flush=True)
+    while True:
+        try:
+            u = jax.block_until_ready(step(u))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+
+JOBS = {"differing": differing, "lost": lost, "mistakes": mistakes, "ring": ring}
+
+
+def main() -> None:
+    with peerway.Context() as ctx:
+        for word in sys.argv[1:]:
+            name, *arguments = json.loads(word)
+            answer = JOBS[name](ctx, *arguments)
+            print(json.dumps(answer), flush=True)
+            if name != "lost":
+                ctx.team.barrier()
+
+
+main()
