@@ -48,16 +48,16 @@ def array_on(unit: FortranUnit, directive: d.ArrayOn) -> None:
     mapping = referred(unit, directive.on, directive)
     if not isinstance(mapping, TemplateOf):
         raise Refused(directive.on.name.place, f"'{mapping.name}' is a node array; array on needs a template")
-    left = references[0]
-    assert left.array is not None
-    if left.array.template is not mapping and len(
-        left.array.template.bounds if left.array.template else ()
+    target = references[0]
+    assert target.array is not None
+    if target.array.template is not mapping and len(
+        target.array.template.bounds if target.array.template else ()
     ) != len(mapping.bounds):
-        raise Refused(directive.on.name.place, f"'{left.array.name}' is aligned with another template")
+        raise Refused(directive.on.name.place, f"'{target.array.name}' is aligned with another template")
     arguments = unit.reads[id(directive)].arguments
     variable = f"pwx_s{directive.place.line}_{unit.number_of(directive)}"
     subscripts = directive.on.subscripts or tuple(Subscript(directive.on.name.place) for _ in mapping.bounds)
-    lines, cuts, size = _cuts(statement, left, mapping, subscripts, arguments)
+    lines, cuts, size = _cuts(statement, target, mapping, subscripts, arguments)
     conditions = [
         f"pwx_owns({mapping.address}, {number}, {subscript.index.text})"
         for number, subscript in enumerate(subscripts) if subscript.index is not None
@@ -113,19 +113,19 @@ def _sections(reference: _Reference) -> list[int]:
 
 
 def _cuts(
-    statement: Statement, left: _Reference, mapping: TemplateOf,
+    statement: Statement, target: _Reference, mapping: TemplateOf,
     subscripts: tuple[Subscript, ...], arguments: Arguments,
 ) -> tuple[list[str], list[int | None], int]:  # fmt: skip
     """C that computes by how much sections are cut; for each of them the place of that in the numbers, None
     for one that stays whole; and how many numbers there are.
     """
-    array = left.array
+    array = target.array
     assert array is not None
     lines: list[str] = []
     cuts: list[int | None] = []
     size = 0
-    rank = left.rank
-    for number in _sections(left):
+    rank = target.rank
+    for number in _sections(target):
         dimension = rank - 1 - number
         aligned = array.dimensions[dimension]
         if aligned is None or mapping.kind_of(aligned[0]) == "*":
@@ -133,7 +133,8 @@ def _cuts(
             continue
         if mapping.kind_of(aligned[0]) == "cyclic":
             raise Refused(
-                left.name.place, f"'{array.name}' is cyclic; array on is not possible there yet, write a loop"
+                target.name.place,
+                f"'{array.name}' is cyclic; array on is not possible there yet, write a loop",
             )
         on = subscripts[aligned[0]]
         low = f"{array.symbol}__lb"
@@ -144,13 +145,13 @@ def _cuts(
                 raise Refused(on.place, "a step in the on clause of array is not supported yet")
         else:
             bounds = (
-                [written(statement.logical, part) for part in split(left.parts[number], ":")]
-                if left.parts
+                [written(statement.logical, part) for part in split(target.parts[number], ":")]
+                if target.parts
                 else ["", ""]
             )
             if len(bounds) > 2 and bounds[2] != "1":
                 raise Refused(
-                    left.name.place, "a section with a step needs its range in the on clause of array"
+                    target.name.place, "a section with a step needs its range in the on clause of array"
                 )
             shift = f"{array.descriptor}.dim[{dimension}].offset - {low}[{dimension}]"
             first = f"({arguments.c_text(bounds[0]) if bounds[0] else f'{low}[{dimension}]'}) + {shift}"

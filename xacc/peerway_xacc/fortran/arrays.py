@@ -158,9 +158,9 @@ def make(array: DistributedArray, dimensions: list[Dimension], arguments: Argume
     name = _argument(array) if how == "bind" else array.name
     element = arguments.c_text(f"storage_size({name})/8")
     low = f"{array.symbol}__lb"
-    aligned = [-1 if found is None else found[0] for found in array.dimensions]
+    aligned = [-1 if match is None else match[0] for match in array.dimensions]
     offsets = [
-        "0" if found is None else f"({found[1]}) + {low}[{d}]" for d, found in enumerate(array.dimensions)
+        "0" if match is None else f"({match[1]}) + {low}[{d}]" for d, match in enumerate(array.dimensions)
     ]
     shadows = [array.shadow(dimension) for dimension in range(rank)]
     memory = "c0, " if how == "bind" else ""

@@ -225,8 +225,8 @@ def _transfer(unit: FortranUnit, statement: Statement) -> None:
             inner += _get(unit, statement, reference)
     behind: list[str] = []
     if put:
-        made, behind = _put(unit, statement, put)
-        inner += made
+        prepared, behind = _put(unit, statement, put)
+        inner += prepared
     if one_line and rest:
         unit.generated.before(statement.number, *before)
         unit.generated.split(statement.number, words[action].start, inner)
@@ -355,16 +355,9 @@ def _synchronise(unit: FortranUnit, statement: Statement) -> None:
     if at >= len(words):
         return
     first = words[at].text
-    if (
-        first == "call"
-        and at + 1 < len(words)
-        and words[at + 1].text in _REFUSED
-        and words[at + 1].text.startswith("co_")
-    ):
-        raise Refused(
-            words[at + 1].place,
-            f"{words[at + 1].text} is not supported yet; write '!$xmp reduction' or bcast",
-        )
+    callee = words[at + 1].text if first == "call" and at + 1 < len(words) else ""
+    if callee.startswith("atomic_") or callee in _REFUSED:
+        raise Refused(words[at + 1].place, f"{callee} is not supported yet")
     alone = at + 1 == len(words) or words[at + 1].text == "("
     declared = unit.fortran.entity(first, statement.scope) is not None
     if first in ("critical", "lock", "unlock") and alone and not declared and not _is_store(words[at:]):

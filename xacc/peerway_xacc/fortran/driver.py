@@ -81,9 +81,9 @@ def _explain(translated: dict[str, Translated]) -> None:
     """Print what was generated for each directive."""
     from peerway_xacc.analysis.paths import Paths
 
-    paths = Paths([found for unit in translated.values() for _, found in unit.communications])
+    paths = Paths([communication for unit in translated.values() for _, communication in unit.communications])
     for unit in translated.values():
-        sent = [(place, paths.text(found)) for place, found in unit.communications]
+        sent = [(place, paths.text(communication)) for place, communication in unit.communications]
         for place, text in sorted([*unit.explained, *sent], key=lambda item: item[0]):
             print(readable(f"{place.file}:{place.line}: {text}"))
     if paths.note:
@@ -107,9 +107,9 @@ def _translate(command: Command, source: str, modules: Modules, diagnostics: Dia
 
 def _preprocessed(command: Command, source: str) -> bytes | None:
     """What the preprocessor makes of a file that asks for it: by a capital in its suffix, or by -cpp."""
-    asked = [word for word in command.compiling() if word in _PREPROCESSED]
+    choices = [word for word in command.compiling() if word in _PREPROCESSED]
     if (
-        asked[-1] if asked else "-cpp" if Path(source).suffix != Path(source).suffix.lower() else ""
+        choices[-1] if choices else "-cpp" if Path(source).suffix != Path(source).suffix.lower() else ""
     ) != "-cpp":
         return None
     words = [*command.compiler, *_parallel(command), "-cpp", "-E", *MACROS, *_options(command), source]

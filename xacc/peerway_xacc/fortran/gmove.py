@@ -44,14 +44,14 @@ def gmove(unit: FortranUnit, directive: d.Gmove) -> None:
         _side(unit, statement, words, arguments, number)
         for number, words in enumerate((statement.words[:equal], statement.words[equal + 1 :]))
     ]
-    left, right = sides
-    if left.array is None and right.array is None:
+    target, source = sides
+    if target.array is None and source.array is None:
         raise Refused(place_of(statement.words), "neither side of this gmove is a distributed array")
-    if directive.mode == "in" and right.array is None:
+    if directive.mode == "in" and source.array is None:
         raise Refused(
             place_of(statement.words[equal + 1 :]), "expected a distributed array on the right of gmove in"
         )
-    if directive.mode == "out" and left.array is None:
+    if directive.mode == "out" and target.array is None:
         raise Refused(
             place_of(statement.words[:equal]), "expected a distributed array on the left of gmove out"
         )

@@ -32,9 +32,9 @@ class Modules:
     def before(self, lines: list[Line]) -> list[Line]:
         """What stands before a file: the modules that it uses and does not have, behind those they use."""
         own = {match[1].lower() for line, _, _ in lines if (match := _MODULE.match(line))}
-        result: dict[str, list[Line]] = {}
-        self._gather(lines, own, result)
-        return [line for part in result.values() for line in part]
+        gathered: dict[str, list[Line]] = {}
+        self._gather(lines, own, gathered)
+        return [line for part in gathered.values() for line in part]
 
     def _gather(self, lines: Iterable[Line], own: set[str], gathered: dict[str, list[Line]]) -> None:
         for line, _, _ in lines:

@@ -50,10 +50,10 @@ def _scope(unit: FortranUnit, scope: Scope) -> None:
         if directives and statement.first == "entry":
             raise Refused(statement.words[0].place, "a procedure with a mapping can have no ENTRY")
     mine = unit.fortran_scopes.arrays_of(scope)
-    made, attached, bound = _arrays(unit, scope, mine)
+    making, attached, bound = _arrays(unit, scope, mine)
     if scope.foreign:
         return
-    c_lines = [*(line for directive in directives for line in unit.output_lines(directive)), *made]
+    c_lines = [*(line for directive in directives for line in unit.output_lines(directive)), *making]
     calls = _calls(unit, scope, c_lines, directives)
     lines = [unit.generated.call(scope, call) for call in [*calls, *bound]]
     for array in attached:
@@ -92,16 +92,16 @@ def _arrays(
         if arrays.is_dummy(scope, array.name):
             own = Arguments()
             others = [("address", f"pwx_{array.name}")]
-            made = arrays.make(array, entity.dimensions, own, "bind")
-            bound.append(Call(unit.name("bind"), made, own.texts, others))
+            making = arrays.make(array, entity.dimensions, own, "bind")
+            bound.append(Call(unit.name("bind"), making, own.texts, others))
             attached.append(array)
             continue
         lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
-        made = arrays.make(array, entity.dimensions, shared, "init" if lives_on else "enter")
+        making = arrays.make(array, entity.dimensions, shared, "init" if lives_on else "enter")
         if array.waits:
-            unit.waiting.setdefault(id(array.template), []).append((array, made))
+            unit.waiting.setdefault(id(array.template), []).append((array, making))
             continue
-        lines += made
+        lines += making
         attached.append(array)
     return lines, attached, bound
 
@@ -142,21 +142,21 @@ def _module(unit: FortranUnit, scope: Scope, lines: list[str]) -> None:
 
 
 def _left(mine: list[DistributedArray]) -> list[DistributedArray]:
-    left = []
+    ending = []
     for array in mine:
         scope, entity = arrays.declared_in(array)
         of_procedure = scope.kind in ("subroutine", "function") and not arrays.is_dummy(scope, array.name)
         if of_procedure and not (entity.deferred or "save" in entity.attributes):
-            left.append(array)
-    return left
+            ending.append(array)
+    return ending
 
 
 def _leave(unit: FortranUnit, scope: Scope, mine: list[DistributedArray]) -> None:
     """The arrays of a procedure end where it does; their memory waits for its next call."""
-    left = _left(mine)
-    if not left:
+    ending = _left(mine)
+    if not ending:
         return
-    call = Call(unit.name("leave"), [f"pwx_array_leave({array.address});" for array in left])
+    call = Call(unit.name("leave"), [f"pwx_array_leave({array.address});" for array in ending])
     text = unit.generated.call(scope, call)
     for statement in scope.statements:
         _before_return(unit, statement, text)
@@ -175,7 +175,7 @@ def _before_return(unit: FortranUnit, statement: Statement, text: str) -> None:
 def fixed(unit: FortranUnit, template: TemplateOf) -> tuple[list[str], list[DistributedArray]]:
     """What arrays of a template that is fixed here need: C that makes them, and the arrays."""
     waiting = unit.waiting.get(id(template), [])
-    return [line for _, made in waiting for line in made], [array for array, _ in waiting]
+    return [line for _, making in waiting for line in making], [array for array, _ in waiting]
 
 
 def declare(unit: FortranUnit) -> None:

@@ -160,14 +160,14 @@ def _place_calls(unit: FortranUnit) -> None:
         if not lines or isinstance(directive, scopes.MAPPING):
             continue
         scope = unit.scope_of(directive)
-        made: list[str] = []
+        making: list[str] = []
         pointers: list[str] = []
         if isinstance(directive, d.TemplateFix):
             assert directive.template is not None
-            made, waiting = scopes.fixed(unit, unit.get(TemplateOf, directive.template, directive))
+            making, waiting = scopes.fixed(unit, unit.get(TemplateOf, directive.template, directive))
             pointers = [line for array in waiting for line in arrays.attach(unit, scope, array)]
         arguments = unit.reads[id(directive)].arguments
-        call = scopes.call_of(unit, "do", [*lines, *made], arguments, directive)
+        call = scopes.call_of(unit, "do", [*lines, *making], arguments, directive)
         unit.generated.before(unit.number_of(directive), unit.generated.call(scope, call), *pointers)
 
 

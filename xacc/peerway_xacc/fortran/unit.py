@@ -107,7 +107,7 @@ class FortranScopes(Scopes):
         return None
 
     def _in(self, scope: Scope, name: str) -> Declared | None:
-        return next((one for one in self._all if one.function is scope and one.name == name), None)
+        return next((known for known in self._all if known.function is scope and known.name == name), None)
 
     def arrays_of(self, scope: Scope) -> list[DistributedArray]:
         """The distributed arrays that a scope declares."""

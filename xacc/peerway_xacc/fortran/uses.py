@@ -65,6 +65,11 @@ def _arrays(unit: FortranUnit, statement: Statement, local: dict[tuple[int, int,
         array = unit.array_at(word.text, statement.scope)
         if array is None:
             continue
+        if number == 0 and len(words) > 1 and words[1].text == "=>":
+            message = (
+                f"'{array.name}' is a distributed array; a pointer assignment would leave its mapping behind"
+            )
+            raise Refused(word.place, message)
         before = [other.text for other in words[max(0, number - 2) : number]]
         if (
             before[-1:] == ["("]

@@ -250,6 +250,14 @@ prog.f90:1:7: error: this directive is in no program unit
       |       ^
 """,
     ),
+    "pointer assignment": (
+        in_program("!$xmp align c(i) with t(i)", "c(1) = 0", "c => d"),
+        """\
+prog.f90:11:1: error: 'c' is a distributed array; a pointer assignment would leave its mapping behind
+   11 | c => d
+      | ^
+""",
+    ),
     "continuation": (
         in_program("!$xmp loop (i) &", "!$xmp   on u(i)", "do i = 1, n", "end do"),
         """\

@@ -34,14 +34,14 @@ def outcome(program: Path, options: list[str], folder: Path) -> dict[str, object
     check = program.parent / "chk" / "chk.f90"
     more = [str(check)] if check.exists() and "chk_" in program.read_text(errors="replace") else []
     words = [PEERWAY, "fc", "-cpp", *options, str(program), *more, "-o", str(folder / "made")]
-    made = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    if made.returncode:
-        ours = re.search(r"^\S+:\d+:\d+: error: (.*)", made.stderr, re.MULTILINE)
-        theirs = re.search(r"^(?:Fatal )?Error: (.*)", made.stderr, re.MULTILINE)
-        missing = re.search(r"undefined reference to (.*)", made.stderr)
+    compilation = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if compilation.returncode:
+        ours = re.search(r"^\S+:\d+:\d+: error: (.*)", compilation.stderr, re.MULTILINE)
+        theirs = re.search(r"^(?:Fatal )?Error: (.*)", compilation.stderr, re.MULTILINE)
+        missing = re.search(r"undefined reference to (.*)", compilation.stderr)
         reason = ours or theirs or missing
         state = "refused" if ours else "not compiled by gfortran" if theirs else "not linked"
-        return {"outcome": state, "reason": reason[1] if reason else made.stderr[-200:]}
+        return {"outcome": state, "reason": reason[1] if reason else compilation.stderr[-200:]}
     done, nodes = None, 0
     for nodes in nodes_for(program):
         run = [PEERWAY, "run", "-n", str(nodes), "--", str(folder / "made")]

@@ -17,8 +17,8 @@ FORTRAN = PROGRAMS / "xacc_fc"
 
 def compiled(folder: Path, *words: object) -> Path:
     """What `peerway fc` makes of these words; neither it nor the Fortran compiler warns."""
-    made = run(PEERWAY, "fc", *words, "-o", "made", folder=folder)
-    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    compilation = run(PEERWAY, "fc", *words, "-o", "made", folder=folder)
+    assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
     return folder / "made"
 
 
@@ -55,8 +55,8 @@ def test_a_module_of_another_file_keeps_its_mapping(tmp_path: Path) -> None:
     (tmp_path / "fields.f90").write_text(fields)
     (tmp_path / "main.f90").write_text(f"program directives{main}")
     for name in ("fields", "main"):
-        made = run(PEERWAY, "fc", "-c", f"{name}.f90", folder=tmp_path)
-        assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+        compilation = run(PEERWAY, "fc", "-c", f"{name}.f90", folder=tmp_path)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
     done = run(PEERWAY, "run", "-n", 2, "--", compiled(tmp_path, "fields.o", "main.o"), folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2 nodes, 0 wrong\n", "")
 
@@ -90,8 +90,8 @@ C$XMP DISTRIBUTE T(CYCLIC) ONTO P
 
 def test_fixed_form(tmp_path: Path) -> None:
     (tmp_path / "old.f").write_text(FIXED)
-    made = run(PEERWAY, "fc", "-std=legacy", "old.f", "-o", "made", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    compilation = run(PEERWAY, "fc", "-std=legacy", "old.f", "-o", "made", folder=tmp_path)
+    assert (compilation.returncode, compilation.stderr) == (0, "")
     assert run(PEERWAY, "run", "-n", 3, "--", "./made", folder=tmp_path).stdout == "210\n"
 
 
@@ -133,8 +133,8 @@ end program acc
 
 def test_another_compiler_has_the_acc_directives(tmp_path: Path) -> None:
     (tmp_path / "acc.f90").write_text(ACC)
-    made = compiled(tmp_path, "--openacc-backend=gfortran", "acc.f90")
-    done = run(PEERWAY, "run", "-n", 2, "--", made, folder=tmp_path)
+    program = compiled(tmp_path, "--openacc-backend=gfortran", "acc.f90")
+    done = run(PEERWAY, "run", "-n", 2, "--", program, folder=tmp_path)
     assert (done.stdout, done.stderr) == ("998998\n", "")
 
 

@@ -76,11 +76,11 @@ program coarrays
 
 contains
 
-  subroutine check(right, what)
+  subroutine check(right, about)
     logical, intent(in) :: right
-    character(*), intent(in) :: what
+    character(*), intent(in) :: about
     if (right) return
     wrong = wrong + 1
-    print *, me, 'wrong: ', what
+    print *, me, 'wrong: ', about
   end subroutine check
 end program coarrays

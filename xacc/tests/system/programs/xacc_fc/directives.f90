@@ -10,12 +10,12 @@ module fields
 !$xmp shadow whole(0, 2:1)
   integer :: wrong = 0
 contains
-  subroutine check(right, what)
+  subroutine check(right, about)
     logical, intent(in) :: right
-    character(*), intent(in) :: what
+    character(*), intent(in) :: about
     if (right) return
     wrong = wrong + 1
-    print *, 'wrong: ', what
+    print *, 'wrong: ', about
   end subroutine check
 
   subroutine fill
