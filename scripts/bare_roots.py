@@ -1,8 +1,7 @@
-"""Bare systems in folders: a distribution of Linux with Python and nothing else, made from its packages,
-into which wheels are installed as a user would, without a network and without a compiler.
+"""Makes bare systems in folders: a Linux distribution with Python and nothing else, made from its packages.
 
-Debian and Ubuntu are made by mmdebstrap, Rocky Linux by dnf --installroot. Both need root, or a user
-namespace.
+Wheels are installed there as a user would, without a network and without a compiler. Debian and Ubuntu are
+made by mmdebstrap, Rocky Linux by dnf --installroot. Both need root, or a user namespace.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ ROCKY = "https://dl.rockylinux.org/pub/rocky/9"
 
 @dataclass(frozen=True)
 class System:
-    """A system that the wheels are for: where its packages are, and which Python it has."""
+    """A system that the wheels must work on: where its packages are, and which Python it has."""
 
     name: str
-    python: str  # the version of its python3, or of the package that is installed
+    python: str  # the version of its python3, or of the package to install
     mirror: str
     suite: str = ""  # of Debian and Ubuntu
-    keyring: str = ""  # the package in the mirror with the keys that sign it, where Debian's are not meant
+    keyring: str = ""  # the mirror's package with the signing keys, if Debian's keys do not apply
 
 
 SYSTEMS = (
@@ -48,7 +47,7 @@ SYSTEMS = (
     ),
     System("rocky-9", "3.12", ROCKY),
 )
-# Runs a command in a root that is left as it was, with /proc, /dev and shared memory.
+# Runs a command in a root, with /proc, /dev and shared memory; the root itself stays unchanged.
 _ENTER = """
 root=$1; shift
 mount --rbind /dev "$root/dev"
@@ -59,7 +58,7 @@ exec chroot "$root" "$@"
 
 
 def unpack(system: System, folder: Path, log: Path) -> Path:
-    """Give a fresh root of a system. Its archive is made once."""
+    """Unpack a fresh root of a system; returns its folder. The archive of the root is made once."""
     archive = CACHE / f"{system.name}.tar"
     if not archive.is_file():
         _make(system, archive, log)
@@ -70,7 +69,7 @@ def unpack(system: System, folder: Path, log: Path) -> Path:
 
 
 def enter(root: Path) -> list[object]:
-    """Give the words before a command that runs it in a root, in namespaces of its own."""
+    """The words to put before a command to run it in a root, in namespaces of its own."""
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     return ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", _ENTER, "sh", root]
 
@@ -107,7 +106,7 @@ def _make(system: System, archive: Path, log: Path) -> None:
 
 
 def _keyring(system: System, log: Path) -> Path:
-    """Give the file of keys that sign a system's packages, from its own package of them."""
+    """The file of the keys that sign a system's packages, from the system's own package of keys."""
     package, folder = CACHE / "keyring.deb", CACHE / "keyring"
     with urllib.request.urlopen(f"{system.mirror}/{system.keyring}", timeout=60) as answer:
         package.write_bytes(answer.read())
@@ -118,7 +117,7 @@ def _keyring(system: System, log: Path) -> Path:
 
 
 def _is_reached(system: System) -> bool:
-    """Tell whether a system's packages can be had from here."""
+    """Whether a system's packages can be downloaded from here."""
     page = f"{system.mirror}/dists/{system.suite}/Release" if system.suite else f"{system.mirror}/BaseOS/"
     try:
         with urllib.request.urlopen(page, timeout=20):

@@ -1,5 +1,6 @@
-"""The software bill of materials of a release, in CycloneDX: what all distributions need at run time, and
-what is compiled or copied into them.
+"""Writes the software bill of materials of a release, in CycloneDX.
+
+It lists what the distributions need at run time, and what is compiled or copied into them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ BUILT_IN = ("nanobind", "cmeel-fmt", "nlohmann-json")  # compiled into the libra
 
 
 def write(folder: Path, build: Path, logs: Path) -> str:
-    """Write peerway-VERSION.cdx.json beside the wheels, from an environment that has all of them."""
+    """Write peerway-VERSION.cdx.json beside the wheels, from an environment with all of them installed."""
     log = logs / "bill-of-materials.log"
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     library = [*folder.glob(f"peerway-*-cp{version.replace('.', '')}-*.whl")]
@@ -42,7 +43,7 @@ def write(folder: Path, build: Path, logs: Path) -> str:
 
 
 def _plotly() -> dict[str, object]:
-    """Describe the one file that is copied from npm, as requirements.lock names it."""
+    """Describe the one file that is copied from npm, by its line in requirements.lock."""
     lock = (ROOT / "requirements.lock").read_text()
     match = re.search(r"^# npm: (plotly\S+)==(\S+) sha256:(\w+)$", lock, re.MULTILINE)
     assert match is not None

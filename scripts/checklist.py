@@ -1,4 +1,4 @@
-"""A checklist that runs: each point is a function; ok, skipped or FAILED is printed with a line of detail."""
+"""A checklist that runs: each point is a function, and its outcome (ok, skipped or FAILED) is printed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Skipped(Exception):
 
 
 class Checklist:
-    """What came of each point."""
+    """Runs the points and remembers their outcomes."""
 
     def __init__(self) -> None:
         self.outcomes: list[tuple[str, str, str]] = []  # point, outcome, detail
 
     def check(self, point: str, function: Callable[[], str]) -> bool:
-        """Run a point, whose function returns a line of detail or raises. Tells whether it is ok."""
+        """Run a point, a function that returns a line of detail or raises. Returns whether it is ok."""
         say(f"{point}:")
         try:
             outcome, detail = "ok", function()
@@ -33,11 +33,11 @@ class Checklist:
         return outcome == "ok"
 
     def count(self, outcome: str) -> int:
-        """Give how many points came out so."""
+        """The number of points with this outcome."""
         return sum(entry[1] == outcome for entry in self.outcomes)
 
     def lines(self) -> list[str]:
-        """Give the whole list, a line a point, and the counts."""
+        """The whole list with one line per point, and the counts."""
         width = max(len(point) for point, _, _ in self.outcomes)
         points = [f"{outcome:<8}{point:<{width}}  {detail}" for point, outcome, detail in self.outcomes]
         counts = ", ".join(f"{self.count(outcome)} {outcome}" for outcome in ("ok", "FAILED", "skipped"))

@@ -1,4 +1,4 @@
-"""The checks that `make test` is made of: each runs one kind of test and adds what came out to the totals."""
+"""The checks of `make test`: each runs one kind of test and adds its results to the totals."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from steps import CORES, ROOT, VENV, environment, run, say, show_lines
 
 OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
-# Many times what they take: only what hangs meets them. In seconds.
+# Seconds; many times what the tests take, so that only hanging tests reach them.
 UNIT_LIMIT, PYTEST_LIMIT, LONG_LIMIT = 600, 3600, 6 * 3600
-# Gives a compiler what the tests beside it leave idle: among its like, and as a session among the others.
+# Runs a compiler only on CPU time that the tests leave idle: by scheduling class, and by its session's
+# autogroup.
 IDLE = ["sh", "-c", '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@"', "idle"]
 FUZZ_LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
-# What only ranks of the same job say, or a user's own files: half of the time.
+# Fuzzers of input that comes only from ranks of the same job or from the user's own files get half the time.
 TRUSTED = {"fuzz_note", "fuzz_offer", "fuzz_rules"}
 
 
 @dataclass
 class Totals:
-    """Counts over all checks; for the end, why something was skipped, and what failed with what it said."""
+    """Counts over all checks, the reasons of skipped tests, and the failed tests with their output."""
 
     passed: int = 0
     skipped: int = 0
@@ -33,40 +34,40 @@ class Totals:
     failures: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def add(self, passed: int = 0, skipped: int = 0) -> None:
-        """Add counts of what did not fail."""
+        """Add counts of tests that did not fail."""
         self.passed += passed
         self.skipped += skipped
 
     @property
     def failed(self) -> int:
-        """How many failed."""
+        """The number of failed tests."""
         return len(self.failures)
 
     def skip(self, why: str) -> None:
-        """Count one that was skipped."""
+        """Count one skipped test."""
         self.skipped += 1
         self.skips.append(why)
 
     def fail(self, name: str, output: str | Path) -> None:
-        """Count one that failed, with what it said, or its log."""
+        """Count one failed test, with its output or its log."""
         text = output.read_text(errors="replace") if isinstance(output, Path) else output
         self.failures.append((f"FAILED {name}", text.splitlines()))
 
     def include(self, other: Totals) -> None:
-        """Add all that another one counted."""
+        """Add the totals of another check."""
         self.add(other.passed, other.skipped)
         self.skips += other.skips
         self.failures += other.failures
 
     def show(self) -> None:
-        """Print what was skipped, then what failed: the end of a long output is what is read."""
+        """Print what was skipped, then what failed, because people read the end of a long output."""
         for skip in self.skips:
             say(f"  {skip}")
         for name, output in self.failures:
             show_lines(name, output)
 
     def line(self) -> str:
-        """Give the summary line."""
+        """The summary line."""
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
@@ -90,7 +91,7 @@ def build(totals: Totals, name: str, folder: Path, targets: list[str], settings:
 def unit_tests(
     totals: Totals, name: str, folder: Path, *prefix: str, program: str = "unit", shards: int = 1, **env: str
 ) -> None:
-    """Run a program of C++ unit tests from the folder, in so many parts side by side, and count."""
+    """Run a program of C++ unit tests from the folder, in `shards` parallel parts, and count the results."""
     parts = [name] if shards == 1 else [f"{name}-{part}" for part in range(shards)]
     binary = folder / "tests" / "unit" / program
 
@@ -109,8 +110,9 @@ def unit_tests(
 
 
 def count_gtest(totals: Totals, name: str, status: int) -> None:
-    """Add the counts of a GoogleTest report, with the name and the end of what each failed test said; a crash
-    leaves no report and counts as one failure, of the test that had begun.
+    """Add the counts of a GoogleTest report, with the name and the end of the output of each failed test.
+
+    A crash leaves no report and counts as one failure, of the test that was running.
     """
     result, log = OUT / f"{name}.json", OUT / f"{name}.log"
     text, where = log.read_text(errors="replace"), f"see out/test/{name}.log"
@@ -131,14 +133,14 @@ def count_gtest(totals: Totals, name: str, status: int) -> None:
 
 
 def output_of(test: str, log: str) -> str:
-    """Give the lines of a GoogleTest log between the start of a test and its end."""
+    """The lines of a GoogleTest log between the start and the end of a test."""
     _, _, after = log.partition(f"[ RUN      ] {test}\n")
     body, _, _ = after.partition(f"[  FAILED  ] {test}")
     return body
 
 
 def fuzz(totals: Totals, folder: Path, seconds: int) -> None:
-    """Run the fuzzers of the folder for so long each, as many at a time as there are cores."""
+    """Run the fuzzers of the folder for `seconds` each, as many at a time as there are cores."""
     fuzzers = sorted(
         path for path in (folder / "tests" / "fuzz").iterdir() if path.is_file() and os.access(path, os.X_OK)
     )
@@ -153,9 +155,7 @@ def fuzz(totals: Totals, folder: Path, seconds: int) -> None:
 
 
 def fuzz_one(fuzzer: Path, seconds: int) -> int:
-    """Run one fuzzer from the stored inputs and from where it was the last time; what it finds is under
-    out/test/fuzz.
-    """
+    """Run one fuzzer from the stored inputs and those of its last run; its findings are in out/test/fuzz."""
     result = OUT / "fuzz" / fuzzer.name
     result.mkdir(parents=True, exist_ok=True)
     length = f"-max_total_time={seconds // 2 if fuzzer.name in TRUSTED else seconds}"
@@ -165,10 +165,10 @@ def fuzz_one(fuzzer: Path, seconds: int) -> int:
 
 
 def pytest(totals: Totals, name: str, *options: object, **env: str) -> None:
-    """Run Python tests and count from the JUnit report, with the end of what each failed test said."""
+    """Run Python tests and count from the JUnit report, with the end of the output of each failed test."""
     result, log = OUT / f"{name}.xml", OUT / f"{name}.log"
     result.unlink(missing_ok=True)
-    # A report of this family has the file of each test, by which pytest runs it again.
+    # This family of reports contains the file of each test, by which pytest can run it again.
     report = ["-o", "junit_family=xunit1", f"--junitxml={result}"]
     command = [PYTHON, "-m", "pytest", "--durations=60", *report, *options]
     limit = LONG_LIMIT if "--long" in options else PYTEST_LIMIT

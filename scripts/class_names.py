@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 APART = ("library/src/bench/", "nic/check/", "measure/storage_engine/")
 WORDS = {"Engine", "Guard", "Lane", "Marker", "Part", "Peer", "Request", "Way"}
-# The class of the C++ interface is that of the library, as programs see it.
+# The class of the C++ interface wraps the library's class of the same name.
 INTERFACE = {"Request": {"library/include/peerway/request.hpp"}}
 BESIDE = ("library/src", "library/include/peerway", "nic", "trace/cuda", "measure/storage_engine")
 ENDINGS = {".h", ".hpp", ".cuh", ".cpp"}
@@ -26,12 +26,12 @@ CLASS = re.compile(
 
 
 def classes(text: str) -> list[tuple[str, bool]]:
-    """Give the classes that a text defines, and whether each is nested. A namespace indents nothing."""
+    """The classes that a text defines, and whether each is nested. Namespaces are not indented."""
     return [(match[2], match[1] != "") for match in CLASS.finditer(text)]
 
 
 def shared_names() -> dict[str, list[str]]:
-    """Give each name that several classes have, with their files."""
+    """Each name that several classes have, with their files."""
     result: dict[str, list[str]] = defaultdict(list)
     for file in sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*")):
         name = file.relative_to(ROOT).as_posix()
@@ -45,7 +45,7 @@ def shared_names() -> dict[str, list[str]]:
 
 
 def main() -> int:
-    """Say which names are shared; 1 if any is."""
+    """Print the shared names; returns 1 if there are any."""
     shared = shared_names()
     for name, files in sorted(shared.items()):
         print(f"{name} is a class of {', '.join(files)}; name each for what it is")

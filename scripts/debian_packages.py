@@ -1,8 +1,8 @@
-"""Debian packages: `libpeerway0` and `libpeerway-dev` for programs in C and C++, by CMake's packer, and
-`peerway` with the command, the Python package and all that they need in /opt/peerway.
+"""Builds the Debian packages: `libpeerway0` and `libpeerway-dev` for C and C++ programs, and `peerway`.
 
-`peerway` brings its Python packages along because those of Debian 12 and Ubuntu 24.04 are too old. It uses
-the system's Python, so it is built for each system that a bare root can be made of.
+CMake's packer makes the first two. `peerway` has the command, the Python package and all that they need in
+/opt/peerway, because the Python packages of Debian 12 and Ubuntu 24.04 are too old. It uses the system's
+Python, so it is built for each system of which a bare root can be made.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ test ! -e /opt/peerway
 
 
 def build(folder: Path, build_folder: Path, logs: Path) -> str:
-    """Build all packages into a folder that has the wheels, and try them where a bare system can be made."""
+    """Build all packages into the folder with the wheels, and try them where a bare system can be made."""
     for program in ("dpkg-deb", "dpkg-shlibdeps", "cpack"):
         if shutil.which(program) is None:
             raise Skipped(f"{program} is missing: apt-get install dpkg-dev cmake")

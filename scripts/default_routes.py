@@ -27,7 +27,7 @@ CLASSES = {
 
 
 def table_of(result: list[Record]) -> str:
-    """The text of the table; its machine is the one of the records."""
+    """The text of the route table; its machine is that of the records."""
     result = [record for record in result if record.test in ("send_exchange", "put_latency")]
     costs = draft.points_of((record for record in result if record.via != ROUTE), CLASSES)
     table = draft.table(costs, [], {}, {}, 0)

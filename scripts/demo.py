@@ -1,4 +1,4 @@
-"""The demonstration: measure this machine, keep the route table, draw the report. All lands in out/demo."""
+"""The demonstration: tunes this machine, keeps the route table, and makes the report, all in out/demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OUT = ROOT / "out" / "demo"
 
 
 def peerway(title: str, *arguments: object) -> None:
-    """Run one peerway command in the foreground, so that its progress bar and table are seen."""
+    """Run one peerway command in the foreground, so that its progress bar and tables are visible."""
     command = ["peerway", *map(str, arguments)]
     say(f"\n$ {' '.join(command)}\n  {title}")
     status = subprocess.run(
@@ -22,7 +22,7 @@ def peerway(title: str, *arguments: object) -> None:
 
 
 def demo() -> int:
-    """Tune, measure, report, and say where it all is."""
+    """Tune, measure and report; then print where the files are."""
     started = time.monotonic()
     OUT.mkdir(parents=True, exist_ok=True)
     records, routes, report = (

@@ -1,8 +1,8 @@
-"""Builds the source archive and the wheel of every distribution: each wheel from its source archive, as an
-installer does that finds no wheel for its Python.
+"""Builds the source archive and the wheels of every distribution.
 
-The five in pure Python have one wheel each. The library has one for each Python: what records traces reads
-the frames of the interpreter, which the stable ABI (abi3) does not show.
+Each wheel is built from its source archive, as an installer does if it finds no wheel for its Python. The
+five distributions in pure Python have one wheel each. The library has one for each Python, because the tracer
+reads the interpreter's frames, which the stable ABI (abi3) does not expose.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SDIST = "import sys, scikit_build_core.build as backend; backend.build_sdist(sys
 
 
 def version() -> str:
-    """Give the version of all distributions, from the one place that states it."""
+    """The version of all distributions, from the one file that states it."""
     match = re.search(r"project\(peerway VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
     assert match is not None
     return match[1]
 
 
 def build_sdists(python: Path, folder: Path, log: Path) -> None:
-    """Make the source archive of each distribution in a folder. That Python has what builds need."""
+    """Make the source archive of each distribution in a folder. `python` must have what builds need."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, source in FOLDERS.items():
         in_source = ["sh", "-ec", 'cd "$1"; shift; exec "$@"', "sh", source]
@@ -37,7 +37,7 @@ def build_sdists(python: Path, folder: Path, log: Path) -> None:
 
 
 def sdist(folder: Path, name: str) -> Path:
-    """Give the source archive of a distribution in a folder of them."""
+    """The source archive of a distribution in a folder of them. Raises StepError if it is missing."""
     archive = folder / f"{name.replace('-', '_')}-{version()}.tar.gz"
     if not archive.is_file():
         raise StepError(f"there is no {archive.name} in {folder}: the source archives come before the wheels")
@@ -45,7 +45,7 @@ def sdist(folder: Path, name: str) -> Path:
 
 
 def build_pure_wheels(python: Path, sdists: Path, folder: Path, log: Path) -> None:
-    """Make the wheels of all distributions but the library's from their source archives."""
+    """Make the wheels of all distributions except the library from their source archives."""
     archives = [sdist(sdists, name) for name in FOLDERS if name != "peerway"]
     command = [python, *PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
     must("wheels in pure Python", [*command, "--wheel-dir", folder, *archives], log)
@@ -54,8 +54,8 @@ def build_pure_wheels(python: Path, sdists: Path, folder: Path, log: Path) -> No
 def build_library_wheel(python: Path, sdists: Path, folder: Path, build: Path, log: Path) -> Path:
     """Compile the library for one Python and make its wheel, for this machine's C library.
 
-    The archive is unpacked below `build`, which is best the same for each Python: ccache then knows the
-    sources again.
+    The archive is unpacked below `build`. Use the same `build` for each Python, so that ccache recognises the
+    sources.
     """
     shutil.rmtree(build, ignore_errors=True)
     for part in (folder, build):
@@ -86,7 +86,7 @@ def build_library_wheel(python: Path, sdists: Path, folder: Path, build: Path, l
 
 
 def _headers() -> dict[str, Path]:
-    """Give the folders of the header libraries in .venv, so that they are the same for each Python."""
+    """The folders of the header libraries in .venv, the same for each Python."""
     folders = {"peerway_fmt": "cmeel.prefix/include", "peerway_json": "nlohmann_json/include"}
     places = {name: [*VENV.glob(f"lib/python*/site-packages/{place}")] for name, place in folders.items()}
     return {f"{name}_INCLUDE": paths[0] for name, paths in places.items() if paths}

@@ -1,7 +1,7 @@
-"""The reference pages that are made from the code, as a hook of MkDocs.
+"""Generates the reference pages from the code, as a hook of MkDocs.
 
-Command line, configuration, C and C++ are pages without a source of their own; in docs/reference/errors.md
-the line `<!-- statuses -->` becomes a table.
+The pages of the command line, configuration, C and C++ have no source of their own; in
+docs/reference/errors.md the line `<!-- statuses -->` is replaced by a table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def header_page(language: str, header: Path, highlight: str) -> str:
-    """Give a header as a page: comments at the left margin are the text, all else is code between."""
+    """A header as a page: comments at the left margin become text, and the rest code blocks between them."""
     text = header.read_text()
     body = text[: text.rindex("#endif")] if "#endif" in text else text
     parts = [f"# {language}: `{header.parent.name}/{header.name}`\n"]
@@ -67,7 +67,7 @@ def chunks(lines: list[str]) -> list[tuple[str, str]]:
         section = SECTION.match(line)
         if section:
             title = section["title"].strip(" -")
-            # A section's comment may go on with prose.
+            # The comment with a section's title may continue with prose.
             comment = line.startswith("/*") and not line.rstrip().endswith("*/")
             result += [("section", [title]), ("prose" if comment else "code", [])]
         elif comment or line.startswith(("/*", "//")):
@@ -83,7 +83,7 @@ def chunks(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def prose(lines: list[str]) -> str:
-    """Give a comment's text; what is indented in it stays code."""
+    """The text of a comment; indented lines in it stay code."""
     text = []
     for line in lines:
         bare = re.sub(r"^\s*(?:/\*+|\*/|\*|///?<?)(?: |$)|\s*\*/\s*$", "", line)
@@ -92,7 +92,7 @@ def prose(lines: list[str]) -> str:
 
 
 def without_plumbing(code: str) -> str:
-    """Leave out what no reader needs: include guards, linkage, visibility."""
+    """The code without include guards, linkage and visibility, which no reader needs."""
     drop = re.compile(
         r"^(#\s*(ifndef|ifdef|if|else|elif|endif|include)\b.*"
         r"|#define (PW_API|PEERWAY_\w+_H\w*)\b.*|extern \"C\".*|\}\s*)$"
@@ -103,7 +103,7 @@ def without_plumbing(code: str) -> str:
 
 
 def statuses() -> list[tuple[str, str, str]]:
-    """Give (C name, number, meaning) of every status in peerway.h."""
+    """(C name, number, meaning) of every status in peerway.h."""
     enum = re.search(
         r"typedef enum pw_status \{(.*?)\} pw_status;", (INCLUDE / "peerway.h").read_text(), re.DOTALL
     )
@@ -114,7 +114,7 @@ def statuses() -> list[tuple[str, str, str]]:
 
 
 def status_table() -> str:
-    """Give the table of statuses with the Python exception of each."""
+    """The table of statuses with the Python exception of each."""
     from peerway import errors
 
     exceptions = {
@@ -129,12 +129,12 @@ def status_table() -> str:
 
 
 def is_error(kind: object, base: type) -> bool:
-    """Tell whether this is one of the exceptions, the base class left out."""
+    """Whether this is one of the exceptions, except the base class itself."""
     return isinstance(kind, type) and issubclass(kind, base) and kind is not base
 
 
 def configuration_page() -> str:
-    """Give the page of all settings, of all products."""
+    """The page of all settings of all products."""
     from peerway.settings import settings
 
     lines = [
@@ -157,7 +157,7 @@ def configuration_page() -> str:
 
 
 def command_line_page() -> str:
-    """Give the page of all verbs: their help, word for word."""
+    """The page of all commands, with their help texts."""
     import click
 
     from peerway_common.cli import command

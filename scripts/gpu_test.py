@@ -1,4 +1,6 @@
-"""The GPU tests and a short GPU benchmark, on a host with NVIDIA GPUs. Logs and records are in out/gpu."""
+"""Runs the GPU tests and a short GPU benchmark on a host with NVIDIA GPUs. Logs and records are in
+out/gpu.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ PYTHON = VENV / "bin" / "python"
 
 
 def gpus() -> int:
-    """Give the number of GPUs the driver shows."""
+    """The number of GPUs that the driver shows. Raises StepError if there is none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         raise StepError(
@@ -36,7 +38,7 @@ def gpu_test() -> int:
         must("configure the GPU programs", ["cmake", "-B", BUILD, *settings], OUT / "configure.log")
         must("build the GPU programs", ["cmake", "--build", BUILD], OUT / "build.log")
     log = OUT / "pytest.log"
-    # Plugins that the system's Python happens to have are none of these tests' business.
+    # The tests must not load plugins that the system's Python happens to have.
     status = run(
         "pytest",
         [PYTHON, "-m", "pytest", *sorted(ROOT.glob("*/tests/gpu")), f"--junitxml={OUT / 'gpu.xml'}"],

@@ -1,4 +1,4 @@
-"""Check style, types and common mistakes; with --fix, format the sources instead."""
+"""Checks style, types and common mistakes; with --fix, formats the sources instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPP_SUFFIXES = (".c", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 
 
 def tracked(*suffixes: str) -> list[str]:
-    """Give the project's files with these suffixes: those git tracks, and new ones it does not ignore."""
+    """The project's files with these suffixes: those git tracks, and new ones it does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
@@ -42,7 +42,7 @@ def tracked(*suffixes: str) -> list[str]:
 
 
 def list_commands() -> int:
-    """Let CMake list how each file is compiled alone, which the usual build does not do. Nothing is built."""
+    """Let CMake write how each file is compiled alone, unlike in the unity build. Nothing is built."""
     command = ["cmake", "-S", ROOT, "-B", COMMANDS, "-G", "Ninja", f"-DPython_EXECUTABLE={BIN / 'python'}"]
     settings = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_UNITY_BUILD=OFF", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"]
     return run("list what clang-tidy reads", [*command, *settings], OUT / "commands.log")
@@ -61,7 +61,7 @@ def clang_tidy() -> int:
 
 
 def tidy_one(name: str) -> tuple[int, str]:
-    """Run clang-tidy on one source file; gives its status and output."""
+    """Run clang-tidy on one source file; returns its status and output."""
     command = [str(BIN / "clang-tidy"), "-p", str(COMMANDS), "--quiet", f"--extra-arg=-I{ROOT}", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + (done.stderr if done.returncode else "")

@@ -17,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 EMPTY = frozenset(["asked", "found", "left", "made", "one", "said", "told", "what"])
 CPP_SUFFIXES = ("c", "cpp", "cu", "cuh", "h", "hpp")
-# Folders that still have such names, with how many; a number may only shrink. A file belongs to the longest.
+# The number of such names that a folder may still have; it may only shrink. A file counts in its longest
+# folder.
 ALLOWED_IN_PYTHON: dict[str, int] = {}
 ALLOWED_IN_CPP = {
     "apps": 315,
@@ -26,20 +27,20 @@ ALLOWED_IN_CPP = {
     "xacc": 63,
 }
 
-# What is no identifier of a program in C or C++: comments, strings, characters, names of headers.
+# What is no identifier in C or C++: comments, strings, characters, and names of headers.
 SKIPPED = re.compile(
     r'//(?:[^\n\\]|\\.)*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*"'
     r"|(?<![0-9A-Fa-f])'(?:[^'\\\n]|\\.)+'|#[ \t]*include[^\n]*",
     re.DOTALL,
 )
-# With the capital of types and the underscore of members. The standard library has names of its own: what()
+# The words, with a type's capital or a member's underscore. Names of the standard library are allowed: what()
 # of exceptions, std::left.
 WORDS = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in sorted(EMPTY))
 IDENTIFIER = re.compile(rf"(?<!\bstd::)\b(?!what\(\))(?:{WORDS})_?\b")
 
 
 def files(*suffixes: str) -> list[Path]:
-    """Give the files with these suffixes that git tracks, and new ones that it does not ignore."""
+    """The files with these suffixes that git tracks, and new ones that it does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     command += [f"*.{suffix}" for suffix in suffixes]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
@@ -47,7 +48,7 @@ def files(*suffixes: str) -> list[Path]:
 
 
 def empty_names(path: Path, text: str) -> list[tuple[int, str]]:
-    """Give the line and the name of each that says nothing; line 1 for the module's own name."""
+    """The line and the text of each empty name in a Python file; line 1 for the module's own name."""
     empty = [(1, path.stem)] if path.stem in EMPTY else []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.arg) and node.arg in EMPTY:
@@ -64,15 +65,17 @@ def empty_names(path: Path, text: str) -> list[tuple[int, str]]:
 
 
 def empty_identifiers(path: Path, text: str) -> list[tuple[int, str]]:
-    """Give the line and the name of each in a C or C++ file; line 1 for the file's own name."""
+    """The line and the text of each empty name in a C or C++ file; line 1 for the file's own name."""
     empty = [(1, path.stem)] if path.stem in EMPTY else []
     code = SKIPPED.sub(lambda skipped: "\n" * skipped[0].count("\n"), text)
     return empty + [(code.count("\n", 0, word.start()) + 1, word[0]) for word in IDENTIFIER.finditer(code)]
 
 
 def folder_of(name: str, allowed: dict[str, int]) -> str:
-    """Give tests for a test of any product, else the longest folder with a number of its own that a file is
-    in, or else the outermost.
+    """The folder in which a file's names count.
+
+    This is "tests" for a test of any product, or the longest folder in `allowed` that contains the file, or
+    else the top folder.
     """
     if "tests" in name.split("/"):
         return "tests"
@@ -81,7 +84,7 @@ def folder_of(name: str, allowed: dict[str, int]) -> str:
 
 
 def beyond_allowed(names: list[tuple[str, int, str]], allowed: dict[str, int]) -> bool:
-    """Say where such names (file, line, name) are, in each folder that has more than its number."""
+    """Print where such names (file, line, name) are, for each folder that has more than its number."""
     by_folder: dict[str, list[str]] = {}
     for name, line, word in names:
         by_folder.setdefault(folder_of(name, allowed), []).append(f"{name}:{line}: {word}")
@@ -96,7 +99,7 @@ def beyond_allowed(names: list[tuple[str, int, str]], allowed: dict[str, int]) -
 
 
 def main() -> int:
-    """Say where such names are, beyond those that are allowed; 1 if there is any."""
+    """Print all empty names beyond the allowed numbers; returns 1 if there are any."""
     status = 0
     for check, suffixes, allowed in (
         (empty_names, ("py",), ALLOWED_IN_PYTHON),

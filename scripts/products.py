@@ -7,13 +7,15 @@ import tomllib
 
 from steps import ROOT
 
-# Pure Python, each in a folder of its own. The root folder has the library and the NIC kit.
+# Pure Python, each in its own folder. The root folder is the library with the NIC kit.
 PRODUCTS = ("common", "measure", "trace", "xacc", "jobs")
 
 
 def groups() -> dict[str, list[str]]:
-    """Give what can be installed, by name: "base" is what a build, the library and measuring need; then each
-    other product, "jobs-server", and the extras of the library's pyproject.toml.
+    """The requirements of everything that can be installed, by name.
+
+    "base" is what a build, the library and measuring need. The others are the other products, "jobs-server",
+    and the extras of the library's pyproject.toml.
     """
     everything = _declared()
     base = [need for name in ("build", "library", "common", "measure") for need in everything.pop(name)]
@@ -21,7 +23,7 @@ def groups() -> dict[str, list[str]]:
 
 
 def own(group: str) -> list[str]:
-    """Give what one group requires itself: "library", a product, or one of its extras ("jobs-server")."""
+    """The requirements of one group itself: "library", a product, or one of its extras ("jobs-server")."""
     return _declared()[group]
 
 

@@ -1,4 +1,4 @@
-"""The Pythons of this machine that wheels are built and tried with, and an environment of each."""
+"""Finds the Pythons of this machine for which wheels are built and tried, and makes environments of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASK += "(pathlib.Path(sysconfig.get_path('include')) / 'Python.h').is_file()]))
 
 
 def interpreter(version: str) -> Path | None:
-    """Give a Python of this version with its headers, from the PATH, pyenv or uv; None without one."""
+    """A Python of this version with its headers, from the PATH, pyenv or uv; None if there is none."""
     on_path = shutil.which(f"python{version}")
     managed = [Path("~/.pyenv/versions").expanduser(), Path("~/.local/share/uv/python").expanduser()]
     candidates = [Path(on_path)] if on_path else []
@@ -26,7 +26,7 @@ def interpreter(version: str) -> Path | None:
 
 
 def _is(python: Path, version: str) -> bool:
-    """Tell whether a program is this Python with headers; a shim of pyenv may lead to none."""
+    """Whether a program is this Python with headers; a shim of pyenv may lead to none."""
     try:
         answer = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=True).stdout
         numbers, has_headers = json.loads(answer)
@@ -36,7 +36,7 @@ def _is(python: Path, version: str) -> bool:
 
 
 def make_environment(python: Path, folder: Path, log: Path, *requirements: str) -> Path:
-    """Make a virtual environment with these packages, as requirements.lock has them; give its Python."""
+    """Make a virtual environment with these packages at the locked versions; returns its Python."""
     shutil.rmtree(folder, ignore_errors=True)
     must(f"make an environment of {python.name}", [python, "-m", "venv", folder], log)
     inside = folder / "bin" / "python"

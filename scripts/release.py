@@ -39,7 +39,7 @@ TRIED = ("library", "common", "measure", "jobs")  # what packaging/try_wheels.sh
 
 
 def git(*words: str) -> str:
-    """Give what a command of git prints."""
+    """The output of a git command. Raises Skipped if it fails."""
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Skipped(f"git {words[0]}: {done.stderr.strip()}")
@@ -47,18 +47,18 @@ def git(*words: str) -> str:
 
 
 def is_tagged() -> bool:
-    """Tell whether HEAD is the commit of this version's tag; everything before it is a rehearsal."""
+    """Whether HEAD is the commit of this version's tag; before that, everything is a rehearsal."""
     return f"v{distributions.version()}" in git("tag", "--points-at", "HEAD").split()
 
 
 def check_version() -> str:
-    """Tell the version, and whether this is the release or a rehearsal."""
+    """The version, and whether this is the release or a rehearsal."""
     number = distributions.version()
     return f"{number}, {'tagged' if is_tagged() else f'a rehearsal: HEAD has no tag v{number}'}"
 
 
 def check_tree() -> str:
-    """Refuse a tree with changes that no commit has: nobody could build the same again."""
+    """Refuse a tree with uncommitted changes, because nobody could build the same again."""
     changes = git("status", "--porcelain", "--untracked-files=normal").splitlines()
     if changes:
         raise StepError(
@@ -77,7 +77,7 @@ def check_long_tests() -> str:
 
 
 def write_notes() -> str:
-    """Take the notes from the changelog: the section of this version, or in a rehearsal [Unreleased]."""
+    """Take the notes from the changelog: this version's section, or [Unreleased] in a rehearsal."""
     number = distributions.version()
     text = (ROOT / "CHANGELOG.md").read_text()
     sections = dict(re.findall(r"^## \[([^\]]+)\][^\n]*\n(.*?)(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL))
@@ -103,7 +103,7 @@ def build_pure_wheels() -> str:
 
 
 def build_library_wheel(version: str) -> str:
-    """Compile the library for one Python, and let auditwheel check the policy and name the wheel after it."""
+    """Compile the library for one Python; auditwheel checks the policy and renames the wheel accordingly."""
     python = pythons.interpreter(version)
     if python is None:
         raise Skipped(f"no Python {version} with headers here; the hosted release builds its wheel")
@@ -131,7 +131,7 @@ def build_library_wheel(version: str) -> str:
 
 
 def dependencies(version: str) -> Path:
-    """Download what the wheels need for a Python, once."""
+    """Download what the wheels need for a Python, once; returns the folder."""
     folder = BUILD / "dependencies" / version
     needs = [need for group in TRIED for need in products.own(group)]
     stamp, inputs = folder / "stamp", hashlib.sha256("\n".join(needs).encode()).hexdigest()
@@ -142,7 +142,7 @@ def dependencies(version: str) -> Path:
 
 
 def gather(version: str, folder: Path) -> None:
-    """Put all that a user of this Python installs into a folder, with the program that is tried."""
+    """Put everything that a user of this Python installs into a folder, with the program to try."""
     if not list(OUT.glob(f"peerway-*-cp{version.replace('.', '')}-*.whl")):
         raise Skipped(f"there is no wheel for Python {version}")
     folder.mkdir(parents=True)
@@ -186,13 +186,13 @@ def try_in(system: bare_roots.System) -> str:
 
 
 def summary_of(log: Path) -> str:
-    """Give the lines of packaging/try_wheels.sh that say what was tried."""
+    """The lines of packaging/try_wheels.sh that say what was tried."""
     lines = log.read_text().splitlines()
     return ", ".join(line for line in lines if line.startswith(("installed in", "works with")))
 
 
 def write_checksums() -> str:
-    """Write the checksums of all files, as `sha256sum --check` reads them."""
+    """Write the checksums of all files in the format of `sha256sum --check`."""
     files = sorted(path for path in OUT.iterdir() if path.name != "SHA256SUMS")
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
     (OUT / "SHA256SUMS").write_text("".join(sums))
@@ -200,7 +200,7 @@ def write_checksums() -> str:
 
 
 def release() -> int:
-    """Go through the list. Later points use what earlier ones built."""
+    """Run all points. Later points use what earlier ones built."""
     for folder in (OUT, LOGS):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

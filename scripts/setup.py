@@ -30,7 +30,7 @@ STAMPS = VENV / "peerway-setup.json"
 LOGS = ROOT / "out" / "setup"
 OLDEST = (3, 11)
 
-# All that the package is built from; CMakeLists.txt adds the folders, or folders in them.
+# Everything that the package is built from: the folders that CMakeLists.txt adds, or folders above them.
 BUILT_FROM = (
     "cmake", "library/src", "library/include", "library/python/src", "nic/torus", "nic/uct", "nic/check",
     "trace/cuda", "measure/storage_engine", "xacc/include", "xacc/runtime", "library/tests/added",
@@ -38,7 +38,7 @@ BUILT_FROM = (
 
 
 def stamps() -> dict[str, str]:
-    """Give the hash of each step that is done."""
+    """The input hash of each finished step."""
     try:
         result = json.loads(STAMPS.read_text())
     except (OSError, ValueError):
@@ -108,13 +108,13 @@ def install_requirements(extras: list[str], wheels: str | None) -> None:
     if not todo:
         return
     needs = sorted({need for name in todo for need in groups[name]})
-    # A host without a network has the versions it has; the folder of wheels was made with the lock.
+    # A host without a network has given versions; the folder of wheels was made with the lock.
     constraints: list[object] = [] if wheels else ["--constraint", lock]
     pip_install(
         f"install packages for: {', '.join(todo)}", [*constraints, *needs], wheels, LOGS / "packages.log"
     )
-    # What the wheel of fmt's headers runs at every start of Python, to find modules that it does not have:
-    # 35 ms of CPU, twice what Python takes to start.
+    # The wheel of fmt's headers runs this file at every start of Python, to look for modules that it does not
+    # have. It takes 35 ms of CPU, twice as long as starting Python.
     for start in (VENV / "lib").glob("python*/site-packages/cmeel.pth"):
         start.unlink()
     for name in todo:
@@ -122,13 +122,13 @@ def install_requirements(extras: list[str], wheels: str | None) -> None:
 
 
 def build_tools() -> list[str]:
-    """Give the wheels of CMake and ninja where the system has none that will do."""
+    """The requirements for wheels of CMake and ninja, if the system's are missing or too old."""
     cmake = system.version_of(["cmake", "--version"])
     return [*([] if cmake >= (3, 25) else ["cmake>=3.25"]), *([] if shutil.which("ninja") else ["ninja"])]
 
 
 def install_mpich(wheels: str | None) -> None:
-    """Install MPICH into a folder of its own: it and Open MPI both bring an `mpirun`."""
+    """Install MPICH into a folder of its own, because it and Open MPI both have an `mpirun`."""
     folder = ROOT / "build" / "mpich"
     inputs = digest("mpich", ROOT / "requirements.lock")
     if stamps().get("mpich") == inputs and (folder / "bin" / "mpirun").exists():
@@ -146,7 +146,7 @@ def install_mpich(wheels: str | None) -> None:
 
 
 def install_package(wheels: str | None) -> None:
-    """Build the core and the extension module and install the package so that edits count at once."""
+    """Build the core and the extension module, and install the package in editable mode."""
     files = sorted(path for folder in BUILT_FROM for path in (ROOT / folder).rglob("*") if path.is_file())
     own = [f"{name}/peerway_{name}" for name in products.PRODUCTS]
     packages = ("library/python/peerway", "nic/peerway_nic", *own)
@@ -198,7 +198,7 @@ def setup() -> int:
     options = parser.parse_args()
     if sys.version_info < OLDEST:
         system.start_again_with_newer_python(OLDEST)
-    if Path(sys.prefix).resolve() == VENV.resolve():  # an activated .venv, which may have to be made anew
+    if Path(sys.prefix).resolve() == VENV.resolve():  # an activated .venv, which may have to be made again
         system.start_again_with_python_beneath()
     wheels = os.environ.get("PEERWAY_BUILD_WHEELS") or None
     if wheels:

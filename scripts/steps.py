@@ -1,6 +1,6 @@
-"""Running the steps of a script: say what is done, how long it took and whether it worked; keep the log.
+"""Runs the steps of a script: prints what is done, how long it took and whether it worked, and keeps a log.
 
-The times of all steps of a script, by the clock and of the CPUs, are in out/times/SCRIPT.jsonl.
+The wall-clock and CPU times of a script's steps are in out/times/SCRIPT.jsonl.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BUILD = ROOT / "build" / "editable"
 CORES = len(os.sched_getaffinity(0))
-# For CMake and ccache, where that is installed: what was compiled before is not compiled again, also in a new
-# clone, and with the precompiled headers of cmake/Together.cmake.
+# For CMake, if ccache is installed: code is not compiled twice, even in a new clone, and even with the
+# precompiled headers of cmake/Together.cmake.
 CACHED = {
     "CMAKE_C_COMPILER_LAUNCHER": "ccache",
     "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
@@ -34,8 +34,8 @@ CACHED = {
     "CCACHE_SLOPPINESS": "pch_defines,time_macros",
 }
 TIMES: list[dict[str, object]] = []  # of each step that has ended
-RUNNING: set[int] = set()  # the sessions of steps that have not
-ENDED = threading.Event()  # no step begins any more
+RUNNING: set[int] = set()  # sessions of running steps
+ENDED = threading.Event()  # set when no step may begin any more
 
 
 class StepError(Exception):
@@ -48,7 +48,7 @@ def say(text: str) -> None:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Give the environment of child processes, with the virtual environment's programs first."""
+    """The environment of child processes, with the virtual environment's programs first on PATH."""
     env = dict(os.environ, **extra)
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)
@@ -56,8 +56,8 @@ def environment(**extra: str) -> dict[str, str]:
     if shutil.which("ccache"):
         for name, value in CACHED.items():
             env.setdefault(name, value)
-    # PEERWAY_BUILD_WHEELS is for setup.py alone. Where Python may keep no bytecode, each of thousands of
-    # processes compiles the package anew.
+    # PEERWAY_BUILD_WHEELS is only for setup.py. If Python may not write bytecode, each of thousands of
+    # processes compiles the package again.
     for name in ("PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PEERWAY_BUILD_WHEELS"):
         env.pop(name, None)
     return env
@@ -70,10 +70,11 @@ def run(
     env: dict[str, str] | None = None,
     limit_s: float = float("inf"),
 ) -> int:
-    """Run `command` in the root folder, output in `log`, print one line with times. Returns its status.
+    """Run `command` in the root folder with its output in `log`, and print one line with times. Returns its
+    status.
 
-    Past the limit, which is for what hangs, it gets SIGABRT, so that sanitizers and Python print where they
-    are, and what is left of its session is killed.
+    At the time limit, which only hanging commands reach, it gets SIGABRT, so that sanitizers and Python print
+    where they are; then the rest of its session is killed.
     """
     if ENDED.is_set():
         raise KeyboardInterrupt
@@ -111,7 +112,7 @@ def run(
 
 
 def stop(session: int) -> None:
-    """End a session of processes; its leader may say first where it is."""
+    """Abort a session of processes; its leader has 20 s to print where it is."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(session, signal.SIGABRT)
         time.sleep(20)
@@ -119,7 +120,7 @@ def stop(session: int) -> None:
 
 
 def end_all() -> None:
-    """Kill the steps that other threads are running, and let them begin no more."""
+    """Kill the steps of other threads, and let no further step begin."""
     ENDED.set()
     for session in list(RUNNING):
         with contextlib.suppress(ProcessLookupError):
@@ -127,7 +128,7 @@ def end_all() -> None:
 
 
 def must(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> None:
-    """As run(), but a failure shows the end of the log and ends the script."""
+    """Like run(), but a failure shows the end of the log and raises StepError."""
     if run(title, command, log, env) != 0:
         show_end(log)
         raise StepError(f"{title}: failed; the whole output is in {log.relative_to(ROOT)}")

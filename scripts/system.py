@@ -1,8 +1,8 @@
-"""What the operating system must give: a compiler, Python's headers, and programs that some tests need.
+"""Checks what the operating system must provide: a compiler, Python's headers, and programs for some tests.
 
-As root on Debian or Ubuntu what is missing is installed through apt. Otherwise Python's headers are unpacked
-from their Debian package into build/, which needs no root; for all else the exact command to ask an
-administrator for is printed.
+As root on Debian or Ubuntu, missing packages are installed with apt. Otherwise Python's headers are unpacked
+from their Debian package into build/, which needs no root; for all other packages, the command that an
+administrator must run is printed.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ TEST_PACKAGES = {
 
 
 def present(proof: str) -> bool:
-    """Tell whether a program is on the PATH, or a file that matches an absolute pattern exists."""
+    """Whether a program is on the PATH, or a file that matches an absolute pattern exists."""
     if not proof.startswith("/"):
         return shutil.which(proof) is not None
     return any(Path("/").glob(proof[1:]))
 
 
 def can_install() -> bool:
-    """Tell whether packages can be installed with apt here."""
+    """Whether packages can be installed with apt here."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
@@ -85,7 +85,7 @@ def apt_install(packages: list[str]) -> None:
 
 
 def ensure_compiler() -> None:
-    """Check for g++ and make sure that Python's headers are at hand."""
+    """Check for g++ and make sure that Python's headers are available."""
     if not (shutil.which("g++") or os.environ.get("CXX")):
         if not can_install():
             raise StepError("no C++ compiler: ask an administrator for `apt-get install g++`, or set CXX")
@@ -93,7 +93,7 @@ def ensure_compiler() -> None:
 
 
 def install_test_packages() -> None:
-    """Install what the tests need through apt, or list what is missing and what is skipped for it."""
+    """Install what the tests need with apt, or list what is missing and which tests are skipped."""
     missing = {name: why for name, (proof, why) in TEST_PACKAGES.items() if not present(proof)}
     if not missing:
         return
@@ -107,23 +107,23 @@ def install_test_packages() -> None:
 
 
 def python_has(module: str) -> bool:
-    """Tell whether the running Python has a module."""
+    """Whether the running Python has a module."""
     return importlib.util.find_spec(module) is not None
 
 
 def ensure_python_can_make_venv() -> None:
-    """Debian splits venv's pip off into python3-venv; install it where that is possible."""
+    """Install python3-venv if possible: Debian keeps venv's pip there."""
     if not python_has("ensurepip") and not os.environ.get("PEERWAY_BUILD_WHEELS") and can_install():
         apt_install([f"python3.{sys.version_info[1]}-venv"])
 
 
 def headers_folder() -> Path:
-    """Give the folder where the running Python says its C headers are."""
+    """The folder in which the running Python expects its C headers."""
     return Path(sysconfig.get_path("include"))
 
 
 def python_headers() -> dict[str, str]:
-    """Give the CMake settings that find Python.h; empty when CMake finds it alone."""
+    """The CMake settings that find Python.h; empty if CMake finds it without them."""
     if (headers_folder() / "Python.h").exists():
         return {}
     name = f"libpython3.{sys.version_info[1]}-dev"
@@ -138,7 +138,7 @@ def python_headers() -> dict[str, str]:
 
 
 def unpack_without_root(package: str) -> None:
-    """Download a Debian package with package lists of our own and unpack it under build/."""
+    """Download a Debian package with our own package lists and unpack it below build/."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         return
     state = UNPACKED / "apt"
@@ -162,7 +162,7 @@ def unpack_without_root(package: str) -> None:
 
 
 def version_of(command: list[str]) -> tuple[int, ...]:
-    """Give the first version number a program prints; (0,) when it is not there."""
+    """The first version number that a program prints; (0,) if the program is missing."""
     try:
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -172,7 +172,7 @@ def version_of(command: list[str]) -> tuple[int, ...]:
 
 
 def start_again_with_newer_python(oldest: tuple[int, int]) -> None:
-    """Replace this process by the same script under a Python that is new enough."""
+    """Replace this process by the same script in a Python that is new enough."""
     for minor in range(16, oldest[1] - 1, -1):
         newer = shutil.which(f"python3.{minor}")
         if newer and version_of([newer, "--version"]) >= oldest:
@@ -184,13 +184,13 @@ def start_again_with_newer_python(oldest: tuple[int, int]) -> None:
 
 
 def start_again_with_python_beneath() -> None:
-    """Replace this process by the same script under the Python that this virtual environment was made of."""
+    """Replace this process by the same script in the Python that this virtual environment was made from."""
     beneath = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"
     os.execv(beneath, [str(beneath), *sys.argv])
 
 
 def fetch_pip(wheels: str | None, folder: Path) -> Path:
-    """Give a wheel of pip, from the folder of wheels or from the package index in force."""
+    """A wheel of pip, from the folder of wheels or from the configured package index."""
     if wheels:
         result = sorted(Path(wheels).glob("pip-*.whl"))
         if result:

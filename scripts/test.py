@@ -33,10 +33,10 @@ from steps import BUILD, CORES, ROOT, TIMES, end_all, main, say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# No optimisation: sanitized code is compiled for much longer than its tests run. In large parts, for the same
-# reason. And no extension module.
+# Without optimisation and in large units, because compiling sanitized code takes much longer than its tests.
+# Without the extension module.
 SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0 -g1", "-DPEERWAY_UNITS=2"]
-FUZZ_SECONDS = 60  # of each fuzzer
+FUZZ_SECONDS = 60  # per fuzzer
 RECORDS = ROOT / "results" / "tests"
 RECORD = RECORDS / "long.jsonl"
 LEFT_OUT = (
@@ -46,8 +46,8 @@ LEFT_OUT = (
 
 
 def clang(runtime: str) -> list[str]:
-    """Give the settings that build with clang, which compiles this faster; none where it or a runtime of its
-    sanitizers is missing.
+    """The settings to build with clang, which compiles this faster; empty
+    if clang or a sanitizer's runtime is missing.
     """
     result = shutil.which("clang++")
     if result and list(Path("/usr/lib").glob(f"llvm-*/lib/clang/*/lib/linux/libclang_rt.{runtime}-*.a")):
@@ -67,7 +67,9 @@ def address_sanitizer(totals: Totals) -> None:
 
 
 def fuzzers(totals: Totals) -> None:
-    """Run the fuzzers. Their build is one of its own: what leads them makes all code a quarter larger."""
+    """Run the fuzzers. They have a build folder of their own,
+    because instrumentation makes all code a quarter larger.
+    """
     result = clang("fuzzer")
     if not result:
         totals.skip("fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)")
@@ -79,8 +81,9 @@ def fuzzers(totals: Totals) -> None:
 
 
 def thread_sanitizer(totals: Totals) -> None:
-    """Run the unit tests with threads under TSan, which needs its addresses in place: newer kernels randomise
-    them.
+    """Run the unit tests with threads under TSan.
+
+    TSan needs fixed addresses, but newer kernels randomise them.
     """
     folder = ROOT / "build" / "tsan"
     settings = [*SLIM, "-DPEERWAY_SANITIZE=thread", *clang("tsan")]
@@ -101,7 +104,9 @@ def unsanitized(totals: Totals) -> None:
 
 
 def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
-    """Run both, or all, at once, each with counts of its own; the totals get them in the order given."""
+    """Run all functions at once, each with its own counts, which are added to the totals in the given
+    order.
+    """
     parts = [Totals() for _ in bodies]
     with ThreadPoolExecutor(max_workers=len(bodies)) as pool:
         running = [pool.submit(body, part) for body, part in zip(bodies, parts, strict=True)]
@@ -116,13 +121,13 @@ def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
 
 
 def marked(mark: str) -> list[object]:
-    """Give the options that run the tests between processes of one mark: no other file is imported."""
+    """The options to run the tests between processes with one mark; no other file is imported."""
     result = ROOT.glob("*/tests/system/test_*.py")
     return [*sorted(path for path in result if f"pytest.mark.{mark}" in path.read_text()), "-m", mark]
 
 
 def pytest(totals: Totals, long: bool, name: str, workers: int, *options: object) -> None:
-    """Run whole files, in the order that conftest.py gives them: the long ones first."""
+    """Run whole files in parallel, in the order of conftest.py: the long ones first."""
     whole = ["--long"] if long else []
     by_file = ["-n", workers, "--dist=loadfile", "--no-loadscope-reorder"]
     checks.pytest(totals, name, *options, *whole, *by_file)
@@ -136,7 +141,7 @@ def all_tests(totals: Totals, long: bool) -> None:
             address_sanitizer(part)
             thread_sanitizer(part)
 
-    # Two more workers than there are cores, as browsers and ranks sleep.
+    # Two more workers than cores, because browsers and ranks sleep.
     others = ("-m", "not alone and not cluster")
     side_by_side(
         totals,
@@ -147,12 +152,14 @@ def all_tests(totals: Totals, long: bool) -> None:
     )
     if long:
         fuzzers(totals)
-    # What is judged by its CPU time has a core.
+    # Tests that judge CPU time get a core of their own.
     pytest(totals, long, "system-alone", min(2, CORES), *marked("alone"))
 
 
 def record(command: str, totals: Totals, started: float) -> str:
-    """What was run, on what and how it ended, then each step with its times: JSON lines."""
+    """JSON lines that say what was run, on which machine and how it ended, and then each step with its
+    times.
+    """
     head = {
         "command": command,
         "date": time.strftime("%Y-%m-%d"),
@@ -165,7 +172,7 @@ def record(command: str, totals: Totals, started: float) -> str:
 
 
 def last_time(command: str) -> str:
-    """Say how long this took the last time: here, or else as the records have it."""
+    """The time that this took last time, on this machine or else in the records."""
     for place, files in (
         ("here", [OUT / "times.jsonl"]),
         ("in results/tests", [RECORDS / "make-test.jsonl", RECORD]),
@@ -180,7 +187,7 @@ def last_time(command: str) -> str:
 
 
 def test() -> int:
-    """Run all, print what is worth knowing, and the summary line."""
+    """Run all tests, print skipped and failed ones, and then the summary line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--long", action="store_true", help="also what takes long, as before a release")
@@ -190,7 +197,7 @@ def test() -> int:
     command = "make test" + ("-long" if long else "-sanitized" if options.sanitized else "")
     started = time.monotonic()
     totals = Totals()
-    # Started in the background, a shell makes all children ignore these; tests of signals need them.
+    # In the background, a shell makes all children ignore these signals, but tests of signals need them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("PEERWAY_")]:

@@ -15,17 +15,17 @@ from pathlib import Path
 import products
 from steps import ROOT, VENV, main, must, say
 
-GLIBC = (17, 24, 27, 28, 31, 34)  # pip matches the number exactly, so every one up to the host's is named
+GLIBC = (17, 24, 27, 28, 31, 34)  # pip compares exactly, so every version up to the host's is listed
 
 
 def requirements(extras: list[str]) -> list[str]:
-    """Give what the build, the package and the extras need, and pip itself."""
+    """The requirements of the build, the package, the extras and pip."""
     known = products.groups()
     return ["pip", *(need for group in ("base", *extras) for need in known[group])]
 
 
 def download(python: str, folder: Path, needs: list[str], log: Path) -> None:
-    """Download the wheels of requirements and of what they need, for a Python version such as 3.12."""
+    """Download the wheels of requirements and of their dependencies, for a Python version such as 3.12."""
     platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in GLIBC]
     target = [
         "--implementation=cp",
@@ -39,7 +39,7 @@ def download(python: str, folder: Path, needs: list[str], log: Path) -> None:
 
 
 def wheels() -> int:
-    """Download, then remove what is to be left out."""
+    """Download the wheels, then remove those to be left out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=ROOT / "wheels")
     parser.add_argument("--python", default="3.12", help="the host's Python version")

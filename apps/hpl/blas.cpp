@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kUsual[] = {"libopenblas.so.0", "libopenblas.so", "libblis.so.4", "libblis.so",
                                   "libblas.so.3"};
-constexpr const char* kPrefixes[] = {"", "scipy_"};  // SciPy's wheel has its OpenBLAS under names of its own
+constexpr const char* kPrefixes[] = {"", "scipy_"};  // SciPy's wheel contains an OpenBLAS with a prefix
 
 std::optional<Blas> loaded;
 

@@ -1,4 +1,4 @@
-// A BLAS of the CPU, found at run time.
+// A BLAS for the CPU, found at run time.
 #ifndef HPL_BLAS_H
 #define HPL_BLAS_H
 
@@ -8,8 +8,8 @@
 
 namespace hpl {
 
-/// The routines by their Fortran names. The sizes at the end are those of the letters, which some compilers
-/// pass.
+/// The routines with their Fortran names. The sizes at the end are the lengths of the letters, which some
+/// compilers pass.
 struct Blas {
   using Int = int32_t;
   using Gemm = void(const char*, const char*, const Int*, const Int*, const Int*, const double*,
@@ -27,15 +27,15 @@ struct Blas {
 
   void minus_product(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b,
                      int64_t b_ld, double* c, int64_t c_ld) const;
-  /// `part` is 'L' (with ones on the diagonal) or 'U'.
+  /// Solves with a triangle; `part` is 'L' (with ones on the diagonal) or 'U'.
   void solve(char part, int64_t m, int64_t n, const double* t, int64_t t_ld, double* b, int64_t b_ld) const;
   void minus_vector(int64_t m, int64_t n, const double* a, int64_t a_ld, const double* x, double* y) const;
 };
 
-/// Loads it once for the process: `file`, or the first of those that systems have. Throws with what was
+/// Loads a BLAS once for the process: `file`, or the first of those that systems have. Throws with what was
 /// tried.
 const Blas& load_blas(const std::string& file, int threads);
-/// The one that is loaded, or the first that is found.
+/// Returns the BLAS that is loaded; loads the first that is found if none is.
 const Blas& blas();
 
 }  // namespace hpl

@@ -11,7 +11,7 @@ constexpr const char* kNames[] = {"1ring", "1ringM", "2ring", "2ringM", "long", 
 
 using Messages = std::vector<Message>;
 
-/// A chain from the root over the places `first` to `last`, for the whole panel.
+/// A chain from the root through the places `first` to `last`, for the whole panel.
 void chain(Messages& all, int first, int last, int place) {
   if (first > last) return;
   if (place == 0) all.push_back({{0, 1}, -1, {first}});
@@ -20,7 +20,7 @@ void chain(Messages& all, int first, int last, int place) {
   if (place < last) all.back().children.push_back(place + 1);
 }
 
-/// Binomial: in round r the places below 2^r send 2^r further.
+/// Binomial tree: in round r the places below 2^r send to the places 2^r further.
 void tree(Messages& all, int count, int place) {
   Message message{{0, 1}, -1, {}};
   int round = 1;
@@ -29,7 +29,8 @@ void tree(Messages& all, int count, int place) {
   all.push_back(std::move(message));
 }
 
-/// A part to each of the places `first` to `last`; then around a ring of these, until all have all.
+/// Sends a part to each of the places `first` to `last`; the parts then go around a ring until all places
+/// have all of them.
 void spread(Messages& all, int first, int last, int place) {
   const int parts = last - first + 1, own = place - first;
   if (place == 0)
@@ -107,7 +108,7 @@ std::vector<Message> Broadcast::messages_of(int root) const {
 
 void Broadcast::expect(int64_t panel, int root, size_t bytes) {
   if (grid_.column == root) return;
-  if (sent_) settle();  // what lay in the slot may still be on its way
+  if (sent_) settle();  // earlier contents of the slot may still be on their way
   Expected expected{panel, grid_.rank(grid_.row, root), bytes, messages_of(root), 0};
   for (const auto& [part, parent, children] : expected.messages)
     comm_.expect(parent, channel(parent, expected.root), slot(panel) + part.begin(bytes),

@@ -1,4 +1,4 @@
-// How a panel gets from the process column that has factorized it to the others of each row.
+// Sends a panel from the process column that has factorized it to the other processes of each row.
 #ifndef HPL_BROADCAST_H
 #define HPL_BROADCAST_H
 
@@ -11,9 +11,9 @@
 
 namespace hpl {
 
-/// The numbers are those of HPL.dat. `spread` cuts the panel, gives each process a part, and passes the parts
-/// around a ring: HPL's long broadcast. "Modified" lets the next root, which needs the panel first, receive
-/// it whole from the root and pass nothing on.
+/// The variants of a broadcast, with the numbers of HPL.dat. `spread` cuts the panel, gives each process a
+/// part, and passes the parts around a ring: HPL's long broadcast. In "modified" variants the next root,
+/// which needs the panel first, receives the whole panel from the root and passes nothing on.
 enum class Variant {
   ring = 0,
   ring_modified = 1,
@@ -29,7 +29,7 @@ Variant variant_of(const std::string& name);  // "1ring", "1ringM", "2ring", "2r
 std::string to_string(Variant variant);
 const std::vector<Variant>& all_variants();
 
-/// One of `of` parts of a panel, as equal as lines of 64 bytes allow.
+/// Part number `index` of `of` parts of a panel, as equal as lines of 64 bytes allow.
 struct Part {
   int index, of;
   [[nodiscard]] size_t begin(size_t bytes) const { return bytes / 64 * size_t(index) / size_t(of) * 64; }
@@ -38,8 +38,8 @@ struct Part {
   }
 };
 
-/// A part that the process `place` behind the root (0: the root) of `count` receives, and passes on to
-/// others, in this order. Parent -1: it is the root's.
+/// A part that the process at distance `place` from the root (0: the root), among `count` processes, receives
+/// and passes on to `children`, in this order. Parent -1: the process is the root.
 struct Message {
   Part part;
   int parent;
@@ -47,42 +47,42 @@ struct Message {
 };
 std::vector<Message> messages(Variant variant, int count, int place);
 
-/// Whether the root sends panels whole; else parts of them.
+/// Whether the root sends panels as a whole, not in parts.
 constexpr bool sends_whole(Variant variant) {
   return variant != Variant::spread && variant != Variant::spread_modified;
 }
 
-/// How panels are sent: by which variant, and who starts the root's messages: a stream of the device, behind
-/// the panel, or the host when it has seen that the panel is done. What others pass on is started by the
-/// host.
+/// How panels are sent: with which variant, and who starts the root's messages: a stream of the device, after
+/// the panel, or the host once it has seen that the panel is done. The host always starts the messages of
+/// processes that pass a panel on.
 struct Sending {
   Variant variant = Variant::ring;
   bool by_stream = false;
 };
 
-/// The panels of a run. Each lies in the pool in one of kSlots places, by turns.
+/// The broadcasts of the panels of a run. Each panel lies in the pool in one of kSlots slots, used in turn.
 class Broadcast {
  public:
   static constexpr int kSlots = 3;
 
-  /// Panels that a stream starts need comm.prepare() for these slots.
+  /// If a stream starts broadcasts, call comm.prepare() for these slots first.
   Broadcast(Comm& comm, Device& device, const Grid& grid, const Slots& slots, const Sending& sending)
       : comm_(comm), device_(device), grid_(grid), slots_(slots), sending_(sending) {}
   [[nodiscard]] static Slots slots(size_t first, size_t slot_bytes) { return {first, slot_bytes, kSlots}; }
-  /// Offset in the pool.
+  /// Returns the offset in the pool.
   [[nodiscard]] size_t slot(int64_t panel) const {
     return slots_.first + slots_.bytes * static_cast<size_t>(panel % kSlots);
   }
 
-  /// The slot of panel number `panel`, whose root is a column of the grid, is free for it.
+  /// Tells the senders that the slot of panel number `panel` is free. `root` is a column of the grid.
   void expect(int64_t panel, int root, size_t bytes);
-  /// At the root: `bytes` bytes of the slot go out when the queue `ahead` has done all that it has.
+  /// At the root: sends `bytes` bytes of the slot once the present work in the queue `ahead` is done.
   void start(int64_t panel, size_t bytes);
-  /// Passes on what has come of a panel, if the next ones have room.
+  /// Passes on what has arrived of a panel, if the next processes have room.
   void poll();
-  /// Returns once the panel is here, and has been passed on.
+  /// Returns once the panel has arrived and was passed on.
   void receive(int64_t panel);
-  /// Returns once what start() and the passing on read may change.
+  /// Returns once the memory that start() and passing on read may change.
   void settle();
 
  private:
@@ -91,11 +91,11 @@ class Broadcast {
     int root;  // the rank
     size_t bytes;
     std::vector<Message> messages;
-    size_t here;  // of the messages
+    size_t here;  // number of messages that have arrived
   };
-  /// Those of a panel, with ranks in the place of places.
+  /// Returns the messages of a panel, with ranks instead of places.
   [[nodiscard]] std::vector<Message> messages_of(int root) const;
-  /// Of a message from this rank.
+  /// Returns the channel of a message from this rank.
   [[nodiscard]] Channel channel(int from, int root) const {
     return sending_.by_stream && from == root ? Channel::prepared : Channel::panel;
   }
@@ -107,8 +107,8 @@ class Broadcast {
   Grid grid_;
   Slots slots_;
   Sending sending_;
-  std::vector<Expected> expected_;  // the next one first
-  bool sent_ = false;               // since settle()
+  std::vector<Expected> expected_;  // the next panel first
+  bool sent_ = false;               // something was sent since settle()
 };
 
 }  // namespace hpl

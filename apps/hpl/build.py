@@ -29,7 +29,7 @@ PARTS = ("program", "peerway", "mpi", "cuda")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The program, or a library that it loads; `compile` is the start of each command."""
+    """The program or a library that it loads; `compile` is the start of each compile command."""
 
     target: Path
     sources: list[Path]
@@ -38,7 +38,7 @@ class Part:
 
 
 def build(part: Part) -> Path:
-    """Compile what has changed and link; gives the program or the library."""
+    """Compile what has changed and link; returns the program or the library."""
     folder = OUT / f"{part.target.name}.objects"
     folder.mkdir(parents=True, exist_ok=True)
     sources = compiling.at_once(part.sources, folder)
@@ -49,7 +49,7 @@ def build(part: Part) -> Path:
 
 
 def part(name: str, architecture: str = "sm_90") -> Part:
-    """Raises CannotBuild where this machine lacks what the part needs."""
+    """One part of the build, by name. Raises CannotBuild if this machine lacks what the part needs."""
     host = compiling.host_compiler()
     shared = [*compiling.WARNINGS, *COMMON, "-fPIC", *compiling.more_flags()]
     match name:

@@ -8,13 +8,13 @@ namespace hpl {
 
 namespace {
 
-/// What a rank says to all others.
+/// The message of a rank to all others.
 struct Joining {
   PanelUnit unit;
-  char why_not[400];  // "": it can reach all of its column
+  char why_not[400];  // "": it can reach all ranks of its column
 };
 
-/// Why the devices cannot be joined.
+/// Returns why the devices cannot be joined.
 std::string hindrance(const Grid& grid, const std::vector<Joining>& all) {
   if (grid.rows > all[0].unit.ranks)
     return "a process column has " + std::to_string(grid.rows) +
@@ -22,8 +22,8 @@ std::string hindrance(const Grid& grid, const std::vector<Joining>& all) {
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].why_not[0] != '\0') return "rank " + std::to_string(rank) + ": " + all[rank].why_not;
   if (grid.rows == 1) return "";
-  // Kernels of two processes on one GPU take turns of milliseconds, and these would wait for others in
-  // theirs.
+  // Kernels of two processes on one GPU take turns of milliseconds, and these kernels would wait in them for
+  // one another.
   for (size_t rank = 0; rank < all.size(); ++rank)
     for (size_t other = 0; other < rank; ++other)
       if (std::memcmp(all[rank].unit.gpu, all[other].unit.gpu, sizeof(PanelUnit::gpu)) == 0)

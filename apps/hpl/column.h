@@ -1,4 +1,5 @@
-// Whether the GPUs of the process columns factorize panels, with kernels that reach one another's memory.
+// Decides whether the GPUs of the process columns factorize panels, with kernels that access one another's
+// memory.
 #ifndef HPL_COLUMN_H
 #define HPL_COLUMN_H
 
@@ -10,9 +11,9 @@
 
 namespace hpl {
 
-/// Collective, after comm.use(): joins the devices of each process column if those of every column can be;
-/// their messages have room in the pool from `offset` on, which is zeroed. Returns why they cannot, the same
-/// at all ranks; "" if they are joined.
+/// Collective, after comm.use(): joins the devices of each process column if that is possible in every
+/// column. Their messages use the pool from `offset` on, which is zeroed. Returns why they cannot be joined,
+/// the same text at all ranks; "" if they are joined.
 std::string join_column(Comm& comm, Device& device, const Layout& layout, Pool pool, size_t offset);
 
 }  // namespace hpl

@@ -1,12 +1,12 @@
-// What a GPU of a process column launches for its panels, on a CPU: column_cuda_test RANKS N NB UNITS PANELS.
-// Each rank is a thread, which works as its stream would; its GPU has UNITS multiprocessors. The first PANELS
-// panels of a matrix of N equations, one behind the other, are given random values, and must become what a
-// plain loop makes of them.
+// Runs on a CPU what a GPU of a process column launches for its panels: column_cuda_test RANKS N NB UNITS
+// PANELS. Each rank is a thread, which works like its stream; its GPU has UNITS multiprocessors. The first
+// PANELS panels of a matrix of N equations get random values, and their factors are compared with those of a
+// plain loop.
 #include <cuda_runtime.h>
 
 #include "panel_on_cpu.h"
 
-#define HPL_CUBLAS_H  // in the place of cuBLAS:
+#define HPL_CUBLAS_H  // replaces cuBLAS:
 namespace hpl {
 static void must(cudaError_t, const char*) {}
 class CublasStream {
@@ -39,7 +39,7 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void
 
 namespace {
 
-/// A panel at all ranks, and what is to become of it.
+/// A panel at all ranks, and its expected factors.
 class Test {
  public:
   Test(const std::vector<hpl::Layout>& layouts, Index number) {
@@ -58,7 +58,7 @@ class Test {
           panels.back().body()[j * ld + i] = a[size_t(j * of.rows + row(axis, first, i))];
     }
   }
-  /// The largest difference of a rank's factors; infinite if a pivot is another.
+  /// Returns the largest difference of a rank's factors; infinite if a pivot differs.
   [[nodiscard]] double difference(const hpl::Axis& axis) const {
     const hpl::Panel& panel = panels[size_t(axis.mine)];
     const Index rows = axis.count - panel.first;
@@ -78,7 +78,7 @@ class Test {
   std::vector<hpl::Panel> panels;  // of each rank
 
  private:
-  /// The row of the panel that is row i of the body.
+  /// Returns the row of the panel for row i of the body.
   static Index row(const hpl::Axis& axis, Index first, Index i) {
     return axis.global(axis.before(first) + i) - first;
   }
@@ -94,10 +94,10 @@ int main(int argc, char** argv) {
   const Index n = std::atoll(argv[2]), nb = std::atoll(argv[3]);
   fake_multiprocessors = std::atoi(argv[4]);
   std::vector<hpl::Layout> layouts;
-  std::vector<std::vector<hpl::Told>> rooms;
+  std::vector<std::vector<hpl::FlaggedValue>> rooms;
   for (int rank = 0; rank < ranks; ++rank) {
     layouts.push_back(hpl::Layout::of(hpl::Grid::of(ranks, 1, rank, true), n, nb));
-    rooms.emplace_back(hpl::CudaPanel::room(nb) / sizeof(hpl::Told));
+    rooms.emplace_back(hpl::CudaPanel::room(nb) / sizeof(hpl::FlaggedValue));
   }
   std::vector<Test> tests;
   for (Index panel = 0; panel < std::min<Index>(layouts[0].blocks(), std::atoll(argv[5])); ++panel)
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
   for (std::thread& stream : streams) stream.join();
   if (std::count(refused.begin(), refused.end(), refused[0]) != ranks) return 3;
   double difference = 0;
-  for (size_t i = size_t(refused[0]); i < tests.size(); ++i)  // the first ones have the most rows
+  for (size_t i = size_t(refused[0]); i < tests.size(); ++i)  // the first panels have the most rows
     for (const hpl::Layout& layout : layouts)
       difference = std::max(difference, tests[i].difference(layout.rows));
   std::printf("%zu panels, %d refused, largest difference %.1e\n", tests.size(), refused[0], difference);

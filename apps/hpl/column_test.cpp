@@ -1,5 +1,5 @@
-// What column.cpp decides for the grids of the arguments, PxQ GPUS REACH each: ranks share GPUs in turn, and
-// rank REACH cannot reach its column (-1: all can). Prints a line for each.
+// Prints what column.cpp decides for the grids in the arguments, PxQ GPUS REACH each: ranks share GPUs in
+// turn, and rank REACH cannot reach its column (-1: all can).
 #include "column.cpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Which network; and the one of a single rank, which has nobody to talk to.
+// Chooses the network; and the network of a single rank, which sends no messages.
 #include "comm.h"
 
 #include <cstring>

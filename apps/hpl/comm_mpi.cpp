@@ -1,6 +1,6 @@
-// The same messages by MPI: a receive is posted where one is expected. The memory may be a GPU's if the MPI
-// says that it is CUDA-aware; an MPI that does not know the question is taken to be not.
-#define OMPI_SKIP_MPICXX 1  // their C++ bindings are long gone
+// Messages by MPI: a receive is posted when a message is expected. The memory may be a GPU's if the MPI says
+// that it is CUDA-aware; an MPI without that query is assumed not to be.
+#define OMPI_SKIP_MPICXX 1  // disables their removed C++ bindings
 #define MPICH_SKIP_MPICXX 1
 #include <dlfcn.h>
 #include <mpi.h>
@@ -16,7 +16,7 @@ namespace hpl {
 
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 30;  // counts of MPI are ints
+constexpr size_t kPiece = size_t{1} << 30;  // counts in MPI are ints
 
 void must(int status, const char* what) {
   if (status == MPI_SUCCESS) return;
@@ -50,7 +50,8 @@ class MpiComm : public Comm {
     return all.substr(0, all.find_first_of(",\n"));
   }
   bool takes_device_memory() const override {
-    void* ask = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");  // Open MPI, MPICH and others; not in mpi.h
+    // The function exists in Open MPI, MPICH and others, but not in mpi.h.
+    void* ask = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
     return ask != nullptr && reinterpret_cast<int (*)()>(ask)() == 1;
   }
   void barrier() override { must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }

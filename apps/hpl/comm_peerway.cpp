@@ -1,5 +1,5 @@
 // Messages by Peerway: a put into the receiver's memory that notifies a signal there. On the channel `panel`
-// the receiver first notifies a signal of the sender, which stands for the room that it has.
+// the receiver first notifies a signal of the sender, which means that it has room.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -21,7 +21,7 @@ auto& at(List& list, int index) {
   return list[static_cast<size_t>(index)];
 }
 
-/// A pool of this rank, and those of all.
+/// This rank's pool, and those of all ranks.
 class Shared {
  public:
   void open(peerway::Context& context, peerway::Team& team, Pool pool, peerway::Timeout timeout) {
@@ -34,7 +34,7 @@ class Shared {
   }
   [[nodiscard]] pw_device device() const { return mine_->device(); }
   [[nodiscard]] auto here(size_t offset, size_t bytes) const { return mine_->span(offset, bytes); }
-  /// Where kernels of this rank's GPU find the pool of another.
+  /// Returns the address at which kernels of this rank's GPU reach another rank's pool.
   [[nodiscard]] char* reach(int rank) const {
     return reinterpret_cast<char*>(all_[static_cast<size_t>(rank)].handle(device()).address);
   }
@@ -56,7 +56,7 @@ class PeerwayComm : public Comm {
     std::vector<int> everyone(static_cast<size_t>(size()));
     std::iota(everyone.begin(), everyone.end(), 0);
     arrivals_ = make_counters(team_, context_, everyone, kHostChannels, timeout_);
-    rooms_ = make_counters(team_, context_, everyone, 1, timeout_);
+    credits_ = make_counters(team_, context_, everyone, 1, timeout_);
   }
 
   int rank() const override { return team_.rank(); }
@@ -93,13 +93,13 @@ class PeerwayComm : public Comm {
 
   void expect(int from, Channel channel, size_t offset, size_t bytes) override {
     if (channel == Channel::prepared) prepared_->expect(from, offset, bytes);
-    if (has_rooms(channel)) check(context_.notify(peerway::notify(*at(rooms_, from).theirs)));
+    if (needs_credit(channel)) check(context_.notify(peerway::notify(*at(credits_, from).theirs)));
   }
   bool expected_by(int to, Channel channel) override {
-    return !has_rooms(channel) || at(rooms_, to).arrived();
+    return !needs_credit(channel) || at(credits_, to).arrived();
   }
   void send(int to, Channel channel, size_t offset, size_t to_offset, size_t bytes) override {
-    if (has_rooms(channel)) at(rooms_, to).take(timeout_);
+    if (needs_credit(channel)) at(credits_, to).take(timeout_);
     const pw_notification there = peerway::notify(*arrival(to, channel).theirs);
     if (bytes == 0)
       check(context_.notify(there));
@@ -108,7 +108,7 @@ class PeerwayComm : public Comm {
           context_.put(pool(channel).there(to, to_offset, bytes), pool(channel).here(offset, bytes), there));
   }
   void send_behind(void* queue, int to, size_t offset, size_t bytes) override {
-    at(rooms_, to).take(timeout_);
+    at(credits_, to).take(timeout_);
     prepared_->start(queue, to, offset, bytes);
   }
   void settle(Channel channel) override {
@@ -126,7 +126,9 @@ class PeerwayComm : public Comm {
  private:
   Shared& pool(Channel channel) { return of_cpu(channel) ? cpu_ : device_; }
   /// Whether a sender waits until its receiver has room.
-  static bool has_rooms(Channel channel) { return channel == Channel::panel || channel == Channel::prepared; }
+  static bool needs_credit(Channel channel) {
+    return channel == Channel::panel || channel == Channel::prepared;
+  }
   Counter& arrival(int peer, Channel channel) {
     return at(arrivals_, peer * kHostChannels + static_cast<int>(channel));
   }
@@ -134,7 +136,7 @@ class PeerwayComm : public Comm {
   peerway::Team team_;
   peerway::Context context_;
   peerway::Timeout timeout_;
-  std::vector<Counter> arrivals_, rooms_;
+  std::vector<Counter> arrivals_, credits_;
   Shared device_, cpu_;
   std::optional<Prepared> prepared_;
 };

@@ -1,5 +1,5 @@
-// Signals between pairs of ranks, as counts of messages: of each, the end that this rank waits for and the
-// one at the peer that it notifies.
+// Signals between pairs of ranks, as counts of messages: for each pair, the signal that this rank waits for
+// and the one at the peer that it notifies.
 #ifndef HPL_COUNTER_PEERWAY_H
 #define HPL_COUNTER_PEERWAY_H
 
@@ -13,13 +13,13 @@ namespace hpl {
 struct Counter {
   peerway::Signal mine;
   std::optional<peerway::Remote> theirs;
-  uint64_t used = 0;  // of `mine`
+  uint64_t used = 0;  // how many notifications of `mine` were taken
 
   [[nodiscard]] bool arrived() const { return mine.value() > used; }
   void take(peerway::Timeout timeout) { peerway::check(mine.wait(++used, timeout)); }
 };
 
-/// Collective: `each` counters for each rank of `group`, in this order; every rank is in one group.
+/// Collective: makes `each` counters for each rank of `group`, in this order. Every rank is in one group.
 inline std::vector<Counter> make_counters(peerway::Team& team, peerway::Context& context,
                                           const std::vector<int>& group, size_t each,
                                           peerway::Timeout timeout) {

@@ -26,8 +26,9 @@ from hpl.study import one_run, report
 from hpl.ways import Case
 
 NB = 192
-# N and ranks: strong scaling of the first two N; the third, on one core, has as many elements for that core
-# as the second on two. hpcc runs all its other benchmarks, too, which take a minute at the larger N.
+# N and ranks. The first two N are for strong scaling. The third is for weak scaling: on one core it has as
+# many elements per core as the second on two. hpcc also runs all its other benchmarks, which take a minute at
+# the larger N.
 RUNS = (
     (4000, 1, ("peerway", "mpi", "hpcc")),
     (4000, 2, ("peerway", "mpi", "hpcc")),
@@ -35,12 +36,12 @@ RUNS = (
     (8000, 2, ("peerway", "mpi", "peerway+trace")),
     (5657, 1, ("peerway", "mpi")),
 )
-REPORT_S = 90.0  # for the curve and the two reports
+REPORT_S = 90.0  # time for the curve and the two reports
 FOLDERS = ("openblas-pthread/libopenblas.so.0", "blis-pthread/libblis.so.4")
 
 
 def find_blas() -> Path | None:
-    """Find the BLAS of Debian's packages, which have a libblas.so.3 for hpcc beside it."""
+    """Find the BLAS of Debian's packages, which have a libblas.so.3 for hpcc in the same folder."""
     files = [file for name in FOLDERS for file in sorted(Path("/usr/lib").glob(f"*/{name}"))]
     return files[0] if files else None
 

@@ -1,4 +1,5 @@
-// cuBLAS, found at run time: the site's or the wheel's. Only what is called, so no header of it is needed.
+// cuBLAS, found at run time: the site's or the wheel's. Declares only what is called, so its headers are not
+// needed.
 #ifndef HPL_CUBLAS_H
 #define HPL_CUBLAS_H
 
@@ -72,7 +73,7 @@ class Cublas {
   std::string file_;
 };
 
-/// cuBLAS on one stream; the names are those of device.h.
+/// cuBLAS on one stream, with the names of device.h.
 class CublasStream {
  public:
   CublasStream(const Cublas& library, cudaStream_t stream) : library_(library) {

@@ -1,4 +1,4 @@
-// HPL.dat: 31 lines, of which each counts by its number; a value is what stands first.
+// Reads HPL.dat: 31 lines, identified by their numbers; the values come first in each line.
 #include <fstream>
 #include <sstream>
 
@@ -36,7 +36,7 @@ class Lines {
   Number number(size_t line, double least, double most) const {
     return numbers<Number>(line, 1, least, most)[0];
   }
-  /// The values of a line, of which the line before tells how many there are.
+  /// Returns the values of a line; the line before it has their number.
   template <typename Number>
   std::vector<Number> counted(size_t line, double least, double most) const {
     return numbers<Number>(line, number<size_t>(line - 1, 1, 1000), least, most);

@@ -1,14 +1,14 @@
-// One dimension of the distribution as kernels see it: what grid.h says on the host.
+// One dimension of the distribution for kernels; grid.h is its equivalent on the host.
 #ifndef HPL_DEALT_CUH
 #define HPL_DEALT_CUH
 
 namespace hpl {
 
-/// Rows or columns in blocks of `block`, dealt out in turn to `ranks`; this one is `mine`.
+/// Rows or columns in blocks of `block`, dealt out in turn to `ranks` ranks; this rank is `mine`.
 struct Dealt {
   long long block, ranks, mine;
   __device__ int owner(long long global) const { return static_cast<int>(global / block % ranks); }
-  /// The index at its owner.
+  /// Returns the index at the owner.
   __device__ long long local(long long global) const {
     return global / block / ranks * block + global % block;
   }

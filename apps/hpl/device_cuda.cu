@@ -1,6 +1,6 @@
-// A GPU as a device: the matrix in its memory, DGEMM by cuBLAS, rows and panels by kernels of our own. The
-// queues but `main` have the higher priority, so that a panel is factorized and sent and rows are exchanged
-// while the matrix is updated.
+// A GPU as a device: the matrix is in its memory, DGEMM is done by cuBLAS, rows and panels by kernels of our
+// own. The queues other than `main` have a higher priority, so that panels are factorized and sent and rows
+// are exchanged while the matrix is updated.
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
@@ -17,7 +17,7 @@ namespace hpl {
 namespace {
 
 constexpr unsigned kColumnBlocks = 4096;
-constexpr int64_t kMovingBlocks = 64;  // of an urgent kernel: as many as there are would stop the update
+constexpr int64_t kMovingBlocks = 64;  // of an urgent kernel: using all blocks would stop the update
 constexpr size_t kMarks =
     1024;  // that are kept; a step of the factorization makes two for each piece of its update
 
@@ -28,8 +28,8 @@ unsigned blocks_for(int64_t columns) {
 class CudaDevice : public Device {
  public:
   CudaDevice(int local_rank, const std::string& file) : library_(file) {
-    // A kernel that is loaded when it is first used waits until the GPU is idle: a panel then waits for the
-    // update.
+    // Loads kernels eagerly: a kernel that is loaded at its first use waits until the GPU is idle, so a panel
+    // would wait for the update.
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     int gpus = 0;
     must(cudaGetDeviceCount(&gpus), "looking for GPUs");
@@ -54,7 +54,7 @@ class CudaDevice : public Device {
     must(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
     return std::string(properties.name) + " (GPU " + std::to_string(index_) + "), " + library_.file();
   }
-  /// FLOP a clock of the FP64 units, as NVIDIA's data sheets have them, times the highest clock.
+  /// FLOP per clock of the FP64 units, from NVIDIA's data sheets, times the highest clock rate.
   std::pair<double, std::string> peak() const override {
     const int major = attribute(cudaDevAttrComputeCapabilityMajor);
     const int minor = attribute(cudaDevAttrComputeCapabilityMinor);
@@ -69,7 +69,7 @@ class CudaDevice : public Device {
   uint64_t room() const override {
     size_t free = 0, total = 0;
     must(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return free - std::min<size_t>(free, size_t{512} << 20);  // of cuBLAS and the driver
+    return free - std::min<size_t>(free, size_t{512} << 20);  // reserved for cuBLAS and the driver
   }
   int64_t widest() const override { return Ready::kWidest; }
   uint64_t own_bytes(int64_t nb) const override { return Ready::bytes(nb); }
@@ -126,7 +126,7 @@ class CudaDevice : public Device {
     blas_[queue]->gemm(m, n, k, a, a_ld, b, b_ld, c, c_ld);
     if (queue == kMain) note_time(), flop_ += 2.0 * double(m) * double(n) * double(k);
   }
-  // A product with the inverse takes a third of the time of cuBLAS's solve.
+  // Multiplying with the inverse takes a third of the time of cuBLAS's solve.
   void take_triangle(int64_t m, const double* l) override {
     double* inverse = ready_->next_inverse(m);
     set_identity<<<blocks_for(m), 256, 0, streams_[kAhead]>>>(inverse, m);

@@ -1,4 +1,4 @@
-// The CPU as a device: a BLAS, and loops over columns that keep what they move in the cache.
+// The CPU as a device: a BLAS, and loops over columns that keep the moved data in the cache.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ class HostDevice : public Device {
   std::string name() const override { return "CPU, " + blas_.file; }
   std::pair<double, std::string> peak() const override { return {0, ""}; }
   bool on_host() const override { return true; }
-  /// MemAvailable, or what is left of the limit of the control group if that is less.
+  /// Returns MemAvailable, or the rest of the control group's limit if that is less.
   uint64_t room() const override {
     std::ifstream file("/proc/meminfo");
     uint64_t room = std::numeric_limits<uint64_t>::max();

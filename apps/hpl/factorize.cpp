@@ -1,5 +1,5 @@
-// The LU factorization: right-looking over panels, with the next panel factorized and sent while the matrix
-// is updated with this one.
+// The LU factorization: right-looking over panels; the next panel is factorized and sent while the matrix is
+// updated with the present one.
 #include <algorithm>
 #include <chrono>
 
@@ -9,9 +9,9 @@ namespace hpl {
 
 namespace {
 
-constexpr int64_t kLeastPiece = 2048;  // columns: many times a GPU's tiles
+constexpr int64_t kLeastPiece = 2048;  // columns; many times a GPU's tile size
 
-/// Adds the time until it is destroyed.
+/// Adds the time between its construction and destruction to a sum.
 class Timed {
  public:
   explicit Timed(double& sum) : sum_(sum), began_(std::chrono::steady_clock::now()) {}
@@ -58,7 +58,7 @@ class Factorization {
       step(k, panel);
       if (device_.on_host()) {
         expect(k + Broadcast::kSlots);
-      } else {  // the slot of the last panel is free when its update is done
+      } else {  // the slot of the last panel is free when the update with it is done
         device_.reach(last);
         last = device_.mark(kMain);
         if (k > 0) expect(k - 1 + Broadcast::kSlots);
@@ -92,12 +92,13 @@ class Factorization {
 
   /// Factorizes a panel that has all earlier updates, and sends it.
   ///
-  /// On GPUs the kernels of the ranks of a column wait for one another, each for the others' of the same
-  /// number, and the host may wait here for its own. That ends, since every rank of the column gets here
-  /// without anything more from a rank that is here already. What it still needs is of earlier panels: they
-  /// themselves and, for the updates with them, rows of its column. With look-ahead or without, a rank has
-  /// started these messages and passed the panels on before it comes here, and settle() sees them arrive
-  /// before any kernel can keep the GPU from sending. What it does afterwards is for panels behind this one.
+  /// On GPUs the kernels of the ranks of a column wait for one another, each for those of the same number,
+  /// and the host may wait here for its own kernel. These waits end, because every rank of the column gets
+  /// here without needing anything more from a rank that is here already. What it still needs belongs to
+  /// earlier panels: the panels themselves and, for the updates with them, rows of its column. With
+  /// look-ahead or without, a rank has started these messages and passed the panels on before it comes here,
+  /// and settle() sees them arrive before any kernel can keep the GPU from sending. What a rank does
+  /// afterwards is for later panels.
   void make(int64_t k) {
     const Timed timed(phases_.panel);
     const Panel made = panel(k);
@@ -127,15 +128,17 @@ class Factorization {
     const Timed timed(phases_.broadcast);
     broadcast_.receive(k);
     const Panel here = panel(k);
-    told_.resize(sizeof(PanelHead) / sizeof(int64_t) + static_cast<size_t>(here.width));
-    device_.copy(kAhead, told_.data(), here.memory, sizeof(int64_t) * told_.size());
+    head_and_pivots_.resize(sizeof(PanelHead) / sizeof(int64_t) + static_cast<size_t>(here.width));
+    device_.copy(kAhead, head_and_pivots_.data(), here.memory, sizeof(int64_t) * head_and_pivots_.size());
     device_.take_triangle(here.width, here.square());
-    swap_.prepare(here.first, told_.data() + sizeof(PanelHead) / sizeof(int64_t), here.width);
+    swap_.prepare(here.first, head_and_pivots_.data() + sizeof(PanelHead) / sizeof(int64_t), here.width);
     return here;
   }
-  [[nodiscard]] const PanelHead& head() const { return *reinterpret_cast<const PanelHead*>(told_.data()); }
+  [[nodiscard]] const PanelHead& head() const {
+    return *reinterpret_cast<const PanelHead*>(head_and_pivots_.data());
+  }
 
-  /// Updates the columns behind the panel; those of the next one first, if they are here.
+  /// Updates the columns after the panel; those of the next panel come first, if they are here.
   void step(int64_t k, const Panel& panel) {
     const Axis& columns = layout_.columns;
     const int64_t after = panel.first + panel.width;
@@ -144,8 +147,8 @@ class Factorization {
     const bool ahead = next && method_.depth > 0;
     const int64_t middle = ahead ? columns.before(std::min(after + layout_.nb, layout_.n)) : begin;
     update(kAhead, panel, begin, middle);
-    const bool at_once =
-        ahead && device_.on_host();  // others wait for it; a GPU has its update first, to do meanwhile
+    // Other ranks wait for the panel; a GPU gets its update first, so that it has work meanwhile.
+    const bool at_once = ahead && device_.on_host();
     if (at_once) make(k + 1);
     const int64_t piece = piece_of(end - middle);
     for (int64_t at = middle; at < end; at += piece) update(kMain, panel, at, std::min(at + piece, end));
@@ -155,7 +158,8 @@ class Factorization {
 
   void update(Queue queue, const Panel& panel, int64_t begin, int64_t end) {
     if (begin == end) return;
-    Mark& updated = updated_[static_cast<size_t>((end - 1) / layout_.nb)];  // the last of the columns
+    // For the last block of these columns.
+    Mark& updated = updated_[static_cast<size_t>((end - 1) / layout_.nb)];
     TopRows top{};
     {
       const Timed timed(phases_.swap);
@@ -179,13 +183,14 @@ class Factorization {
     std::fill(updated_.begin() + begin / layout_.nb, updated_.begin() + (end - 1) / layout_.nb, updated);
   }
 
-  /// The columns whose rows are exchanged while those before them are updated: a quarter, or less.
+  /// Returns the number of columns whose rows are exchanged while those before them are updated: a quarter,
+  /// or fewer.
   [[nodiscard]] int64_t piece_of(int64_t columns) const {
     if (device_.on_host()) return columns;
     const int64_t wanted = std::min(std::max(columns / 4, kLeastPiece), device_.widest());
     return std::max(wanted / layout_.nb, int64_t{1}) * layout_.nb;
   }
-  /// On the CPU a rank that passes panels on looks for them between parts of the update.
+  /// On the CPU, a rank that passes panels on polls for them between parts of the update.
   [[nodiscard]] int64_t part_of(int64_t columns) const {
     return layout_.grid.columns <= 2 ? columns : std::max(columns / 4, 2 * layout_.nb);
   }
@@ -198,9 +203,9 @@ class Factorization {
   Broadcast broadcast_;
   PanelFactorization on_cpu_;
   Swap swap_;
-  std::vector<int64_t> told_;  // the head of a panel, and its pivots
+  std::vector<int64_t> head_and_pivots_;  // the head and the pivots of a panel
   bool by_device_;
-  std::vector<Mark> updated_;  // of each local block of columns, its last update
+  std::vector<Mark> updated_;  // for each local block of columns, its last update
 };
 
 }  // namespace

@@ -7,20 +7,21 @@
 
 namespace hpl {
 
-/// One dimension as one rank sees it: `count` rows or columns in blocks of `block`, rank `mine` of `ranks`.
+/// One dimension for one rank: `count` rows or columns in blocks of `block`; this is rank `mine` of `ranks`.
 struct Axis {
   int64_t count, block;
   int ranks, mine;
 
   [[nodiscard]] int owner(int64_t global) const { return static_cast<int>(global / block % ranks); }
-  /// The index at its owner.
+  /// Returns the index at the owner.
   [[nodiscard]] int64_t local(int64_t global) const {
     return global / block / ranks * block + global % block;
   }
   [[nodiscard]] int64_t global(int64_t local) const {
     return (local / block * ranks + mine) * block + local % block;
   }
-  /// How many of the first `global` a rank has: also the local index of the first one of its from there on.
+  /// Returns how many of the first `global` indices a rank owns, which is also the local index of its first
+  /// one from there on.
   [[nodiscard]] int64_t before(int64_t global, int rank) const {
     const int64_t blocks = global / block;
     const int64_t whole = blocks / ranks * block;
@@ -55,7 +56,8 @@ struct Layout {
     made.ld = padded(made.rows.size());
     return made;
   }
-  /// A multiple of 8, for aligned loads, and not of 512, for columns that share no cache sets.
+  /// Rounds up to a multiple of 8, for aligned loads, but not of 512, so that columns do not share cache
+  /// sets.
   static int64_t padded(int64_t rows) {
     const int64_t even = std::max<int64_t>((rows + 7) / 8 * 8, 8);
     return even % 512 == 0 ? even + 8 : even;

@@ -1,8 +1,8 @@
-// What the GPUs of a process column tell one another while they factorize a leaf of a panel: their kernels
-// store straight into each other's memory.
+// The messages between the GPUs of a process column while they factorize a leaf of a panel: their kernels
+// store directly into each other's memory.
 //
-// A wait for it has no limit. It ends unless a rank is lost, and then the launcher (peerway run, or mpirun)
-// ends the other processes of the job, and with them their kernels.
+// A wait for a message has no limit. It ends unless a rank is lost; then the launcher (peerway run, or
+// mpirun) ends the other processes of the job, and with them their kernels.
 #ifndef HPL_LEAF_CUDA_CUH
 #define HPL_LEAF_CUDA_CUH
 
@@ -14,50 +14,51 @@ constexpr int kLeafColumns = 32;
 constexpr int kLeafMaxBlocks = 256;  // of all ranks
 constexpr int kLeafMaxRanks = 16;
 
-/// A value of a column, whose number (counted over all leaves) says that it is there: one store, one load.
-struct alignas(16) Told {
+/// A value, with a number that shows that it has arrived: the number of its column, counted over all leaves.
+/// It takes one store and one load.
+struct alignas(16) FlaggedValue {
   double value;
   unsigned long long number;
 };
 
-/// What the blocks of all ranks tell one rank of a column. It has two, used by turns: a block writes one
-/// again only after it has read the next one of all blocks, and these were written after theirs had been
-/// read. That holds from one leaf to the next, too, since the numbers go on.
+/// The messages for a column from the blocks of all ranks to one rank. There are two, used in turn: a block
+/// writes one again only after it has read the next one from all blocks, which wrote that after they had read
+/// the earlier one. This also holds from one leaf to the next, because the numbers continue.
 struct LeafMail {
-  Told magnitude[kLeafMaxBlocks];             // of the candidates; those of rank 0 first
-  Told row[kLeafMaxBlocks];                   // theirs, in the local matrix of their rank
-  Told values[kLeafMaxBlocks][kLeafColumns];  // their rows of the leaf
-  Told top[kLeafColumns];                     // the row that the pivot's takes the place of
+  FlaggedValue magnitude[kLeafMaxBlocks];  // of the candidates; those of rank 0 come first
+  FlaggedValue row[kLeafMaxBlocks];        // the candidates' rows, in the local matrix of their rank
+  FlaggedValue values[kLeafMaxBlocks][kLeafColumns];  // the candidates' rows of the leaf
+  FlaggedValue top[kLeafColumns];                     // the row that the pivot's row replaces
 };
 
-/// What a rank has for messages from its column; behind it are kMovedBytes for each column of the panel,
-/// with a place for each row that the interchanges of a leaf move.
+/// A rank's memory for messages from its column. After it come kMovedBytes for each column of the panel, with
+/// a place for each row that the interchanges of a leaf move.
 struct LeafRoom {
   LeafMail mail[2];
 };
-constexpr unsigned long long kMovedBytes = sizeof(Told) * 2 * kLeafColumns;
+constexpr unsigned long long kMovedBytes = sizeof(FlaggedValue) * 2 * kLeafColumns;
 
-/// A leaf as one rank of the column has it. Rows of the panel are numbered from the top's first.
+/// A leaf for one rank of the column. Rows of the panel are numbered from the first row of the top.
 struct Leaf {
-  LeafRoom* room[kLeafMaxRanks];  // of each rank, as kernels of this one reach it
+  LeafRoom* room[kLeafMaxRanks];  // for each rank, its address for kernels of this rank
   Dealt rows;                     // of the matrix; the ranks are those of the column
   double* square;                 // of the panel, by columns: the factor of the top's rows
-  double* body;                   // the local rows; those of the top are stale once pivots have come there
+  double* body;                   // the local rows; rows of the top are stale once pivots have replaced them
   long long ld, count;            // of the body
-  long long before;               // the body's first row in the local matrix
-  long long first;                // the global row of the top's first
+  long long before;               // the local row in the matrix of the body's first row
+  long long first;                // the global row of the first row of the top
   long long* pivots;              // of the panel
   long long* info;
-  int panel_width, top;       // columns of the panel; the rank that has the top's rows
+  int panel_width, top;       // columns of the panel; the rank that owns the top's rows
   int column, width;          // the leaf's columns of the panel; its first top row has the same number
-  int share;                  // rows of a block
-  unsigned long long number;  // of the leaf's first column
+  int share;                  // rows per block
+  unsigned long long number;  // number of the leaf's first column
 
-  [[nodiscard]] __device__ Told* moved(int rank, int column_of_panel, int row) const {
-    return reinterpret_cast<Told*>(room[rank] + 1) + column_of_panel * 2LL * kLeafColumns + row;
+  [[nodiscard]] __device__ FlaggedValue* moved(int rank, int column_of_panel, int row) const {
+    return reinterpret_cast<FlaggedValue*>(room[rank] + 1) + column_of_panel * 2LL * kLeafColumns + row;
   }
   [[nodiscard]] __device__ bool is_top() const { return rows.mine == top; }
-  /// Of a row of the panel, its rank and its place in the body there.
+  /// Return the rank that owns a row of the panel, and its index in the body there.
   [[nodiscard]] __device__ int owner(long long row) const { return rows.owner(first + row); }
   [[nodiscard]] __device__ long long place(long long row) const { return rows.local(first + row) - before; }
   [[nodiscard]] __device__ bool has(int column_of_panel) const {
@@ -66,13 +67,13 @@ struct Leaf {
 };
 
 #ifndef HPL_ON_CPU  // panel_cuda_test.cpp has these for the CPU, and those of panel_cuda.cuh
-__device__ inline void tell(Told* to, double value, unsigned long long number) {
+__device__ inline void store_flagged(FlaggedValue* to, double value, unsigned long long number) {
   asm volatile(
       "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.global.b128 [%0], both; }" ::"l"(to),
       "l"(__double_as_longlong(value)), "l"(number)
       : "memory");
 }
-__device__ inline Told look(const Told* from) {
+__device__ inline FlaggedValue look(const FlaggedValue* from) {
   long long value;
   unsigned long long number;
   asm volatile("{ .reg .b128 both; ld.relaxed.sys.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
@@ -83,10 +84,10 @@ __device__ inline Told look(const Told* from) {
 }
 #endif
 
-__device__ inline double hear(const Told* from, unsigned long long number) {
-  Told told = look(from);
-  while (told.number != number) told = look(from);
-  return told.value;
+__device__ inline double await_flagged(const FlaggedValue* from, unsigned long long number) {
+  FlaggedValue seen = look(from);
+  while (seen.number != number) seen = look(from);
+  return seen.value;
 }
 
 }  // namespace hpl

@@ -10,7 +10,7 @@
 
 namespace hpl {
 
-/// Lists of rows on their way to kernels: each copy is kept until the kernel has read it.
+/// Lists of rows for kernels: each copy is kept until the kernel has read it.
 class Lists {
  public:
   const long long* put(const std::vector<int64_t>& rows, cudaStream_t stream) {
@@ -31,7 +31,7 @@ class Lists {
     next_ = (next_ + 1) % slots_.size();
     return static_cast<const long long*>(slot.device);
   }
-  /// The kernel that reads them has been launched.
+  /// Call it after the kernel that reads the lists was launched.
   void launched(cudaStream_t stream) {
     must(cudaGetLastError(), "launching a kernel that moves rows");
     for (const size_t slot : taken_) must(cudaEventRecord(slots_[slot].used, stream), "cudaEventRecord");

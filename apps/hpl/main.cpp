@@ -1,4 +1,4 @@
-// hpl: reads what is asked, checks that it can be, and runs the tests one after the other.
+// hpl: reads the options, checks that they are possible, and runs the tests one after the other.
 #include <sched.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ namespace hpl {
 
 namespace {
 
-/// Who else is on this rank's host.
+/// The ranks on this rank's host.
 struct Place {
   int local_rank = 0, local_size = 0;
   static Place of(Comm& comm) {
@@ -54,14 +54,15 @@ std::unique_ptr<Device> make_device(const Options& options, const Place& place, 
       of_module<Make>("device_cuda", "hpl_make_cuda_device")(place.local_rank, options.blas.c_str()));
 }
 
-/// A network that goes through host memory, if it has to; the same at all ranks.
+/// Returns a network that goes through host memory, if that is necessary; the same decision at all ranks.
 std::unique_ptr<Comm> staging(const Options& options, Comm& comm, Device& device) {
   const bool needed = !device.on_host() && !comm.takes_device_memory();
   if (options.staging == "no" || (options.staging == "auto" && !needed)) return nullptr;
   return through_host(comm, device);
 }
 
-/// What every rank may allocate: its share of what its device has free; and the least of all ranks.
+/// Returns what every rank may allocate: the smallest, over all ranks, of a rank's share of its device's free
+/// memory.
 uint64_t share(Comm& comm, const Device& device, const Place& place) {
   const uint64_t mine =
       device.on_host() ? device.room() / static_cast<uint64_t>(place.local_size) : device.room();
@@ -87,7 +88,7 @@ void check_memory(int64_t n, int64_t nb, const Grid& grid, const Device& device,
                   std::to_string(fits) + ".");
 }
 
-/// The largest value of each member over the ranks.
+/// Returns the largest value of each member over the ranks.
 Phases slowest(Comm& comm, const Phases& mine) {
   std::vector<Phases> all(static_cast<size_t>(comm.size()));
   comm.all_gather(&mine, sizeof mine, all.data());
@@ -113,7 +114,7 @@ class Tests {
   Tests(const Options& options, Comm& comm, Device& device, uint64_t share)
       : options_(options), comm_(comm), device_(device), share_(share) {}
 
-  /// The status of the program.
+  /// Returns the exit status of the program.
   int run() {
     for (const auto& [rows, columns] : options_.grids)
       for (const int64_t n : options_.n)
@@ -127,7 +128,7 @@ class Tests {
   }
 
  private:
-  /// All ways to factorize panels.
+  /// Returns all ways to factorize panels.
   [[nodiscard]] std::vector<Method> methods(int depth) const {
     std::vector<Method> all;
     for (const Looking rfact : options_.rfacts)
@@ -171,7 +172,7 @@ class Tests {
       print(result, options_);
   }
 
-  /// What may be chosen among: with one or two ranks in a row, the variants are all alike.
+  /// Returns the ways to choose from: with one or two ranks in a row, all variants are alike.
   [[nodiscard]] std::vector<Sending> ways(System& system, const Grid& grid,
                                           const std::string& broadcast) const {
     std::vector<Variant> variants{Variant::ring};
@@ -254,14 +255,14 @@ int run(const Options& options) {
           check_memory(n, nb, Grid::of(rows, columns, comm->rank(), options.by_rows), *device, free);
     if (comm->rank() == 0 && !options.json) print_head(options, network.name(), device->name(), threads);
     return Tests(options, network, *device, free).run();
-  } catch (const BadOption& error) {  // the same at all ranks: one of them says it
+  } catch (const BadOption& error) {  // the same at all ranks, so one of them prints it
     if (comm->rank() == 0) std::fprintf(stderr, "%s\n", error.what());
     comm->barrier();
     return 2;
   }
 }
 
-/// Before there is a network: whether the launcher calls this rank the first.
+/// Used before there is a network: whether the launcher calls this rank the first.
 bool first_rank() {
   for (const char* name : {"PEERWAY_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (const char* rank = std::getenv(name)) return std::strcmp(rank, "0") == 0;

@@ -1,4 +1,4 @@
-"""Clocks and power while a run goes on: of GPUs by nvidia-smi, of CPUs by files of /sys."""
+"""Measures clocks and power during a run: of GPUs with nvidia-smi, of CPUs from /sys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ EVERY_S = 0.5
 
 
 class Meter(Protocol):
-    """A context: `values` has its values afterwards, or nothing where the machine does not tell them."""
+    """A context manager; afterwards `values` has the measured values, without those
+    that the machine does not report.
+    """
 
     values: dict[str, float]
 
@@ -28,19 +30,21 @@ class Meter(Protocol):
 
 
 def meter(device: str) -> Meter:
-    """The one of this kind of device."""
+    """The meter for a kind of device."""
     return GpuMeter() if device == "cuda" else CpuMeter()
 
 
 def busy(read: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The medians of (clock, power) over the half with the most power: a run also generates its matrix and
-    checks its solution."""
+    """The medians of (clock, power) over the half of the samples with the most power.
+
+    This leaves out the times in which a run generates its matrix and checks its solution.
+    """
     half = sorted(read, key=lambda pair: pair[1])[len(read) // 2 :]
     return statistics.median(pair[0] for pair in half), statistics.median(pair[1] for pair in half)
 
 
 class GpuMeter:
-    """Twice a second, of all GPUs."""
+    """Samples all GPUs twice a second."""
 
     COMMAND = (
         "nvidia-smi",
@@ -74,8 +78,11 @@ class GpuMeter:
 
 
 class CpuMeter:
-    """Twice a second: the mean clock of all CPUs, and the power of the packages by their counters of energy
-    (RAPL), which only root may read on most systems and virtual machines lack."""
+    """Samples the CPUs twice a second: their mean clock, and the power of the packages.
+
+    Power comes from the energy counters (RAPL). On most systems only root may read them, and virtual machines
+    lack them.
+    """
 
     def __init__(self, root: Path = Path("/"), every_s: float = EVERY_S) -> None:
         self.values: dict[str, float] = {}
@@ -98,7 +105,7 @@ class CpuMeter:
         self.conclude()
 
     def look(self, now_s: float) -> None:
-        """Take a sample: the clocks, and the power since the one before."""
+        """Take a sample: the clocks, and the power since the last sample."""
         energies = self._energies()
         if self._before is not None:
             began, before = self._before
@@ -113,7 +120,7 @@ class CpuMeter:
         self._before = now_s, energies
 
     def conclude(self) -> None:
-        """Make the samples the values in `values`."""
+        """Compute `values` from the samples."""
         if not self._read:
             return
         clock, power = busy(self._read)
@@ -131,7 +138,9 @@ class CpuMeter:
         return [_number(zone / "energy_uj") or 0 for zone in self._packages]
 
     def _clock_mhz(self) -> float:
-        """As the frequency governor says; else as /proc/cpuinfo does, on some machines a constant."""
+        """The mean clock from the frequency governor, or else from /proc/cpuinfo,
+        which is constant on some machines.
+        """
         files = (self._root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
         clocks = [number / 1e3 for file in files if (number := _number(file))]
         if not clocks:
@@ -141,7 +150,7 @@ class CpuMeter:
 
 
 def used(before: float, after: float, largest: float) -> float:
-    """Difference of two readings of a counter that wraps around."""
+    """The difference of two readings of a counter that wraps around after `largest`."""
     return after - before if after >= before else after - before + largest
 
 

@@ -1,4 +1,4 @@
-// Parts of the program that are loaded at run time, because not every machine has what they stand on: MPI,
+// Parts of the program that are loaded at run time, because not every machine has what they depend on: MPI,
 // CUDA. They lie beside the program.
 #ifndef HPL_MODULE_H
 #define HPL_MODULE_H
@@ -11,7 +11,7 @@
 
 namespace hpl {
 
-/// The function `symbol` of NAME.so.
+/// Returns the function `symbol` of NAME.so.
 template <typename Function>
 Function* of_module(const std::string& name, const char* symbol) {
   const auto file = std::filesystem::read_symlink("/proc/self/exe").parent_path() / (name + ".so");

@@ -1,4 +1,4 @@
-// The command line, by getopt_long of libc: it is on every system, and the program is one to be read.
+// Parses the command line with getopt_long of libc, which is on every system and easy to read.
 #include "options.h"
 
 #include <getopt.h>

@@ -28,7 +28,7 @@ HPL_EACH_CPU void scale(double* x, int64_t n, double by) {
   for (int64_t i = 0; i < n; ++i) x[i] *= by;
 }
 
-/// Four columns at once: the first one is read once for them.
+/// Four columns at once, so that the first one is read only once for them.
 HPL_EACH_CPU void minus_outer4(const double* x, const double* by, int64_t by_ld, double* y, int64_t ld,
                                int64_t n) {
   const double b0 = by[0], b1 = by[by_ld], b2 = by[2 * by_ld], b3 = by[3 * by_ld];
@@ -47,9 +47,9 @@ HPL_EACH_CPU void minus_outer(const double* x, double by, double* y, int64_t n) 
   for (int64_t i = 0; i < n; ++i) y[i] -= x[i] * by;
 }
 
-/// What a rank says of a column: the magnitude and the row of its candidate (-1: it has none), then the
-/// candidate's row of the panel, then the present top row if it has that.
-struct Letter {
+/// The message of a rank for a column: the magnitude and the row of its candidate (-1: it has none), then the
+/// candidate's row of the panel, then the present top row if this rank has that.
+struct PivotMessage {
   double magnitude;
   int64_t row;
   double unused[6];
@@ -102,14 +102,14 @@ void PanelFactorization::columns(int64_t begin, int64_t end) {
   }
 }
 
-/// The column's part of U, by the rows of L that the leaf has.
+/// Computes the column's part of U, from the rows of L that the leaf has.
 void PanelFactorization::solve_column(int64_t begin, int64_t column) {
   double* square = panel_->square();
   blas().solve('L', column - begin, 1, square + begin * panel_->width + begin, panel_->width,
                square + column * panel_->width + begin, panel_->width);
 }
 
-/// What the leaf's columns before it subtract from a column.
+/// Subtracts from a column the updates of the leaf's earlier columns.
 void PanelFactorization::update_column(int64_t begin, int64_t column) {
   const Panel& panel = *panel_;
   const int64_t from = active(column);
@@ -117,7 +117,7 @@ void PanelFactorization::update_column(int64_t begin, int64_t column) {
                       panel.square() + column * panel.width + begin, panel.body() + column * panel.ld + from);
 }
 
-/// What they subtract from the row of U that a pivot has brought.
+/// Subtracts them from the row of U that a pivot has brought.
 void PanelFactorization::update_row(int64_t begin, int64_t row, int64_t end) {
   const int64_t width = panel_->width;
   double* square = panel_->square();
@@ -126,7 +126,7 @@ void PanelFactorization::update_row(int64_t begin, int64_t row, int64_t end) {
       square[j * width + row] -= square[k * width + row] * square[j * width + k];
 }
 
-/// What a column subtracts from those behind it.
+/// Subtracts a column's update from the columns after it.
 void PanelFactorization::update_behind(int64_t column, int64_t end) {
   const Panel& panel = *panel_;
   const int64_t from = active(column + 1), count = panel.rows - from;
@@ -157,24 +157,24 @@ PanelFactorization::Candidate PanelFactorization::best_here(int64_t column) cons
   const double* x = panel.body() + column * panel.ld + from;
   const double most = largest(x, count);
   const double* found = std::find_if(x, x + count, [most](double value) { return std::abs(value) == most; });
-  const int64_t row = from + (found == x + count ? 0 : found - x);  // all are NaN: any will do
+  const int64_t row = from + (found == x + count ? 0 : found - x);  // all are NaN: any row will do
   double* values = const_cast<double*>(row_.data());
   for (int64_t j = 0; j < panel.width; ++j) values[j] = panel.body()[j * panel.ld + row];
   return {most, global_row(row), layout_.grid.row, values};
 }
 
-/// One message to every rank of the column. A peer's next message of the same turn can only come after it has
-/// had this rank's next one, so two places for each are enough.
+/// Sends one message to every rank of the column. A peer's next message of the same turn comes only after it
+/// has received this rank's next message, so two places for each are enough.
 PanelFactorization::Candidate PanelFactorization::best_of_all(int64_t column, Candidate best,
                                                               const double** old) {
   const Grid& grid = layout_.grid;
   const auto width = static_cast<size_t>(panel_->width);
-  const size_t bytes = sizeof(Letter) + 2 * width * sizeof(double);
+  const size_t bytes = sizeof(PivotMessage) + 2 * width * sizeof(double);
   const int holder = static_cast<int>((panel_->first + column) / layout_.nb % grid.rows);
   comm_.settle(Channel::pivot);
-  auto* letter = reinterpret_cast<Letter*>(pool_ + room_.sent(turn_));
-  auto* rows = reinterpret_cast<double*>(letter + 1);
-  *letter = {best.magnitude, best.row, {}};
+  auto* message = reinterpret_cast<PivotMessage*>(pool_ + room_.sent(turn_));
+  auto* rows = reinterpret_cast<double*>(message + 1);
+  *message = {best.magnitude, best.row, {}};
   if (best.values != nullptr) std::copy_n(best.values, width, rows);
   if (*old != nullptr) std::copy_n(*old, width, rows + width);
   for (int p = 0; p < grid.rows; ++p)
@@ -187,7 +187,7 @@ PanelFactorization::Candidate PanelFactorization::best_of_all(int64_t column, Ca
   for (int p = 0; p < grid.rows; ++p) {
     if (p == grid.row) continue;
     comm_.receive(grid.rank(p, grid.column), Channel::pivot);
-    const auto* theirs = reinterpret_cast<const Letter*>(pool_ + room_.received(p, turn_));
+    const auto* theirs = reinterpret_cast<const PivotMessage*>(pool_ + room_.received(p, turn_));
     const auto* values = reinterpret_cast<const double*>(theirs + 1);
     if (p == holder) *old = values + width;
     const bool better = theirs->row >= 0 && (best.row < 0 || theirs->magnitude > best.magnitude ||
@@ -198,7 +198,7 @@ PanelFactorization::Candidate PanelFactorization::best_of_all(int64_t column, Ca
   return best;
 }
 
-/// The pivot's row becomes a row of the square; its place takes the row that was at the top.
+/// The pivot's row becomes a row of the square, and the old top row takes its place.
 void PanelFactorization::take(int64_t column, const Candidate& best, const double* old) {
   const Panel& panel = *panel_;
   panel.pivots()[column] = best.row;

@@ -7,7 +7,8 @@
 
 namespace hpl {
 
-/// Where the messages of the pivot search lie in the pool: two of each peer by turns, and two to be sent.
+/// The places of the pivot search's messages in the pool: two for each peer, used in turn, and two for
+/// sending.
 struct PivotRoom {
   size_t first;    // offset in the pool
   size_t message;  // bytes of one
@@ -22,14 +23,14 @@ struct PivotRoom {
   }
 };
 
-/// When a column of a leaf gets the updates of those before it: just before its pivot is searched, its part
-/// of U too (left) or that as soon as its row is there (Crout); or after each of them (right). With halves,
-/// the recursion above is the same for all three. The values are those of HPL.dat.
+/// When a column of a leaf gets the updates of earlier columns: just before its pivot is searched, including
+/// its part of U (left) or with that part as soon as its row is there (Crout); or after each earlier column
+/// (right). The recursion by halves above the leaves is the same for all three. The values are those of
+/// HPL.dat.
 enum class Looking { left = 0, crout = 1, right = 2 };
 
-/// Recursive, with partial pivoting: columns are split in halves down to `leaf`, and each pivot is one
-/// exchange of its row among the ranks of the column. `panel` is in host memory, `pool` is the memory of
-/// `comm`.
+/// Recursive, with partial pivoting: columns are halved down to `leaf`, and for each pivot the ranks of the
+/// column exchange its row once. `panel` is in host memory, `pool` is the memory of `comm`.
 class PanelFactorization {
  public:
   PanelFactorization(Comm& comm, const Layout& layout, char* pool, PivotRoom room, int leaf, Looking looking)

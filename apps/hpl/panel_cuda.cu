@@ -7,8 +7,8 @@ namespace hpl {
 
 namespace {
 
-constexpr int64_t kFewRows = 256;  // of a block: with fewer, more blocks only have more to tell one another
-constexpr int64_t kUsualBlocks = 36;  // the rest of the GPU goes on with the update
+constexpr int64_t kFewRows = 256;     // per block; with fewer rows, more blocks only have to exchange more
+constexpr int64_t kUsualBlocks = 36;  // the rest of the GPU continues the update
 constexpr int64_t kExchangeBlocks = 64;
 
 int64_t rows_of_block(int64_t leaf) { return kLeafBytes / int64_t(sizeof(double)) / leaf / 32 * 32; }
@@ -46,7 +46,8 @@ int64_t CudaPanel::most_rows(const Panel& panel, int64_t column) const {
 }
 
 bool CudaPanel::run(const Panel& panel) {
-  const int64_t rows = most_rows(panel, 0);  // not those of this rank: all of the column decide alike
+  // The most rows of any rank, not those of this rank, so that all ranks of the column decide alike.
+  const int64_t rows = most_rows(panel, 0);
   leaf_ = kLeafColumns;
   while (leaf_ > 4 && rows > most_blocks_ * rows_of_block(leaf_)) leaf_ /= 2;
   if (rows > most_blocks_ * rows_of_block(leaf_)) return false;
@@ -55,7 +56,7 @@ bool CudaPanel::run(const Panel& panel) {
   return true;
 }
 
-// As PanelFactorization::part(): every rank of the column has the square, and solves it itself.
+// Like PanelFactorization::part(): every rank of the column has the square, and solves it itself.
 void CudaPanel::part(const Panel& panel, int64_t begin, int64_t end) {
   if (end - begin <= leaf_) return leaf(panel, begin, end);
   const int64_t middle = begin + ((end - begin + 1) / 2 + leaf_ - 1) / leaf_ * leaf_;
@@ -91,13 +92,13 @@ void CudaPanel::leaf(const Panel& panel, int64_t begin, int64_t end) {
   leaf.number = number_;
   number_ += static_cast<unsigned long long>(end - begin);
   void* arguments[] = {&leaf};
-  // All of the shared memory, for a multiprocessor to itself: beside blocks of the update a leaf takes four
-  // times as long. And at once, since the blocks wait for each other.
+  // Uses all shared memory, to have a multiprocessor to itself: beside blocks of the update a leaf takes four
+  // times as long. The launch is cooperative, because the blocks wait for each other.
   must(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(factorize_leaf), dim3(blocks),
                                    dim3(kLeafThreads), arguments, kLeafBytes, stream_),
        "launching the panel");
   if (panel.width == end - begin) return;
-  // Few enough to be there at once, too: they wait for those of other GPUs.
+  // Few enough to run at once, too, because they wait for those of other GPUs.
   const dim3 each(static_cast<unsigned>(std::min(panel.width, kExchangeBlocks)));
   must(cudaLaunchKernel(reinterpret_cast<const void*>(exchange_rows), each, dim3(2 * kLeafColumns), arguments,
                         0, stream_),

@@ -1,7 +1,7 @@
-// Kernels of the panel factorization on the GPUs of a process column; one GPU is a column of one. A leaf of
-// up to 32 columns lies in the shared memory of some blocks of each GPU, each with its share of the rows,
-// from the first column to the last: a pivot costs one message from each block to each GPU, where all blocks
-// read it in the L2 cache.
+// Kernels of the panel factorization on the GPUs of a process column; a single GPU is a column of one. A leaf
+// of up to 32 columns lies in the shared memory of some blocks of each GPU, each with its share of the rows,
+// from the first column to the last. A pivot costs one message from each block to each GPU, where all blocks
+// read it from the L2 cache.
 #ifndef HPL_PANEL_CUDA_CUH
 #define HPL_PANEL_CUDA_CUH
 
@@ -12,7 +12,7 @@ namespace hpl {
 constexpr int kLeafBytes = 212992;  // of a block's shared memory, for its rows
 #ifndef HPL_ON_CPU
 constexpr int kLeafThreads = 512;
-/// What the launch gives each block.
+/// Returns the shared memory of the block.
 __device__ inline double* shared_memory() {
   extern __shared__ double memory[];
   return memory;
@@ -26,7 +26,8 @@ struct Best {
 __device__ inline Best better(Best a, Best b) {
   return b.magnitude > a.magnitude || (b.magnitude == a.magnitude && b.index < a.index) ? b : a;
 }
-/// By the halves of the magnitude, which as integers have the same order; that of none is -1.
+/// Compares the halves of the magnitude, which have the same order as integers; the magnitude of no candidate
+/// is -1.
 __device__ inline Best best_of_warp(Best mine) {
   constexpr unsigned kAll = 0xffffffffu;
   const long long bits = __double_as_longlong(mine.magnitude);
@@ -39,25 +40,25 @@ __device__ inline Best best_of_warp(Best mine) {
   return {__longlong_as_double(static_cast<long long>(best_high) << 32 | best_low), index};
 }
 
-/// Loads are under way together where nothing is stored in between.
+/// Number of loads that are under way together when no store is between them.
 constexpr int kTogether = 8;
 
-/// Which of the `blocks` blocks of all ranks has the best candidate, the same at all ranks; `otherwise` if
-/// none has one: all are NaN. To be called by a warp. All loads are under way at once.
+/// Returns which of the `blocks` blocks of all ranks has the best candidate, the same at all ranks;
+/// `otherwise` if no block has one because all are NaN. A warp must call it. All loads are under way at once.
 __device__ inline int best_block(const LeafMail& mail, unsigned long long number, int blocks, int otherwise) {
   constexpr int kEach = kLeafMaxBlocks / 32;
   const int lane = threadIdx.x % 32;
-  Told told[kEach];
+  FlaggedValue seen[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i)
-    if (lane + 32 * i < blocks) told[i] = look(&mail.magnitude[lane + 32 * i]);
+    if (lane + 32 * i < blocks) seen[i] = look(&mail.magnitude[lane + 32 * i]);
   Best best{-1, 1 << 30};
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int block = lane + 32 * i;
     if (block >= blocks) continue;
-    while (told[i].number != number) told[i] = look(&mail.magnitude[block]);
-    best = better(best, {told[i].value, block});
+    while (seen[i].number != number) seen[i] = look(&mail.magnitude[block]);
+    best = better(best, {seen[i].value, block});
   }
   best = best_of_warp(best);
   return best.magnitude >= 0 ? best.index : otherwise;
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
   const int blocks = static_cast<int>(gridDim.x), me = mine_is * blocks + block;
   const bool has_top = leaf.is_top() && block == 0;
   const long long begin = (leaf.is_top() ? leaf.column : 0) + static_cast<long long>(block) * share;
-  // A rank has as many blocks as the one with the most rows: some may have none.
+  // Every rank has as many blocks as the rank with the most rows, so some blocks may have no rows.
   const int rows = static_cast<int>(max(min(static_cast<long long>(share), leaf.count - begin), 0LL));
   double* columns = leaf.body + leaf.column * leaf.ld + begin;
   for (int i = thread; i < rows; i += kLeafThreads)
@@ -96,34 +97,37 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
     mine = best_of_warp(mine);
     if (thread % 32 == 0) of_warps[thread / 32] = mine;
     __syncthreads();
-    if (thread < 32) {  // one warp, so that only the messages take time
+    if (thread < 32) {  // only one warp, so that only the messages take time
       mine = best_of_warp(thread < kLeafThreads / 32 ? of_warps[thread] : Best{-1, 1 << 30});
-      const int here = mine.index < rows ? mine.index : has_top ? j : max(rows - 1, 0);  // all NaN: any
-      if (thread < ranks) tell(&leaf.room[thread]->mail[turn].magnitude[me], mine.magnitude, number);
+      const int here = mine.index < rows ? mine.index
+                       : has_top         ? j
+                                         : max(rows - 1, 0);  // if all are NaN, any row
+      if (thread < ranks) store_flagged(&leaf.room[thread]->mail[turn].magnitude[me], mine.magnitude, number);
       const double value = thread < width ? part[thread * share + here] : 0;
       const double old = has_top && thread < width ? part[thread * share + j] : 0;
       for (int p = 0; p < ranks; ++p) {
         LeafMail& theirs = leaf.room[p]->mail[turn];
-        if (thread < width) tell(&theirs.values[me][thread], value, number);
-        if (has_top && thread < width) tell(&theirs.top[thread], old, number);
+        if (thread < width) store_flagged(&theirs.values[me][thread], value, number);
+        if (has_top && thread < width) store_flagged(&theirs.top[thread], old, number);
       }
       if (thread < ranks)
-        tell(&leaf.room[thread]->mail[turn].row[me], static_cast<double>(leaf.before + begin + here), number);
+        store_flagged(&leaf.room[thread]->mail[turn].row[me], static_cast<double>(leaf.before + begin + here),
+                      number);
       const LeafMail& mail = leaf.room[mine_is]->mail[turn];
       const int chosen = best_block(mail, number, ranks * blocks, leaf.top * blocks);
       if (thread < width) {
-        const double best = hear(&mail.values[chosen][thread], number);
+        const double best = await_flagged(&mail.values[chosen][thread], number);
         pivot_row[thread] = best;
-        if (me == chosen) part[thread * share + here] = hear(&mail.top[thread], number);
+        if (me == chosen) part[thread * share + here] = await_flagged(&mail.top[thread], number);
         if (block == 0) leaf.square[(leaf.column + thread) * leaf.panel_width + leaf.column + j] = best;
       }
       if (block == 0 && thread == 0) {
-        chosen_row[j] = static_cast<long long>(hear(&mail.row[chosen], number));
+        chosen_row[j] = static_cast<long long>(await_flagged(&mail.row[chosen], number));
         chosen_rank[j] = chosen / blocks;
       }
     }
     __syncthreads();
-    // The rows below lose the pivot's multiple.
+    // Subtract the pivot row's multiple from the rows below.
     const double pivot = pivot_row[j];
     if (pivot == 0) {
       if (block == 0 && thread == 0 && *leaf.info == 0) *leaf.info = leaf.first + leaf.column + j + 1;
@@ -156,11 +160,12 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
     for (int i = thread; i < rows; i += kLeafThreads) columns[k * leaf.ld + i] = part[k * share + i];
 }
 
-/// A row that the interchanges of a leaf move, from where to where; from -1: none.
+/// A row that the interchanges of a leaf move; from -1: none.
 struct Move {
   long long from, to;
 };
-/// Those of number 0 to 2 width - 1: first the top's rows, then the pivots' that are not among these.
+/// Returns move number `index`, 0 to 2 width - 1: first the top's rows, then those of the pivots that are not
+/// among these.
 __device__ inline Move move_of(const Leaf& leaf, const long long* pivots, int index) {
   const int width = leaf.width;
   long long from = index < width ? leaf.column + index : index < 2 * width ? pivots[index - width] : -1;
@@ -179,14 +184,14 @@ __device__ inline Move move_of(const Leaf& leaf, const long long* pivots, int in
   return {from, to};
 }
 
-/// The leaf's interchanges in the other columns of the panel. What comes to the top goes to the square of
-/// every rank, what goes below it to the body of one. A thread follows one row through all columns, of which
-/// a block has some: the same blocks of all ranks the same ones, so that each gets in its order what it waits
-/// for.
+/// Applies the leaf's interchanges to the other columns of the panel. A row that comes to the top goes to the
+/// square of every rank; a row that goes below it goes to the body of one rank. A thread follows one row
+/// through the columns of its block. The same blocks of all ranks have the same columns, so that each
+/// receives in its order what it waits for.
 ///
-/// A rank's places for moved rows are free: a peer tells it those of the next leaf after its own part of that
-/// leaf's columns, which needs candidates of all ranks, and this rank gives its own when this kernel has
-/// ended.
+/// A rank's places for moved rows are free: a peer writes those of the next leaf after its own part of that
+/// leaf's columns, which needs candidates of all ranks, and this rank sends its candidates only after this
+/// kernel has ended.
 __global__ void __launch_bounds__(2 * kLeafColumns) exchange_rows(const Leaf leaf) {
   __shared__ long long pivots[kLeafColumns];
   const int thread = threadIdx.x, ranks = static_cast<int>(leaf.rows.ranks);
@@ -214,15 +219,16 @@ __global__ void __launch_bounds__(2 * kLeafColumns) exchange_rows(const Leaf lea
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
         const int j = first + k * step;
-        if (j < leaf.panel_width && !leaf.has(j)) tell(leaf.moved(p, j, thread), held[k], leaf.number);
+        if (j < leaf.panel_width && !leaf.has(j))
+          store_flagged(leaf.moved(p, j, thread), held[k], leaf.number);
       }
     }
-    __syncthreads();  // all have read what is overwritten now
+    __syncthreads();  // all threads have read what is overwritten now
 #pragma unroll
     for (int k = 0; k < kTogether; ++k) {
       const int j = first + k * step;
       if (!takes || j >= leaf.panel_width || leaf.has(j)) continue;
-      target[j * target_ld] = gives ? held[k] : hear(leaf.moved(mine, j, thread), leaf.number);
+      target[j * target_ld] = gives ? held[k] : await_flagged(leaf.moved(mine, j, thread), leaf.number);
     }
   }
 }

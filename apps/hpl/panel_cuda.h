@@ -13,17 +13,18 @@ class CudaPanel {
  public:
   static const int64_t kMostRanks;
   CudaPanel(CublasStream& blas, cudaStream_t stream);
-  /// For messages; bytes.
+  /// Returns the bytes for messages.
   static size_t room(int64_t nb);
-  /// The most of this GPU's that a leaf can have; 0: its shared memory is too small.
+  /// Returns the largest number of this GPU's blocks that a leaf can use; 0: its shared memory is too small.
   [[nodiscard]] int64_t blocks() const { return blocks_; }
-  /// All ranks of the column call these with the same panels.
+  /// All ranks of the column call these functions with the same panels.
   void join(const PanelColumn& column);
-  /// Enqueues all of it; false if a rank has more rows than the shared memory of its blocks takes.
+  /// Enqueues the whole factorization; returns false if a rank has more rows than fit in the shared memory of
+  /// its blocks.
   bool run(const Panel& panel);
 
  private:
-  /// The most rows that a rank of the column has of the panel, from a column on.
+  /// Returns the largest number of rows that a rank of the column has of the panel, from a column on.
   [[nodiscard]] int64_t most_rows(const Panel& panel, int64_t column) const;
   void part(const Panel& panel, int64_t begin, int64_t end);
   void leaf(const Panel& panel, int64_t begin, int64_t end);
@@ -31,7 +32,7 @@ class CudaPanel {
   CublasStream& blas_;
   cudaStream_t stream_;
   PanelColumn column_{};
-  int64_t blocks_ = 0, most_blocks_ = 0, leaf_ = 0;  // most_blocks_: of each rank of the column
+  int64_t blocks_ = 0, most_blocks_ = 0, leaf_ = 0;  // most_blocks_: limit for each rank of the column
   unsigned long long number_ = 1;
 };
 

@@ -1,8 +1,8 @@
-// The kernels of the panel on a CPU, a rank of the process column and each block of its GPU being a thread:
+// Runs the panel's kernels on a CPU; each rank of the process column and each block of its GPU is a thread:
 // panel_cuda_test RANKS BLOCK PANEL ROWS COLUMNS LEAF SHARE [VALUES]. Panel number PANEL of a matrix in
-// blocks of BLOCK rows has ROWS rows. Blocked LU by the kernels and by loops of its own beside a plain one:
-// the pivots must be the same, the factors nearly. VALUES: the number of a column that is there twice, or
-// "constant", "signs" (1 and -1, many candidates as good), "nan".
+// blocks of BLOCK rows has ROWS rows. Compares blocked LU by the kernels and this test's loops with a plain
+// loop: the pivots must be the same, the factors nearly. VALUES: the number of a column that appears twice,
+// or "constant", "signs" (1 and -1, many equal candidates), "nan".
 #include "panel_on_cpu.h"
 
 using namespace on_cpu;
@@ -16,7 +16,7 @@ class Rank {
       : of_(of),
         square_(size_t(of.columns * of.columns), NAN),
         pivots_(size_t(of.columns)),
-        room_((sizeof(hpl::LeafRoom) + size_t(of.columns) * hpl::kMovedBytes) / sizeof(hpl::Told)) {
+        room_((sizeof(hpl::LeafRoom) + size_t(of.columns) * hpl::kMovedBytes) / sizeof(hpl::FlaggedValue)) {
     const hpl::Dealt dealt = of.dealt(rank);
     while (dealt.global(before_) < of.first()) ++before_;
     for (Index i = 0; i < of.rows; ++i)
@@ -39,8 +39,8 @@ class Rank {
   [[nodiscard]] Index active(Index column) const { return leaf_.is_top() ? column : 0; }
   [[nodiscard]] Index left(Index column) const { return count_ - active(column); }
 
-  /// As a stream does: nothing waits for other ranks but the kernels. `most[i]`: the most rows of a rank that
-  /// leaf number i has.
+  /// Works like a stream: only the kernels wait for other ranks. `most[i]` is the largest number of rows that
+  /// a rank has in leaf number i.
   void factorize(const std::vector<Index>& most) {
     for (Index begin = 0, i = 0; begin < of_.columns; begin += of_.leaf, ++i) {
       leaf_.column = int(begin), leaf_.width = int(std::min(of_.leaf, of_.columns - begin));
@@ -52,7 +52,7 @@ class Rank {
       eliminate();
     }
   }
-  /// Adds what is here to the factors of all; those of the top are the same at all ranks, to the bit.
+  /// Adds this rank's factors to those of all; those of the top must be bitwise the same at all ranks.
   void give(Factors& all, bool& same) const {
     const auto put = [&](Index row, Index j, double value) { all.a[size_t(j * of_.rows + row)] = value; };
     same = same && (all.pivots.empty() || (all.pivots == pivots_ && all.info == info_));
@@ -69,7 +69,7 @@ class Rank {
   }
 
  private:
-  /// The columns behind the leaf.
+  /// Updates the columns after the leaf.
   void eliminate() {
     const Index begin = leaf_.column, end = begin + leaf_.width, width = of_.columns;
     for (Index j = end; j < width; ++j)
@@ -86,7 +86,7 @@ class Rank {
   Index before_ = 0, count_ = 0, ld_ = 0, info_ = 0;
   Matrix square_, body_;
   std::vector<Index> pivots_;
-  std::vector<hpl::Told> room_;
+  std::vector<hpl::FlaggedValue> room_;
   hpl::Leaf leaf_{};
 };
 

@@ -1,4 +1,4 @@
-// For tests: the kernels of the panel on a CPU, each block being a thread, and a plain loop to compare with.
+// For tests: runs the panel's kernels on a CPU, each block as a thread, and a plain loop to compare with.
 #ifndef HPL_PANEL_ON_CPU_H
 #define HPL_PANEL_ON_CPU_H
 
@@ -41,9 +41,9 @@ static thread_local std::vector<double> memory;
 
 namespace hpl {
 constexpr int kLeafThreads = 64;
-struct Told;
-static void tell(Told* to, double value, unsigned long long number);
-static Told look(const Told* from);
+struct FlaggedValue;
+static void store_flagged(FlaggedValue* to, double value, unsigned long long number);
+static FlaggedValue look(const FlaggedValue* from);
 static double* shared_memory() { return memory.data(); }
 }  // namespace hpl
 
@@ -51,16 +51,16 @@ static double* shared_memory() { return memory.data(); }
 #include "random.h"
 
 namespace hpl {
-static void tell(Told* to, double value, unsigned long long number) {
+static void store_flagged(FlaggedValue* to, double value, unsigned long long number) {
   __atomic_store(&to->value, &value, __ATOMIC_RELAXED);
   __atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
 }
-static Told look(const Told* from) {
+static FlaggedValue look(const FlaggedValue* from) {
   std::this_thread::yield();
-  Told told{};
-  told.number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
-  __atomic_load(&from->value, &told.value, __ATOMIC_RELAXED);
-  return told;
+  FlaggedValue seen{};
+  seen.number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
+  __atomic_load(&from->value, &seen.value, __ATOMIC_RELAXED);
+  return seen;
 }
 }  // namespace hpl
 
@@ -69,7 +69,7 @@ namespace on_cpu {
 using Matrix = std::vector<double>;  // by columns
 using Index = long long;
 
-/// A kernel: its blocks at once, until all have ended.
+/// Runs a kernel: all its blocks at once, until all have ended.
 template <typename Body>
 void launch(int blocks, unsigned threads, Index doubles, Body body) {
   std::vector<std::thread> all;
@@ -113,7 +113,7 @@ struct Factors {
   Index info = 0;             // 1 + the global index of the first column whose pivot is zero
 };
 
-/// Of pivots that are as good, that of the first rank, and then the first row.
+/// Among equal pivots it takes that of the first rank, and there the first row.
 inline Factors plain(const Case& of) {
   Factors made{of.matrix(), {}, 0};
   const auto at = [&](Index i, Index j) -> double& { return made.a[size_t(j * of.rows + i)]; };

@@ -1,6 +1,6 @@
 // Messages that a stream starts, as plans that are prepared once. A plan's length is fixed: each slot has
-// kLengths of them, and a message goes by the shortest that it fits into. What is behind it in the slot then
-// goes, too: a sixteenth of the slot at most.
+// plans of kLengths lengths, and a message uses the shortest that it fits into. That also sends what follows
+// it in the slot, at most a sixteenth of the slot.
 #ifndef HPL_PREPARED_PEERWAY_H
 #define HPL_PREPARED_PEERWAY_H
 
@@ -17,11 +17,11 @@ namespace hpl {
 
 class Prepared {
  public:
-  /// Puts into a peer's pool: `there` gives the rank's range, `here` this rank's.
+  /// Return ranges for puts into a peer's pool: `There` that in the rank's pool, `Here` that in this rank's.
   using There = std::function<peerway::Context::Far(int rank, size_t offset, size_t bytes)>;
   using Here = std::function<peerway::Context::Local(size_t offset, size_t bytes)>;
 
-  /// Collective. `device` is that of the pool.
+  /// Collective. `device` is the pool's device.
   Prepared(peerway::Team& team, peerway::Context& context, peerway::Timeout timeout,
            const std::vector<int>& group, const Slots& slots, pw_device device, const There& there,
            const Here& here)
@@ -58,7 +58,7 @@ class Prepared {
     started_.insert(&plan);
     queues_.insert(stream.queue);
   }
-  /// Returns once what was started may change.
+  /// Returns once the memory of started messages may change.
   void settle() {
     for (void* queue : queues_)
       peerway::check(static_cast<peerway::Status>(
@@ -72,7 +72,7 @@ class Prepared {
   static constexpr size_t kLengths = 16;
 
   [[nodiscard]] size_t each() const { return static_cast<size_t>(slots_.count) * kLengths; }
-  /// The lengths of a slot: multiples of the same share, in lines of 64 bytes.
+  /// Returns a length of a slot: a multiple of the same share, in lines of 64 bytes.
   [[nodiscard]] size_t length(size_t number) const {
     return number + 1 == kLengths ? slots_.bytes : (number + 1) * (slots_.bytes / kLengths / 64 * 64);
   }
@@ -88,11 +88,11 @@ class Prepared {
   std::vector<int> group_;
   Slots slots_;
   pw_device device_;
-  std::optional<peerway::Stream> own_;  // of the CPU, whose queue is none
-  std::vector<Counter> arrivals_;       // of each rank, slot and length
+  std::optional<peerway::Stream> own_;  // for the CPU, which has no queue
+  std::vector<Counter> arrivals_;       // for each rank, slot and length
   std::vector<std::optional<peerway::Plan>> plans_;
   std::map<int, std::deque<size_t>> expected_;
-  std::set<void*> queues_;  // that have started something since settle()
+  std::set<void*> queues_;  // queues that have started something since settle()
   std::set<peerway::Plan*> started_;
 };
 

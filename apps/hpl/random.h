@@ -35,7 +35,7 @@ HPL_BOTH constexpr Affine steps(uint64_t n) {
   return all;
 }
 
-/// From -1/2 to 1/2.
+/// Returns a value from -1/2 to 1/2.
 HPL_BOTH constexpr double as_element(uint64_t x) {
   return static_cast<double>(x) / 18446744073709551615.0 - 0.5;
 }

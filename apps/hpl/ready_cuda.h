@@ -1,5 +1,5 @@
-// What is on a GPU before the updates with a panel: the inverse of its triangle, the rows that move, and room
-// for the rows of U.
+// The data that a GPU needs before the updates with a panel: the inverse of the panel's triangle, the rows
+// that move, and memory for the rows of U.
 #ifndef HPL_READY_CUDA_H
 #define HPL_READY_CUDA_H
 
@@ -10,7 +10,7 @@
 
 namespace hpl {
 
-/// Of the panel before it there is as much, for updates that go on.
+/// It also keeps those of the previous panel, for updates that are still running.
 class Ready {
  public:
   static constexpr int64_t kWidest = 8192;  // columns of an update
@@ -30,7 +30,7 @@ class Ready {
     return sizeof(double) * static_cast<uint64_t>(nb * (2 * kWidest + 3 * nb)) + 2 * rows_bytes(nb);
   }
 
-  /// The inverse of the panel's triangle, m x m.
+  /// Returns memory for the inverse of the panel's triangle, m x m.
   double* next_inverse(int64_t m) {
     m_ = m;
     which_inverse_ = 1 - which_inverse_;
@@ -39,11 +39,11 @@ class Ready {
   [[nodiscard]] double* inverse() const { return device_ + which_inverse_ * nb_ * nb_; }
   [[nodiscard]] int64_t m() const { return m_; }
 
-  /// Room for the rows that are multiplied with it, NB x kWidest; of the queue `ahead`, NB x NB.
+  /// Memory for the rows that are multiplied with the inverse, NB x kWidest; for the queue `ahead`, NB x NB.
   [[nodiscard]] double* top(int place) const { return device_ + nb_ * (3 * nb_ + place * kWidest); }
   [[nodiscard]] double* top_ahead() const { return device_ + 2 * nb_ * nb_; }
 
-  /// The rows that the panel moves, copied in the stream.
+  /// Sets the rows that the panel moves; the stream copies them.
   void next_moves(const Moves& moves, cudaStream_t stream) {
     width_ = moves.top.size();
     displaced_ = moves.to.size();

@@ -22,7 +22,8 @@ std::string name_of(Looking looking) {
   return looking == Looking::left ? "Left" : looking == Looking::crout ? "Crout" : "Right";
 }
 
-/// W, the order of the ranks, and the numbers of the method as HPL writes them; panels are halved (2).
+/// Returns HPL's code of the variant: W, the order of the ranks, and the numbers of the method; panels are
+/// halved (2).
 std::string variant_code(const Result& result) {
   return std::string("W") + (result.grid.by_rows ? "R" : "C") + std::to_string(result.method.depth) +
          std::to_string(static_cast<int>(result.method.sending.variant)) + name_of(result.method.rfact)[0] +
@@ -37,7 +38,7 @@ std::string panels_by(const Result& result) {
   return result.cpu_panels.empty() ? "GPUs" : "CPUs: " + result.cpu_panels;
 }
 
-/// As a string of JSON.
+/// Formats a JSON string.
 std::string quoted(std::string text) {
   for (char& letter : text)
     if (letter == '"' || letter == '\\' || letter == '\n') letter = ' ';
@@ -66,7 +67,7 @@ void print_more(const Result& result) {
                 result.rpeak_formula.c_str(), result.gflops() / result.rpeak_gflops);
 }
 
-/// A line of the legend as HPL's HPL_pdinfo() writes it: eight values each, nine places wide.
+/// Prints a line of the legend like HPL's HPL_pdinfo(): eight values per line, nine characters each.
 template <typename List, typename Say>
 void print_values(const char* name, const List& values, Say&& say) {
   std::printf("\n%-7s:", name);

@@ -1,4 +1,4 @@
-// What is printed: HPL's own table, which its parsers read, and more below it.
+// The output: HPL's own table, which its parsers read, and more below it.
 #ifndef HPL_REPORT_H
 #define HPL_REPORT_H
 
@@ -9,21 +9,21 @@
 
 namespace hpl {
 
-/// One test, the times of the slowest rank.
+/// The result of one test; the times are those of the slowest rank.
 struct Result {
   int64_t n, nb;
   Grid grid;
   Method method;
-  bool measured = false;  // how panels are sent was chosen by that
+  bool measured = false;  // how panels are sent was chosen by measuring
   double seconds = 0, residual = 0;
   int64_t info = 0;
   Phases phases;
-  double gemm_gflops = 0;  // of each rank, the mean over its large products
+  double gemm_gflops = 0;  // per rank: the mean over its large products
   double gemm_seconds = 0;
   double rpeak_gflops = 0;  // of all ranks; 0: unknown
   std::string rpeak_formula;
-  std::string cpu_panels;   // why CPUs factorized panels, or some; "" if GPUs did
-  double memory_share = 0;  // 8 N^2 of what the ranks' devices had free
+  std::string cpu_panels;   // why CPUs factorized some or all panels; "" if GPUs did
+  double memory_share = 0;  // 8 N^2 divided by the free memory of the ranks' devices
   long started = 0, ended = 0;
   bool passed = false;
 

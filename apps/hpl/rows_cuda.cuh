@@ -1,4 +1,4 @@
-// Kernels that move rows, make the matrix and add up magnitudes. A block goes down whole columns.
+// Kernels that move rows, make the matrix and add up magnitudes. A block works down whole columns.
 #ifndef HPL_ROWS_CUDA_CUH
 #define HPL_ROWS_CUDA_CUH
 
@@ -8,9 +8,9 @@
 namespace hpl {
 
 constexpr int kRowThreads = 512;
-constexpr int kRowsEach = 16;  // of one thread: at most 8,192 rows are moved at once
+constexpr int kRowsEach = 16;  // rows per thread: at most 8,192 rows are moved at once
 
-/// All rows of a column are read before any is written: the first `width` of `from` come to `top`, the others
+/// Reads all rows of a column before it writes any: the first `width` rows of `from` go to `top`, the others
 /// to the rows `to` of the column.
 __global__ void __launch_bounds__(kRowThreads)
     move_rows(double* a, long long ld, const long long* from, const long long* to, int width, int count,
@@ -47,7 +47,7 @@ __global__ void scatter_rows(double* a, long long ld, const long long* rows, con
     for (int i = threadIdx.x; i < count; i += blockDim.x) a[j * ld + rows[i]] = in[j * in_ld + i];
 }
 
-/// The driver's copies in two dimensions take ten times as long beside other work.
+/// Used because the driver's two-dimensional copies take ten times as long beside other work.
 __global__ void copy_columns(double* to, long long to_ld, const double* from, long long from_ld,
                              long long rows, long long n) {
   for (long long j = blockIdx.x; j < n; j += gridDim.x)

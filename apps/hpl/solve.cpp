@@ -1,6 +1,6 @@
-// The back substitution. Each rank keeps what its columns subtract from the right-hand side; the sums of a
-// row of the grid meet at the owner of the diagonal block, and its part of x goes to the others of its
-// column.
+// The back substitution. Each rank keeps what its columns subtract from the right-hand side. The sums of a
+// row of the grid are added at the owner of the diagonal block, which sends its part of x to the other ranks
+// of its column.
 #include <algorithm>
 #include <chrono>
 
@@ -24,7 +24,7 @@ class BackSubstitution {
     device_.copy(kMain, system_.y, system_.y_host, bytes);
     for (int64_t k = layout_.blocks() - 1; k >= 0; --k) block(k);
     comm_.settle(Channel::solve);
-    comm_.barrier();  // nobody reads what the next system writes
+    comm_.barrier();  // nobody reads any more what the next system writes
   }
 
  private:
@@ -53,7 +53,7 @@ class BackSubstitution {
     if (grid.column == q) column(k, first, width, p, bytes);
   }
 
-  /// x of the block: all that has been subtracted, and the triangle.
+  /// Computes x of the block: adds everything that was subtracted, and solves with the triangle.
   void diagonal(int64_t k, int64_t first, int64_t width, size_t bytes) {
     const Grid& grid = layout_.grid;
     double* sum = at(place(k, grid.column));

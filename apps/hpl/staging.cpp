@@ -56,9 +56,9 @@ class ThroughHost : public Comm {
   }
 
  private:
-  /// Panels are made and used ahead; rows have a queue of their own.
+  /// Panels are made and used in `ahead`; rows have a queue of their own.
   static Queue queue(Channel channel) { return channel == Channel::panel ? kAhead : kRows; }
-  /// Notes that the mirror has this; false if it had all of it.
+  /// Records that the mirror has these bytes; returns false if it had all of them.
   bool newly_mirrored(Channel channel, size_t offset, size_t bytes) {
     size_t& there = mirrored_[channel][offset];
     return std::exchange(there, std::max(there, bytes)) < bytes;
@@ -72,7 +72,7 @@ class ThroughHost : public Comm {
   };
   Comm& comm_;
   Device& device_;
-  // Where the mirror is as the device's memory: what is sent does not change before settle().
+  // Which parts of the mirror equal the device's memory: what is sent does not change before settle().
   std::map<Channel, std::map<size_t, size_t>> mirrored_;  // bytes by offset
   char *of_device_ = nullptr, *mirror_ = nullptr;
   std::map<std::pair<int, Channel>, std::deque<Place>> expected_;

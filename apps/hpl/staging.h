@@ -1,4 +1,4 @@
-// For a network that cannot read a GPU's memory: messages go through host memory.
+// Sends messages through host memory, for a network that cannot read a GPU's memory.
 #ifndef HPL_STAGING_H
 #define HPL_STAGING_H
 
@@ -9,8 +9,8 @@
 
 namespace hpl {
 
-/// The same network, with a mirror of the device's pool on the host: what is sent is copied there first, and
-/// what has come from there. Both must outlive it.
+/// Returns a network with a mirror of the device's pool on the host: outgoing data is copied there first, and
+/// incoming data from there. Both arguments must outlive it.
 std::unique_ptr<Comm> through_host(Comm& comm, Device& device);
 
 }  // namespace hpl

@@ -30,7 +30,7 @@ from peerway_common.cli.numbers import Number
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 
 from hpl.meters import meter
-from hpl.ways import PEERWAY, PROGRAM, ROOT, WAYS, Case, by_mpi, by_peerway, run, trace
+from hpl.ways import PEERWAY, PROGRAM, ROOT, WAYS, Case, mpi_command, peerway_command, run, trace
 
 USUAL = "peerway,mpi,hpcc"
 
@@ -38,7 +38,9 @@ USUAL = "peerway,mpi,hpcc"
 def cases(
     n: list[int], grids: list[tuple[int, int]], nb: int, blas: Path, device: str, weak: bool, rpeak: float
 ) -> Iterator[Case]:
-    """Each N on each grid. Weak scaling: N is that of one rank, and each rank keeps as much of the matrix."""
+    """Each N on each grid. With `weak`, N is that of one rank, and N grows so
+    that a rank's part stays as large.
+    """
     for own in n:
         for p, q in grids:
             order = round(own * (p * q) ** 0.5 / nb) * nb if weak else own
@@ -46,14 +48,14 @@ def cases(
 
 
 def measure(case: Case, way: str) -> dict[str, Any]:
-    """One run, as it is kept."""
+    """One run as a record."""
     with meter(case.device) as read:
         result = WAYS[way](case)
     return {key: _recorded(value, case) for key, value in _kept(result | read.values, way).items()}
 
 
 def one_run(case: Case, way: str, out: Path | None) -> float:
-    """Measure, say it and append it to the file; gives the Gflops."""
+    """Measure a run, print it and append it to the file; returns its Gflops."""
     if way != "hpcc" and not PROGRAM.exists():
         raise click.ClickException(f"{PROGRAM.relative_to(ROOT)} is not built; run python apps/hpl/build.py")
     kept = measure(case, way)
@@ -69,14 +71,16 @@ def one_run(case: Case, way: str, out: Path | None) -> float:
 
 
 def report(case: Case, folder: Path, bench: Path | None) -> None:
-    """A trace of one run over Peerway and of one over MPI, and what `peerway trace report` says of
-    each beside the curve that `peerway bench` has measured."""
+    """Trace one run over Peerway and one over MPI, and print what `peerway trace report` says of each.
+
+    Each is compared with the curve that `peerway bench` measured.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if bench is None:
         bench = folder / "bench.jsonl"
         curve = ["bench", "put_latency", "--device", "host", "--peers", "openmpi"]
         run([*PEERWAY, *curve, "--time", "60s", "--out", str(bench)], {})
-    for name, command in (("peerway", by_peerway(case)), ("mpi", by_mpi(case))):
+    for name, command in (("peerway", peerway_command(case)), ("mpi", mpi_command(case))):
         trace(command, folder / name)
         page = [
             "trace",
@@ -105,7 +109,7 @@ def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
 
 
 def _recorded(value: Any, case: Case) -> Any:
-    """Without the folders of this machine."""
+    """The value without this machine's folders."""
     if not isinstance(value, str):
         return value
     value = value.replace(f"{case.blas.resolve().parent}/", "").replace(f"{case.blas.parent}/", "")

@@ -69,8 +69,8 @@ void Swap::prepare(int64_t first, const int64_t* pivots, int64_t count) {
   if (layout_.grid.rows == 1) device_.take_moves(alone_);
 }
 
-// A queue reads what has come before it gathers what goes next, and a peer sends only after it has had that.
-// So of the two places of one queue the other is free; but the queues do not wait for each other.
+// A queue reads what has arrived before it gathers what it sends next, and a peer sends only after it has
+// received that. So one of the two places of a queue is free. The queues do not wait for each other.
 Swap::Places Swap::places(Queue queue) {
   const SwapRoom& room = queue == kAhead ? rooms_.ahead : rooms_.rows;
   const size_t turn = turns_[queue]++ % 2;
@@ -123,7 +123,8 @@ size_t Swap::offset(int from, int to, int64_t n) const {
   return sizeof(double) * static_cast<size_t>(before * n);
 }
 
-/// The rows of the top go to every rank of the column, displaced ones from the holder to their new owners.
+/// Sends the rows of the top to every rank of the column, and displaced rows from the holder to their new
+/// owners.
 void Swap::messages(const Places& places, int64_t n) {
   const Grid& grid = layout_.grid;
   const auto bytes = [n](const std::vector<int64_t>& list) {

@@ -1,5 +1,5 @@
-// The row exchanges that a factorized panel asks of the other columns, all at once: which row comes to which
-// place, and the messages within a process column.
+// The row exchanges that a factorized panel requires in the other columns, all at once: which row goes to
+// which place, and the messages within a process column.
 #ifndef HPL_SWAP_H
 #define HPL_SWAP_H
 
@@ -13,40 +13,40 @@
 
 namespace hpl {
 
-/// What a sequence of interchanges of the rows first + i and pivots[i] does in all.
+/// The total effect of a sequence of interchanges of the rows first + i and pivots[i].
 struct Permutation {
   std::vector<int64_t> top;                            // the row that comes to first + i
   std::vector<std::pair<int64_t, int64_t>> displaced;  // (to, from): rows of the top that go below it
-  /// `content` has an entry for each row of the matrix, the row itself, and is left so.
+  /// `content` has an entry for each row of the matrix, equal to the row itself, before and after the call.
   static Permutation of(int64_t first, const int64_t* pivots, int64_t count, std::vector<int64_t>& content);
 };
 
-/// Where the messages of a queue's exchanges lie in the pool: two places of those that come, by turns, and
-/// one of those that go, each with up to 2 NB rows of the columns of an exchange.
+/// The places of the messages of a queue's exchanges in the pool: two for incoming messages, used in turn,
+/// and one for outgoing ones, each for up to 2 NB rows of the columns of an exchange.
 struct SwapRoom {
   size_t first, place;
   static constexpr int kPlaces = 3;
 };
-/// Of the queues kAhead and kRows, which have exchanges.
+/// For the queues kAhead and kRows, which exchange rows.
 struct SwapRooms {
   SwapRoom ahead, rows;
-  size_t bytes;  // of all
-  /// In the pool from `first` on, for exchanges of at most `widest` columns.
+  size_t bytes;  // of both together
+  /// Lays them out in the pool from `first` on, for exchanges of at most `widest` columns.
   static SwapRooms of(const Layout& layout, int64_t widest, size_t first);
 };
 
 class Swap {
  public:
-  /// `top` has room for NB rows of all local columns.
+  /// `top` must hold NB rows of all local columns.
   Swap(Comm& comm, Device& device, const Layout& layout, double* a, char* pool, const SwapRooms& rooms,
        double* top);
 
-  /// Of the panel whose first row is `first`.
+  /// Prepares the exchanges for the panel whose first row is `first`.
   void prepare(int64_t first, const int64_t* pivots, int64_t count);
-  /// Exchanges the rows of the local columns `begin` to `end`, in the queue kAhead or kRows. The result says
-  /// where the rows of the top are then.
+  /// Exchanges the rows of the local columns `begin` to `end`, in the queue kAhead or kRows. Returns where
+  /// the rows of the top are afterwards.
   TopRows run(Queue queue, int64_t begin, int64_t end);
-  /// Where the rows of U of the columns from `begin` on are to be: in the matrix, if its top is here.
+  /// Returns where the rows of U of the columns from `begin` on must be: in the matrix if its top is here.
   [[nodiscard]] TopRows place_of_u(int64_t begin) const {
     if (holder()) return {a_ + begin * layout_.ld + top_row_, layout_.ld};
     return {top_ + begin * layout_.nb, layout_.nb};
@@ -57,7 +57,7 @@ class Swap {
     std::vector<int64_t> top, source;  // index in the top; local row of its content at the owner
     std::vector<int64_t> to, from;     // displaced rows: local row at the owner, local row of its content
   };
-  /// The places of a queue's exchange that is under way.
+  /// The places of a queue's current exchange.
   struct Places {
     size_t in, out;
   };
@@ -65,7 +65,7 @@ class Swap {
   void messages(const Places& places, int64_t n);
   [[nodiscard]] bool holder() const { return layout_.grid.row == holder_; }
   [[nodiscard]] static int64_t rows(const std::vector<int64_t>& list) { return int64_t(list.size()); }
-  /// Bytes before the share of `from` among what comes to `to`.
+  /// Returns the bytes before the share of `from` in what comes to `to`.
   [[nodiscard]] size_t offset(int from, int to, int64_t n) const;
   [[nodiscard]] double* at(size_t offset) const { return reinterpret_cast<double*>(pool_ + offset); }
 
@@ -80,8 +80,8 @@ class Swap {
   size_t turns_[kQueues] = {};
   int holder_ = 0;  // the row of the grid that has the top
   int64_t width_ = 0, top_row_ = 0;
-  std::vector<Share> shares_;  // of each row of the grid
-  Moves alone_;                // of a column of one rank
+  std::vector<Share> shares_;  // for each row of the grid
+  Moves alone_;                // for a column of one rank
 };
 
 }  // namespace hpl

@@ -21,7 +21,7 @@ size_t doubles(int64_t count) { return sizeof(double) * static_cast<size_t>(std:
 }  // namespace
 
 Rooms Rooms::of(const Layout& layout, const Device& device) {
-  const int64_t most_rows = layout.rows.before(layout.rows.count, 0);  // process 0 has the most
+  const int64_t most_rows = layout.rows.before(layout.rows.count, 0);  // process 0 has the most rows
   const size_t slot = aligned(Panel::room(layout.nb, Layout::padded(most_rows)));
   const size_t panels = slot * Broadcast::kSlots;
   const size_t pivot = aligned(PivotRoom::bytes(layout.nb, layout.grid.rows));
@@ -120,7 +120,7 @@ double System::residual(bool constant) {
   device.gemv(count, unknowns, a, layout.ld, x, y);
   device.copy(kMain, y_host, y, doubles(count));
 
-  // The sums over the ranks of a row, some rows at a time.
+  // Adds up the sums over the ranks of a row, some rows at a time.
   const int64_t most = rows.before(rows.count, 0);
   for (int64_t begin = 0; begin < most; begin += kRowsAtOnce) {
     const int64_t part = std::min(kRowsAtOnce, most - begin);

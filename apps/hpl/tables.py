@@ -1,4 +1,4 @@
-"""Tables and a picture of records of the study, in the form in which results of HPL are published.
+"""Makes tables and a picture from the study's records, in the form in which HPL results are published.
 
 python apps/hpl/tables.py results/hpl/study-cpu-2.jsonl --picture docs/pictures/hpl-cpu.svg
 """
@@ -25,14 +25,14 @@ NAMES = {
 }
 COLOURS = {"hpl/peerway": "#4c78a8", "hpl/peerway+trace": "#72b7b2", "hpl/mpi": "#e45756", "hpcc": "#54a24b"}
 
-EVENT_NS = 27  # that a trace takes for one: docs/trace/index.md
+EVENT_NS = 27  # the time that a trace takes per event: docs/trace/index.md
 
 Run = dict[str, Any]
 Key = tuple[str, int, int, int, int]
 
 
 def groups(runs: Iterable[Run]) -> dict[Key, list[Run]]:
-    """The runs of each program, N, NB, P and Q."""
+    """The runs by program, N, NB, P and Q."""
     by_key: dict[Key, list[Run]] = {}
     for run in runs:
         by_key.setdefault((run["program"], run["n"], run["nb"], run["p"], run["q"]), []).append(run)
@@ -46,12 +46,12 @@ def _median(runs: list[Run]) -> float:
 
 
 def _share(parts: list[float]) -> str:
-    """The median in percent; – where the program does not tell it."""
+    """The median in percent; – if the program does not report it."""
     return f"{100 * statistics.median(parts):.0f} %" if parts else "–"
 
 
 def rows(runs: Iterable[Run]) -> Iterator[str]:
-    """A row for each program, N, NB, P and Q; a fraction is that of the median of its own runs."""
+    """A row for each program, N, NB, P and Q; fractions are medians over the same runs."""
     yield HEAD
     yield "|" + " --- |" * HEAD.count(" | ") + " --- |"
     for (program, n, nb, p, q), own in groups(runs).items():
@@ -66,8 +66,10 @@ def rows(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def scaling(runs: Iterable[Run]) -> Iterator[str]:
-    """From the fewest ranks of a program to more of them: strong with the same N; weak with as much of the
-    matrix for each rank, to 3 %."""
+    """The scaling of each program from its fewest ranks to more.
+
+    Strong scaling has the same N; weak scaling has the same part of the matrix per rank, within 3 %.
+    """
     medians = {key: _median(own) for key, own in groups(runs).items()}
     yield "| program | ranks | strong: N | speed-up | efficiency | weak: N | times the Gflops | efficiency |"
     yield "|" + " --- |" * 8
@@ -89,7 +91,7 @@ def _ranks(key: Key) -> int:
 
 
 def _scaled(own: dict[Key, float], first: Key, ranks: int, times_n: float) -> list[str]:
-    """N, the speed-up and the efficiency on so many ranks with so many times N; or nothing, if not run."""
+    """N, speed-up and efficiency on `ranks` ranks with `times_n` times the N; empty if that was not run."""
     for key, gflops in own.items():
         alike = _ranks(key) == ranks and key[2] == first[2]
         if alike and abs(key[1] / (first[1] * times_n) - 1) < (0.03 if times_n > 1 else 1e-9):
@@ -99,7 +101,7 @@ def _scaled(own: dict[Key, float], first: Key, ranks: int, times_n: float) -> li
 
 
 def traced(runs: Iterable[Run]) -> Iterator[str]:
-    """What a trace costs: by the medians of the runs, and by the events that there were."""
+    """The cost of a trace: from the medians of the runs, and from the number of events."""
     by_key = groups(runs)
     for (program, n, nb, p, q), own in by_key.items():
         if program != "hpl/peerway+trace" or ("hpl/peerway", n, nb, p, q) not in by_key:
@@ -114,8 +116,9 @@ def traced(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def picture(runs: list[Run]) -> go.Figure:
-    """Gflops of every run by N, a colour for each program and a symbol for each grid. Programs stand side by
-    side at each N, so that none covers another.
+    """Gflops of every run by N, with a colour for each program and a symbol for each grid.
+
+    At each N the programs stand side by side, so that none covers another.
     """
     figure = go.Figure()
     symbols = ["circle", "square", "diamond", "cross"]

@@ -1,4 +1,4 @@
-"""How each program of the study is started, and what its run gave."""
+"""Runs each program of the study and returns its result."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HPCC_RESIDUAL = re.compile(r"^\|\|Ax-b\|\|_oo/\(eps.*\)= +(\S+) \.+ (\w+)$", re.
 
 
 class Failed(click.ClickException):
-    """A run that gave no result, and what it printed."""
+    """A run gave no result; the message has what it printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What all programs are asked."""
+    """The parameters that all programs are given."""
 
     n: int
     nb: int
@@ -39,7 +39,7 @@ class Case:
     q: int
     blas: Path
     device: str
-    rpeak: float = 0  # GFLOP/s of each rank; 0: what the program knows
+    rpeak: float = 0  # GFLOP/s of each rank; 0 for the program's own value
 
     @property
     def ranks(self) -> int:
@@ -52,45 +52,47 @@ class Case:
         return [*shape, "--blas", str(self.blas), "--threads", "1", "--device", self.device, *more, "--json"]
 
 
-def over_peerway(case: Case) -> dict[str, Any]:
-    """One run of this program, started by `peerway run`."""
-    return _ours(by_peerway(case), {})
+def run_peerway(case: Case) -> dict[str, Any]:
+    """Run this program over Peerway, started by `peerway run`."""
+    return _result_of(peerway_command(case), {})
 
 
-def over_mpi(case: Case) -> dict[str, Any]:
-    """One run of this program with --comm mpi."""
-    return _ours(by_mpi(case), openmpi.ENVIRONMENT)
+def run_mpi(case: Case) -> dict[str, Any]:
+    """Run this program with --comm mpi."""
+    return _result_of(mpi_command(case), openmpi.ENVIRONMENT)
 
 
-def over_peerway_traced(case: Case) -> dict[str, Any]:
-    """The same over Peerway, with all its operations recorded. What reads the rings is not timed."""
+def run_peerway_traced(case: Case) -> dict[str, Any]:
+    """Run this program over Peerway and trace all its operations. Reading the rings afterwards is not
+    timed.
+    """
     from peerway_trace.store import load
 
     with tempfile.TemporaryDirectory() as folder:
-        result = trace(by_peerway(case), Path(folder) / "trace")
+        result = trace(peerway_command(case), Path(folder) / "trace")
         recorded = load(Path(folder) / "trace")
         events = {"trace_events": len(recorded["begin"]), "trace_dropped": recorded.dropped}
-    return {**result, **events, "command": " ".join(["peerway trace --", *by_peerway(case)])}
+    return {**result, **events, "command": " ".join(["peerway trace --", *peerway_command(case)])}
 
 
-def by_peerway(case: Case) -> list[str]:
-    """The command of a run over Peerway."""
+def peerway_command(case: Case) -> list[str]:
+    """The command that runs this program over Peerway."""
     return [*PEERWAY, "run", "-n", str(case.ranks), "--", str(PROGRAM), *case.options]
 
 
-def by_mpi(case: Case) -> list[str]:
-    """The command of a run over MPI."""
+def mpi_command(case: Case) -> list[str]:
+    """The command that runs this program over MPI."""
     launch = [_mpirun(), *openmpi.binding(case.ranks), "-n", str(case.ranks)]
     return [*launch, str(PROGRAM), *case.options, "--comm", "mpi"]
 
 
 def trace(command: list[str], folder: Path) -> dict[str, Any]:
-    """A run, whose trace is in the folder afterwards."""
-    return _ours([*PEERWAY, "trace", "-o", str(folder), "--", *command], openmpi.ENVIRONMENT)
+    """Run a command and leave its trace in the folder."""
+    return _result_of([*PEERWAY, "trace", "-o", str(folder), "--", *command], openmpi.ENVIRONMENT)
 
 
-def of_hpcc(case: Case) -> dict[str, Any]:
-    """One run of hpcc, HPL being its last part. The BLAS is the libblas.so.3 beside the file of --blas."""
+def run_hpcc(case: Case) -> dict[str, Any]:
+    """Run hpcc, whose last part is HPL. Its BLAS is the libblas.so.3 in the folder of --blas."""
     program = shutil.which("hpcc")
     assert program is not None
     environment = {**openmpi.ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}
@@ -124,14 +126,14 @@ def of_hpcc(case: Case) -> dict[str, Any]:
 
 
 WAYS = {
-    "peerway": over_peerway,
-    "mpi": over_mpi,
-    "peerway+trace": over_peerway_traced,
-    "hpcc": of_hpcc,
+    "peerway": run_peerway,
+    "mpi": run_mpi,
+    "peerway+trace": run_peerway_traced,
+    "hpcc": run_hpcc,
 }
 
 
-def _ours(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
+def _result_of(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
     printed = run(command, environment, ROOT)
     results = [json.loads(line) for line in printed.splitlines() if line.startswith('{"record": "hpl"')]
     if len(results) != 1:
@@ -140,7 +142,7 @@ def _ours(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
 
 
 def run(command: list[str], environment: dict[str, str], folder: Path = ROOT) -> str:
-    """The output of the command."""
+    """Run a command and return its output. Raises Failed."""
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **environment}
     )
@@ -157,7 +159,9 @@ def _mpirun() -> str:
 
 
 def _hpcc_input(case: Case) -> str:
-    """HPL's 31 lines as this program does them: look-ahead 1, right-looking halves; the rest for PTRANS."""
+    """HPL's 31 lines for what this program does: look-ahead 1, right-looking halves. The rest is for
+    PTRANS.
+    """
     values = ["", "", "HPL.out", "8", "1", case.n, "1", case.nb, "0", "1", case.p, case.q, "16.0"]
     values += ["1", "2", "1", "8", "1", "2", "1", "2", "1", "1", "1", "1", "2", "64", "0", "0", "1", "8"]
     values += ["#", "0", "1200", "0", "40"]

@@ -16,12 +16,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NEAR, FAR = "nic:near", "nic:far"
-# Of the halo of each rank, two sides are a block of 128 KiB and two are 64 blocks of 8 bytes.
+# In the halo of each rank, two sides are one block of 128 KiB each, and two are 64 blocks of 8 bytes each.
 HALO = ("halo", "--grid", "2x2", "--local", "64x16384", "--element", "8", "--device", "host")
 
 
 def peerway(nics: str, *words: str) -> None:
-    """Run a verb with these NICs, a line of what is run before it."""
+    """Run a peerway command with these NICs, and print it first."""
     print(f"$ PEERWAY_NIC='{nics}' peerway {' '.join(words)}", flush=True)
     environment = {**os.environ, "PEERWAY_NIC": nics}
     done = subprocess.run([sys.executable, "-m", "peerway", *words], env=environment, cwd=HERE, check=False)
@@ -30,8 +30,8 @@ def peerway(nics: str, *words: str) -> None:
 
 
 def main() -> None:
-    """Tune once where both links reach everybody, then measure the halo there and where the near one does
-    not.
+    """Tune once with both links reaching all ranks; then measure the halo there,
+    and with a near link that does not.
     """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")

@@ -19,8 +19,8 @@ import cupy  # type: ignore[import-not-found, unused-ignore]
 import peerway
 
 LENGTHS_US = (50, 100, 200, 500, 1000, 5000)
-KERNELS = 10  # of each graph
-SPENDS_S = 0.5  # of each measurement
+KERNELS = 10  # per graph
+SPENDS_S = 0.5  # per measurement
 SPIN = r"""
 extern "C" __global__ void spin(unsigned long long ns) {
   unsigned long long began, now;
@@ -32,10 +32,10 @@ extern "C" __global__ void spin(unsigned long long ns) {
 
 
 def graph_of(stream: Any, length_us: int) -> Any:
-    """Captures a graph that keeps the GPU busy for about so long."""
+    """Capture a graph that keeps the GPU busy for about this long."""
     spin = cupy.RawKernel(SPIN, "spin")
     with stream:
-        spin((1,), (1,), (1,))  # compiled before the capture
+        spin((1,), (1,), (1,))  # compile it before the capture
         stream.begin_capture()
         for _ in range(KERNELS):
             spin((1,), (1,), (length_us * 1000 // KERNELS,))
@@ -43,7 +43,7 @@ def graph_of(stream: Any, length_us: int) -> Any:
 
 
 def measured(graph: Any, stream: Any, wait: Callable[[], object]) -> dict[str, float]:
-    """Launches and waits until the time is spent: what one launch with its wait takes, and its CPU time."""
+    """Launch and wait for 0.5 s; returns the time and the CPU time of one launch with its wait."""
     took, launched = [], []
     used, began = time.process_time(), time.perf_counter()
     while time.perf_counter() - began < SPENDS_S:
@@ -63,7 +63,7 @@ def measured(graph: Any, stream: Any, wait: Callable[[], object]) -> dict[str, f
 
 
 def main() -> None:
-    """Measures each length by each way, in turn."""
+    """Measure each length with each kind of wait, in turn."""
     print(json.dumps({"record": "env", "command": shlex.join(sys.argv), "gpu": gpu_name()}), flush=True)
     with peerway.Context() as ctx:
         mine = ctx.stream("cuda")
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def gpu_name() -> str:
-    """The name that the driver gives the GPU."""
+    """The driver's name of the GPU."""
     name: bytes = cupy.cuda.runtime.getDeviceProperties(0)["name"]
     return name.decode()
 

@@ -35,11 +35,11 @@ COUNTED = ("datagrams", "retransmitted", "dropped", "repeated")
 
 
 class CannotMeasure(click.ClickException):
-    """What is missing, or what the program said."""
+    """Something is missing, or the program failed; the message says which."""
 
 
 def build() -> Path:
-    """Compile the ring where it changed; gives the program."""
+    """Compile the ring program if it changed; returns its path."""
     source, program = HERE / "ring.cpp", ROOT / "build" / "loss" / "ring"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def build() -> Path:
 
 
 def torus(drop: float) -> dict[str, object]:
-    """A ring of a node in each namespace."""
+    """A torus file with a ring of one node per namespace."""
     nodes = {str(i): address(i) for i in range(RANKS)}
     return {"extents": [RANKS], "contexts": 2, "nodes": nodes, "faults": {"drop": drop}}
 
@@ -64,7 +64,9 @@ def measure(
     ms: int,
     command: str,
 ) -> list[records.Record]:
-    """A record for each probability of loss; they take turns, so that all meet the same machine."""
+    """A record for each probability of loss, measured in turn, so that all see the same state of the
+    machine.
+    """
     with tempfile.TemporaryDirectory() as folder:
         options, counters = [], []
         for at, drop in enumerate(drops):

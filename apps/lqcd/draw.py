@@ -21,12 +21,12 @@ from peerway_measure.report.pictures import CannotDraw, as_svg
 COLOURS = {"two hops": "#4c78a8", "their halos": "#f58518", "linear algebra": "#54a24b", "else": "#bab0ac"}
 Case = tuple[int, str]  # edge and layout
 Medians = dict[str, float]
-Cases = dict[Case, dict[tuple[str, int], Medians]]  # by program and ranks
+Cases = dict[Case, dict[tuple[str, int], Medians]]  # by (program, ranks)
 TIMES = ("hop_us", "halo_us", "algebra_us", "iteration_us", "hop_gbytes", "solver_gflop")
 
 
 def medians(records: list[dict[str, Any]]) -> Cases:
-    """The medians of the rounds, by lattice and layout, then by program and ranks."""
+    """The medians over the rounds, by (lattice, layout), then by (program, ranks)."""
     rounds: dict[Case, dict[tuple[str, int], list[dict[str, Any]]]] = {}
     for record in records:
         if record["record"] == "lqcd":
@@ -115,7 +115,7 @@ def scaling(cases: Cases) -> go.Figure:
 
 
 def tables(cases: Cases, records: list[dict[str, Any]]) -> str:
-    """Times, then lines of source, as Markdown."""
+    """The times, then the lines of source, as Markdown."""
     lines = ["| lattice, layout | program | ranks | hop | TB/s | linear algebra | CG iteration | GFlop/s |"]
     lines.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for (edge, layout), of_case in cases.items():

@@ -27,8 +27,8 @@ from peerway_measure.bench import machine
 from peerway_measure.bench.peers import gpus, openmpi, ucx
 
 GRIDS = ((1, 1), (1, 2), (2, 2), (2, 4))
-HANG_S = 1800.0  # a run that takes longer counts as hanging
-FAR = 1e-7  # relative, between correlators of programs that round differently
+HANG_S = 1800.0  # seconds; a longer run counts as hanging
+FAR = 1e-7  # relative difference allowed between correlators of programs that round differently
 
 Run = dict[str, Any]
 
@@ -112,7 +112,7 @@ def differences(runs: list[Run]) -> Iterator[str]:
                 yield f"{name}: iterations {run['nconv']}, of {first['program']} {first['nconv']}"
             pairs = zip(run["correlator"], first["correlator"], strict=True)
             far = [abs(value - right) / abs(right) for value, right in pairs]
-            if not all(each <= FAR for each in far):  # not a number is far, too
+            if not all(each <= FAR for each in far):  # NaN counts as a difference
                 worst = ", ".join(f"{each:.1e}" for each in far)
                 yield f"{name}: its correlator is off that of {first['program']}, relatively by {worst}"
 
@@ -167,7 +167,7 @@ def measure(
 
 
 def line_of(run: Run) -> str:
-    """A run as a line for people."""
+    """A run as one line of text."""
     label = (
         f"{run['program']:12s} {run['lattice'][0]:3d}⁴ {run['layout']:5s} {run['grid'][0]}x{run['grid'][1]}"
     )
@@ -232,7 +232,7 @@ def main(**options: Any) -> None:
         def keep(record: Run) -> None:
             print(json.dumps(record | same), file=file, flush=True)
 
-        for lines in sloc.of_the_programs():
+        for lines in sloc.count_programs():
             keep({"record": "sloc", **asdict(lines)})
         runs, wrong = measure(programs, arguments, options["rounds"], keep)
     wrong += differences(runs)

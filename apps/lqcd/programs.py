@@ -35,7 +35,7 @@ SOURCES = {
     "openacc-mpi": "openacc_mpi.c",
 }
 LAYOUTS = ("rows", "sites")
-# The newest GPU and PTX that gcc 12 knows; the driver translates that for the GPU at hand.
+# The newest GPU and PTX version that gcc 12 knows; the driver translates the PTX for the actual GPU.
 OFFLOAD = "-foffload=nvptx-none=-O3 -misa=sm_80 -mptx=7.0"
 
 
@@ -48,7 +48,7 @@ class CannotBuild(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program for a lattice of edge⁴ sites, its processes along t and z, on "gpu" or "cpu"."""
+    """A program for a lattice of edge⁴ sites, with its processes along t and z, on "gpu" or "cpu"."""
 
     name: str
     edge: int
@@ -135,7 +135,7 @@ def _nvcc(program: Program) -> list[str]:
 
 
 def find_tool(tool: str, install: str) -> str:
-    """Find a tool on PATH, then beside this Python. Raises CannotBuild."""
+    """Find a tool on PATH, or else beside this Python. Raises CannotBuild."""
     path = places.tool(tool)
     if path is None:
         raise CannotBuild(f"{tool} was not found; {install}")
@@ -158,7 +158,7 @@ def offloading_compiler() -> str:
 
 
 class Grid(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click alone
-    """Processes along t and z, as "2x4"."""
+    """The numbers of processes along t and z, such as "2x4"."""
 
     name = "grid"
 

@@ -19,7 +19,7 @@ PROGRAMS = {
     "cuda-mpi": "cuda_mpi.cu",
     "openacc-mpi": "openacc_mpi.c",
 }
-# A literal is kept, a comment is not.
+# Literals are kept, comments are removed.
 _TOKENS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL)
 
 
@@ -61,12 +61,12 @@ def count(serial: str, programs: dict[str, str]) -> list[Lines]:
     return counts
 
 
-def of_the_programs() -> list[Lines]:
-    """Count the lines of the programs of this folder."""
+def count_programs() -> list[Lines]:
+    """Count the lines of the programs in this folder."""
     texts = {name: (HERE / file).read_text() for name, file in PROGRAMS.items()}
     return count((HERE / "serial.c").read_text(), texts)
 
 
 if __name__ == "__main__":
-    for each in of_the_programs():
+    for each in count_programs():
         print(json.dumps({"record": "sloc", **asdict(each)}))

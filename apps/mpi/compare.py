@@ -43,7 +43,7 @@ def _hosts(chosen: list[Transport]) -> Iterator[Network | None]:
 
 
 def _measured(mpi: Mpi, transport: Transport, hosts: Network | None, quick: bool) -> Iterator[records.Record]:
-    """One round of one transport: a record for each size."""
+    """One round with one transport: a record for each size."""
     known = machine.known()
     about: dict[str, object] = {"load": round(os.getloadavg()[0], 2), **mpi.ask_ucx(transport, hosts)}
     for test, sizes, count in (
@@ -57,7 +57,7 @@ def _measured(mpi: Mpi, transport: Transport, hosts: Network | None, quick: bool
 
 
 def _command(transport: Transport, mpi: Mpi) -> str:
-    """What repeats this transport alone."""
+    """The command that measures this transport alone."""
     words = [
         "python",
         "apps/mpi/compare.py",
@@ -149,7 +149,7 @@ def main(
 
 
 def document(measured: list[records.Record], folder: Path) -> None:
-    """Keep the records, and make the documentation's page and plots from them."""
+    """Store the records, and make the page and plots of the documentation from them."""
     folder.mkdir(parents=True, exist_ok=True)
     records.write(folder / "records.jsonl", measured)
     PAGE.write_text(curves.fill(PAGE.read_text(), measured))

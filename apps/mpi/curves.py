@@ -1,4 +1,4 @@
-"""What was compared, as curves by message size and as tables: medians over the rounds."""
+"""Draws the comparison as curves by message size, and makes its tables: medians over the rounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peerway_measure.report.pictures import CannotDraw, as_svg
 K, M = 1 << 10, 1 << 20
 PICTURES = ("mpi-latency", "mpi-bandwidth")
 BEGIN, END = "<!-- from the records -->", "<!-- end of the records -->"
-# Okabe and Ito's colours; the NIC's curves are solid.
+# The colours of Okabe and Ito; the NIC's curves are solid.
 LOOKS = {
     "nic:torus": ("over the NIC: torus, one host", "#0072b2", "solid", "circle"),
     "nic:torus/timed": ("over the NIC: torus, one host, timed", "#56b4e9", "solid", "diamond"),
@@ -29,13 +29,13 @@ LOOKS = {
 
 
 def value(records: list[Record], test: str, via: str, size: int, name: str = "p50_us") -> float | None:
-    """The median over the rounds of a field; None where there is no record."""
+    """The median of a field over the rounds; None without a record."""
     values = [getattr(r, name) for r in records if (r.test, r.via, r.bytes) == (test, via, size)]
     return float(median(values)) if values else None
 
 
 def ratios(records: list[Record]) -> dict[str, float]:
-    """How the NIC stands beside what it must not be worse than."""
+    """The NIC's results relative to those that it must not be worse than."""
     by_name = {}
     for name, test, field, sizes, peers in (
         ("latency", "mpi_latency", "p50_us", (1, K, 4 * K), ("tcp", "posix")),
@@ -89,14 +89,14 @@ def _row(name: str, cells: list[str]) -> str:
 
 
 def fill(page: str, records: list[Record]) -> str:
-    """Give the page with its tables made anew from these records."""
+    """The page with its tables replaced by those of the records."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{figures(records)}\n\n{END}{tail}"
 
 
 def latency(records: list[Record]) -> go.Figure:
-    """Half of a round trip by size: medians as lines, the 99th percentiles as thin ones."""
+    """Half the round trip by size: medians as thick lines, 99th percentiles as thin ones."""
     figure = go.Figure()
     for via, (name, colour, dash, marker) in LOOKS.items():
         sizes = _sizes(records, "mpi_latency", via)
@@ -116,7 +116,7 @@ def latency(records: list[Record]) -> go.Figure:
 
 
 def bandwidth(records: list[Record]) -> go.Figure:
-    """Bandwidth of a one-way window of messages, by size."""
+    """Bandwidth of a one-way window of messages by size."""
     figure = go.Figure()
     for via, (name, colour, dash, marker) in LOOKS.items():
         sizes = _sizes(records, "mpi_bw", via)

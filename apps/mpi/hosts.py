@@ -1,6 +1,6 @@
-"""Hosts on one machine: network namespaces on one bridge, and a namespace for whoever starts jobs.
+"""Simulated hosts on one machine: network namespaces on one bridge, and a namespace for the launcher of jobs.
 
-Nothing of it is seen outside: the bridge is in the namespace of the launcher.
+Nothing is visible outside, because the bridge is in the launcher's namespace.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NET = "10.213.7"
-RANKS_NET = f"{NET}.0/29"  # the hosts', without the launcher
+RANKS_NET = f"{NET}.0/29"  # the addresses of the hosts, without the launcher
 LAUNCHER = f"{NET}.254"
 
 
 def address(host: int) -> str:
-    """Give the address of a host."""
+    """The address of a host."""
     return f"{NET}.{host + 1}"
 
 
 class NoHosts(Exception):
-    """Why there can be none, for people."""
+    """The namespaces cannot be set up; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Network:
     """Namespaces as hosts: host n has the address 10.213.7.(n+1)."""
 
     names: list[str]
-    head: str  # the launcher's
+    head: str  # the launcher's namespace
 
     def from_head(self, command: list[str]) -> list[str]:
-        """Give the command that runs this one where the launcher is."""
+        """The command that runs this command in the launcher's namespace."""
         return ["ip", "netns", "exec", self.head, *command]
 
     def agent(self, folder: Path) -> Path:
-        """What MPI launchers take in the place of ssh: `agent HOST COMMAND...`."""
+        """Write a script that MPI launchers use instead of ssh: `agent HOST COMMAND...`."""
         script = folder / "agent"
         script.write_text(
             '#!/bin/sh\nhost=$1; shift\nexec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"\n'
@@ -49,14 +49,14 @@ class Network:
         return script
 
     def sent(self, host: int) -> int:
-        """The bytes that have left a host, as its kernel counted them."""
+        """The bytes that a host has sent, counted by its kernel."""
         file = "/sys/class/net/eth0/statistics/tx_bytes"
         command = ["ip", "netns", "exec", self.names[host], "cat", file]
         return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     @contextmanager
     def without_tcp(self) -> Iterator[None]:
-        """While it lasts, TCP leads from no host to another; to the launcher it does."""
+        """Block TCP between the hosts while the block runs; TCP to the launcher still works."""
         rule = ["blackhole", "to", RANKS_NET, "ipproto", "tcp", "priority", "10"]
         for name in self.names:
             must(["-n", name, "rule", "add", *rule])
@@ -68,7 +68,7 @@ class Network:
 
 
 def mpi_words(openmpi: bool, addresses: list[str], agent: Path) -> list[str]:
-    """Give the words for Open MPI's or MPICH's launcher, in the head's namespace, to start a rank on each."""
+    """The arguments for Open MPI's or MPICH's launcher in its namespace, to start a rank on each address."""
     if openmpi:
         return ["--mca", "plm_rsh_agent", str(agent), "-H", ",".join(addresses)]
     return [
@@ -84,7 +84,7 @@ def mpi_words(openmpi: bool, addresses: list[str], agent: Path) -> list[str]:
 
 
 def must(arguments: list[str]) -> None:
-    """Run `ip`, which must succeed."""
+    """Run `ip`; it must succeed."""
     done = ip(*arguments)
     assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr.strip()}"
 
@@ -96,7 +96,7 @@ def ip(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def network(hosts: int) -> Iterator[Network]:
-    """Set up the namespaces. Raises NoHosts."""
+    """Set up the namespaces while the block runs. Raises NoHosts."""
     if shutil.which("ip") is None or os.geteuid() != 0:
         raise NoHosts("network namespaces need root and iproute2")
     _sweep()
@@ -114,7 +114,7 @@ def network(hosts: int) -> Iterator[Network]:
 
 
 def _sweep() -> None:
-    """Remove what killed processes left."""
+    """Remove namespaces that killed processes left."""
     for name in sorted(path.name for path in Path("/run/netns").glob("peerway*")):
         owner = re.fullmatch(r"peerway(\d+)[nh]\d*", name)
         if owner is not None and not Path("/proc", owner[1]).exists():

@@ -32,7 +32,7 @@ from peerway.launch.mpi import Launcher, MpiError, find_launcher, rank_environme
 from peerway_common.cli.numbers import Number
 
 WAYS = ("nic", "tcp", "alone")
-GRACE_S = 30  # from the launcher's own time limit to ours
+GRACE_S = 30  # between the launcher's own time limit and ours
 ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -42,24 +42,24 @@ class Run:
 
     passed: bool
     seconds: float
-    cpu_seconds: float  # of the launcher and all ranks: whether they worked, or waited for a CPU
-    output: str  # the first lines of what it said, when it failed
-    late: bool  # it had no time left, which on a busy machine says nothing
+    cpu_seconds: float  # of the launcher and all ranks: shows whether they worked or waited for a CPU
+    output: str  # the first lines that a failed run printed
+    late: bool  # it ran out of time, which says nothing on a busy machine
 
     def as_json(self) -> dict[str, object]:
-        """Its part of a record; the key of the output is "said"."""
+        """The run's part of a record; the key of the output is "said"."""
         return {"said" if name == "output" else name: value for name, value in asdict(self).items()}
 
 
 class Runner:
-    """How programs are started with one MPI: over a NIC, over UCX's TCP, and as the MPI does it by itself."""
+    """Starts programs with one MPI: over a NIC, over UCX's TCP, or as the MPI does by default."""
 
     def __init__(self, launcher: Launcher, nic: str) -> None:
         self.launcher = launcher
         self.nic = nic
 
     def typed(self, way: str, program: Program) -> str:
-        """Give the command as a person would type it, in the folder of the program."""
+        """The command as a person would type it in the program's folder."""
         words = self.command(way, program, Path(program.name))
         if way == "nic":
             words[:3] = ["peerway"]
@@ -67,7 +67,7 @@ class Runner:
         return shlex.join([*settings, *words])
 
     def command(self, way: str, program: Program, file: Path) -> list[str]:
-        """Give the command's words."""
+        """The words of the command."""
         words = ["--oversubscribe"] if self.launcher.kind == "openmpi" else []
         rest = ["-n", str(program.ranks)]
         if way == "nic":
@@ -79,7 +79,7 @@ class Runner:
         return [*start, f"./{file.name}", *program.arguments]
 
     def environment(self, way: str, program: Program, limit: float) -> dict[str, str]:
-        """Give the environment of the launcher, which its ranks inherit."""
+        """The environment of the launcher, which its ranks inherit."""
         ours = os.environ | ALLOWED | program.environment | {"MPIEXEC_TIMEOUT": str(int(limit))}
         if way == "tcp":
             settings = rank_environment(self.launcher, self.nic)
@@ -88,7 +88,7 @@ class Runner:
         return ours
 
     def start(self, way: str, program: Program, file: Path, limit: float) -> Run:
-        """Run the program to its end, or to the end of its time."""
+        """Run the program until it ends or its time is over."""
         begun = time.monotonic()
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(
@@ -108,11 +108,13 @@ class Runner:
         late = ended is None or seconds >= limit
         good = not late and passed(program, status, text)
         why = f"not done after {limit:.0f} s: " if late else f"exit status {status}: "
-        return Run(good, round(seconds, 2), round(cpu_seconds, 2), "" if good else why + _gist(text), late)
+        return Run(
+            good, round(seconds, 2), round(cpu_seconds, 2), "" if good else why + _error_lines(text), late
+        )
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> tuple[int, float] | None:
-    """Give the exit status, and the CPU time of the process and all that it waited for; None at the limit."""
+    """The exit status and the CPU time of a process with all its children; None at the time limit."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         pid, status, used = os.wait4(process.pid, os.WNOHANG)
@@ -132,15 +134,15 @@ def _stop(process: subprocess.Popen[bytes]) -> tuple[int, float]:
     return _wait(process, GRACE_S) or (-signal.SIGKILL, 0.0)
 
 
-def _gist(text: str) -> str:
-    """Give the lines that say what went wrong."""
+def _error_lines(text: str) -> str:
+    """The lines that say what went wrong."""
     lines = [line.strip() for line in text.splitlines()]
     telling = [line for line in lines if line.strip("-= ") and line not in ("No Errors", "Test Passed")]
     return " | ".join(telling[:6])[:600]
 
 
 def verdict(runs: dict[str, list[Run]]) -> str:
-    """Say whose failure it is, as far as running it tells."""
+    """Whose fault the failure is, as far as the runs show."""
 
     def never(way: str) -> bool:
         return not any(run.passed for run in runs[way])
@@ -161,7 +163,7 @@ def verdict(runs: dict[str, list[Run]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Runs programs as often as it takes to say what they come to."""
+    """Runs each program as often as its verdict needs."""
 
     runner: Runner
     suite: Suite
@@ -169,14 +171,14 @@ class Judge:
     patience: float
 
     def at_once(self, program: Program, limit: float) -> dict[str, object] | Run:
-        """Give the program's record when it passes at once, else the run that says why not."""
+        """Run a program once over the NIC: its record if it passes, or else the failed run."""
         if not self.suite.file(program).exists():
             return self._record(program, "not built", {})
         run = self.runner.start("nic", program, self.suite.file(program), limit)
         return self._record(program, "passed", {"nic": [run]}) if run.passed else run
 
-    def at_length(self, program: Program, first: Run) -> dict[str, object]:
-        """Run again what did not pass at once, in all ways; `first` counts unless it was short of time."""
+    def judge_failed(self, program: Program, first: Run) -> dict[str, object]:
+        """Run a failed program again in all ways; the run `first` counts too, unless it ran out of time."""
         file, limit = self.suite.file(program), program.limit_s * self.patience
         runs: dict[str, list[Run]] = {way: [] for way in WAYS}
         runs["nic"] = [] if first.late else [first]
@@ -268,7 +270,7 @@ def main(
         later = [
             (program, run) for program, run in zip(wanted, pool.map(run_once, wanted), strict=True) if run
         ]
-    verdicts = [keep(judge.at_length(program, run)) for program, run in later]
+    verdicts = [keep(judge.judge_failed(program, run)) for program, run in later]
     sys.exit(1 if any("over the NIC" in each for each in verdicts) else 0)
 
 

@@ -70,7 +70,7 @@ def _counts(mpi: str, records: list[Record]) -> list[str]:
 
 
 def tables(by_mpi: dict[str, list[Record]], reasons: dict[str, str]) -> str:
-    """Make the tables of the page."""
+    """The tables of the page."""
     lines = [
         "| MPI | folder | run | passed over the NIC | out of time | not built by this MPI |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -93,7 +93,7 @@ def tables(by_mpi: dict[str, list[Record]], reasons: dict[str, str]) -> str:
 
 
 def fill(page: str, by_mpi: dict[str, list[Record]], reasons: dict[str, str]) -> str:
-    """Put the tables where the page has its marks."""
+    """The page with the tables between its marks replaced."""
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
     return f"{before}{BEGIN}\n{tables(by_mpi, reasons)}\n{END}{after}"

@@ -1,6 +1,6 @@
-"""The lists of MPICH's test suite: which programs a folder has, how each is run, and when it has passed.
+"""Reads the lists of MPICH's test suite: the programs of a folder, how each is run, and when it has passed.
 
-What a line means, and what counts as passed, is what the suite's own script (runtests) says.
+The meaning of a line, and what counts as passed, follow the suite's own script (runtests).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LIMIT_S = 180  # of the suite itself, for a program that names none
+LIMIT_S = 180  # the suite's own limit for programs without one
 FOLDERS = ("attr", "coll", "comm", "datatype", "errhan", "pt2pt", "rma")
 
 
@@ -25,18 +25,18 @@ class Program:
     environment: dict[str, str] = field(default_factory=dict, hash=False)
     limit_s: int = LIMIT_S
     judged_by: str = ""
-    only_mpich: bool = False  # the standard does not ask for what it tests
-    known_to_fail: bool = False  # in MPICH
+    only_mpich: bool = False  # it tests something that the standard does not require
+    known_to_fail: bool = False  # by MPICH's own list
 
     @property
     def title(self) -> str:
-        """The text that distinguishes it from the other lines."""
+        """A text that distinguishes this line from the others."""
         settings = [f"{name}={value}" for name, value in self.environment.items()]
         return " ".join([*settings, f"{self.folder}/{self.name}", *self.arguments])
 
 
 def read_line(folder: str, line: str) -> Program | None:
-    """Read one line; None when it names no program."""
+    """Parse one line; None if it names no program."""
     words = line.split("#")[0].split()
     if not words or words[0].startswith("!"):
         return None
@@ -57,7 +57,7 @@ def read_line(folder: str, line: str) -> Program | None:
 
 
 def passed(program: Program, status: int, output: str) -> bool:
-    """Judge a run as the suite does."""
+    """Whether a run passed, by the suite's own rules."""
     if program.judged_by == "TestErrFatal":
         return status != 0
     lines = [line.strip() for line in output.splitlines()]
@@ -73,7 +73,7 @@ class Suite:
     """The suite as one MPI's compiler built it (docs/nic/mpi-suite.md says how)."""
 
     def __init__(self, folder: Path) -> None:
-        """Look at what is there. Raises FileNotFoundError."""
+        """Read the suite's settings. Raises FileNotFoundError."""
         self.folder = folder
         settings = (folder / "runtests").read_text()
         self.strict = re.search(r'^\$testIsStrict\s*=\s*"true"', settings, re.MULTILINE) is not None
@@ -85,7 +85,7 @@ class Suite:
         self.version = match[1] if match else "of unknown version"
 
     def programs(self, folders: tuple[str, ...] = FOLDERS) -> Iterator[Program]:
-        """Give what the suite's own script would run."""
+        """The programs that the suite's own script would run."""
         for folder in folders:
             beside, generated = self.source / folder / "testlist", self.folder / folder / "testlist"
             text = (generated if generated.exists() else beside).read_text()

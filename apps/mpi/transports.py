@@ -1,4 +1,4 @@
-"""The transports that one MPI program is run over, those of UCX and a NIC, and the commands for them."""
+"""The transports over which one MPI program is run (UCX's own, and a NIC), and the commands for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peerway.launch.mpi import Launcher, find_launcher
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "build" / "mpi"
-LIMIT = 600.0  # seconds after which a run counts as hanging
+LIMIT = 600.0  # seconds; a longer run counts as hanging
 
 
 class Failed(Exception):
@@ -26,17 +26,17 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """How the bytes go. `tls`: transports of UCX, with nothing else open; that of a NIC is `peerway`."""
+    """A way to move the bytes. `tls` are the only UCX transports that may be used; a NIC's is `peerway`."""
 
-    name: str  # as records have it
+    name: str  # the name in records
     tls: str
-    devices: str = "all"  # of UCX
-    nic: dict[str, object] | None = None  # the torus file
+    devices: str = "all"  # UCX's devices
+    nic: dict[str, object] | None = None  # content of the torus file
     between_hosts: bool = False
 
     @property
     def engine(self) -> bool:
-        """Whether a thread of the NIC moves the bytes and needs a core beside the ranks."""
+        """Whether a NIC's thread moves the bytes and needs a core besides those of the ranks."""
         return self.nic is not None and (self.between_hosts or "timed" in self.nic)
 
 
@@ -54,7 +54,7 @@ TRANSPORTS = (
 
 
 class Mpi:
-    """An MPI: its launcher, and pingpong.c as its compiler makes it."""
+    """An MPI: its launcher, and pingpong.c compiled by its compiler."""
 
     def __init__(self, mpirun: str, mpicc: str) -> None:
         self.launcher: Launcher = find_launcher(mpirun)
@@ -73,12 +73,12 @@ class Mpi:
     def measure(
         self, transport: Transport, test: str, sizes: str, count: int, hosts: Network | None
     ) -> list[dict[str, object]]:
-        """The results that the program prints, one for each size."""
+        """Run the program; returns its results, one for each size."""
         output = _output(self._command(transport, hosts, {}, test, sizes, str(count)))
         return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
     def ask_ucx(self, transport: Transport, hosts: Network | None) -> dict[str, str]:
-        """UCX's version. Raises Failed when its lanes are not those of the transport alone."""
+        """UCX's version. Raises Failed if UCX uses other lanes than those of the transport."""
         output = _output(
             self._command(transport, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10")
         )
@@ -114,7 +114,7 @@ class Mpi:
         return hosts.from_head(command) if transport.between_hosts and hosts is not None else command
 
     def _only(self, transport: Transport, variables: dict[str, str]) -> list[str]:
-        """Nothing but this transport, as `peerway mpirun` does it for a NIC."""
+        """The words that restrict an MPI to this transport, as `peerway mpirun` does for a NIC."""
         words = self._variables({**variables, "UCX_TLS": transport.tls})
         if self.launcher.kind == "mpich":
             return [*words, *self._variables({"MPIR_CVAR_NOLOCAL": "1"})]

@@ -19,13 +19,13 @@ from pathlib import Path
 import peerway
 from peerway import _core
 
-SPAN = 1 << 20  # bytes of each region: what the paths themselves take is to be seen beside it
+SPAN = 1 << 20  # bytes of each region: small, so that the memory of the paths is visible beside it
 WAIT = 120.0
 DRIVER = os.environ.get("PEERWAY_CUDA_LIBRARY") or "libcuda.so.1"
 
 
 class Driver:
-    """The driver's own context on one GPU, as any program that uses the GPU has it."""
+    """The driver's own context on one GPU, which every program has that uses the GPU."""
 
     def __init__(self, ordinal: int) -> None:
         self.library = ctypes.CDLL(DRIVER)
@@ -38,33 +38,33 @@ class Driver:
         self.call("cuMemcpy", address, ctypes.c_uint64(ctypes.addressof(content)), ctypes.c_size_t(SPAN))
 
     def call(self, name: str, *arguments: object) -> None:
-        """Call the driver. Raises RuntimeError with its number."""
+        """Call the driver. Raises RuntimeError with the driver's error number."""
         if result := getattr(self.library, name)(*arguments):
             raise RuntimeError(f"{name} gave {result}")
 
     def used_kib(self) -> float:
-        """What all processes take of this GPU's memory."""
+        """The GPU memory that all processes use together, in KiB."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return (total.value - free.value) / 1024
 
 
 def private_kib() -> float:
-    """Memory of this process that no other process has."""
+    """The memory that only this process has, in KiB."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
     fields = {name: float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
     return fields["Private_Clean"] + fields["Private_Dirty"]
 
 
 def shared_kib() -> float:
-    """This process's share of memory that several processes map."""
+    """This process's share of memory that several processes map, in KiB."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
     fields = {name: float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
     return fields["Pss"] - fields["Private_Clean"] - fields["Private_Dirty"]
 
 
 def put_by_every_path(ctx: peerway.Context, region: peerway.Region) -> list[str]:
-    """Put 64 KiB to every other rank by each path that can; gives the paths."""
+    """Put 64 KiB to every other rank by each possible path; returns the paths."""
     keys = ctx.team.all_gather(region.key(), WAIT)
     used = set()
     for step in range(1, ctx.size):
@@ -80,7 +80,7 @@ def put_by_every_path(ctx: peerway.Context, region: peerway.Region) -> list[str]
 
 
 def exchange(ctx: peerway.Context, device: str, region: peerway.Region) -> None:
-    """A plan on a stream: a row to each of two neighbours."""
+    """Run a plan on a stream that sends a row to each of two neighbours."""
     ctx.use()
     builder = ctx.plan(device)
     for tag, step in enumerate((1, -1)):

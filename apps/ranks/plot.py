@@ -1,4 +1,4 @@
-"""The picture of docs/library/ranks.md: what a rank costs, before and after prepares went between partners.
+"""Draws the picture of docs/library/ranks.md: the cost of a rank, before and after prepares became exchanges.
 
 python apps/ranks/plot.py docs/pictures
 """
@@ -19,7 +19,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "results" / "scale-ranks"
 FILES = {"through rank 0": "before.jsonl", "between partners": "partners.jsonl"}
 COLOURS = {"through rank 0": "#e45756", "between partners": "#4c78a8"}
 UNITS = {"added_private_kib": 1024}
-QUIET = {"between partners"}  # measured on CPUs that did nothing else: times count
+QUIET = {"between partners"}  # measured on idle CPUs, so the times count
 PANELS = {
     "descriptors": "descriptors of a rank",
     "prepare_cpu_ms": "CPU time of a halo's creation, ms",
@@ -28,14 +28,14 @@ PANELS = {
 
 
 def records(name: str) -> list[dict[str, Any]]:
-    """The records of a file, by ranks; of several with the same number the last."""
+    """The records of a file by number of ranks; of several with the same number, the last."""
     lines = (RESULTS / name).read_text().splitlines()
     by_ranks = {record["ranks"]: record for record in map(json.loads, lines)}
     return [by_ranks[ranks] for ranks in sorted(by_ranks)]
 
 
 def figure() -> go.Figure:
-    """A panel a quantity; the median rank solid, rank 0 dotted."""
+    """One panel per quantity; the median rank is solid, rank 0 dotted."""
     panels = make_subplots(rows=1, cols=len(PANELS), subplot_titles=list(PANELS.values()))
     for name, file in FILES.items():
         of_file = records(file)

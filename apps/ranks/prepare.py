@@ -17,7 +17,7 @@ BYTES = 8
 
 
 def main() -> int:
-    """Print a line of JSON for each operation: milliseconds of the first time and of all after it."""
+    """Print a JSON line for each operation: milliseconds of the first time, and of all later ones."""
     device = sys.argv[1] if len(sys.argv) > 1 else "host"
     with peerway.Context() as ctx:
         if ctx.size != 2:

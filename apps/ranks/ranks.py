@@ -25,18 +25,18 @@ import numpy
 
 import peerway
 
-LOCAL = 64  # cells of a rank's part, in each dimension
+LOCAL = 64  # cells of a rank's part per dimension
 Numbers = dict[str, float]
 
 
 def grid_of(ranks: int) -> tuple[int, int]:
-    """The most square grid of that many ranks."""
+    """The most square grid for this number of ranks."""
     rows = max(r for r in range(1, int(ranks**0.5) + 1) if ranks % r == 0)
     return rows, ranks // rows
 
 
 def memory() -> Numbers:
-    """KiB of this process: its share of what is shared, what is resident, what is shared memory."""
+    """KiB of this process: proportional share, resident memory, and shared memory."""
     fields = {}
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]:
         name, _, rest = line.partition(":")
@@ -63,7 +63,7 @@ def links() -> list[str]:
 
 
 def plan_between(context: peerway.Context, grid: tuple[int, int]) -> None:
-    """A plan that exchanges a row with each of the four neighbours, prepared, started and finished."""
+    """Prepare, start and finish a plan that exchanges a row with each of the four neighbours."""
     rows, columns = grid
     row, column = divmod(context.rank, columns)
     edges = context.allocate("host", 8 * LOCAL * 8)
@@ -80,7 +80,7 @@ def plan_between(context: peerway.Context, grid: tuple[int, int]) -> None:
 
 
 def rank_main(ranks: int, barrier: int) -> dict[str, float]:
-    """One rank's numbers. `barrier` is a pipe that closes when all ranks may start."""
+    """Measure one rank. `barrier` is a pipe that closes when all ranks may start."""
     before = memory()
     os.read(barrier, 1)
     began, cpu = time.monotonic_ns(), time.process_time_ns()
@@ -132,7 +132,7 @@ def child(rank: int, ranks: int, job: dict[str, str], barrier: int, out: int) ->
 
 
 def measure(ranks: int) -> list[Numbers]:
-    """The numbers of each rank."""
+    """Start the ranks; returns the numbers of each."""
     job = {
         "PEERWAY_SIZE": str(ranks),
         "PEERWAY_LOCAL_SIZE": str(ranks),

@@ -8,40 +8,41 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-/// What a rank gives to a block: arbitrary, so that a sum that misses one or has it twice is wrong.
-uint64_t gift(size_t rank, size_t block) {
+/// Returns the contribution of a rank to a block: arbitrary, so that a sum that misses one rank or has it
+/// twice is wrong.
+uint64_t contribution(size_t rank, size_t block) {
   uint64_t x = (rank << 32 | block) + 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-Values gifts(size_t rank, size_t first, size_t count) {
+Values contributions(size_t rank, size_t first, size_t count) {
   Values values(count);
-  for (size_t i = 0; i < count; ++i) values[i] = gift(rank, first + i);
+  for (size_t i = 0; i < count; ++i) values[i] = contribution(rank, first + i);
   return values;
 }
 
 Values sums(size_t ranks, size_t count) {
   Values values(count);
   for (size_t rank = 0; rank < ranks; ++rank)
-    for (size_t i = 0; i < count; ++i) values[i] += gift(rank, i);
+    for (size_t i = 0; i < count; ++i) values[i] += contribution(rank, i);
   return values;
 }
 
-/// Blocks from `first` on; a block stands for bytes / blocks of the vector.
+/// Blocks from `first` on; a block stands for bytes / blocks bytes of the vector.
 struct Range {
   size_t first, count;
   Range piece(size_t i, size_t of) const { return {first + count / of * i, count / of}; }
 };
 
-/// A rank's place in the ring through it, in one direction of one dimension.
+/// A rank's position in the ring through it, in one direction of one dimension.
 struct Ring {
   size_t size, at;
   Lane next, previous;
 };
 
-/// A rank's share of one part of the vector, whose rings take the dimensions in this part's order.
+/// A rank's share of one part of the vector; its rings use the dimensions in this part's order.
 class Part {
  public:
   Part(Values values, double bytes_of_block, std::vector<Ring> rings)
@@ -51,7 +52,7 @@ class Part {
     for (Ring& ring : rings_) ring.previous.open(actor);
   }
 
-  /// Each ring leaves a rank with the sum of one piece; the next dimension's ring sums that piece further.
+  /// After each ring a rank has the sum of one piece; the next dimension's ring sums that piece further.
   const Values& reduce() {
     std::vector<Range> ranges{{0, values_.size()}};
     for (Ring& ring : rings_) ranges.push_back(reduce_scatter(ring, ranges.back()));
@@ -97,8 +98,8 @@ class Part {
   std::vector<Ring> rings_;
 };
 
-/// Part p begins with dimension p / 2, and goes forward or backward: with two parts a dimension each link is
-/// in use by one part at a time.
+/// Part p begins with dimension p / 2, and goes forward or backward: with two parts per dimension each link
+/// is used by one part at a time.
 std::vector<Ring> rings_of(size_t rank, const Extents& grid, size_t part) {
   std::vector<Ring> rings;
   const bool forward = part % 2 == 0;
@@ -125,7 +126,7 @@ Result allreduce_rings(s4u::Engine& engine, const Job& job, uint64_t bytes) {
   result.us = timed(engine, [&] {
     for (size_t rank = 0; rank < ranks; ++rank)
       for (size_t p = 0; p < job.parts; ++p) {
-        auto part = std::make_shared<Part>(gifts(rank, p * ranks, ranks), bytes_of_block,
+        auto part = std::make_shared<Part>(contributions(rank, p * ranks, ranks), bytes_of_block,
                                            rings_of(rank, job.grid, p));
         part->open(s4u::Actor::create("rank", job.host_of[rank], [&, part, p] {
           const Values& sum = part->reduce();
@@ -148,7 +149,7 @@ Result allreduce_doubling(s4u::Engine& engine, const Job& job, uint64_t bytes) {
   result.us = timed(engine, [&] {
     for (size_t rank = 0; rank < ranks; ++rank) {
       const s4u::ActorPtr actor = s4u::Actor::create("rank", job.host_of[rank], [&, rank] {
-        uint64_t sum = gift(rank, 0);
+        uint64_t sum = contribution(rank, 0);
         for (size_t bit = 1; bit < ranks; bit *= 2) {
           const s4u::CommPtr sent = lane(rank, bit).put(bytes, {sum});
           sum += lane(rank ^ bit, bit).wait().at(0);

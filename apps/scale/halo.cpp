@@ -10,13 +10,14 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-/// A rank's two lanes through one of its faces, and who is behind it.
+/// A rank's two lanes through one of its faces, and the rank on the other side.
 struct Face {
   size_t peer;
   Lane out, in;
 };
 
-/// Names tell the face of the sender: two ranks in a dimension are each other's neighbours on both sides.
+/// Names contain the sender's face, because two ranks in a dimension are each other's neighbours on both
+/// sides.
 std::string name_of(const char* what, size_t from, size_t dim, bool forward) {
   return what + std::to_string(from) + (forward ? "+" : "-") + std::to_string(dim);
 }
@@ -38,7 +39,7 @@ std::vector<Pair> faces_of(const char* what, size_t rank, const Extents& grid) {
 
 bool from_peer(Face& face) { return face.in.wait() == Values{face.peer}; }
 
-/// As a halo plan does: all faces at once, then wait for what the neighbours put here.
+/// Like a halo plan: sends all faces at once, then waits for what the neighbours put here.
 bool exchange_by_puts(size_t rank, std::vector<Pair>& faces, uint64_t bytes) {
   std::vector<s4u::CommPtr> sent;
   for (Pair& pair : faces)
@@ -50,7 +51,7 @@ bool exchange_by_puts(size_t rank, std::vector<Pair>& faces, uint64_t bytes) {
   return right;
 }
 
-/// Both ways through a dimension's two faces.
+/// Exchanges messages through both faces of a dimension.
 bool both_ways(size_t rank, Pair& pair, uint64_t bytes) {
   std::array<s4u::CommPtr, 2> sent;
   for (size_t i : {0, 1}) sent[i] = pair[i].out.put(bytes, {rank});
@@ -60,7 +61,7 @@ bool both_ways(size_t rank, Pair& pair, uint64_t bytes) {
   return right;
 }
 
-/// As MPI_Sendrecv does, one dimension after another. A large message is announced, and then fetched.
+/// Like MPI_Sendrecv, one dimension after another. A large message is announced and then fetched.
 bool exchange_by_messages(size_t rank, std::vector<Pair>& faces, uint64_t bytes, uint64_t eager) {
   bool right = true;
   for (Pair& pair : faces) {

@@ -1,6 +1,6 @@
-// Linpack, rank by rank in the order of apps/hpl/factorize.cpp: the messages are SimGrid's, the kernels are
-// times. All messages of a large machine would be 10^8, so only some panels are simulated, and what the ranks
-// of a process column exchange in the same way again and again is simulated once: see hpl_column.h.
+// Simulates Linpack, rank by rank in the order of apps/hpl/factorize.cpp: messages go through SimGrid,
+// kernels are times. All messages of a large machine would be 10^8, so only some panels are simulated, and
+// exchanges that the ranks of a process column repeat many times are simulated once: see hpl_column.h.
 #include "hpl.h"
 
 #include <algorithm>
@@ -22,17 +22,17 @@ void sleep_until(double when) {
   if (when > now()) s4u::this_actor::sleep_until(when);
 }
 
-/// A GPU does one thing at a time. What is ahead goes before what has been put into the queue.
+/// A GPU does one thing at a time. Work of the queue `ahead` goes before queued updates.
 class Gpu {
  public:
   explicit Gpu(size_t pieces) : updated_(pieces, 0) {}
-  /// Puts the update of a piece behind all else.
+  /// Enqueues the update of a piece after everything else.
   void launch(size_t piece, double us) {
     spent_ += us;
     free_ = std::max(free_, now()) + us;
     updated_[piece] = free_;
   }
-  /// When it is done.
+  /// Runs work ahead of queued updates; returns when it is done.
   double ahead(double us) {
     spent_ += us;
     free_ = std::max(free_, now()) + us;
@@ -46,7 +46,7 @@ class Gpu {
 
  private:
   double free_ = 0, spent_ = 0;
-  std::vector<double> updated_;  // of each piece, when its last update is done
+  std::vector<double> updated_;  // for each piece, when its last update is done
 };
 
 class Rank {
@@ -57,14 +57,14 @@ class Rank {
         q_(q),
         gpu_(plan.asked.pieces),
         panels_("panel", plan.rank(p, q)),
-        rooms_("room", plan.rank(p, q)),
+        credits_("room", plan.rank(p, q)),
         column_(plan, "swap", p, q) {}
 
   void open(const s4u::ActorPtr& receiver) {
     for (size_t q = 0; q < plan_.columns; ++q) {
       if (q == q_) continue;
       panels_.open(plan_.rank(p_, q), receiver);
-      rooms_.open(plan_.rank(p_, q), receiver);
+      credits_.open(plan_.rank(p_, q), receiver);
     }
     column_.open(receiver);
   }
@@ -108,12 +108,12 @@ class Rank {
   void expect(size_t k) {
     if (k >= plan_.chosen.size() || mine(k)) return;
     for (const hpl::Message& message : messages(k))
-      passed_on_.push_back(rooms_.to(at_place(k, message.parent)).put(kSignalBytes, {k}));
+      passed_on_.push_back(credits_.to(at_place(k, message.parent)).put(kSignalBytes, {k}));
   }
   void give(size_t k, const hpl::Message& message) {
     for (const int child : message.children) {
       const size_t peer = at_place(k, child);
-      right_ = rooms_.from(peer).wait() == Values{k} && right_;
+      right_ = credits_.from(peer).wait() == Values{k} && right_;
       const size_t bytes = plan_.panel_bytes(k);
       passed_on_.push_back(panels_.to(peer).put(message.part.end(bytes) - message.part.begin(bytes), {k}));
     }
@@ -130,12 +130,13 @@ class Rank {
     const std::vector<hpl::Message> own = messages(k);
     for (size_t at = here_; at < own.size(); ++at) pass_on(k, own[at], at + 1 == own.size());
   }
-  /// Between pieces of the update: is the next panel here, and has it room where it goes next?
+  /// Between pieces of the update: checks whether the next panel has arrived, and whether there is room where
+  /// it goes next.
   void poll() {
     const size_t k = have_;
     if (k >= plan_.chosen.size() || mine(k)) return;
     const std::vector<hpl::Message> own = messages(k);
-    const auto room = [&](int child) { return rooms_.from(at_place(k, child)).ready(); };
+    const auto room = [&](int child) { return credits_.from(at_place(k, child)).ready(); };
     for (size_t at = here_; at < own.size(); ++at) {
       const auto& [part, parent, children] = own[at];
       const bool last = at + 1 == own.size();
@@ -154,7 +155,7 @@ class Rank {
     for (const hpl::Message& message : messages(k)) give(k, message);
   }
 
-  /// Of the rows of so many columns.
+  /// Exchanges the rows of `columns` columns.
   void exchange(size_t k, double columns) {
     if (plan_.rows == 1) return;
     const double share = plan_.share(columns);
@@ -198,16 +199,16 @@ class Rank {
   const LinpackPlan& plan_;
   size_t p_, q_;
   Gpu gpu_;
-  Lanes panels_, rooms_;
+  Lanes panels_, credits_;
   Column column_;
   std::vector<s4u::CommPtr> passed_on_;
-  size_t have_ = 0;  // panels that have come, or were made here
-  size_t here_ = 0;  // messages of the next one that have come
+  size_t have_ = 0;  // panels that have arrived or were made here
+  size_t here_ = 0;  // messages of the next panel that have arrived
   double first_ = 0;
   bool right_ = true;
 };
 
-/// The middle one of each of so many equal parts of the panels 1 to `all`.
+/// Divides the panels 1 to `all` into equal parts, at most `wanted`, and returns the middle of each.
 std::vector<double> spread(uint64_t all, uint64_t wanted) {
   const uint64_t count = std::min(all, wanted);
   const double part = static_cast<double>(all) / static_cast<double>(count);
@@ -258,7 +259,7 @@ LinpackResult linpack(s4u::Engine& engine, const Job& job, const Linpack& asked,
     spent += rank->spent();
     result.right = result.right && rank->right();
   }
-  // The first panel comes once, and each of those simulated stands for as many.
+  // The first panel arrives once; each simulated panel stands for equally many others.
   const double times = static_cast<double>(n / asked.nb) / static_cast<double>(plan.chosen.size());
   result.us = first + times * (us - first);
   result.busy = spent * times / (static_cast<double>(plan.ranks()) * result.us);

@@ -53,13 +53,14 @@ void Column::settle() {
   sent_.clear();
 }
 
-// ---- what it takes ----
+// ---- times ----
 
 namespace {
 
 constexpr int kPivotsTimed = 8;
 
-/// What the ranks of the first process column take for something, while nothing else goes on.
+/// Returns the time that the ranks of the first process column take for something while nothing else is going
+/// on.
 template <class Act>
 double in_column(s4u::Engine& engine, const LinpackPlan& plan, const char* what, bool& right, Act&& act) {
   return timed(engine, [&] {

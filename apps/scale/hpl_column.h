@@ -1,4 +1,4 @@
-// What the ranks of a process column exchange in a simulated Linpack, and what that takes.
+// The exchanges of the ranks of a process column in a simulated Linpack, and the time that they take.
 #ifndef SCALE_HPL_COLUMN_H
 #define SCALE_HPL_COLUMN_H
 
@@ -8,17 +8,18 @@
 
 namespace scale {
 
-/// One rank's end; all of the column take part.
+/// One rank's end; all ranks of the column take part.
 class Column {
  public:
   Column(const LinpackPlan& plan, const char* what, size_t p, size_t q)
       : plan_(plan), p_(p), q_(q), lanes_(what, plan.rank(p, q)) {}
   void open(const simgrid::s4u::ActorPtr& receiver);
-  /// To each other rank, nearest first; false if something else came than what is to come.
+  /// Sends to each other rank, nearest first; returns false if something other than the expected message
+  /// arrived.
   bool all(uint64_t bytes, const Values& values);
-  /// With the rank whose number differs in a bit, one bit after the other.
+  /// Exchanges with the rank whose number differs in one bit, one bit after the other.
   bool doubling(uint64_t bytes, const Values& values);
-  /// To the next rank alone.
+  /// Sends only to the next rank.
   bool next(uint64_t bytes, const Values& values);
 
  private:
@@ -32,12 +33,12 @@ class Column {
   std::vector<simgrid::s4u::CommPtr> sent_;
 };
 
-/// What the exchange of a pivot takes while nothing else goes on: to all go the candidate's row of the panel
-/// and the top one. The mean of some in a row.
+/// Returns the time of the exchange of a pivot while nothing else is going on: the candidate's row of the
+/// panel and the top row go to all ranks. It is the mean of several in a row.
 double pivot_us(simgrid::s4u::Engine& engine, const LinpackPlan& plan, bool& right);
 
-/// An exchange of rows: to all a share, and as much again from the holder of the top, for what it displaces.
-/// Gives how many shares go to the next rank in that time.
+/// Simulates an exchange of rows: a share goes to all ranks, and the holder of the top also sends as much for
+/// the rows that it displaces. Returns how many shares can be sent to the next rank in that time.
 double shares(simgrid::s4u::Engine& engine, const LinpackPlan& plan, bool& right);
 
 }  // namespace scale

@@ -1,4 +1,4 @@
-// What all ranks of a simulated Linpack know, and their lanes.
+// The data that all ranks of a simulated Linpack share, and their lanes.
 #ifndef SCALE_HPL_PLAN_H
 #define SCALE_HPL_PLAN_H
 
@@ -15,20 +15,20 @@ namespace scale {
 
 constexpr uint64_t kNumber = 8;  // bytes
 
-/// What all ranks know.
+/// The data that all ranks share.
 struct LinpackPlan {
   const Job& job;
   const Linpack& asked;
   uint64_t n;
   hpl::Variant variant;
   size_t rows, columns;        // P and Q
-  std::vector<double> chosen;  // panels that are simulated: how many there are up to each
+  std::vector<double> chosen;  // for each simulated panel, the number of panels up to it
   double pivot_us = 0, shares = 0;
-  std::vector<simgrid::s4u::BarrierPtr> together{};  // of each process column
+  std::vector<simgrid::s4u::BarrierPtr> together{};  // for each process column
 
   [[nodiscard]] size_t rank(size_t p, size_t q) const { return p + q * rows; }
   [[nodiscard]] size_t ranks() const { return rows * columns; }
-  [[nodiscard]] double behind(size_t step) const {  // rows and columns of the matrix behind the panel
+  [[nodiscard]] double behind(size_t step) const {  // rows and columns of the matrix after the panel
     return static_cast<double>(n) - chosen[step] * static_cast<double>(asked.nb);
   }
   [[nodiscard]] double rows_behind(size_t step) const { return behind(step) / static_cast<double>(rows); }
@@ -39,12 +39,15 @@ struct LinpackPlan {
     const auto width = static_cast<double>(asked.nb);
     return static_cast<uint64_t>(kNumber * width * (width + rows_behind(step)));
   }
-  /// Bytes that a rank has of the top rows of so many columns: pivots are anywhere.
+  /// Returns the bytes that a rank has of the top rows of `of_columns` columns, if pivots are spread evenly.
   [[nodiscard]] double share(double of_columns) const {
     return static_cast<double>(kNumber * asked.nb) / static_cast<double>(rows) * of_columns;
   }
   [[nodiscard]] size_t root(size_t step) const { return step % columns; }
-  [[nodiscard]] size_t holder(size_t step) const { return step % rows; }  // of the panel's top rows
+  [[nodiscard]] size_t holder(size_t step) const {
+    return step % rows;
+  }  // the process row that has the
+     // panel's top rows
 };
 
 /// The lanes of one kind between a rank and others, by peer.

@@ -1,4 +1,4 @@
-// Coordinates, and walks to and fro (reflected Gray order): each step changes one coordinate by one.
+// Coordinates, and boustrophedon walks (reflected Gray order): each step changes one coordinate by one.
 #include "lattice.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace scale {
 
 namespace {
 
-/// Some dimensions of the grid that together have as many elements as some neighbouring ones of the torus.
+/// Some dimensions of the grid with as many elements in total as some adjacent dimensions of the torus.
 struct Group {
   std::vector<size_t> grid_dims;
   size_t torus_first;
@@ -35,7 +35,7 @@ std::vector<Group> groups_of(const Extents& grid, const std::vector<size_t>& ord
   return groups;
 }
 
-/// In the order of the grid's dimensions that gives the most groups: the smaller these, the shorter the ways.
+/// Uses the order of the grid's dimensions that gives the most groups: smaller groups have shorter routes.
 std::vector<Group> best_groups(const Extents& grid, const Extents& torus) {
   if (volume(grid) != volume(torus))
     throw std::runtime_error("scale: the grid and the torus must have the same number of elements.");
@@ -119,7 +119,7 @@ std::vector<size_t> shuffled(size_t count, uint64_t seed) {
   std::vector<size_t> order(count);
   std::iota(order.begin(), order.end(), size_t{0});
   std::mt19937_64 random(seed);
-  // Not std::shuffle, whose result is each library's own.
+  // Not std::shuffle, whose result differs between libraries.
   for (size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   return order;
 }

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ROOT / "results" / "hpl" / "h200-x1.jsonl"
 NB = 1024
 LARGEST = 131072  # N on one GPU: 92 % of its memory
-RPEAK = 66.9  # TFLOP/s of a GPU, as in these records
+RPEAK = 66.9  # TFLOP/s of a GPU, as in the measured records
 TORI = {4: "torus:2x2", 16: "torus:4x4", 64: "torus:8x8", 256: "torus:16x16"}
 TREES = {16: "fat-tree:4x4/1x4", 64: "fat-tree:8x8/1x8", 256: "fat-tree:16x16/1x16"}
 
@@ -43,7 +43,7 @@ class Kernels:
     element_ps: float
 
     def seconds(self, n: int, nb: int = NB) -> float:
-        """Seconds on one GPU, where nothing is waited for, in closed form."""
+        """Seconds on one GPU without any waiting, in closed form."""
         behind = [n - (k + 1) * nb for k in range(n // nb)]
         gemm = sum(2 * nb * rows * rows for rows in behind) / (1e12 * self.gemm_tflops)
         moved = sum(nb * rows for rows in behind) * self.element_ps / 1e12
@@ -52,15 +52,17 @@ class Kernels:
 
 @cache
 def runs() -> list[dict[str, float]]:
-    """The runs of hpl on one GPU with the study's NB, by N."""
+    """The measured runs of hpl on one GPU with the study's NB, by N."""
     lines = [json.loads(line) for line in MEASURED.read_text().splitlines()]
     return sorted((run for run in lines if run.get("nb") == NB), key=lambda run: run["n"])
 
 
 @cache
 def kernels() -> Kernels:
-    """DGEMM as it was at the largest N. The rest, total minus DGEMM, is a N + b N^2 / 2: least squares of
-    rest / N over N."""
+    """The rate of DGEMM at the largest N, and a fit of the other times.
+
+    The other time (total minus DGEMM) is modelled as a N + b N^2 / 2, by least squares of time / N over N.
+    """
     n = [run["n"] for run in runs()]
     rest = [(run["seconds"] - run["gemm_s"]) / run["n"] for run in runs()]
     mean_n, mean_rest = sum(n) / len(n), sum(rest) / len(rest)
@@ -73,7 +75,7 @@ def kernels() -> Kernels:
 
 @dataclass(frozen=True, slots=True)
 class Linpack:
-    """One prediction. `slower`: times as long for the kernels of a panel."""
+    """One prediction. `slower` multiplies the times of a panel's kernels."""
 
     machine: str
     n: int
@@ -90,7 +92,7 @@ class Linpack:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """What bounds.hpl_us() needs to know."""
+        """The input of bounds.hpl_us()."""
         p, q = bounds.extents(self.grid)
         own = kernels()
         return {
@@ -105,8 +107,11 @@ class Linpack:
 
     @property
     def options(self) -> list[str]:
-        """The simulator's. Where rows and columns of the grid share links, as in a tree, messages compete:
-        all of them are simulated."""
+        """The simulator's options.
+
+        If rows and columns of the grid share links, as in a tree, messages compete, so all of them are
+        simulated.
+        """
         whole = self.whole or not self.machine.startswith("torus")
         options: dict[str, object] = {"machine": self.machine, "grid": self.grid, "pattern": "hpl"}
         options |= {"n": self.n, "nb": NB, "panels": self.panels, "bcast": self.broadcast}
@@ -118,20 +123,20 @@ class Linpack:
 
     @property
     def via(self) -> str:
-        """How, as records name it."""
+        """The name of the variant in records."""
         slower = f"/panels-x{self.slower:g}" if self.slower != 1 else ""
         return self.broadcast + ("/doubling" if self.doubling else "") + slower
 
 
 def weak(machines: dict[int, str]) -> Iterator[Linpack]:
-    """The memory of each GPU as full as in the largest run on one."""
+    """Cases of weak scaling: each GPU's memory is as full as in the largest run on one GPU."""
     for gpus, machine in machines.items():
         for doubling in (False, True):
             yield Linpack(machine, LARGEST * round(gpus**0.5), doubling=doubling)
 
 
 def cases() -> Iterator[Linpack]:
-    """All of the study."""
+    """All cases of the study."""
     yield from weak(TORI)
     yield from weak(TREES)
     n = LARGEST * 16
@@ -149,7 +154,9 @@ def cases() -> Iterator[Linpack]:
 
 
 def simulate(case: Linpack) -> Record:
-    """Valid: every rank got what it had to, and not sooner than it can."""
+    """Simulate a case. The record is valid if every rank got its data, and not faster than the lower
+    bound.
+    """
     (simulated,) = simulator.run(case.options)
     us, n = float(str(simulated["us"])), case.n
     gpus = int(str(simulated["ranks"]))
@@ -188,7 +195,7 @@ def simulate(case: Linpack) -> Record:
 
 
 def picture(simulated: list[Record]) -> go.Figure:
-    """TFLOP/s of a GPU, by GPUs, with as much memory of each."""
+    """TFLOP/s per GPU by number of GPUs, with the same memory used on each."""
     single = 2 / 3 * LARGEST**3 / kernels().seconds(LARGEST) / 1e12
     figure = go.Figure()
     for name, machines, colour in (("torus", TORI, "#4c78a8"), ("fat tree", TREES, "#e45756")):
@@ -208,7 +215,7 @@ def picture(simulated: list[Record]) -> go.Figure:
 
 
 def matches(record: Record, case: Linpack) -> bool:
-    """Whether the record is that of the case."""
+    """Whether the record belongs to the case."""
     return record.command.split()[2:] == case.options
 
 

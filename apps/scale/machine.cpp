@@ -1,5 +1,5 @@
-// SimGrid takes a simulated second for whatever one likes: here it is a microsecond. Its clock and its solver
-// have absolute tolerances (1e-9 s, 1e-5 B/s) that were chosen for seconds, and would be coarse for 129 ns.
+// In this simulation a second of SimGrid stands for a microsecond. SimGrid's clock and solver have absolute
+// tolerances (1e-9 s, 1e-5 B/s) that were chosen for seconds and would be too coarse for 129 ns.
 #include "machine.h"
 
 #include <simgrid/kernel/routing/NetPoint.hpp>
@@ -29,9 +29,9 @@ Extents extents_of(const std::string& text, const std::string& whole) {
   return extents;
 }
 
-/// A node is a zone of its own: the host, and the NIC as its router. What a message costs at its two ends
-/// lies on the link between them, which is apart from the network's links: traffic that passes by has no part
-/// in it.
+/// A node is a zone of its own: the host, with the NIC as its router. The cost of a message at its two ends
+/// is modelled by the link between them, which is separate from the network's links, so that passing traffic
+/// does not pay it.
 std::pair<NetPoint*, NetPoint*> add_node(s4u::NetZone* network, unsigned long id, const Nic& nic,
                                          std::vector<s4u::Host*>& hosts) {
   const std::string name = std::to_string(id);
@@ -59,7 +59,7 @@ Shape shape_of(const std::string& text) {
     return shape;
   }
   const size_t slash = text.find('/');
-  if (!text.starts_with("fat-tree:") || slash == std::string::npos) extents_of("", text);  // refuses it
+  if (!text.starts_with("fat-tree:") || slash == std::string::npos) extents_of("", text);  // throws
   shape.torus = false;
   shape.extents = extents_of(text.substr(9, slash - 9), text);
   shape.parents = extents_of(text.substr(slash + 1), text);
@@ -101,11 +101,15 @@ std::vector<std::string> settings() {
       "--log=root.threshold:warning",
       "--cfg=network/model:CM02",        // latencies add up, links are shared by max-min
       "--cfg=network/latency-factor:1",  // the default model corrects both for TCP on Ethernet
-      "--cfg=network/bandwidth-factor:1", "--cfg=network/weight-S:0",
-      "--cfg=network/crosstraffic:0",  // no acknowledgements that take bandwidth on the way back
-      "--cfg=network/TCP-gamma:1e30",  // no window that bounds the rate by the latency
-      "--cfg=network/optim:Full",      // the lazy default gives two messages the whole of a link they share
-      "--cfg=contexts/factory:raw",       "--cfg=contexts/stack-size:64", "--cfg=contexts/guard-size:0",
+      "--cfg=network/bandwidth-factor:1",
+      "--cfg=network/weight-S:0",
+      "--cfg=network/crosstraffic:0",  // no acknowledgements use bandwidth on the way back
+      "--cfg=network/TCP-gamma:1e30",  // no window limits the rate by the latency
+      "--cfg=network/optim:Full",      // the lazy default gives each of two messages the whole of a link that
+                                       // they share
+      "--cfg=contexts/factory:raw",
+      "--cfg=contexts/stack-size:64",
+      "--cfg=contexts/guard-size:0",
   };
 }
 

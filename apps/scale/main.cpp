@@ -1,4 +1,4 @@
-// Builds the machine, lays the ranks on it, runs the pattern for each size and prints what it took.
+// Builds the machine, places the ranks on it, runs the pattern for each size and prints the times.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -7,7 +7,7 @@
 #include "job.h"
 #include "options.h"
 
-// After a header of SimGrid, which it needs.
+// Must come after a header of SimGrid.
 #include <simgrid/version.h>
 
 namespace scale {
@@ -34,7 +34,7 @@ Job job_of(const Options& options) {
   return job;
 }
 
-/// How far neighbours of the grid are, and how many faces the busiest link has to carry.
+/// How far apart neighbours of the grid are, and how many faces the busiest link carries.
 struct Reach {
   double mean_hops = 0;
   size_t most_hops = 0, most_faces = 0;
@@ -74,7 +74,7 @@ std::string text(const char* format, auto... values) {
   return line;
 }
 
-/// What is printed of a result beside its time: members of a JSON object.
+/// Returns further members of the JSON object that is printed for a result.
 std::string more_of(const Options& options, const Job& job) {
   if (options.pattern == "message")
     return text(", \"hops\": %zu", way(job.host_of[0], job.host_of[options.to]).size());

@@ -1,4 +1,4 @@
-// The command line, by getopt_long of libc.
+// Parses the command line with getopt_long of libc.
 #include "options.h"
 
 #include <getopt.h>

@@ -15,18 +15,18 @@ struct Options {
   Shape shape;
   Nic nic;
   std::string pattern = "halo/put";
-  Extents grid;  // [the torus's own]
+  Extents grid;  // default: the extents of the torus
   std::vector<uint64_t> bytes{1024};
   bool shuffle = false;
   uint64_t seed = 1;
   uint64_t eager = 8192;
   size_t parts = 1;
   size_t to = 1;
-  std::vector<uint64_t> n{65536};  // of Linpack, in place of bytes
+  std::vector<uint64_t> n{65536};  // for Linpack, instead of `bytes`
   Linpack linpack;
 };
 
-/// False when only help was asked for. Throws std::runtime_error for what cannot be.
+/// Returns false if only help was requested. Throws std::runtime_error for impossible options.
 bool parse(int argc, char** argv, Options& options);
 
 }  // namespace scale

@@ -1,4 +1,4 @@
-"""The plots of the study: one page for a browser, and SVG pictures for the documentation."""
+"""Draws the study's plots: one page for a browser, and SVG pictures for the documentation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHERE = "simulated with {host}: 75 Gbit/s a link, 129 ns a hop, 0.85 µs a messa
 
 
 def machine_name(machine: str) -> str:
-    """What kind of machine this is: "torus:8x8x4" -> "torus, 3-D"."""
+    """The kind of a machine: "torus:8x8x4" -> "torus, 3-D"."""
     kind, _, rest = machine.partition(":")
     if kind == "torus":
         return f"torus, {rest.count('x') + 1}-D"
@@ -38,7 +38,7 @@ def machine_name(machine: str) -> str:
 
 
 def write(simulated: list[Record], page: Path, pictures: Path | None = None) -> None:
-    """The page; and the pictures where a folder for them is given."""
+    """Write the page, and the pictures if a folder for them is given."""
     figures = {
         "scale-halo": halo(simulated),
         "scale-mapping": mapping(simulated),
@@ -60,13 +60,15 @@ def write(simulated: list[Record], page: Path, pictures: Path | None = None) -> 
 
 
 def halo(simulated: list[Record]) -> go.Figure:
-    """A face of 64 KiB between neighbours, by nodes: the 4-D lattice on every machine, laid out near."""
+    """A face of 64 KiB between neighbours, by nodes: the 4-D lattice on every machine,
+    with neighbours placed near.
+    """
     chosen = [r for r in _lattices(simulated, 65536) if r.via == "put"]
     return _by_nodes(chosen, "halo of a 4-D lattice, faces of 64 KiB, all at once", simulated)
 
 
 def mapping(simulated: list[Record]) -> go.Figure:
-    """How much longer the same halo takes when ranks are placed on nodes at random."""
+    """How much longer the same halo takes if ranks are placed on nodes at random."""
     near = {(r.extra["machine"], r.ranks): r.p50_us for r in _lattices(simulated, 65536) if r.via == "put"}
     chosen = [r for r in _lattices(simulated, 65536) if r.via == "put/shuffled"]
     figure = go.Figure()
@@ -78,7 +80,7 @@ def mapping(simulated: list[Record]) -> go.Figure:
 
 
 def allreduce(simulated: list[Record]) -> go.Figure:
-    """Allreduce by size on the largest number of nodes: each algorithm on each machine."""
+    """Allreduce by size on the most nodes: each algorithm on each machine."""
     mine = [r for r in simulated if r.test == "simulated_allreduce"]
     most = max(r.ranks for r in mine)
     figure = go.Figure()
@@ -96,7 +98,7 @@ def allreduce(simulated: list[Record]) -> go.Figure:
 
 
 def _lattices(simulated: list[Record], size: int) -> list[Record]:
-    """Halos of the 4-D lattice, without a limit of the host."""
+    """The halos of the 4-D lattice that have no host limit."""
     return [
         r
         for r in simulated

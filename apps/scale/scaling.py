@@ -36,13 +36,13 @@ TREES = {
 
 
 def machines(at: int) -> list[str]:
-    """All machines of the size that is number `at` in NODES."""
+    """All machines with NODES[at] nodes."""
     tori = [f"torus:{names[at]}" for names in TORI.values()]
     return tori + [f"fat-tree:{names[at]}" for names in TREES.values()]
 
 
 def cases(most: int) -> Iterator[Case]:
-    """All of the study with machines of `most` nodes at most."""
+    """All cases of the study with at most `most` nodes."""
     for hops in (1, 2, 8):
         yield Case("torus:16", "message", (8, M), to=hops)
     for at, count in enumerate(NODES):
@@ -52,7 +52,7 @@ def cases(most: int) -> Iterator[Case]:
 
 
 def _halos(at: int) -> Iterator[Case]:
-    same = TORI[4][at]  # a lattice in four dimensions, on every machine
+    same = TORI[4][at]  # the same 4-D lattice on every machine
     for dimensions in TORI:
         own = f"torus:{TORI[dimensions][at]}"
         yield Case(own, "halo/put", FACES)
@@ -63,7 +63,7 @@ def _halos(at: int) -> Iterator[Case]:
         if machine != f"torus:{same}":
             yield Case(machine, "halo/put", (64 * K,), same)
         if NODES[at] < 1024 or machine in (f"torus:{same}", f"fat-tree:{TREES['2 levels'][at]}"):
-            # At 1,024 nodes each of these takes minutes: 8,192 messages that all end at times of their own.
+            # With 1,024 nodes each of these takes minutes: 8,192 messages that all end at different times.
             yield Case(machine, "halo/put", (64 * K,), same, seed=1)
     yield Case(f"torus:{same}", "halo/put", FACES, same, host_gbits=75)
 

@@ -30,12 +30,14 @@ NIC = {"hop-ns": 129, "message-ns": 850, "link-gbits": 75}
 
 
 class CannotSimulate(click.ClickException):
-    """What is missing, or what the compiler or the simulator said."""
+    """Something is missing, or the compiler or the simulator failed; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run: a pattern on a machine. `seed`: ranks on nodes by chance; None: near to their neighbours."""
+    """One simulation of a pattern on a machine. `seed` places ranks at random; None places neighbours
+    near.
+    """
 
     machine: str
     pattern: str
@@ -48,10 +50,10 @@ class Case:
 
     @property
     def via(self) -> str:
-        """What is done, as records name it."""
+        """The name of the variant in records."""
         name = self.pattern.split("/")[-1] + ("/all-links" if self.parts > 1 else "")
         if name == "rings" and self.grid.isdecimal():
-            name = "ring"  # one, through all ranks
+            name = "ring"  # one ring through all nodes
         return name + ("/shuffled" if self.seed is not None else "")
 
     @property
@@ -73,18 +75,18 @@ class Case:
 
 
 def build() -> Path:
-    """Compile what has changed and link; gives the program.
+    """Compile what has changed and link; returns the program.
 
-    All sources at once: SimGrid's headers take longer to read than all that is ours to compile.
+    All sources are compiled together, because SimGrid's headers take longer to read than all our code.
     """
     if not Path("/usr/include/simgrid/s4u.hpp").exists():
         raise CannotSimulate("SimGrid is missing: apt-get install libsimgrid-dev")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    rings = HERE.parent / "hpl" / "broadcast.cpp"  # whom a panel goes to
+    rings = HERE.parent / "hpl" / "broadcast.cpp"  # decides to which ranks a panel is sent
     sources = [*sorted(HERE.glob("*.cpp")), rings]
     program = FOLDER / "simulate"
     with (FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds
+        fcntl.flock(lock, fcntl.LOCK_EX)  # only one of several processes builds
         (whole,) = at_once(sources, FOLDER)
         command = [host_compiler(), "-std=c++20", "-O2", *WARNINGS, str(whole), "-lsimgrid"]
         make(program, command, [*sources, *HERE.glob("*.h"), rings.with_suffix(".h")])
@@ -92,13 +94,13 @@ def build() -> Path:
 
 
 def run(options: list[str]) -> list[dict[str, object]]:
-    """Run the simulator with these options: one object for each size."""
+    """Run the simulator with these options; returns one object for each size."""
     done = _must([str(build()), *options])
     return [json.loads(line) for line in done.splitlines()]
 
 
 def simulate(case: Case) -> list[records.Record]:
-    """A record for each size. Valid: every rank got what it had to, and not sooner than it can."""
+    """A record for each size; valid if every rank got its data, and not faster than the lower bound."""
     command = " ".join(["python apps/scale/simulator.py", *case.options])
     return [_as_record(case, simulated, command) for simulated in run(case.options)]
 

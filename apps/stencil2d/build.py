@@ -25,7 +25,7 @@ CUDA_FOLDERS = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A program for a device, "host" or "cuda"; `mpi` is Open MPI's or MPICH's compiler for C++, or ""."""
+    """A program for a device, "host" or "cuda"; `mpi` is the C++ compiler of Open MPI or MPICH, or ""."""
 
     device: str
     mpi: str = ""
@@ -45,7 +45,7 @@ class Target:
 
 
 def build(target: Target) -> Path:
-    """Compile what has changed and link; gives the program."""
+    """Compile what has changed and link; returns the program."""
     folder = target.program.parent / f"{target.program.name}.objects"
     folder.mkdir(parents=True, exist_ok=True)
     sources = compiling.at_once(target.sources, folder)

@@ -1,4 +1,4 @@
-"""The picture of a study: time of a step by ranks and by size, and the phases beside it. One HTML file."""
+"""Draws a study in one HTML file: the time of a step by ranks and by size, and its phases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLOURS = (
 
 
 def write(records: list[Record], path: Path) -> None:
-    """Draw these records of the test stencil2d."""
+    """Draw the records of the test stencil2d."""
     mine = [record for record in records if record.test == "stencil2d"]
     vias = list(dict.fromkeys(record.via for record in mine))
     colour = {via: COLOURS[i % len(COLOURS)] for i, via in enumerate(vias)}

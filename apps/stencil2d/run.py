@@ -33,18 +33,18 @@ LIMIT_S = 120.0
 
 
 class Failed(click.ClickException):
-    """The program cannot be started."""
+    """The program could not be started."""
 
 
 class BadOption(Failed):
-    """The program refuses an option; it ends with this status then, and starting it again is in vain."""
+    """The program refused an option. It exits with this status then, and starting it again is useless."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A variant without a result, and why: it cannot do what was asked, or the program ended before."""
+    """A variant without a result, and why: it cannot do what was asked, or the program ended before it."""
 
     via: str
     reason: str
@@ -52,7 +52,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What of the program's options decides how it is started, and the others."""
+    """The options that decide how the program is started, and all others."""
 
     variants: list[str]
     device: str
@@ -61,16 +61,15 @@ class Options:
 
 
 def measure(arguments: list[str], command: str = "") -> list[records.Record | Missing]:
-    """Run the program with these options; gives a result for each variant.
+    """Run the program with these options; returns a result for each variant. Raises BadOption.
 
-    A record whose field was checked and is wrong is not `validated`. When the program dies or hangs in one
-    variant, it is started again for those after it, unless it has failed twice without any result. Raises
-    BadOption.
+    A record whose field was checked and is wrong is not `validated`. If the program dies or hangs in one
+    variant, it is started again for the variants after it, unless it has failed twice without any result.
     """
     options = _read(arguments)
     need_devices([options.device])
     command = command or " ".join(["python apps/stencil2d/run.py", *arguments])
-    # Two programs: Peerway's variants and MPI's. Each is started by its own launcher.
+    # There are two programs, for Peerway's variants and for MPI's, each with its own launcher.
     results: dict[str, records.Record | Missing] = {}
     for of_mpi in (False, True):
         variants = [name for name in dict.fromkeys(options.variants) if (name in MPI) == of_mpi]
@@ -79,7 +78,7 @@ def measure(arguments: list[str], command: str = "") -> list[records.Record | Mi
 
 
 def _measure(options: Options, variants: list[str], command: str) -> list[records.Record | Missing]:
-    """The results of variants of one program, one for each."""
+    """The results of one program's variants, one for each."""
     results: list[records.Record | Missing] = []
     remaining, in_vain = variants, 0
     while remaining:
@@ -96,7 +95,7 @@ def _measure(options: Options, variants: list[str], command: str) -> list[record
 
 
 def _launch(options: Options, variants: list[str]) -> tuple[list[dict[str, Any]], str]:
-    """Start the program once; gives what it printed, and how it ended. Raises BadOption."""
+    """Start the program once; returns what it printed and how it ended. Raises BadOption."""
     if {*variants} <= {*MPI}:
         target = Target(options.device, mpi_compiler())
         job, environment = _mpirun(options.ranks, options.device)
@@ -120,7 +119,7 @@ def _launch(options: Options, variants: list[str]) -> tuple[list[dict[str, Any]]
         printed, errors = (_text(stream) for stream in (late.stdout, late.stderr))
         end = f"did not end within {LIMIT_S:.0f} s"
     complaints = [line for line in errors.splitlines() if line.startswith("stencil2d: ")]
-    if status == BadOption.exit_code and complaints:  # of both programs and all variants
+    if status == BadOption.exit_code and complaints:  # both programs and all variants would refuse it
         raise BadOption(complaints[0].removeprefix("stencil2d: "))
     last = "\n".join(errors.strip().splitlines()[-6:])
     results = [
@@ -130,7 +129,7 @@ def _launch(options: Options, variants: list[str]) -> tuple[list[dict[str, Any]]
 
 
 def _remedy(device: str, variants: list[str], status: int | None) -> str:
-    """What to try where MPI was given GPU memory and died of it."""
+    """Advice if MPI was given GPU memory and died of it."""
     unaware = status is not None and device == "cuda" and variants[0] in MPI and ucx.with_cuda() is None
     if not unaware:
         return ""
@@ -145,7 +144,7 @@ def _text(stream: bytes | str | None) -> str:
 
 
 def as_record(result: dict[str, Any], command: str) -> records.Record:
-    """Make the record of what the program printed. A sample is one step, the mean over a batch."""
+    """A record from what the program printed. A sample is the mean time of a step over one batch."""
     device = str(result["device"])
     ny, nx = result["local"]
     name = "cuda:0" if device == "cuda" else "host"
@@ -193,7 +192,7 @@ def _read(arguments: list[str]) -> Options:
 
 
 def _mpirun(ranks: int, device: str) -> tuple[list[str], dict[str, str]]:
-    """How Open MPI is started, as for the benchmarks: with UCX that knows GPUs, where it is needed."""
+    """The command of Open MPI as for the benchmarks, with a UCX that supports GPUs if needed."""
     mpirun = shutil.which("mpirun", path=str(Path(mpi_compiler()).parent))
     if mpirun is None:
         raise Failed("mpirun was not found beside mpicxx; install openmpi-bin")

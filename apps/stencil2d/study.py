@@ -36,7 +36,9 @@ ON_CUDA = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A lattice on a grid: cells of the edge of a rank's square, steps, how many are timed together."""
+    """A lattice on a grid: the edge of a rank's square in cells, the steps, and how many are timed
+    together.
+    """
 
     grid: tuple[int, int]
     edge: int
@@ -45,7 +47,9 @@ class Case:
 
 
 def cases(device: str, ranks: int, edges: list[int]) -> list[Case]:
-    """The smallest lattice on all grids, the others on those of 4 ranks or more (or the largest)."""
+    """The smallest lattice on all grids; the others only on grids of at least 4 ranks (or on the largest
+    grid).
+    """
     grids = [grid for grid in GRIDS if grid[0] * grid[1] <= ranks]
     large = [grid for grid in grids if grid[0] * grid[1] >= 4] or grids[-1:]
     studied = []
@@ -60,7 +64,7 @@ def cases(device: str, ranks: int, edges: list[int]) -> list[Case]:
 
 
 def arguments(case: Case, device: str, variants: list[str]) -> list[str]:
-    """The options of the program."""
+    """The program's options for a case."""
     grid, local = f"{case.grid[0]}x{case.grid[1]}", f"{case.edge}x{case.edge}"
     timed = ["--iterations", str(case.steps), "--batch", str(case.batch)]
     chosen = ["--variant", ",".join(variants), "--device", device]

@@ -1,9 +1,9 @@
-"""What a campaign adds to its measurements: virtual nodes run a command that takes a known time, and a plain
-loop runs the same commands before and after each campaign.
+"""Measures what a campaign adds to its measurements.
 
-Two figures follow. `own_percent` is what a campaign takes more than the loop, which may be less than nothing
-when others use the machine. `own_at_most_percent` needs no loop: commands that only sleep cannot end earlier
-than their sleeps, so what the campaign takes beyond them bounds its own work from above, whatever others do.
+Virtual nodes run a command that takes a known time, and a plain loop runs the same commands before and after
+each campaign. Two figures follow. `own_percent` is how much longer a campaign takes than the loop; it may be
+negative if others use the machine. `own_at_most_percent` needs no loop: commands that only sleep cannot end
+before their sleeps, so the time of the campaign beyond the sleeps is an upper bound of its own work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SECONDS = 0.5
 def campaign(
     folder: Path, nodes: int, repeats: int, at_once: int, campaigns: int, **_: Any
 ) -> dict[str, Any]:
-    """So many campaigns, each between two halves of the loop."""
+    """Run campaigns, each between two halves of the loop."""
     count = nodes * repeats
     took, bare, done, used = [], [], 0, os.times()
     for _number in range(campaigns):
@@ -57,12 +57,12 @@ def campaign(
         "own_percent": round(statistics.median(own), 1),
         "own_percents": sorted(round(value, 1) for value in own),
         "own_at_most_percent": round(100 * (1 - slept * campaigns / sum(took)), 1),
-        "all_cpu_s": round(cpu, 2),  # of the campaigns, their commands and the loops
+        "all_cpu_s": round(cpu, 2),  # CPU time of the campaigns, their commands and the loops
     }
 
 
 def _prepared(place: Path, nodes: int, repeats: int, at_once: int) -> tuple[str, str]:
-    """A campaign's folder; the agent that reaches its nodes, and the command of its test."""
+    """Make a campaign's folder; returns the agent that reaches its nodes, and the command of its test."""
     write(place / "record.jsonl", [synthetic_record(0)])
     agent = place / "agent"
     agent.write_text('#!/bin/sh\nshift\neval "$*"\n')
@@ -77,7 +77,7 @@ def _prepared(place: Path, nodes: int, repeats: int, at_once: int) -> tuple[str,
 
 
 def _bare(command: list[str], count: int, at_once: int) -> float:
-    """Seconds of so many runs of a command, as many at once."""
+    """The seconds of `count` runs of a command, `at_once` of them in parallel."""
     began = time.monotonic()
     with ThreadPoolExecutor(at_once) as pool:
         for done in pool.map(

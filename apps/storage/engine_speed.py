@@ -1,13 +1,13 @@
-"""The engine posix beside fio, in an order that is drawn anew each round: what is compared are the ratios of
-a round. Each writes a file of its own, and all read one and the same file.
+"""Compares the engine posix with fio, in an order that is random in each round.
 
-With O_DIRECT fio is measured twice: as it comes, and with its buffers in huge pages as those of posix are.
+The ratios within a round are compared. Each engine writes a file of its own, and all read the same file. With
+O_DIRECT, fio is measured twice: by default, and with its buffers in huge pages like those of posix.
 
-All begin in the same state. A file is read once before each read of it, so that none finds it warmer than
-another below this machine; then it is dropped from the page cache, and `resident_before_reads` is what was
-left of it. Each measured write follows another one at once, whose pages were dropped. Some virtual machines
-give their free memory back to the host, and fill the page cache at a fraction of their speed until they have
-it again: without this, whoever starts later after a pause is the slower one.
+All begin in the same state. The file is read once before each measured read, so that no read finds it warmer
+in caches below this machine; then it is dropped from the page cache, and `resident_before_reads` is what
+remained there. Each measured write directly follows another one, whose pages were dropped. Some virtual
+machines return free memory to their host and then fill the page cache at a fraction of their speed until they
+have it back: without this, an engine that starts after a pause would be slower.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _HUGE = "fio_huge"
 
 
 def engines(folder: Path, size: int, rounds: int, minutes: float, mode: str, **_: Any) -> dict[str, Any]:
-    """Sequential writes and reads of a file: medians of each, and of the ratios with their interval. Fewer
-    rounds where they take more minutes.
+    """Measure sequential writes and reads: the medians of each engine, and of the ratios with their interval.
+
+    Fewer rounds are made if they would take more than `minutes`.
     """
     files = Files(size, 1 << 20, 1, mode, False, frozenset(("write", "read")))
     arms = ("posix", "fio", *([_HUGE] if files.direct else []))
@@ -63,7 +64,7 @@ def engines(folder: Path, size: int, rounds: int, minutes: float, mode: str, **_
 
 
 def _disk(folder: Path) -> str:
-    """What the folder is on, as the kernel calls it."""
+    """The device of the folder, as the kernel calls it."""
     device = folder.stat().st_dev
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
     behind = block / "loop" / "backing_file"
@@ -81,7 +82,7 @@ def _summary(
         fields[f"{name}_MBps"] = round(statistics.median(size / o.ns * 1e3 for o in several), 1)
         fields[f"{name}_cpu_percent"] = round(statistics.median(o.cpu_us * 1e5 / o.ns for o in several), 1)
         own = statistics.median(o.user_us * 1e5 / o.ns for o in several)
-        fields[f"{name}_own_percent"] = round(own, 1)  # beside the kernel's copy
+        fields[f"{name}_own_percent"] = round(own, 1)  # besides the kernel's copy
     for operation in ("write", "read"):
         for arm in arms[1:]:
             pairs = zip(outcomes[arm, operation], outcomes["posix", operation], strict=True)
@@ -102,7 +103,7 @@ def _run(arm: str, operation: str, job: Job) -> Outcome:
 
 @contextmanager
 def _buffers(arm: str) -> Iterator[None]:
-    """fio's in huge pages, by a tunable of glibc from 2.35 on."""
+    """Put fio's buffers in huge pages, with a glibc tunable (from 2.35 on)."""
     before = os.environ.get("GLIBC_TUNABLES")
     if arm == _HUGE:
         os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
@@ -116,6 +117,6 @@ def _buffers(arm: str) -> Iterator[None]:
 
 
 def _interval(ordered: list[float]) -> tuple[float, float]:
-    """95 % interval of the median: order statistics, valid for any distribution."""
+    """The 95 % interval of the median by order statistics, valid for any distribution."""
     below = max(0, floor(len(ordered) / 2 - 0.98 * sqrt(len(ordered))))
     return ordered[below], ordered[-1 - below]

@@ -34,7 +34,7 @@ LIMIT_S = 60
 
 
 class Study:
-    """What all rounds found, by setting and operation."""
+    """The results of all rounds, by setting and operation."""
 
     def __init__(self, folder: Path, size: int, block: int, streams: int) -> None:
         self.folder, self.size, self.block, self.streams = folder, size, block, streams
@@ -43,7 +43,7 @@ class Study:
         self.notes: dict[str, str] = {}
 
     def gds(self) -> None:
-        """One run of the command, which writes a file by each setting and reads it in each state."""
+        """Run the command once; it writes a file with each setting and reads it in each state."""
         out = self.folder / "records.jsonl"
         command = [sys.executable, "-m", "peerway", "storage", self.folder, "write", "read"]
         command += ["--engine", "gds", "--size", self.size, "--block", self.block, "--streams", self.streams]
@@ -64,7 +64,7 @@ class Study:
         out.unlink(missing_ok=True)
 
     def cat(self) -> None:
-        """What a script without Peerway would do, with a file of its own."""
+        """Do what a script without Peerway would do, with a file of its own."""
         path = self.folder / "cat"
         if not path.exists():
             path.write_bytes(os.urandom(self.size))
@@ -76,7 +76,7 @@ class Study:
             self.states["cat", operation] = {"right": right, "io": "read, then one copy"}
 
     def lines(self) -> list[dict[str, Any]]:
-        """A record of each setting and operation; of a setting without any, why."""
+        """A record for each setting and operation; for a setting without results, why."""
         lines = []
         sizes = {"size": self.size, "block": self.block, "streams": self.streams}
         of_cat = {"size": self.size, "block": self.size, "streams": 1}
@@ -93,7 +93,7 @@ class Study:
 
 
 def main() -> int:
-    """Measure, and print the records; 1 where bytes were wrong, or a setting other than direct failed."""
+    """Measure and print the records; returns 1 if bytes were wrong, or a setting other than direct failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--size", default="1G", help="bytes of each stream's file")
@@ -137,7 +137,7 @@ def main() -> int:
 
 
 def table(lines: list[dict[str, Any]]) -> list[str]:
-    """The rows of docs/measure/storage.md: one of each GPU, setting and number of streams."""
+    """The rows of docs/measure/storage.md: one for each GPU, setting and number of streams."""
     rows: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for line in lines:
         gpu = line["gpu"].partition(",")[0].removeprefix("NVIDIA ")
@@ -157,7 +157,7 @@ def table(lines: list[dict[str, Any]]) -> list[str]:
 
 
 def _cat(path: Path, size: int) -> tuple[int, bool]:
-    """Nanoseconds, and whether the GPU then has what the file has."""
+    """The nanoseconds of the read and copy, and whether the GPU then has the file's content."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
     pinned = cupy.cuda.alloc_pinned_memory(size)
@@ -180,7 +180,7 @@ def _file_system(folder: Path) -> str:
 
 
 def _gpu() -> str:
-    """ "" where the driver's tool is not there."""
+    """The GPU's name and driver version; empty without nvidia-smi."""
     try:
         done = subprocess.run(
             ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"],

@@ -30,7 +30,7 @@ SECONDS = Number(0)
 
 
 class CannotSimulate(Exception):
-    """The message says what is missing."""
+    """The simulation cannot run; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Cluster:
 
 
 def build(folder: Path) -> Path:
-    """The simulator, compiled into a folder. Raises CannotSimulate."""
+    """Compile the simulator in a folder; returns the program. Raises CannotSimulate."""
     if not Path("/usr/include/simgrid/s4u.hpp").exists():
         raise CannotSimulate("SimGrid is missing: apt-get install libsimgrid-dev")
     program = folder / "load"
@@ -82,8 +82,10 @@ def order(cluster: Cluster) -> list[int]:
 
 
 def simulate(program: Path, cluster: Cluster) -> dict[str, Any]:
-    """Hours of the campaign, what the busiest server's disk has to take, and how much slower than alone one
-    measurement is: by others of the same campaign, so that it should be nothing.
+    """Simulate a campaign: its hours, the load of the busiest server's disk, and the slowdown of a
+    measurement.
+
+    The slowdown is caused by other measurements of the same campaign, so it should be zero.
     """
     c = cluster
     words = {

@@ -1,4 +1,4 @@
-"""How long the page of a campaign takes to make, and how large it is."""
+"""Measures how long it takes to make a campaign's page, and how large the page is."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from peerway_measure.records import write
 
 
 def page(folder: Path, count: int, **_: Any) -> dict[str, Any]:
-    """The page of a campaign of so many records, as `peerway storage` makes them: 46 nodes, 25 rounds, and a
-    file for each measurement. Seconds and bytes.
+    """Make the page of a campaign with `count` records of `peerway storage`; returns seconds and bytes.
+
+    There are 46 nodes and 25 rounds, with one file for each measurement.
     """
     nodes, rounds = 46, 25
     each = -(-count // (nodes * rounds))

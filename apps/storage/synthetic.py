@@ -1,4 +1,4 @@
-"""Records as `peerway storage` makes them, of measurements that nobody made."""
+"""Makes records like those of `peerway storage`, without any measurement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TESTS = 40  # of one `peerway storage` with three numbers of streams
 
 
 def synthetic_record(luck: int, node: str = "v01", kind: str = "v", number: int = 0, test: int = 0) -> Record:
-    """Make a record of a node in a round."""
+    """A record of one node in one round."""
     return Record.from_samples(
         [1e9 * (1 + 0.1 * ((luck * 7919) % 1000) / 1000)],
         test=("file_write_bw", "file_read_cold_bw", "file_read_warm_here_bw")[test % 3],

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def once(words: list[str], level: str) -> tuple[float, int]:
-    """Run it once; GFLOPS, and how many events there were."""
+    """Run the program once; returns GFLOPS and the number of events."""
     from peerway_trace import rings
 
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def main() -> None:
     speeds: dict[str, list[float]] = {"off": [], "full": []}
     with (options.out or Path(os.devnull)).open("w") as record:
         for pair in range(options.pairs):
-            # In turn the one or the other is first.
+            # The two levels take turns in running first.
             for level in ("off", "full") if pair % 2 == 0 else ("full", "off"):
                 speed, events = once(words, level)
                 speeds[level].append(speed)

@@ -27,7 +27,7 @@ NAMES = [
     "main at ring.c:12", "step", "main at ring.c:13", "main at ring.c:14",
 ]  # fmt: skip
 RANKS = 8
-# By this curve half of the simulated messages are slow, so that their causes are looked for.
+# By this curve half of the simulated messages are slow, so the report looks for their causes.
 CURVE = [
     {"test": "pingpong", "shape": "contiguous", "via": "openmpi", "op": "put", "bytes": size, "p50_us": us}
     for size, us in ((8, 0.4), (1 << 19, 1.2))
@@ -35,7 +35,7 @@ CURVE = [
 
 
 def write(folder: Path, events: int) -> int:
-    """Make the trace; give how many events it has."""
+    """Write the trace; returns its number of events."""
     folder.mkdir()
     random, writer = np.random.default_rng(1), Writer(folder)
     steps = events // RANKS // 6

@@ -33,7 +33,9 @@ TESTS = {  # ranks, rounds of the program
 
 
 def typed(script: str, *paths: Path | None) -> str:
-    """The command as a user types it in the repository: of absolute paths what lies there, or their names."""
+    """The command as a user types it in the repository,
+    with absolute paths made relative or shortened to names.
+    """
     names = {
         path: str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
         for path in paths
@@ -58,7 +60,9 @@ def build(folder: Path) -> Path:
 
 
 def once(program: Path, test: str, way: str, library: Path) -> list[float]:
-    """Run it once; nanoseconds, of pairs those without and with. Rings are in memory, as usual."""
+    """Run it once; returns nanoseconds, and for pairs those without and with a trace. Rings are in memory,
+    as usual.
+    """
     ranks, rounds = TESTS[test]
     with tempfile.TemporaryDirectory(dir="/dev/shm") as rings:
         variables = {**os.environ, "LD_LIBRARY_PATH": str(library)}
@@ -75,7 +79,7 @@ def once(program: Path, test: str, way: str, library: Path) -> list[float]:
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """The median lies between these with 95 %, by the order of the values alone."""
+    """The 95 % interval of the median by order statistics alone."""
     ordered, count = sorted(values), len(values)
     outside, rank = 0.0, 0
     while rank < count // 2 and outside + 2 * comb(count, rank) / 2**count <= 0.05:
@@ -112,7 +116,7 @@ def main() -> None:
             for test in tests:
                 for way in ways:
                     if test == "python" and (way in libraries or way == "pairs"):
-                        continue  # it has a library of its own
+                        continue  # Python uses its own library
                     ns = once(program, test, way, libraries.get(way, LIBRARY))
                     times.setdefault((test, way), []).append(ns)
                     lines.append(
@@ -132,7 +136,7 @@ def main() -> None:
 
 
 def show(test: str, way: str, times: dict[tuple[str, str], list[list[float]]]) -> None:
-    """Print how much longer a way takes."""
+    """Print how much longer a level takes."""
     with_it = [sample[-1] for sample in times[test, way]]
     base = [sample[0] for sample in times[test, way if "pairs" in way else "off"]]
     differences = [b - a for a, b in zip(base, with_it, strict=True)]

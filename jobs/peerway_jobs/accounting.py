@@ -1,10 +1,11 @@
-"""What became of runs whose end nobody saw: `sacct`, which slurmdbd answers also long after squeue has
-forgotten a job. It is asked only for such runs: those that are to go on and that squeue does not list, and
-those of which agents alone told the end, which know neither state nor exit code. Of a job that was killed for
-want of memory it is asked how much that was: it may have been too short for a sample.
+"""Asks `sacct` how runs ended whose end nobody saw; slurmdbd remembers a job long after squeue forgot it.
 
-Slurm writes its accounts with a delay, or keeps none. So each run is asked for a few times, ever more seldom.
-That slurmdbd gives no answer counts as none of them.
+It is asked only about three kinds of runs: runs that should still be going but that squeue does not list;
+runs whose end only agents reported, because agents know neither state nor exit code; and runs killed for lack
+of memory, which may have been too short for a sample of how much memory they used.
+
+Slurm writes its accounts late, or keeps none. So each run is asked about a few times, with growing pauses. If
+slurmdbd does not answer, that is not counted as one of these times.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from peerway_jobs.slurm_json import SlurmFailed, answer_of, exit_of, number, tex
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import FINISHED, Run, of_row
 
-_AGAIN_S = (2, 10, 60, 300, 1800, 7200)  # from one question about a run to the next; then it is given up
-_PAUSE_S = 30.0  # after a question without an answer
+_AGAIN_S = (2, 10, 60, 300, 1800, 7200)  # pauses between two questions about a run; then it is given up
+_PAUSE_S = 30.0  # after a question that was not answered
 _OLDEST_S = 14 * 86_400
 _MOST = 200  # runs in one question
-_SLACK_S = 30.0  # by which Slurm's start of a job and the node's may differ
-_LATE_S = 3.0  # by which an agent may tell a start later than Slurm the end: clocks differ, seconds are whole
-_DISABLED = "accounting storage is disabled"  # by choice, and no failure
+_SLACK_S = 30.0  # by which Slurm's and the node's start of a job may differ
+_LATE_S = 3.0  # by which an agent's start may be later than Slurm's end: clocks differ, seconds are whole
+_DISABLED = "accounting storage is disabled"  # a choice of the site, not a failure
 
 Entry = dict[str, Any]
 
 
 class Accounts:
-    """Remembers which runs were asked for."""
+    """Remembers which runs it has asked about."""
 
     def __init__(self) -> None:
         self._backoff: Backoff[tuple[str, int]] = Backoff(_AGAIN_S)
         self._not_before = 0.0
-        self.refused = ""  # why the last question was not answered
+        self.refused = ""  # why the last question failed
 
     def missed(self, store: JobStore, listed: set[tuple[str, int]], now: float) -> list[Run]:
-        """The runs that ended by the accounts, of those that are not `listed`: squeue knows these."""
+        """Ask about the due runs that are not `listed` (known to squeue); returns those that have ended."""
         candidates = [run for run in _candidates(store, now) if (run.job, run.restart) not in listed]
         keys = _keys(candidates)
         self._backoff.keep(keys)
@@ -67,7 +68,7 @@ class Accounts:
 
     @staticmethod
     def _tell_unconfirmed(store: JobStore, keys: set[tuple[str, int]], listed: set[tuple[str, int]]) -> None:
-        """Raise an alarm for runs that agents have named, and that neither squeue nor the accounts know."""
+        """Raise an alarm for runs that agents reported, but that neither squeue nor the accounts know."""
         for job, restart in keys - listed:
             row = store.reader.execute(
                 "SELECT node_list, user FROM jobs WHERE job = ? AND restart = ? AND provisional",
@@ -79,7 +80,7 @@ class Accounts:
                 store.alarm(row["node_list"][:63], "unconfirmed", why, job)
 
     def next(self) -> float:
-        """When there is something to ask for, of the runs that were asked for before."""
+        """When the next run that was asked about before is due again."""
         return max(self._backoff.next(), self._not_before)
 
 
@@ -98,9 +99,10 @@ def _candidates(store: JobStore, now: float) -> list[Run]:
 
 
 def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run | None:
-    """The run with the end that the accounts of its job tell; None where they do not. A job that was requeued
-    has an entry for each run, and some may be yet to come: an entry is of the run that began nearest, and
-    `starts` has those of all.
+    """The run with the end from its job's accounts, or None if they have no end of it.
+
+    A requeued job has an entry for each run, and some entries may still be missing. So an entry belongs to
+    the run that began nearest to it; `starts` are the starts of all runs of the job.
     """
     if run.started is None:
         return None
@@ -134,7 +136,7 @@ def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run
 
 
 def _described(run: Run, entry: Entry) -> Run:
-    """With all that Slurm knows of a run of which only agents have told."""
+    """The run with everything that Slurm knows, for a run that only agents reported."""
     tres: dict[str, float] = defaultdict(float)
     kind = ""
     allocated = _part(entry, "tres").get("allocated")
@@ -169,7 +171,7 @@ def _described(run: Run, entry: Entry) -> Run:
 
 
 def _max_rss(entry: Entry) -> float:
-    """The most bytes that a task of one of its steps had in memory."""
+    """The largest memory (bytes) of one task of any of its steps."""
     steps = entry.get("steps")
     sizes = [0.0]
     for step in steps if isinstance(steps, list) else []:

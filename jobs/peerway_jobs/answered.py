@@ -1,5 +1,6 @@
-"""What a server answered, as runs and verdicts. Whoever answers may be no jobs server, so every value that
-will be shown is checked.
+"""Reads a server's answers into runs and verdicts.
+
+Anything may answer at that address, so every value that will be shown is checked.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ _RUN = get_type_hints(Run)
 
 
 class NotOurs(ValueError):
-    """This is no answer of a jobs server."""
+    """The answer is not one of a jobs server."""
 
 
 def run_of(answer: Any) -> Run:
-    """A run, of a list or with its verdict. A newer server may tell more of it. Raises NotOurs."""
+    """A run, from a list or with its verdict; fields of newer servers are ignored. Raises NotOurs."""
     if not isinstance(answer, dict) or "job" not in answer:
         raise NotOurs
     values = {key: value for key, value in answer.items() if key in _RUN}
@@ -33,7 +34,7 @@ def run_of(answer: Any) -> Run:
 
 
 def verdict_of_run(answer: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:
-    """The verdict on a run, and whether it is on all of it. Raises NotOurs."""
+    """The verdict of a run (or None), and whether it covers the whole run. Raises NotOurs."""
     verdict, final = answer.get("verdict", ""), answer.get("final")
     if not isinstance(final, bool) or not (verdict is None or _is_verdict(verdict)):
         raise NotOurs
@@ -41,7 +42,7 @@ def verdict_of_run(answer: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]
 
 
 def nodes_of(answer: dict[str, Any]) -> tuple[str, ...]:
-    """The nodes of a run, which agents are told. Raises NotOurs."""
+    """The nodes of a run, which only agents are given; empty otherwise. Raises NotOurs."""
     nodes = answer.get("on", [])
     if not isinstance(nodes, list) or not all(isinstance(each, str) for each in nodes):
         raise NotOurs
@@ -49,7 +50,7 @@ def nodes_of(answer: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _is_verdict(value: Any) -> bool:
-    """As far as it is shown: the summary reads these."""
+    """Whether the parts of a verdict that the summary reads are well-formed."""
     if not isinstance(value, dict) or not isinstance(hours := value.get("hours"), dict):
         return False
     return (
@@ -69,7 +70,7 @@ def _is_finding(value: Any) -> bool:
 
 
 def _is(value: Any, hint: Any) -> bool:
-    """Whether a value of JSON is of a type: a number without a fraction is a float, too."""
+    """Whether a JSON value has the type; an integer is also a float."""
     if isinstance(hint, UnionType):
         return any(_is(value, each) for each in get_args(hint))
     kind = get_origin(hint) or hint

@@ -1,4 +1,6 @@
-"""Where a verb gets jobs from: the database in the server's folder, or the server's API with a token."""
+"""Gets jobs for the commands: from the database in the server's folder, or by the server's API with a
+token.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,13 @@ from peerway_jobs.store.lists import Filter
 from peerway_jobs.store.runs import Run
 
 TIMEOUT_S = 30
-_NO_SUCH = object()  # in place of an answer: there is no such job
+_NO_SUCH = object()  # the answer when there is no such job
 _NOT_OURS = "none of a jobs server; give the address of its pages, as https://jobs.example.org"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def source_options(function: Decorated) -> Decorated:
-    """Give --server and --data."""
+    """Add the options --server and --data to a command."""
     function = click.option(
         "--server",
         envvar="PEERWAY_JOBS_SERVER",
@@ -44,7 +46,7 @@ def source_options(function: Decorated) -> Decorated:
 
 
 def language_option(function: Decorated) -> Decorated:
-    """Give --language."""
+    """Add the option --language to a command."""
     return click.option(
         "--language",
         type=click.Choice(LANGUAGES),
@@ -55,21 +57,21 @@ def language_option(function: Decorated) -> Decorated:
 
 
 class NotNow(click.ClickException):
-    """The server gave no answer, and may give one later."""
+    """The server did not answer, but may answer later."""
 
 
 @dataclass(frozen=True)
 class KnownRun:
-    """What is known of a run. `nodes` is told to agents alone."""
+    """A run and its verdict. Only agents are given `nodes`."""
 
     run: Run
     verdict: dict[str, Any] | None
-    final: bool  # the verdict is on all of the run
+    final: bool  # the verdict covers the whole run
     nodes: tuple[str, ...] = ()
 
 
 def known_run(data: Path, server: str | None, job: str, restart: int | None) -> KnownRun | None:
-    """A run and its verdict; None where there is no such job."""
+    """A run and its verdict; None if there is no such job. Raises click.ClickException."""
     _check(job)
     if server:
         query = {} if restart is None else {"restart": restart}
@@ -85,7 +87,9 @@ def known_run(data: Path, server: str | None, job: str, restart: int | None) -> 
 
 
 def of_node(server: str, job: str, token: str, ca_file: str) -> KnownRun | None:
-    """A run that was on this node, asked with the token of its agent; None where there is no such job."""
+    """A run of this node, asked with its agent's token; None if there is no such job.
+    Raises click.ClickException.
+    """
     _check(job)
     try:
         context = ssl.create_default_context(cafile=ca_file or None)
@@ -112,7 +116,7 @@ def _known_run(server: str, answer: Any) -> KnownRun | None:
 
 
 def several(data: Path, server: str | None, wanted: Filter, most: int, order: str) -> list[Run]:
-    """The jobs that are asked for."""
+    """The runs that `wanted` selects, at most `most`, in this order. Raises click.ClickException."""
     if server:
         query = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
         answer = _ask(server, "jobs", {**{k: v for k, v in query.items() if v}, "most": most, "order": order})
@@ -129,16 +133,16 @@ def several(data: Path, server: str | None, wanted: Filter, most: int, order: st
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
-    """A token is for the server that was named: where an answer points elsewhere, it does not follow."""
+    """Follows no redirect, because the token is meant only for the server that was named."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Take the answer for an error, which `_refused` tells."""
+        """Return None, so that urllib raises HTTPError and `_refused` reports it."""
 
 
 def _opener(server: str, context: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
     handlers: list[urllib.request.BaseHandler] = [_Stays(), urllib.request.HTTPSHandler(context=context)]
     if stays_here(server):
-        handlers.append(urllib.request.ProxyHandler({}))  # which would be another host
+        handlers.append(urllib.request.ProxyHandler({}))  # a proxy would be another host
     return urllib.request.build_opener(*handlers)
 
 
@@ -170,8 +174,8 @@ def _ask(
             return _NO_SUCH
     except (json.JSONDecodeError, UnicodeDecodeError):
         _not_ours(server)
-    except (OSError, ValueError, http.client.HTTPException) as error:  # the last: an answer that breaks off
-        why = getattr(error, "reason", error)  # of what urllib wraps
+    except (OSError, ValueError, http.client.HTTPException) as error:  # HTTPException: the answer broke off
+        why = getattr(error, "reason", error)  # what urllib wrapped
         raise NotNow(
             f"cannot ask {server}: {getattr(why, 'strerror', None) or why}; "
             "--server or PEERWAY_JOBS_SERVER names another"
@@ -183,7 +187,7 @@ def _not_ours(server: str) -> NoReturn:
 
 
 def _detail(text: str) -> str:
-    """What the server says is wrong, in words."""
+    """The server's explanation of an error, printable."""
     try:
         detail = json.loads(text)["detail"]
         wrong = (
@@ -195,7 +199,9 @@ def _detail(text: str) -> str:
 
 
 def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
-    """Return for a job that is not there. Raises click.ClickException for all else."""
+    """Return if the server says that there is no such job; raise click.ClickException for every other
+    error.
+    """
     if error.code == 404:
         if error.headers.get_content_type() == "application/json":
             return

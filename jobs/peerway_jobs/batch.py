@@ -1,8 +1,8 @@
-"""What an agent sends: one batch for each round of measuring, and how it becomes bytes.
+"""The batch that an agent sends after each round of measuring, and its encoding.
 
-The bytes are JSON deflated by zlib. Both are in Python's standard library, a person can read a batch with one
-line of Python, and inflating is bounded while it happens. MessagePack would save about a millisecond in 10 s.
-`batch_check.decode` is the way back; it trusts nothing.
+The bytes are JSON compressed by zlib. Python's standard library has both, a person can read a batch with one
+line of Python, and the decompressed size can be limited while decompressing. MessagePack would save about a
+millisecond in 10 s. `batch_check.decode` decodes a batch and trusts nothing in it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Values = list[float | int | None]
 
 @dataclass(slots=True)
 class Samples:
-    """The samples of one kind of device, as columns: values[metric][i] is of devices[i], None is unknown."""
+    """Samples of one kind of device, by column: values[metric][i] is of devices[i], or None if unknown."""
 
     devices: list[str] = field(default_factory=list)
     values: dict[str, Values] = field(default_factory=dict)
 
     def add(self, device: str, figures: dict[str, float | int]) -> None:
-        """Append a device; figures that others have and it has not are None, and the other way round."""
+        """Append a device with its figures. A metric that only some devices have is None for the others."""
         place = len(self.devices)
         self.devices.append(device)
         for name, value in figures.items():
@@ -41,12 +41,12 @@ class Samples:
 
 @dataclass(slots=True)
 class Interval:
-    """Who had what of this node, from when to when. The agent sends it anew whenever it learns more.
+    """Which job had which part of this node, and when. The agent sends it again whenever it learns more.
 
-    `id` is the agent's, one for each interval of a node for ever; a later one with the same id replaces the
-    earlier. Without `step` it is a job's allocation on the node, with cores and GPUs. With `step` it is one
-    of its steps, and `slot` is the device of kind "step" that carried its figures. A job that was requeued
-    has another interval with the same job and, where Slurm has said it, the next `restart`.
+    The agent chooses `id`, unique on its node for ever; a later interval with the same id replaces the
+    earlier one. Without `step` the interval is a job's allocation on the node, with cores and GPUs. With
+    `step` it is one of the job's steps, and `slot` is the device of kind "step" that carried its figures. A
+    requeued job has another interval with the same job and, if Slurm reported it, the next `restart`.
     """
 
     id: str
@@ -60,20 +60,20 @@ class Interval:
     user: str | None = None
     partition: str | None = None
     cpus: int | None = None
-    cores: list[int] | None = None  # the logical CPUs it may run on; None until its first process is seen
+    cores: list[int] | None = None  # logical CPUs it may run on; None until its first process is seen
     gpus: list[str] = field(default_factory=list)
     memory_bytes: int | None = None
-    source: str = "prolog"  # what told of it first: prolog, slurm, processes
+    source: str = "prolog"  # who reported it first: prolog, slurm, processes
 
 
 @dataclass(slots=True)
 class Note:
-    """Something the agent saw that is no figure. `kind` is one of batch_check.NOTES."""
+    """An event that the agent saw. `kind` is one of batch_check.NOTES."""
 
     kind: str
     time_ms: int
-    job: int | None = None  # whose process it is, or which job it is about
-    owner: int | None = None  # of a foreign process: the job that has the GPU
+    job: int | None = None  # the job of the process, or the job that the note is about
+    owner: int | None = None  # for a foreign process: the job that has the GPU
     gpu: str | None = None
     uid: int | None = None
     pids: list[int] = field(default_factory=list)
@@ -88,20 +88,20 @@ class Gpu:
     uuid: str
     name: str = ""
     memory_bytes: int | None = None
-    index: int | None = None  # NVML's, which may change at a reboot
-    minor: int | None = None  # of /dev/nvidiaN
-    parent: str | None = None  # the GPU of a MIG instance
+    index: int | None = None  # NVML's index, which may change at a reboot
+    minor: int | None = None  # N of /dev/nvidiaN
+    parent: str | None = None  # for a MIG instance: the UUID of its GPU
 
 
 @dataclass(slots=True)
 class Facts:
-    """What a node is. Sent when it changed, when the agent starts, and once an hour."""
+    """A node's properties. Sent when the agent starts, when they change, and once an hour."""
 
     cpus: int
     memory_bytes: int
     interval_ms: int
-    cgroup: str  # "v2", "v1" or "none": then steps are followed through /proc
-    agent: str  # version
+    cgroup: str  # "v2", "v1" or "none" (then steps are followed through /proc)
+    agent: str  # its version
     kernel: str = ""
     gpus: list[Gpu] = field(default_factory=list)
     nics: list[str] = field(default_factory=list)
@@ -110,10 +110,10 @@ class Facts:
 
 @dataclass(slots=True)
 class Batch:
-    """One round of measuring of one node. (node, stream, seq) names it for ever.
+    """One round of measuring on one node. (node, stream, seq) identifies it for ever.
 
-    `stream` is thrown when a spool is made, `seq` grows by one a batch in it from 1. All times but mono_ms
-    are told by the node's wall clock as it was when the batch was made.
+    `stream` is a random id, made with the spool; `seq` counts the spool's batches from 1. All times except
+    mono_ms are from the node's wall clock, as it was set when the batch was made.
     """
 
     node: str
@@ -126,11 +126,11 @@ class Batch:
     intervals: list[Interval] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     facts: Facts | None = None
-    unknown: tuple[str, ...] = ()  # names that decode did not know and left out: the agent is newer
+    unknown: tuple[str, ...] = ()  # names that decode ignored, because the agent is newer
 
 
 def encode(batch: Batch) -> bytes:
-    """The batch as bytes; what is empty or None is left out."""
+    """The batch as bytes; fields that are empty or None are left out."""
     content: dict[str, Any] = {name: getattr(batch, name) for name in _PLAIN}
     content["version"] = VERSION
     content["samples"] = {
@@ -145,7 +145,7 @@ def encode(batch: Batch) -> bytes:
 
 
 def _sparse(value: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what has the value that decode assumes."""
+    """Leave out fields that have decode's default value."""
     kept: dict[str, Any] = {}
     for name, item in value.items():
         if item is None or item in ([], {}, "", ()):

@@ -1,9 +1,9 @@
-"""Bytes of an agent, or of who claims to be one, made a Batch: every name, number and length is checked.
+"""Decodes a batch from untrusted bytes and checks every name, number and length in it.
 
-Fields, metrics and kinds of device that this version does not know are left out and named in `Batch.unknown`,
-so that agents may be newer than the server. A figure that cannot be true (plausible.py) is left out, and so
-is an interval or a note that cannot be read; a note of the batch gives the reason. All else that is wrong
-refuses the whole batch.
+Fields, metrics and kinds of device that this version does not know are left out and listed in
+`Batch.unknown`, so that agents may be newer than the server. Figures that cannot be true (plausible.py) are
+left out too, and so are intervals and notes that cannot be read; a note added to the batch says why. Any
+other error refuses the whole batch.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from peerway_jobs.metrics import KINDS, METRICS
 from peerway_jobs.untrusted import DEVICE, MOST_NUMBER, MOST_UNKNOWN, BadBatch, Part
 
 MOST_TEXT = 4 << 20  # bytes of JSON in one batch: 40 times that of a node with 256 CPUs and 8 GPUs
-MOST_RATIO = 200  # of the JSON to the bytes that it came as, beyond SMALL_TEXT; zlib's own limit is 1,032
+MOST_RATIO = 200  # of JSON bytes to compressed bytes, above SMALL_TEXT; zlib's own limit is 1,032
 SMALL_TEXT = 256 << 10
-MOST_VALUES = 300_000  # values in one batch, told by their commas before any is read
+MOST_VALUES = 300_000  # values in one batch, counted by their commas before any is parsed
 MOST_DEVICES = 4096  # of one kind on a node
 MOST_INTERVALS = 4096
 MOST_GPUS = 512
 MOST_NOTES = 1024
-MOST_MINOR = 1 << 20  # of a device, in Linux
+MOST_MINOR = 1 << 20  # Linux has no larger minor number
 MOST_INTERVAL_MS = 3_600_000  # between samples
-MOST_REASONS = 16  # notes that the server adds to a batch, why figures were left out
+MOST_REASONS = 16  # notes that the server adds to a batch to say why figures were left out
 
 NOTES = {
     "agent_started": "the agent began, or began anew",
@@ -56,12 +56,14 @@ _MOST_MS = 1 << 48  # the year 10889
 
 
 def is_node_name(text: str) -> bool:
-    """Whether this may be a node: no slash, no two dots, no more than 63 letters; safe as a file's name."""
+    """Whether this may be a node's name: at most 63 characters, no slash, no "..", so safe in a file name."""
     return _NODE.fullmatch(text) is not None
 
 
 def is_device_name(text: str) -> bool:
-    """Whether this may be a device: as a node's name, and with : @ + and !."""
+    """Whether this may be a device's name: like a node's name, also with : @ + and !, up to 128
+    characters.
+    """
     return DEVICE.fullmatch(text) is not None
 
 
@@ -97,17 +99,17 @@ def decode(payload: bytes) -> Batch:
 
 
 def inflated_bytes(payload: bytes) -> int:
-    """How much JSON a payload holds. Raises BadBatch for too much."""
+    """The size of a payload's JSON in bytes. Raises BadBatch if it is too large."""
     return len(_inflate(payload))
 
 
 def facts_of(content: Any) -> Facts:
-    """What a node is, of an object of JSON. Raises BadBatch."""
+    """A node's properties from a JSON object. Raises BadBatch."""
     return _facts(Part(content, "facts"), [])
 
 
 def seq_of(payload: bytes) -> int:
-    """The number of a batch that may be bad otherwise. Raises BadBatch where it cannot be told."""
+    """The number of a batch that may otherwise be bad. Raises BadBatch if it cannot be read."""
     return Part(_parse(_inflate(payload)), "batch").whole("seq", 1, MOST_NUMBER - 1)
 
 
@@ -130,7 +132,7 @@ def _inflate(payload: bytes) -> bytes:
 
 def _parse(text: bytes) -> Any:
     try:
-        return json.loads(text)  # NaN and Infinity too: among the figures they cost only themselves
+        return json.loads(text)  # accepts NaN and Infinity: a figure with such a value is dropped alone
     except (ValueError, RecursionError):
         raise BadBatch("the text is not JSON, or nested too deeply") from None
 
@@ -175,7 +177,7 @@ def _columns(part: Part, kind: str, unknown: list[str], reasons: list[str]) -> S
 
 
 def _counted(reasons: list[str]) -> list[str]:
-    """The first of the reasons, and how many there are more."""
+    """The first MOST_REASONS reasons, and the number of the others."""
     more = len(reasons) - MOST_REASONS
     return [shortened(why, 128) for why in reasons[:MOST_REASONS]] + (
         [f"{more:,} more figures were left out"] if more > 0 else []
@@ -183,7 +185,7 @@ def _counted(reasons: list[str]) -> list[str]:
 
 
 def _readable(parts: list[Part], read: Callable[[Part], _T], reasons: list[str]) -> list[_T]:
-    """The intervals or notes that can be read: one that cannot costs only itself."""
+    """The intervals or notes that can be read; the others are dropped, each with a reason."""
     kept: list[_T] = []
     for part in parts:
         job = shortened(repr(part.peek("job")), 24)
@@ -195,7 +197,7 @@ def _readable(parts: list[Part], read: Callable[[Part], _T], reasons: list[str])
 
 
 def _size(part: Part, name: str, most: int, reasons: list[str]) -> int | None:
-    """A size of an interval; out of range it is absent with a reason, and the interval is kept."""
+    """A number of an interval; if it is out of range, None with a reason, and the interval is kept."""
     value = part.peek(name)
     try:
         return part.maybe(name, 0, most)
@@ -284,6 +286,6 @@ def _gpu(part: Part, reasons: list[str]) -> Gpu:
 
 
 def _whole(part: Part, whole: _T) -> _T:
-    """The object, after what nobody took of its part was noted."""
+    """Return `whole` after noting the fields of `part` that nobody took."""
     part.rest(part.unknown)
     return whole

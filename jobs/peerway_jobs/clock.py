@@ -1,12 +1,12 @@
-"""Which time samples are filed under when a node's clock is wrong or was set. Pure, used by the server.
+"""Decides under which time samples are filed when a node's clock is wrong or was set. It does no I/O.
 
-A batch carries the wall clock of its node and the time since boot (CLOCK_BOOTTIME), which no one sets. A
-POST says both for the moment of sending. Where the node's wall clock agrees with the server's, it is taken
-as it is: late and repeated batches then get the same time whenever they arrive. Where it does not, the age
-of a batch of the same boot is told by the time since boot alone.
+A batch carries its node's wall clock and the time since boot (CLOCK_BOOTTIME), which nobody can set. A POST
+carries both as of the moment of sending. If the node's wall clock agrees with the server's, it is used
+unchanged, so late and repeated batches get the same times whenever they arrive. If it does not agree, the age
+of a batch of the same boot is computed from the time since boot alone.
 
-A POST that is long on its way looks like a clock that is slow. But a delay only ever adds, and no one sets
-the time since boot: the least of its differences from the server's clock in several POSTs is that without
+A POST that is delayed on its way looks like a slow clock. But a delay can only add to the difference between
+the server's clock and the time since boot. So the smallest difference in several POSTs is the one without
 delay.
 """
 
@@ -16,8 +16,8 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
-_COMPARED = 30  # POSTs: five minutes of a node that sends each 10 s
-AGREES_MS = 2_000  # NTP keeps nodes within milliseconds; a network may delay a POST by this
+_COMPARED = 30  # POSTs: five minutes of a node that sends every 10 s
+AGREES_MS = 2_000  # NTP keeps nodes within milliseconds; a network may delay a POST by this much
 AGREES_S = AGREES_MS / 1000
 
 _SENT = re.compile(r"wall_ms=(\d{1,15}), mono_ms=(\d{1,15}), boot=([0-9a-f-]{36})", re.ASCII)
@@ -25,7 +25,7 @@ _SENT = re.compile(r"wall_ms=(\d{1,15}), mono_ms=(\d{1,15}), boot=([0-9a-f-]{36}
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The header Peerway-Sent: the node's clocks when the POST left it."""
+    """The header Peerway-Sent: the node's clocks when it sent the POST."""
 
     wall_ms: int
     mono_ms: int
@@ -45,23 +45,25 @@ class Sent:
 
 
 class Arrivals:
-    """When the POSTs of each node would have come without delay. The last ones of a boot are compared, so
-    that clocks may drift apart; what an earlier run of the server knew of a node counts as the first.
+    """Estimates when each node's POSTs would have arrived without delay.
+
+    Only the last POSTs of a boot are compared, because clocks drift apart. The difference that an earlier run
+    of the server saved counts as the first one.
     """
 
     def __init__(self) -> None:
         self._differences: dict[str, tuple[str, deque[int]]] = {}
 
     def knows(self, node: str) -> bool:
-        """Whether it has come before."""
+        """Whether a POST of this node has arrived before."""
         return node in self._differences
 
     def begin(self, node: str, boot: str, difference: int) -> None:
-        """What an earlier run of the server knew of a node."""
+        """Set what an earlier run of the server saved about a node."""
         self._differences[node] = boot, deque([difference], _COMPARED)
 
     def undelayed_ms(self, node: str, sent: Sent, received_ms: int) -> int:
-        """When a POST would have come that came at `received_ms`."""
+        """When a POST that arrived at `received_ms` would have arrived without delay (ms since 1970)."""
         boot, last = self._differences.get(node, ("", deque[int]()))
         agrees = abs(received_ms - sent.wall_ms) <= AGREES_MS
         if boot != sent.boot or (len(last) == 1 and agrees):  # the server's own clock may have been set
@@ -71,20 +73,20 @@ class Arrivals:
         return min(last) + sent.mono_ms
 
     def least(self, node: str) -> tuple[str, int]:
-        """The boot and the least difference of a node that has come: what is to be kept of it."""
+        """The boot and the smallest difference (ms) of a node that has sent a POST, to be saved."""
         boot, last = self._differences[node]
         return boot, min(last)
 
 
 def correction_ms(wall_ms: int, mono_ms: int, boot: str, sent: Sent, received_ms: int) -> int:
-    """What to add to all times of a batch; 0 for a node whose clock agrees with the server's.
+    """What to add to all times of a batch (ms); 0 if the node's clock agrees with the server's.
 
-    A batch of an earlier boot cannot be dated by the time since boot: it is shifted by as much as the clock
-    is wrong now, which is the best that is known.
+    A batch of an earlier boot cannot be dated by the time since boot. It is shifted by the clock's present
+    error, which is the best estimate.
     """
     wrong = received_ms - sent.wall_ms
     if boot != sent.boot:
         return 0 if abs(wrong) <= AGREES_MS else wrong
-    # The clock may be right now and have been wrong when the batch was made, or the other way round.
+    # The clock may have been wrong when the batch was made and be right now, or the other way round.
     true_ms = received_ms - (sent.mono_ms - mono_ms)
     return 0 if abs(true_ms - wall_ms) <= AGREES_MS else true_ms - wall_ms

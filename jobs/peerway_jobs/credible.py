@@ -1,7 +1,7 @@
-"""What an agent says, held against what can be: a batch of an impossible time is refused, and of the others
-what cannot be true is left out with its reason, so that the rest is kept.
+"""Checks a batch against what is possible, given the server's clock.
 
-`batch_check` decides what a number may be at all; here the server's clock is known.
+A batch with an impossible time of its own is refused. From other batches, intervals and notes that cannot be
+true are left out with a reason, so that the rest is kept. `batch_check` has checked the range of each number.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from dataclasses import replace
 from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.untrusted import BadBatch
 
-EARLIEST_MS = 946_684_800_000  # the year 2000: no job that is still of interest began before
-AHEAD_MS = 60_000  # by which a time may be later than now: clocks are corrected to within seconds
-MOST_MEMORY = 1 << 50  # bytes that Slurm gives a job on one node; "unlimited" is told as 2^63 and the like
+EARLIEST_MS = 946_684_800_000  # the year 2000; no job of interest began before
+AHEAD_MS = 60_000  # by which a time may lie in the future: clocks are corrected to within seconds
+MOST_MEMORY = 1 << 50  # bytes of a job on one node; Slurm reports "unlimited" as 2^63 or similar
 MOST_CPUS = 1 << 16
-MOST_ALLOCATIONS = 16  # of one job in one batch: a requeued job has one for each run
+MOST_ALLOCATIONS = 16  # of one job in one batch; a requeued job has one for each run
 
 
 def credible(batch: Batch, shift_ms: int, now_ms: int) -> tuple[Batch, list[str]]:
-    """The batch without what cannot be true, and why each such part was left out. Raises BadBatch for one
-    whose own time is impossible.
+    """The batch without what cannot be true, and the reasons. Raises BadBatch if the batch's own time is
+    impossible.
+
+    `shift_ms` is added to the batch's times before they are compared with `now_ms`.
     """
 
     def is_time(time_ms: int) -> bool:

@@ -1,5 +1,6 @@
-"""Which rows of the database hold what they cannot: for administrators, who can restore a backup. Readers get
-along with such rows (stored.py), and many are shown on no page.
+"""Finds database rows with impossible values, for administrators, who can restore a backup.
+
+Code that reads such rows copes with them (stored.py), and many are not on any page.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TABLES: Mapping[str, Mapping[str, Kind]] = {
     "audit": AUDIT,
 }
 _SECRET = ("hash", "password")
-MOST_SHOWN = 20  # rows of a table
+MOST_SHOWN = 20  # per table
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Damage:
     """A row with columns that cannot be read."""
 
     table: str
-    row: str  # its key, as text
+    row: str  # its key as text
     columns: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -51,8 +52,9 @@ class Damage:
 
 
 def damaged_rows(base: sqlite3.Connection) -> list[Damage]:
-    """The first of each table. What lies within JSON is looked at by those who read it. This reads the whole
-    database.
+    """The first MOST_SHOWN damaged rows of each table. This reads the whole database.
+
+    Values inside JSON are not checked in detail here, but by the code that reads them.
     """
     damage: list[Damage] = []
     for table, kinds in TABLES.items():

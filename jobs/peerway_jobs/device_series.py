@@ -1,4 +1,6 @@
-"""Samples of one device made a series: counters as rates, without what cannot be true; and sums of series."""
+"""Turns samples of one device into a series (counters as rates, without impossible values), and sums
+series.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,19 @@ from peerway_jobs.metrics import Metric
 from peerway_jobs.series import Floats, Series
 from peerway_jobs.store.chunk import Points
 
-_JITTER = 1.5  # a rate over a time that a busy machine measured too short
+_JITTER = 1.5  # factor by which a busy machine may measure a rate too high
 
 Devices = tuple[Series, ...]
 
 
 def series_of(metric: Metric, points: Points | None, start: float, end: float) -> Series:
-    """The samples of one device while it was held, counters as rates."""
+    """The samples of one device while it was held, in seconds since 1970; counters become rates per
+    second.
+    """
     if points is None:
         return Series(start, end, 10.0, np.empty(0), np.empty(0))
     times, values = points.times / 1000, points.values
-    good = can_be_true(metric, values)  # older servers stored what their agents sent
+    good = can_be_true(metric, values)  # older servers stored what their agents sent, unchecked
     times, values = times[good], values[good]
     if metric.type == "counter":
         times, values = _rates(times, values)
@@ -33,8 +37,9 @@ def series_of(metric: Metric, points: Points | None, start: float, end: float) -
 def pauses_of(
     steps: list[tuple[np.ndarray, np.ndarray]], start: float, end: float
 ) -> tuple[tuple[float, float], ...]:
-    """The times in which all steps of a node that were measured together were suspended, from the last
-    sample before to the first after.
+    """The times (from, to) in which every step of a node that was measured then was suspended.
+
+    A pause lasts from the last sample before the suspension to the first sample after it.
     """
     if not steps:
         return ()
@@ -53,14 +58,14 @@ def pauses_of(
 
 
 def _rates(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Increase a second since the sample before; after a fall the counter began from zero."""
+    """The increase per second since the sample before. After a fall the counter has started from zero."""
     steps, seconds = np.diff(values), np.diff(times)
     steps = np.where(steps < 0, values[1:], steps)
     return times[1:], steps / seconds
 
 
 def uncovered(start: float, end: float, parts: list[tuple[float, float]]) -> float:
-    """The seconds from start to end that are in none of the parts."""
+    """The number of seconds from `start` to `end` that no part covers."""
     seconds = 0.0
     for first, last in sorted(parts):
         seconds += max(0.0, min(first, end) - start)
@@ -69,14 +74,16 @@ def uncovered(start: float, end: float, parts: list[tuple[float, float]]) -> flo
 
 
 def summed(parts: list[Devices]) -> Devices | None:
-    """Device by device the sum of several sets; what only one of them has counts alone."""
+    """The sum of several sets, device by device; a device that only one set has counts alone."""
     if not parts:
         return None
     return tuple(added(list(each), each[0].start, each[0].end) for each in zip(*parts, strict=True))
 
 
 def added(several: list[Series], start: float, end: float) -> Series:
-    """The sum of series that come at the same times while each is there: the steps of a job on one node."""
+    """The sum of series that are sampled at the same times while they exist,
+    such as a job's steps on one node.
+    """
     several = [each for each in several if each.times.size]
     if len(several) == 1:
         return replace(several[0], start=start, end=end)
@@ -89,8 +96,10 @@ def added(several: list[Series], start: float, end: float) -> Series:
 
 
 def within_node(metric: Metric, values: Floats, cpus: float | None, memory: float | None) -> Floats:
-    """Rates and sizes of one step or core as its node can have them: a little more is the clock's rounding
-    and is cut off, much more cannot be true and becomes NaN. None is a node of unknown size.
+    """Limit the values of one step or core to what its node can have.
+
+    A value slightly above the limit is the clock's rounding and is cut off; a value far above it becomes NaN.
+    `cpus` and `memory` (bytes) are None for a node of unknown size.
     """
     if metric.kind == "core":
         most: float | None = 1.0  # a second of CPU time in each second
@@ -104,5 +113,5 @@ def within_node(metric: Metric, values: Floats, cpus: float | None, memory: floa
 
 
 def can_be_true(metric: Metric, values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which of the values that were stored can be true."""
+    """A mask of the stored values that can be true."""
     return (values >= 0) & (values <= plausible.largest(metric))  # NaN fails both

@@ -1,8 +1,8 @@
-"""Frames: how encoded batches lie one after another, in the spool's files and in the body of a POST alike.
+"""Frames: how encoded batches follow one another, in the spool's files and in the body of a POST.
 
     magic "PWJ1" · length of the payload (u32, little-endian) · CRC-32 of the payload (u32) · payload
 
-The spool's end may be half a frame, when the machine lost power: `read_frames` says how far it is good.
+After a power loss the spool may end with half a frame; `read_frames` says where the good frames end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ MOST_BODY = 8 << 20  # bytes of one POST
 
 
 class BadFrame(ValueError):
-    """What cannot be a frame: a wrong magic or checksum, too long, or cut off. `good` is where it begins."""
+    """A wrong magic or checksum, a wrong length, or a cut-off frame. `good` is the offset at which it
+    begins.
+    """
 
     def __init__(self, why: str, good: int) -> None:
         super().__init__(f"{why} at byte {good}")
@@ -29,14 +31,14 @@ class BadFrame(ValueError):
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload with its head. Raises ValueError for one that is too long."""
+    """The payload with its header. Raises ValueError if it is too long or empty."""
     if not payload or len(payload) > MOST_PAYLOAD:
         raise ValueError(f"a frame holds 1 to {MOST_PAYLOAD:,} bytes, not {len(payload):,}")
     return _HEAD.pack(MAGIC, len(payload), zlib.crc32(payload)) + payload
 
 
 def read_frames(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Give each frame's payload and the offset after it. Raises BadFrame where the good ones end."""
+    """Yield the offset after each frame and its payload. Raises BadFrame where the good frames end."""
     at = 0
     while at < len(data):
         if len(data) - at < HEAD_BYTES:
@@ -56,7 +58,7 @@ def read_frames(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def post_payloads(body: bytes) -> list[bytes]:
-    """The encoded batches of a POST's body. Raises BadFrame for anything else, or for too many."""
+    """The encoded batches of a POST's body. Raises BadFrame for anything else, and for too many frames."""
     if len(body) > MOST_BODY:
         raise BadFrame(f"a body of {len(body):,} bytes, allowed are {MOST_BODY:,},", 0)
     payloads: list[bytes] = []

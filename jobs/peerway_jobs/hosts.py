@@ -1,4 +1,4 @@
-"""Slurm's lists of nodes."""
+"""Expands Slurm's lists of nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def expand_hosts(text: str) -> set[str]:
-    """Read "cpu[01-03,7],big": names of nodes with one pair of brackets each."""
+    """The names in a list such as "cpu[01-03,7],big"; each name may have one pair of brackets."""
     hosts: set[str] = set()
     for host in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
         name, bracket, rest = host.partition("[")

@@ -1,10 +1,10 @@
-"""What was measured of a run: the samples of its cores, GPUs and steps, joined by its intervals.
+"""What was measured of a run: the samples of its cores, GPUs and steps, joined through its intervals.
 
-A set of series is named as `gpu.utilization`: the kind of device, and the metric without its kind and unit.
-Counters become rates a second. The figures of a run's steps are added up for each node, so a `step` set has
-one series a node; while the agent measured the node and no step was there, they are 0. What a node shares
-(node, nic, filesystem) is the run's only while no other job was there: otherwise these sets have no data.
-`fabric` is the InfiniBand ports among the NICs.
+A set of series has a name such as `gpu.utilization`: the kind of device, and the metric without kind and
+unit. Counters become rates per second. The figures of a run's steps are summed for each node, so a `step` set
+has one series per node; they are 0 while the agent measured the node and no step was there. Figures of a
+whole node (node, nic, filesystem) belong to the run only if no other job was there; otherwise these sets have
+no data. `fabric` is the InfiniBand ports among the NICs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from peerway_jobs.store.parts import Part
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import Samples
 
-Held = tuple[str, str, float, float]  # node, device, from, to
+Held = tuple[str, str, float, float]  # node, device, from, to (s since 1970)
 
 _SHARED = frozenset(("node", "nic", "filesystem", "fabric"))
 _UNITS = (
@@ -37,14 +37,14 @@ _UNITS = (
     "joules",
     "celsius",
     "hertz",
-)  # what is counted stays in a name
-_OF_ALL_STEPS = frozenset(  # what every agent tells of a step: without one it is 0, not unknown
+)  # units of counted things stay in the name
+_OF_ALL_STEPS = frozenset(  # reported for every step: if there is no step, they are 0, not unknown
     ("cpu_user_seconds_total", "cpu_system_seconds_total", "memory_bytes", "processes", "threads",
      "running_processes", "blocked_processes")
 )  # fmt: skip
 _SUSPENDED = "step_suspended_ratio"
-_ALIVE = "node_memory_total_bytes"  # what it tells of the node in each batch
-_LEAD_MS = 120_000  # read before a start: a counter's rate needs the value before
+_ALIVE = "node_memory_total_bytes"  # the agent reports it in each batch, so it shows when the agent ran
+_LEAD_MS = 120_000  # read before the start: a counter's rate needs the value before
 
 
 def _short(metric: Metric) -> str:
@@ -55,7 +55,7 @@ def _short(metric: Metric) -> str:
 
 
 SETS: dict[str, Metric] = {_short(metric): metric for metric in METRICS.values() if metric.kind != "disk"}
-assert len(SETS) == sum(metric.kind != "disk" for metric in METRICS.values())  # no two of one name
+assert len(SETS) == sum(metric.kind != "disk" for metric in METRICS.values())  # names are unique
 SETS |= {f"fabric.{name[4:]}": metric for name, metric in SETS.items() if name.startswith("nic.")}
 SUMS = {
     "step.cpu": ("step.cpu_user", "step.cpu_system"),
@@ -67,12 +67,12 @@ SETS |= {name: SETS[parts[0]] for name, parts in SUMS.items()}
 
 
 class Measured(Mapping[str, Devices | None]):
-    """The sets of a run, each read when it is first asked for; None where nobody had such a device."""
+    """The sets of a run, each read when it is first used; None if no sample of it exists."""
 
     def __init__(
         self, run: Run, jobs: JobStore, samples: Samples, now: float, only: Iterable[str] | None = None
     ) -> None:
-        """`now` is the end of a run that goes on; `only` are the sets that will be asked for, if not all."""
+        """`now` ends a run that is still going; `only` are the sets that will be used, None for all."""
         names = None if only is None else [part for name in only for part in SUMS.get(name, (name,))]
         self._metrics = None if names is None else frozenset(SETS[name].name for name in names)
         self.run, self.now = run, now
@@ -82,7 +82,7 @@ class Measured(Mapping[str, Devices | None]):
         self._facts: dict[str, dict[str, Any]] = {}
 
     def __getitem__(self, name: str) -> Devices | None:
-        """The set of this name. Raises KeyError for one that no metric makes."""
+        """The set of this name. Raises KeyError if no metric has this name."""
         if name in SUMS and name not in self._sets:
             parts = [self[each] for each in SUMS[name]]
             self._sets[name] = summed([each for each in parts if each is not None])
@@ -93,21 +93,21 @@ class Measured(Mapping[str, Devices | None]):
         return self._sets[name]
 
     def __iter__(self) -> Iterator[str]:
-        """All names there can be."""
+        """All possible names."""
         return iter(SETS)
 
     def __len__(self) -> int:
-        """How many names there can be."""
+        """The number of possible names."""
         return len(SETS)
 
     @cached_property
     def intervals(self) -> list[Part]:
-        """The run's allocations and steps; what is open goes on until now."""
+        """The run's allocations and steps; an open interval ends now."""
         return self._jobs.intervals(self.run)
 
     @cached_property
     def alone(self) -> bool:
-        """Whether no other job was on its nodes in its time."""
+        """Whether no other job was on its nodes while it ran."""
         return not any(
             self._jobs.neighbours(part["node"], self.run.job, part["start"], part["end"])
             for part in self.intervals
@@ -116,8 +116,10 @@ class Measured(Mapping[str, Devices | None]):
 
     @cached_property
     def bound(self) -> bool:
-        """Whether its processes may run on no more cores than Slurm gave it: else these are not its own, and
-        what they do is also others' doing.
+        """Whether its processes are restricted to the cores that Slurm gave it.
+
+        If they may run on more cores, those cores are not its own, and their activity may be that of other
+        jobs.
         """
         cores: defaultdict[str, set[int]] = defaultdict(set)
         for part in self.intervals:
@@ -126,7 +128,7 @@ class Measured(Mapping[str, Devices | None]):
         return not self.run.cores or sum(map(len, cores.values())) <= self.run.cores
 
     def held(self, kind: str) -> list[Held]:
-        """The devices of a kind that the run had, and when."""
+        """The devices of a kind that the run held, and when."""
         held: list[Held] = []
         for part in self.intervals:
             start, end = part["start"] / 1000, min(part["end"] / 1000, self.now)
@@ -144,10 +146,18 @@ class Measured(Mapping[str, Devices | None]):
         return held
 
     def labels(self, kind: str) -> list[str]:
-        """What its devices are called on a page, in the order of a set's series."""
+        """The names of these devices on a page, in the order of a set's series."""
         if kind == "step":
             return sorted({node for node, *_ in self.held(kind)})
         return [f"{node} {device}" for node, device, *_ in self.held(kind)]
+
+    @property
+    def unreadable(self) -> list[str]:
+        """The files that have more of its samples than can be read, as far as they were read."""
+        names: set[str] = set()
+        for part in self.intervals:
+            names.update(self._samples.unreadable(part["node"], part["start"] - _LEAD_MS, part["end"]))
+        return [f"samples/{name}" for name in sorted(names)]
 
     # -- reading
 
@@ -184,7 +194,7 @@ class Measured(Mapping[str, Devices | None]):
         return [added(several, *self._span(node)) for node, several in sorted(nodes.items())]
 
     def _bounded(self, node: str, metric: Metric, series: Series) -> Series:
-        """Without what the node cannot have: a counter that jumped is no use."""
+        """The series without values that the node cannot have, such as those of a counter that jumped."""
         if metric.kind not in ("step", "core"):
             return series
         if node not in self._facts:
@@ -196,8 +206,9 @@ class Measured(Mapping[str, Devices | None]):
 
     @cached_property
     def _without_steps(self) -> dict[str, Series]:
-        """Zeros for the times at which a node of the run was measured and had no step of it, where there are
-        such: a script without srun leaves all nodes but the first so, and salloc while nobody types.
+        """Zeros for the times at which a node of the run was measured but had none of its steps.
+
+        A script without srun leaves all nodes but the first like this, and so does salloc while nobody types.
         """
         period = self._jobs.period()
         steps: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -224,9 +235,11 @@ class Measured(Mapping[str, Devices | None]):
 
     @cached_property
     def _pauses(self) -> dict[str, tuple[tuple[float, float], ...]]:
-        """When the run was suspended, by node. Slurm says whether it was, and agents when: a user may stop
-        his own processes, and then holds what they do not use. Samples that begin or end within a pause
-        belong to it: what was used in the rest of their time is not known.
+        """When the run was suspended, by node.
+
+        Slurm says whether it was suspended, and agents say when. Stopped processes alone do not count: users
+        may stop their own processes, and then still hold what they do not use. Samples that begin or end
+        within a pause belong to it, because nothing is known about the rest of their time.
         """
         if not self.run.suspended and self.run.state != "SUSPENDED":
             return {}
@@ -249,7 +262,7 @@ class Measured(Mapping[str, Devices | None]):
         return pauses
 
     def _span(self, node: str) -> tuple[float, float]:
-        """When the run had a node."""
+        """The time (from, to) in which the run had the node."""
         parts = [part for part in self.intervals if part["node"] == node and part["step"] is None]
         parts = parts or [part for part in self.intervals if part["node"] == node]
         return (

@@ -1,9 +1,9 @@
-"""Every metric there is, in one table: the agent measures these, the server stores no others.
+"""The table of all metrics: agents measure these, and the server stores no others.
 
-A metric belongs to one kind of device. A sample is (node, kind, device, metric, time, value), and no job.
-Counters end in _total and grow until their device starts anew (a reboot, a new step in a slot; a new
-agent, where the help says "since the agent saw it"): a reader takes a fall for a start from zero. All else
-is a gauge: its value of that moment.
+A metric belongs to one kind of device. A sample is (node, kind, device, metric, time, value), without a job.
+Counters end in _total and grow until their device starts again (a reboot, a new step in a slot; a new agent,
+if the help says "since the agent saw it"), so a reader takes a fall for a new start from zero. All other
+metrics are gauges: values of one moment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One line of the table. A ratio is between 0 and 1; bytes and seconds are never scaled."""
+    """One row of the table. A ratio is between 0 and 1; bytes and seconds are never scaled."""
 
     name: str
     kind: str
@@ -22,11 +22,11 @@ class Metric:
 
     @property
     def type(self) -> str:
-        """What OpenMetrics calls it: counter or gauge."""
+        """The type in OpenMetrics: counter or gauge."""
         return "counter" if self.name.endswith("_total") else "gauge"
 
 
-# Kind of device -> what the devices of one node are called.
+# Kind of device -> how the devices of one node are named.
 KINDS = {
     "node": 'the node itself; its one device is "node"',
     "core": "a logical CPU by Linux's number: 0, 1, ...",

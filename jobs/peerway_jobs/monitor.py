@@ -1,6 +1,4 @@
-"""The monitor itself, without a network: what comes from agents is filed, runs are judged, old samples
-thinned.
-"""
+"""The monitor without a network: it files agents' batches, judges runs and thins old samples."""
 
 from __future__ import annotations
 
@@ -12,14 +10,15 @@ from pathlib import Path
 
 from peerway_jobs.damage import Damage, damaged_rows
 from peerway_jobs.measured import Measured
-from peerway_jobs.rules.engine import Verdict, judge
 from peerway_jobs.rules.job_fields import job_fields
+from peerway_jobs.rules.judging import Verdict, judge
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.rules.ruleset import RuleSet
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import SETTLE, due
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.sample_damage import SampleDamage, damaged_samples
 from peerway_jobs.store.samples import Policy, Samples, StoreFailed
 from peerway_jobs.store.unconfirmed import delete_unconfirmed
 from peerway_jobs.verdicts import keep, keep_rules
@@ -29,11 +28,11 @@ _LOOK_EVERY_S = 86_400.0
 
 
 class NotJudged(Exception):
-    """The verdict on a run failed; the message says of which, and why."""
+    """A run could not be judged; the message says which, and why."""
 
 
 class Monitor:
-    """The stores and the rules."""
+    """The stores and the rules of one folder."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class Monitor:
         policy: Policy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Open the folder, or make it. Raises BadRules for rules that cannot be used."""
+        """Open the folder, or create it. Raises BadRules if the rules cannot be used."""
         self.folder, self.clock = folder, clock
         self.rules_file = rules or folder / "rules.toml"
         self.policy = policy or Policy()
@@ -51,7 +50,7 @@ class Monitor:
         self.samples = samples or ChunkStore(folder / "samples")
         self.rules_error = ""
         self._deleted = 0.0  # when runs that Slurm has not confirmed were last deleted
-        self.damage: list[Damage] = []  # rows that could not be read when they were last looked for
+        self.damage: list[Damage | SampleDamage] = []  # as it was last looked for
         self._looked = 0.0  # when that was
         self._stamp: tuple[int, int] | None = None
         self.rules: RuleSet = self._first_rules(rules)
@@ -75,8 +74,9 @@ class Monitor:
         return None
 
     def reload(self) -> bool:
-        """Take the rules anew if their file changed; what cannot be used is told in `rules_error` and the
-        rules before stay.
+        """Read the rules again if their file changed; returns whether they changed.
+
+        If the new rules cannot be used, `rules_error` says why and the old rules stay.
         """
         stamp = self._stamp_of_file()
         if stamp is None or stamp == self._stamp:
@@ -91,17 +91,19 @@ class Monitor:
         return True
 
     def measured(self, run: Run, only: Iterable[str] | None = None) -> Measured:
-        """What was measured of a run, up to now; `only` are the sets that will be asked for, if not all."""
+        """What was measured of a run up to now; `only` are the sets that will be used, None for all."""
         return Measured(run, self.jobs, self.samples, self.clock(), only)
 
     def judge(self, run: Run, rules: RuleSet | None = None) -> Verdict:
-        """The verdict on a run; nothing is kept."""
+        """The verdict on a run, which is not stored."""
         measured = self.measured(run)
         return judge(rules or self.rules, measured, job_fields(measured, self.jobs))
 
     def judge_due(self) -> int:
-        """Judge what is to be judged, and keep each verdict as soon as it is there; how many. A run that
-        cannot be judged does not hold up others: the last such error is raised when all have had their turn.
+        """Judge the runs that are due, and store each verdict at once; returns the number of runs.
+
+        A run that cannot be judged does not hold up the others: the last NotJudged is raised after all runs
+        are done.
         """
         now = self.clock()
         runs = due(self.jobs, now)
@@ -110,7 +112,7 @@ class Monitor:
             try:
                 keep(self.jobs, run, self.judge(run), now)
             except StoreFailed:
-                raise  # the samples of all are away
+                raise  # no run's samples can be read
             except Exception as error:
                 failed = NotJudged(f"job {run.job} cannot be judged: {type(error).__name__}: {error}")
                 failed.__cause__ = error
@@ -119,11 +121,13 @@ class Monitor:
         return len(runs)
 
     def late_ms(self) -> int:
-        """Batches that were made before this moment come late: verdicts did not wait for them."""
+        """Batches made before this time (ms since 1970) are late: verdicts did not wait for them."""
         return int((self.clock() - SETTLE * self.jobs.period()) * 1000)
 
     def tidy(self) -> None:
-        """Seal, thin and drop samples; once an hour delete the runs that Slurm will not confirm any more."""
+        """Seal, thin and drop samples; once an hour, delete runs that Slurm has not confirmed for too
+        long.
+        """
         now = self.clock()
         self.samples.tidy(int(now * 1000), self.policy)
         if now - self._deleted >= _DELETE_EVERY_S:
@@ -131,14 +135,19 @@ class Monitor:
             delete_unconfirmed(self.jobs, now)
 
     def look_for_damage(self) -> None:
-        """Look for rows that cannot be read, once a day."""
+        """Once a day, search for rows that cannot be read."""
         now = self.clock()
         if now - self._looked >= _LOOK_EVERY_S:
             self._looked = now
-            self.damage = damaged_rows(self.jobs.reader)
+            self.damage = [*damaged_rows(self.jobs.reader), *damaged_samples(self.folder / "samples")]
+
+    def all_damage(self) -> list[Damage | SampleDamage]:
+        """What was looked for, and what was met since: each place once."""
+        known = {each.place for each in self.damage if isinstance(each, SampleDamage)}
+        return [*self.damage, *(each for each in self.samples.damage() if each.place not in known)]
 
     def work(self, stop: threading.Event, failed: Callable[[str, Exception], None]) -> None:
-        """Judge and tidy until told to stop. What fails is reported and tried again."""
+        """Judge and tidy until `stop` is set. A failure is passed to `failed` and tried again later."""
         tidied = 0.0
         while not stop.wait(self.jobs.period() / 2):
             for task, step in (("rules", self.reload), ("judging", self.judge_due)):

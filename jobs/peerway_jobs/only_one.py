@@ -1,4 +1,4 @@
-"""One server, or one agent, in a folder, and how it was started."""
+"""A lock file that keeps a second server or agent out of a folder, and records how the first was started."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import click
 
 @contextmanager
 def only_one(folder: Path, role: str, mode: int, **how: Any) -> Iterator[None]:
-    """Keep a second server or agent out of a folder while the block runs: two servers would both judge and
-    send each mail, two agents would give two batches one number. `how` it was started, `started` tells.
+    """Keep a second server or agent out of a folder while the block runs. Raises click.ClickException.
+
+    Two servers would both judge and send each mail twice; two agents would give two batches the same number.
+    `how` says how this process was started; `started` returns it.
     """
     with _locked(folder, role, mode) as file:
         _note(file, {"process": os.getpid(), "host": os.uname().nodename, **how})
@@ -24,8 +26,9 @@ def only_one(folder: Path, role: str, mode: int, **how: Any) -> Iterator[None]:
 
 
 def started(folder: Path, role: str) -> dict[str, Any]:
-    """How the last one was started: its process, its host, and what else it noted; nothing if there was none,
-    or its disk was full.
+    """How the last process was started: its process, its host, and what `only_one` was given as `how`.
+
+    Empty if there was none, or its disk was full.
     """
     with suppress(OSError, ValueError, AttributeError):
         record = json.loads(_lock(folder, role).read_text())
@@ -39,7 +42,7 @@ def _lock(folder: Path, role: str) -> Path:
 
 def _note(file: IO[str], how: dict[str, Any]) -> None:
     os.ftruncate(file.fileno(), 0)
-    with suppress(OSError):  # a full disk: it does its work without
+    with suppress(OSError):  # on a full disk it works without this record
         os.write(file.fileno(), (json.dumps(how) + "\n").encode())
 
 

@@ -1,4 +1,4 @@
-"""Where the server keeps what it has, and how a verb of the command line opens it."""
+"""The server's folder, and how commands open it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def data_option(function: Decorated) -> Decorated:
-    """Give --data, the server's folder."""
+    """Add the option --data (the server's folder) to a command."""
     return click.option(
         "--data",
-        type=click.Path(path_type=Path, readable=False),  # monitor_at says more of one that may not be read
+        type=click.Path(path_type=Path, readable=False),  # monitor_at has a better message
         envvar="PEERWAY_JOBS_DATA",
         show_envvar=True,
         default=DEFAULT,
@@ -34,8 +34,8 @@ def data_option(function: Decorated) -> Decorated:
 
 
 def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> None:
-    """Refuse what is no folder of a server, or not for this user. Raises click.ClickException."""
-    # os.path, because Path.exists raises where a folder above may not be entered.
+    """Raise click.ClickException if this is no server's folder, or this user may not use it."""
+    # Not Path.exists, which raises if a parent folder may not be entered.
     if os.path.exists(folder):  # noqa: PTH110
         if not folder.is_dir():
             raise click.ClickException(f"{folder} is a file: --data names the server's folder")
@@ -71,7 +71,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def parse_since(text: str) -> float:
-    """Seconds of "90s", "30m", "12h", "7d". Raises ValueError."""
+    """The seconds of "90s", "30m", "12h" or "7d". Raises ValueError."""
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or unit not in _UNITS:
         raise ValueError(f"a time is a number with s, m, h or d, such as 30d, not {text!r}")
@@ -82,7 +82,7 @@ def parse_since(text: str) -> float:
 def monitor_at(
     folder: Path, rules: Path | None = None, *, make: bool = False, asks: bool = False
 ) -> Iterator[Monitor]:
-    """The monitor of a folder, for as long as the block runs. `asks`: the verb can ask a server instead."""
+    """The monitor of a folder while the block runs. `asks`: this command can ask a server instead."""
     from peerway_jobs.monitor import Monitor
     from peerway_jobs.rules.load import BadRules
     from peerway_jobs.store.disk import DiskFailed
@@ -100,7 +100,7 @@ def monitor_at(
         raise click.ClickException(f"cannot open {folder}: {error}") from None
     try:
         yield monitor
-    except DiskFailed as error:  # as the verb writes
+    except DiskFailed as error:  # raised while the command writes
         raise click.ClickException(str(error)) from None
     finally:
         monitor.close()

@@ -1,9 +1,9 @@
-"""Whether a figure from a driver, the kernel or an agent can be true: a table of ranges, and who applies it.
+"""Whether a figure from a driver, the kernel or an agent can be true: a table of ranges, and checks by it.
 
-A counter of -1, a register with all bits set, NaN, a utilization of 4,294,967,295 %: drivers say such things
-where they know nothing. Such a figure is left out with its reason and the others are kept. It is never
-brought into its range, because a 0 in place of NaN would read as idle. The agent applies this to what it
-measures, the server to what comes in, and readers to what an older server has stored.
+A counter of -1, a register with all bits set, NaN, a utilization of 4,294,967,295 %: drivers return such
+values when they know nothing. Such a figure is left out with a reason, and the others are kept. It is never
+clamped to its range, because a 0 instead of NaN would read as idle. Agents check what they measure, the
+server checks what arrives, and readers check what an older server has stored.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from peerway_common.printable import shortened
 from peerway_jobs.metrics import METRICS, Metric
 
-_ROUNDING = 0.01  # a share that was measured over a slightly shorter time may exceed 1 by so much
+_ROUNDING = 0.01  # a share measured over a slightly too short time may exceed 1 by this much
 
-# The largest figure that can be true of each unit; a metric of its own range is in _OF_METRIC.
+# The largest possible figure for each unit; _OF_METRIC has the metrics with a limit of their own.
 _OF_UNIT: dict[str, float] = {
     "ratio": 1 + _ROUNDING,
     "bytes": float(1 << 62),
-    "seconds": 1e13,  # of CPU time: 10,000 cores for 30 years
+    "seconds": 1e13,  # CPU time: 10,000 cores for 30 years
     "watts": 10_000,
     "joules": 1e15,
     "celsius": 150,
@@ -46,26 +46,26 @@ _OF_METRIC: dict[str, float] = {
 } | {metric.name: _MEMORY for metric in METRICS.values()
      if metric.unit == "bytes" and metric.type == "gauge" and metric.kind != "gpu"}  # fmt: skip
 
-# No part is larger than the whole it is of.
+# A part is never larger than its whole.
 _PART_OF = {
     "gpu_memory_used_bytes": "gpu_memory_total_bytes",
     "node_memory_available_bytes": "node_memory_total_bytes",
 }
-_REGISTERS = (32, 64)  # bits; a register with all of them set has no figure, or counts no further
+_REGISTERS = (32, 64)  # bits; a register with all bits set has no figure, or has stopped counting
 
 Value = float | int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What became of one figure: a value, or the reason why there is none."""
+    """The result of checking one figure: its value, or the reason why there is none."""
 
     value: Value
     reason: str = ""
 
 
 def judged(metric: str, value: object) -> Figure:
-    """A figure of the table of metrics as it can be used. None is absent, and needs no reason here."""
+    """Check a figure of a metric. None means that it is absent, which needs no reason."""
     if value is None:
         return Figure(None)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -81,14 +81,16 @@ def judged(metric: str, value: object) -> Figure:
 
 
 def register(metric: str, value: int, unit: int = 1) -> Figure:
-    """A hardware counter of 32 or 64 bits that counts `unit` each."""
+    """Check a hardware counter of 32 or 64 bits; each count stands for `unit`."""
     if any(value == (1 << bits) - 1 for bits in _REGISTERS):
         return Figure(None, f"{metric}: all bits of its counter are set ({value})")
     return judged(metric, value * unit)
 
 
 def summed(metric: str, parts: Iterable[object]) -> Figure:
-    """The sum of several figures; one that cannot be true would hide in it, so then there is none."""
+    """The sum of several figures; if one cannot be true there is no sum, because it would hide that
+    figure.
+    """
     total: float | int = 0
     for part in parts:
         figure = judged(metric, part)
@@ -99,18 +101,18 @@ def summed(metric: str, parts: Iterable[object]) -> Figure:
 
 
 def largest(metric: Metric) -> float:
-    """The largest figure of a metric that can be true."""
+    """The largest possible figure of a metric."""
     return _OF_METRIC.get(metric.name, _OF_UNIT[metric.unit])
 
 
 def sift(devices: list[str], values: dict[str, list[Value]]) -> list[tuple[str, str, str]]:
-    """Replace each figure that cannot be true by None; gives (device, metric, reason) of each."""
+    """Replace each impossible figure by None; returns (device, metric, reason) for each."""
     wrong: list[tuple[str, str, str]] = []
     for metric, column in values.items():
         limit = 1.0 if METRICS[metric].unit == "ratio" else largest(METRICS[metric])
         for place, value in enumerate(column):
             if type(value) in (int, float) and 0 <= value <= limit:  # type: ignore[operator]
-                continue  # nearly all are so
+                continue  # the usual case
             figure = judged(metric, value)
             column[place] = figure.value
             if figure.reason:

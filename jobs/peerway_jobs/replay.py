@@ -1,6 +1,4 @@
-"""What other rules would have said of jobs that have ended: a change of rules is looked at before it is
-made.
-"""
+"""Judges ended jobs by other rules, so that a change of rules can be tried before it is made."""
 
 from __future__ import annotations
 
@@ -17,8 +15,10 @@ MOST_SHOWN = 100
 
 
 def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[str, Any]:
-    """Judge the jobs that ended since then, the newest first and at most so many, by the rules in force and
-    by the others, on the samples that are still kept. Nothing is changed.
+    """Judge the newest ended jobs by the rules in force and by `rules`, and compare the verdicts.
+
+    At most `most` jobs that ended after `since` (s since 1970) are judged, on the samples still stored.
+    Nothing is changed.
     """
     rows = monitor.jobs.reader.execute(
         "SELECT * FROM jobs WHERE ended >= ? AND NOT provisional ORDER BY ended DESC LIMIT ?",

@@ -1,7 +1,7 @@
-"""The batch scripts of jobs, asked of Slurm once a run: `scontrol write batch_script`.
+"""Fetches jobs' batch scripts from Slurm, once per run: `scontrol write batch_script`.
 
 Slurm gives a script to its owner, to root and to operators (`sacctmgr modify user NAME set
-AdminLevel=Operator`). Where it refuses, that is said once and the rest works without.
+AdminLevel=Operator`). If Slurm refuses, this is logged once and all else works without scripts.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from peerway_jobs.store.runs import FINISHED, Run
 
 MOST_BYTES = 64 << 10
 _A_ROUND = 50
-_AGAIN_S = (5, 60)  # a job that was not submitted as a script has none
+_AGAIN_S = (5, 60)  # then no more: a job that was not submitted as a script has none
 _NOBODY = (
     "Socket timed out",
     "Unable to contact",
-)  # the controller gives no answer, and scontrol ends with 0
+)  # the controller does not answer, and scontrol exits with 0
 
 Key = tuple[str, int, float | None]
 
 
 class Scripts:
-    """Remembers which runs were asked for."""
+    """Remembers which runs it has asked about."""
 
     def __init__(self) -> None:
         self._backoff: Backoff[Key] = Backoff(_AGAIN_S)
-        self.refused = ""  # why the last one that should be there could not be had
+        self.refused = ""  # why a script that should exist could not be fetched
 
     def fetch(self, store: JobStore, runs: Iterable[Run], now: float) -> None:
-        """Ask for the scripts of runs that have none yet, some of them each time; `runs` are all that Slurm
-        knows. Raises SlurmFailed if it gives no answer: the others would wait for theirs as long.
+        """Ask for up to _A_ROUND scripts of runs without one; `runs` are all that Slurm knows.
+
+        Raises SlurmFailed if Slurm does not answer, because the other questions would wait just as long.
         """
         self.refused = ""
         begun = [run for run in runs if run.started]
@@ -50,7 +51,7 @@ class Scripts:
                 )
 
     def next(self) -> float:
-        """When there is something to ask for, of the runs that were asked for before."""
+        """When the next run that was asked about before is due again."""
         return self._backoff.next()
 
     def _missing(self, store: JobStore, runs: Iterable[Run], now: float) -> Iterator[Run]:
@@ -68,7 +69,7 @@ class Scripts:
         if any(words in why for words in _NOBODY):
             raise SlurmFailed(f"scontrol write batch_script: {why}")
         if done.returncode:
-            # Of a job that has ended Slurm may have deleted the script.
+            # Slurm may have deleted the script of a job that has ended.
             if run.state not in FINISHED and "denied" in why:
                 self.refused = f"scripts of jobs cannot be had: {why}"
             return ""

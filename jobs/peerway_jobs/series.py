@@ -1,8 +1,8 @@
-"""Samples of one device while a job held it, and what is computed over their times.
+"""Samples of one device while a job held it, and statistics over their times.
 
-A sample stands for the time since the one before it, at most for `_STRETCH` periods: what lies in a longer
-gap has no data. So means are weighted by time, samples of several resolutions can follow each other, and
-the share of the time that had data is known of every figure.
+A sample stands for the time since the sample before it, but for at most `_STRETCH` periods: a longer gap has
+no data. So means are weighted by time, samples of several resolutions can follow one another, and for every
+figure the share of the time with data is known.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _STRETCH = 2.5  # periods that a sample may stand for: one lost sample is bridge
 
 @dataclass(frozen=True)
 class Series:
-    """Values at times (seconds since 1970, ascending) within [start, end), about one a period."""
+    """Values at ascending times (seconds since 1970) within [start, end), about one per `period` seconds."""
 
     start: float
     end: float
     period: float
     times: Floats
     values: Floats
-    pauses: tuple[tuple[float, float], ...] = ()  # when its job was suspended: it has no values there
+    pauses: tuple[tuple[float, float], ...] = ()  # (from, to] while the job was suspended, without values
 
     @cached_property
     def weights(self) -> Floats:
-        """The seconds that each sample stands for."""
+        """The number of seconds that each sample stands for."""
         if not self.times.size:
             return np.empty(0)
         since = np.diff(self.times, prepend=max(self.start, self.times[0] - self.period))
@@ -41,24 +41,24 @@ class Series:
 
     @property
     def seconds(self) -> float:
-        """How long the device could be used: the time it was held, without that of a suspended job."""
+        """How long the device could be used (s): the time it was held minus the pauses."""
         paused = sum(max(0.0, min(to, self.end) - max(begin, self.start)) for begin, to in self.pauses)
         return max(0.0, self.end - self.start - paused)
 
     @property
     def covered(self) -> float:
-        """The seconds that have data."""
+        """The number of seconds with data."""
         return float(min(self.weights.sum(), self.seconds))
 
     def within(self, start: float, end: float) -> Series:
-        """The part between two times."""
+        """The part from `start` to `end`."""
         start, end = max(start, self.start), min(end, self.end)
         inside = (self.times > start) & (self.times <= end)
         end = max(start, end)
         return Series(start, end, self.period, self.times[inside], self.values[inside], self.pauses)
 
     def without(self, pauses: Iterable[tuple[float, float]]) -> Series:
-        """The series without what is in the pauses, which do not overlap: (from, to] each."""
+        """The series without the samples in the pauses; these are (from, to] and must not overlap."""
         pauses = tuple(pauses)
         kept = np.ones(self.times.size, bool)
         for begin, to in pauses:
@@ -66,12 +66,12 @@ class Series:
         return Series(self.start, self.end, self.period, self.times[kept], self.values[kept], pauses)
 
     def mean(self) -> float:
-        """Weighted by time; NaN without data."""
+        """The mean, weighted by time; NaN without data."""
         total = self.weights.sum()
         return float((self.values * self.weights).sum() / total) if total > 0 else np.nan
 
     def quantile(self, q: float) -> float:
-        """The value that q of the time lies at or below; NaN without data."""
+        """The value that is not exceeded in the share `q` of the time; NaN without data."""
         if not self.values.size:
             return np.nan
         order = np.argsort(self.values, kind="stable")
@@ -88,20 +88,20 @@ class Series:
         return float(self.values.min()) if self.values.size else np.nan
 
     def amount(self) -> float:
-        """The integral over the time with data: bytes of a rate in bytes a second; NaN without data."""
+        """The integral over the time with data: for a rate in bytes per second, bytes; NaN without data."""
         return float((self.values * self.weights).sum()) if self.values.size else np.nan
 
     def share(self, chosen: npt.NDArray[np.bool_]) -> float:
-        """The share of the time with data that the chosen samples stand for; NaN without data."""
+        """The share (0 to 1) of the time with data that the chosen samples stand for; NaN without data."""
         total = self.weights.sum()
         return float(self.weights[chosen].sum() / total) if total > 0 else np.nan
 
     def swing(self) -> float:
-        """The mean step between neighbouring samples: large for a sawtooth; NaN below two samples."""
+        """The mean absolute difference of neighbouring samples: large for a sawtooth; NaN without two."""
         return float(np.abs(np.diff(self.values)).mean()) if self.values.size > 1 else np.nan
 
     def runs_at_most(self, limit: float) -> list[tuple[float, float]]:
-        """The unbroken times (from, to) in which no sample is above the limit; a gap in the data ends one."""
+        """The unbroken times (from, to) without a sample above the limit; a gap in the data ends one."""
         if not self.values.size:
             return []
         low = self.values <= limit
@@ -115,13 +115,16 @@ class Series:
         ]
 
     def longest_at_most(self, limit: float) -> float:
-        """The seconds of the longest of those times; NaN without data."""
+        """The length (s) of the longest time without a sample above the limit; NaN without data."""
         if not self.values.size:
             return np.nan
         return max((to - begin for begin, to in self.runs_at_most(limit)), default=0.0)
 
     def head_at_most(self, limit: float) -> float:
-        """The seconds from the start of the data in which no sample is above the limit; NaN without data."""
+        """The length (s) of the unbroken time at the start of the data without a sample above the limit.
+
+        NaN without data.
+        """
         if not self.values.size:
             return np.nan
         runs = self.runs_at_most(limit)
@@ -129,7 +132,10 @@ class Series:
         return runs[0][1] - runs[0][0] if runs and runs[0][0] <= first else 0.0
 
     def tail_at_most(self, limit: float) -> float:
-        """The seconds up to the end of the data in which no sample is above the limit; NaN without data."""
+        """The length (s) of the unbroken time at the end of the data without a sample above the limit.
+
+        NaN without data.
+        """
         if not self.values.size:
             return np.nan
         runs = self.runs_at_most(limit)
@@ -137,7 +143,7 @@ class Series:
 
 
 def thinned(series: Series, points: int) -> tuple[Floats, Floats]:
-    """At most about `points` points, and no peak lost: of each stretch its smallest and largest."""
+    """At most about `points` points that keep all peaks: the smallest and largest value of each stretch."""
     count = series.times.size
     if count <= points:
         return series.times, series.values

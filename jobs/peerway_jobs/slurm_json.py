@@ -1,7 +1,7 @@
-"""What Slurm's commands say as JSON, and how its fields are read.
+"""Runs Slurm's commands and reads the fields of their JSON output.
 
-Fields change their type between versions of Slurm: a number may be 7 or {"set": true, "number": 7}, a state a
-word or a list of words. What is read here is read by name and trusted for nothing.
+Fields change their type between versions of Slurm: a number may be 7 or {"set": true, "number": 7}, a state
+one word or a list of words. Fields are read by name, and no value is trusted.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any
 from peerway_common.printable import one_line, shortened
 
 TIMEOUT_S = 60.0
-_NO_NUMBER = frozenset(  # NO_VAL and INFINITE, of 32 and of 64 bits
+_NO_NUMBER = frozenset(  # NO_VAL and INFINITE, in 32 and 64 bits
     (1 << bits) - less for bits in (32, 64) for less in (1, 2)
 )
-_MOST = 1 << 63  # the database holds no larger ones
+_MOST = 1 << 63  # the database stores no larger integers
 _LAST_S = 253_402_300_799  # the end of the year 9999
 _NOTHING_FOUND = 9003  # ESLURM_REST_EMPTY_RESULT
 
 
 class SlurmFailed(Exception):
-    """One of Slurm's commands could not be run, or gave no answer that counts."""
+    """A command of Slurm could not be run, or gave no usable answer."""
 
 
 def answer_of(*command: str) -> dict[str, Any]:
-    """The JSON of one of Slurm's commands. Raises SlurmFailed."""
+    """The JSON object that a Slurm command prints with --json. Raises SlurmFailed."""
     done = ran(*command, "--json")
     if done.returncode:
         raise SlurmFailed(why_failed(done))
     try:
-        # A user may give a job a name of any bytes, which squeue prints as they are.
+        # A user may give a job a name of arbitrary bytes, which squeue prints unchanged.
         answer = json.loads(done.stdout.decode(errors="replace"))
     except ValueError as error:
         raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
@@ -47,14 +47,16 @@ def answer_of(*command: str) -> dict[str, Any]:
 
 
 def why_failed(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Of one that ended with a status: all that it said, on one line."""
+    """The message for a command that exited with an error: all its output to stderr, on one line."""
     why = one_line(done.args[0], done.stderr.decode(errors="replace"))
     return f"{done.args[0]} ended with {done.returncode}: {why or 'it does not say why'}"
 
 
 def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
-    """Run one of Slurm's commands. Raises SlurmFailed if it cannot be run, or gives no answer in time. It is
-    then ended with all that it has begun: what stands behind a site's wrapper would hold the pipe for ever.
+    """Run a Slurm command. Raises SlurmFailed if it cannot be started, or does not end in time.
+
+    A command that takes too long is killed with all its children: a child of a site's wrapper script would
+    keep the pipe open for ever.
     """
     try:
         process = subprocess.Popen(
@@ -63,7 +65,7 @@ def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else long lists of an array's tasks are cut off
+            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # otherwise long lists of array tasks are cut off
         )
     except OSError as error:
         raise SlurmFailed(f"{command[0]}: {error.strerror or error}") from None
@@ -80,8 +82,10 @@ def ran(*command: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def _error_of(answer: dict[str, Any]) -> str:
-    """Why an answer is none. While no controller answers, squeue lists no jobs, names that as an error, and
-    ends with 0. That nothing was found is an answer.
+    """Why an answer is not usable; empty if it is.
+
+    While no controller answers, squeue lists no jobs, reports that as an error, and exits with 0. "Nothing
+    found" is a usable answer.
     """
     errors = answer.get("errors")
     for each in errors if isinstance(errors, list) else []:
@@ -93,42 +97,43 @@ def _error_of(answer: dict[str, Any]) -> str:
 
 
 def number(value: Any) -> float | None:
-    """A number as any version tells it; None where it is none, not set, infinite or below 0. Until 22.05
-    Slurm writes its own NO_VAL and INFINITE as the plain integers that they are.
+    """A number as any version of Slurm writes it; None if it is no number, not set, infinite or negative.
+
+    Until 22.05, Slurm writes its own NO_VAL and INFINITE as plain integers.
     """
     if isinstance(value, dict):
         value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
     if not isinstance(value, (int, float)) or isinstance(value, bool) or value in _NO_NUMBER:
         return None
-    return value if 0 <= value < _MOST else None  # NaN and infinity fail this
+    return value if 0 <= value < _MOST else None  # NaN and infinity fail this test
 
 
 def time_of(value: Any) -> float | None:
-    """Seconds since 1970; None for 0, which stands for no time, and for what is no date."""
+    """Seconds since 1970; None for 0, which means "no time", and for anything that is no date."""
     seconds = number(value)
     return float(seconds) if seconds and seconds < _LAST_S else None
 
 
 def text_of(value: Any) -> str:
-    """A text that can be stored, so without halves of UTF-16's pairs; empty for anything else."""
+    """A text that can be stored, that is, without lone UTF-16 surrogates; empty for anything else."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def words(value: Any) -> list[str]:
-    """A list of words, or "A,B+C"."""
+    """The words of a list, or of "A,B+C"."""
     if isinstance(value, str):
         return [part for part in re.split(r"[,+]", value.upper() if value.islower() else value) if part]
     return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def word(value: Any) -> str:
-    """The first of them."""
+    """The first of the words; empty if there is none."""
     several = words(value)
     return several[0] if several else ""
 
 
 def exit_of(value: Any) -> tuple[int | None, int | None]:
-    """The exit code and the signal of a job."""
+    """The exit code and the signal of a job, each None if there is none."""
     if isinstance(value, dict):
         signal = value.get("signal")
         signal = signal.get("id", signal.get("signal_id")) if isinstance(signal, dict) else signal

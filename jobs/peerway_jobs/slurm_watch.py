@@ -1,8 +1,8 @@
-"""The server's questions to Slurm: for jobs, nodes, accounts and scripts. A thread asks each, so that one
-that is slow, fails, or gets no answer holds up no other.
+"""Asks Slurm regularly for jobs, nodes, accounts and scripts, each in its own thread.
 
-squeue's word on jobs comes first: the accounts are asked of those that it does not know, the scripts of those
-that it does. What sinfo told last is taken for the nodes.
+So a question that is slow, fails or is not answered holds up no other. squeue comes first: sacct is asked
+about the jobs that squeue does not know, and scripts are fetched of those that it knows. The nodes are those
+of sinfo's last answer.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from peerway_jobs.store.runs import Run
 EVERY = 3  # in sampling periods: twice a minute
 _LEAST_S, _AFTER_FAILURE_S = 1.0, 10.0
 _AGAIN = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
-_FIRST_S = 5.0  # after the start jobs wait so long for their nodes' types, and the rest for squeue's word
+_FIRST_S = 5.0  # at first, jobs wait this long for the nodes' types, and the other questions for squeue
 
 
 class Question(threading.Thread):
-    """Asks again after as many seconds as `pause` says, or earlier when woken. What fails is told once for
-    each new reason, until it works again.
+    """A thread that asks, then waits `pause()` seconds or until woken.
+    A failure is logged once for each new reason.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Question(threading.Thread):
         """Ask until told to end."""
         while True:
             self._woken.clear()
-            if self._ended:  # looked at after that: end() may have come between
+            if self._ended:  # after clear(): end() may have been called just before
                 return
             pause = _AFTER_FAILURE_S
             try:
@@ -59,11 +59,11 @@ class Question(threading.Thread):
             self._woken.wait(max(_LEAST_S, pause))
 
     def wake(self) -> None:
-        """There is news."""
+        """Ask now, because there is news."""
         self._woken.set()
 
     def end(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._ended = True
         self._woken.set()
 
@@ -78,7 +78,7 @@ class Question(threading.Thread):
 
 
 class Watch:
-    """All questions, and what one has to know of the others' answers."""
+    """All questions, and the answers that one question needs of another."""
 
     def __init__(
         self, store: JobStore, warn: Callable[[str], None], failed: Callable[[str, Exception], None]
@@ -87,7 +87,7 @@ class Watch:
         self._scripts, self._accounts = Scripts(), Accounts()
         self._nodes: list[dict[str, Any]] = []
         self._nodes_asked = threading.Event()
-        self._runs: list[Run] = []  # all that squeue knows
+        self._runs: list[Run] = []  # all runs that squeue knows
         self._jobs_asked = threading.Event()
         self._questions = {
             name: Question(name, ask, pause, warn, failed)
@@ -101,12 +101,12 @@ class Watch:
         store.slurm_answered = store.accounts_answered = 0.0
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the threads."""
         for question in self._questions.values():
             question.start()
 
     def stop(self, patience_s: float = 5.0) -> None:
-        """End; a command that runs still is left alone after a while."""
+        """End the threads; a command that still runs after `patience_s` seconds is left alone."""
         for question in self._questions.values():
             question.end()
         self._nodes_asked.set()
@@ -141,7 +141,9 @@ class Watch:
                 self._questions[name].wake()
 
     def _ask_accounts(self) -> None:
-        """Also where nobody answers squeue. Verdicts wait for sacct's word, but not while it gives none."""
+        """Ask sacct, even if squeue does not answer. Verdicts wait for sacct,
+        but not while it does not answer.
+        """
         self._jobs_asked.wait(_FIRST_S)
         now = time.time()
         listed = {(run.job, run.restart) for run in self._runs}

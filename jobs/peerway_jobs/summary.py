@@ -1,4 +1,6 @@
-"""A job in the terminal: what `peerway jobs show` prints and the epilog writes beside the job's output."""
+"""The text of one job for a terminal: `peerway jobs show` prints it, and the epilog appends it to the
+output.
+"""
 
 from __future__ import annotations
 
@@ -60,13 +62,13 @@ _WORDS = {
         "covered": "времени с данными",
         "nothing": "По правилам улучшать нечего.",
         "little": "Ни одно правило не сработало, но задание использовало малую часть выделенного.",
-        "unremarkable": "без замечаний",
+        "unremarkable": "без выводов",
     },
 }
 
 
 def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str = "en") -> str:
-    """The lines of one run."""
+    """The text of one run; `now` (s since 1970) ends a run that is still going."""
     words = _WORDS[language]
     limit = f" {words['of']} {duration(run.time_limit, language)}" if run.time_limit else ""
     kind = f" ({printable(run.gpu_type)})" if run.gpu_type else ""

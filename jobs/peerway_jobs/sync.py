@@ -1,6 +1,6 @@
-"""What Slurm says of jobs and nodes, by `squeue --json` and `sinfo --json`: how it is read and filed.
+"""Reads what squeue and sinfo say of jobs and nodes, and files it.
 
-slurm_watch.py asks; what these have forgotten, accounting.py asks of `sacct`.
+slurm_watch.py runs the commands; for jobs that they have forgotten, accounting.py asks sacct.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GRES = re.compile(r"(?:^|,)gpu(?::([^:(,]+))?:(\d+)(?=[(,]|$)")
 _MEMORY = re.compile(r"(?:^|,)mem=(\d+(?:\.\d+)?)([KMGTP]?)")
 _CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
 _TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")
-_STATES = {  # of a node; the first flag or word that is here decides
+_STATES = {  # of a node; the first of these that its flags or state contain decides
     "DOWN": "off",
     "POWERED_DOWN": "off",
     "POWER_DOWN": "off",
@@ -50,7 +50,9 @@ _STATES = {  # of a node; the first flag or word that is here decides
 
 
 def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> list[Run]:
-    """File what squeue and sinfo told, and end the runs that are not among it; gives the runs."""
+    """File what squeue and sinfo reported, and end runs that squeue does not list; returns the listed
+    runs.
+    """
     runs = [run for job in jobs if (run := run_of(job, now)) is not None]
     file(store, runs, nodes)
     body = json.dumps(cluster_of(jobs, nodes, now), separators=(",", ":"))
@@ -61,18 +63,18 @@ def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]
 
 
 def file(store: JobStore, runs: list[Run], nodes: list[dict[str, Any]]) -> None:
-    """File runs that have begun, with the types of their nodes."""
+    """File the runs that have begun, with the types of their nodes."""
     known = {node["name"]: node for node in nodes if isinstance(node.get("name"), str)}
     for run in runs:
         held = [known[node] for node in expand_hosts(run.node_list) if node in known]
         run.node_type = _types(type_of(node) for node in held)
-        if run.gpus and not run.gpu_type:  # where accounting counts GPUs without their types
+        if run.gpus and not run.gpu_type:  # accounting counts GPUs without their types
             run.gpu_type = _types(gpu_type_of(node) for node in held)
     store.update(run for run in runs if run.started is not None and run.state not in WAITING)
 
 
 def run_of(job: dict[str, Any], now: float) -> Run | None:
-    """A run as squeue tells of it at `now`; None for what has no number."""
+    """The run that a squeue entry of the time `now` describes; None if it has no job number."""
     job_id = number(job.get("job_id"))
     if not job_id:
         return None
@@ -82,8 +84,9 @@ def run_of(job: dict[str, Any], now: float) -> Run | None:
     typed = [each for each in gpus if each[0]]
     started, ended = time_of(job.get("start_time")), time_of(job.get("end_time"))
     if state == "COMPLETING" and ended is not None and ended > now + AGREES_S:
-        # A job that is being requeued is told with the number of its next run and times that are none: its
-        # start is that of the requeue, its end a time limit after it. One that really completes has ended.
+        # While a job is being requeued, squeue shows it with the number of its next run and meaningless
+        # times: its start is the time of the requeue, its end a time limit later. The end of a job that
+        # really completes is past.
         state = "REQUEUED"
     code, signal = exit_of(job.get("exit_code"))
     limit = number(job.get("time_limit"))
@@ -112,15 +115,17 @@ def run_of(job: dict[str, Any], now: float) -> Run | None:
         _memory(tres),
         text_of(job.get("nodes")),
         array=_array(job),
-        project=text_of(job.get("wckey")).lstrip("*"),  # Slurm marks one that is its user's default
+        project=text_of(job.get("wckey")).lstrip("*"),  # Slurm marks the user's default with *
         component=_component(job),
         suspended=_suspended(job, state, started, ended if state in FINISHED else now),
     )
 
 
 def cluster_of(jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> dict[str, Any]:
-    """The cluster's state at `now`, as the live page shows it. A suspended job has its GPUs and memory, and
-    waits for nothing that is free: it is neither among those that compute nor among those that wait.
+    """The cluster's state at `now`, as the live page shows it.
+
+    A suspended job counts neither as running nor as waiting: it holds its GPUs and memory, and does not wait
+    for anything that is free.
     """
     running, waiting = [], []
     for job in jobs:
@@ -144,21 +149,23 @@ def cluster_of(jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: flo
 
 
 def tasks_of(job: dict[str, Any]) -> int:
-    """How many jobs stand behind one line of squeue: the tasks of an array that still wait are one, and
-    `array_task_string` is their list, as "1-20:2,30%3".
+    """The number of jobs behind one line of squeue.
+
+    The waiting tasks of an array are one line; its `array_task_string` lists them, such as "1-20:2,30%3".
     """
     tasks = 0
     for part in text_of(job.get("array_task_string")).partition("%")[0].split(","):
         if (match := _TASKS.fullmatch(part)) is None:
-            break  # no array has an empty list
+            break  # not a list of tasks: no array
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         tasks += max(0, (last - first) // max(step, 1) + 1)
     return min(max(tasks, 1), _MOST_TASKS)
 
 
 def node_of(node: dict[str, Any]) -> dict[str, Any]:
-    """A node as sinfo tells of it. Its free GPUs are blocked where no core or no memory is left for them, or
-    where it takes no jobs.
+    """A node as sinfo describes it.
+
+    Its free GPUs count as blocked if the node has no free core or memory for them, or takes no jobs.
     """
     flags = [*words(node.get("state_flags")), *words(node.get("state"))]
     state = next(
@@ -190,33 +197,35 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def type_of(node: dict[str, Any]) -> str:
-    """A node's type: its first feature in slurm.conf; without one the type of its GPUs."""
+    """A node's type: its first feature in slurm.conf, or else the type of its GPUs."""
     listed = node.get("features")
     features = listed.split(",") if isinstance(listed, str) else listed if isinstance(listed, list) else []
     return str(features[0])[:64] if features and features[0] else gpu_type_of(node)
 
 
 def gpu_type_of(node: dict[str, Any]) -> str:
-    """The type of a node's GPUs, as slurm.conf calls it; empty without."""
+    """The type of a node's GPUs in slurm.conf; empty without GPUs."""
     gres = _GRES.findall(text_of(node.get("gres")))
     return gres[0][0] if gres else ""
 
 
 def _array(job: dict[str, Any]) -> str:
-    """How the owner of an array knows this job of it."""
+    """The job's name within an array, such as 4242_7; empty if it is not of an array."""
     array, task = number(job.get("array_job_id")), number(job.get("array_task_id"))
     return f"{int(array)}_{int(task)}" if array and task is not None else ""
 
 
 def _component(job: dict[str, Any]) -> str:
-    """Which part of a heterogeneous job this is."""
+    """The part of a heterogeneous job, such as 4242+1; empty if it is not of such a job."""
     leader, offset = number(job.get("het_job_id")), number(job.get("het_job_offset"))
     return f"{int(leader)}+{int(offset or 0)}" if leader else ""
 
 
 def _suspended(job: dict[str, Any], state: str, started: float | None, until: float | None) -> float:
-    """The seconds in which it was suspended. `pre_sus_time` is how long it ran before it was last suspended,
-    `suspend_time` when it was last suspended or resumed.
+    """The number of seconds in which the job was suspended until now.
+
+    `pre_sus_time` is how long it ran before the last suspension; `suspend_time` is when it was last suspended
+    or resumed.
     """
     changed, ran = time_of(job.get("suspend_time")), number(job.get("pre_sus_time")) or 0.0
     if changed is None or started is None or until is None:

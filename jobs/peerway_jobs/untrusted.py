@@ -1,4 +1,4 @@
-"""An object of JSON from outside, read field by field: what is not as it must be refuses the whole."""
+"""Reads a JSON object from outside field by field; one wrong field refuses the whole object."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_:@+!-]|\.(?!\.)){0,127}", re.ASCI
 
 
 class BadBatch(ValueError):
-    """Bytes that are no batch; the message says where and what, made printable."""
+    """The bytes are no batch; the (printable) message says which field and why."""
 
 
 class Part:
-    """One object of the JSON, its fields taken one by one; `rest` names those that nobody took."""
+    """A JSON object whose fields are taken one by one; `rest` lists the fields that nobody took."""
 
     def __init__(self, fields: Any, where: str, unknown: list[str] | None = None) -> None:
         if not isinstance(fields, dict):

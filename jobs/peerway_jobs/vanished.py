@@ -1,8 +1,9 @@
-"""Runs that go on in the database and of which Slurm says nothing any more.
+"""Ends runs that are open in the database but that Slurm no longer reports.
 
-Slurm forgets a job some minutes after its end (MinJobAge), and of a job that it requeued it tells the newest
-run alone. When such a run ended, its agents know: their intervals have ends. While one of those is open the
-run goes on, for its agent asks Slurm itself and will tell; a run that no agent saw ends when it was missed.
+Slurm forgets a job some minutes after its end (MinJobAge), and of a requeued job it reports only the newest
+run. The agents know when such a run ended: their intervals have ends. While one of these intervals is open,
+the run goes on, because its agent asks Slurm itself and will report the end. A run that no agent saw ends
+when it was first missed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from peerway_jobs.store.stored import is_damaged
 
 
 def close(store: JobStore, known: set[tuple[str, int]], now: float) -> None:
-    """End the runs that are not among `known`, which is all that Slurm knows: (job, restart)."""
+    """End the open runs that are not in `known`: the (job, restart) of all runs that Slurm knows."""
     rows = store.reader.execute(
         "SELECT job, restart FROM jobs WHERE ended IS NULL AND started IS NOT NULL "
         f"AND NOT {is_damaged(JOBS, 'job', 'restart', 'started')}"
@@ -31,7 +32,7 @@ def close(store: JobStore, known: set[tuple[str, int]], now: float) -> None:
             ("REQUEUED" if newer else "ENDED", ended, job, restart),
         )
     for job, restart in known:
-        if restart:  # of the runs before, its agents may have told the end, but not why
+        if restart:  # agents may have reported the end of earlier runs, but not why they ended
             store.write(
                 f"UPDATE jobs SET state = 'REQUEUED', judged = {ANEW} "
                 "WHERE job = ? AND restart BETWEEN 0 AND ? - 1 AND state = 'ENDED'",
@@ -40,7 +41,7 @@ def close(store: JobStore, known: set[tuple[str, int]], now: float) -> None:
 
 
 def _end(store: JobStore, job: str, restart: int, now: float) -> float | None:
-    """When a run ended; None while an agent says that it goes on."""
+    """When a run ended (s since 1970); None if an agent says that it is still going."""
     run = store.run(job, restart, provisional=True)
     later = [store.run(job, each) for each in store.restarts(job) if each > restart]
     starts = [each.started for each in later if each and each.started]

@@ -1,4 +1,4 @@
-"""Verdicts kept beside their jobs, with the text of the rules that made them."""
+"""Stores verdicts with their jobs, and the text of the rules that made them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from peerway_jobs.rules.engine import Verdict
 from peerway_jobs.rules.hours import Hours
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.rules.ruleset import SEVERITIES, RuleSet
 from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.store.jobs import JobStore
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 
 def keep_rules(store: JobStore, rules: RuleSet, by: str, now: float) -> None:
-    """Keep this version of the rules, so that an old verdict can be understood."""
+    """Store this version of the rules, so that old verdicts can be understood."""
     store.write("INSERT OR IGNORE INTO rulesets VALUES (?,?,?,?)", (rules.hash, now, rules.text, by))
 
 
 def keep(store: JobStore, run: Run, verdict: Verdict, now: float) -> None:
-    """Keep a verdict: the evidence as a whole, and what lists and sums need beside the jobs. If something
-    came since `run` was read, the run is still to be judged anew.
+    """Store a verdict: in full, and the columns that lists and sums need in the table of jobs.
+
+    If data has arrived since `run` was read, the run stays due to be judged again.
     """
     body = json.dumps(verdict.body(), separators=(",", ":"))
     with store.lock, transaction(store.writer) as base:
@@ -67,12 +68,12 @@ def _columns(run: Run, verdict: Verdict, now: float) -> dict[str, Any]:
 
 
 def verdict_of(store: JobStore, run: Run) -> dict[str, Any] | None:
-    """The verdict of a run as it was kept; None before the first, and for one that cannot be read."""
+    """The stored verdict of a run; None if there is none yet, or it cannot be read."""
     return read_verdict(store, run)[0]
 
 
 def read_verdict(store: JobStore, run: Run) -> tuple[dict[str, Any] | None, list[str]]:
-    """The verdict of a run, and which columns of it cannot be read."""
+    """The stored verdict of a run, and the columns of it that cannot be read."""
     row = store.reader.execute(
         "SELECT body, judged FROM verdicts WHERE job = ? AND restart = ?", (run.job, run.restart)
     ).fetchone()
@@ -89,11 +90,13 @@ def _kept() -> TypeAdapter[Verdict]:
 
 
 def _body(content: Any) -> dict[str, Any]:
-    """A verdict as it was kept, with the fields that a later version added."""
+    """A stored verdict, checked, with the fields that later versions added. Raises Unreadable or
+    ValueError.
+    """
     if not isinstance(content, dict) or not isinstance(content.get("hours"), dict):
         raise Unreadable
     hours = {each.name: None for each in fields(Hours)} | content["hours"]
-    verdict = _kept().validate_python({**content, "hours": hours})  # its error is a ValueError
+    verdict = _kept().validate_python({**content, "hours": hours})  # raises ValueError
     for finding in verdict.findings:
         texts = (finding.tag, finding.conclusion, finding.advice)
         if finding.severity not in SEVERITIES or any(set(each) < set(LANGUAGES) for each in texts):

@@ -56,13 +56,14 @@ uint32_t running = kSetup;
   _exit(0);
 }
 
-/// After a finding the processes are of no use any more. Nothing is freed: the plugin may still use it.
+/// Reports the outcome. After a finding the processes are useless and exit. Nothing is freed, because the
+/// plugin may still use it.
 void report(Outcome outcome, std::string evidence) {
   send(reporting, TestReport{running, true, outcome, std::move(evidence)});
   if (outcome != Outcome::ok && outcome != Outcome::absent) _exit(0);
 }
 
-/// Calls `body`, and reports what came of it. Does not return where that is no good.
+/// Calls `body` and reports the outcome. Does not return if that is a finding.
 template <typename Body>
 void judge(Body&& body) {
   try {
@@ -81,8 +82,8 @@ void run_near_end(Stand& stand, const std::vector<Test>& tests, uint32_t first) 
   running = kSetup;
   Watchdog::start(near_hangs);
   try {
-    static const auto held =
-        Plugin::load(stand.options.plugin);  // its threads may run until the process ends
+    // Never unloaded, because its threads may run until the process ends.
+    static const auto held = Plugin::load(stand.options.plugin);
   } catch (const Error& error) {
     send(reporting, TestReport{kNoPlugin, true, Outcome::broken, error.what()});
     return;
@@ -131,7 +132,7 @@ class Supervisor {
 
  private:
   void one_stand() {
-    // Endpoints of a stand that was killed may stay a while: those of the next are of another job.
+    // Endpoints of a stand that was killed may remain for a while, so the next stand gets another job number.
     Stand stand(options_, hash_of(format("{} {}", getpid(), ++stands_), options_.seed ^ now_ns()),
                 [this](Stand& here) { run_near_end(here, tests_, next_); });
     uint32_t begun = kSetup;
@@ -141,7 +142,7 @@ class Supervisor {
       if (ended) take(report);
     }
     const std::string how = stand.how_near_ended();
-    if (ended) return;  // it had said what there is to say
+    if (ended) return;  // it has reported already
     take({begun, true, Outcome::broken,
           (how.empty() ? "its process exited: a plugin may not do that" : how) + "; did the plugin crash?"});
   }

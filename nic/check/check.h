@@ -1,4 +1,4 @@
-// The conformance tests of a NIC plugin: whether it does what peerway/nic.h asks and keeps the ordering
+// The conformance tests of a NIC plugin: whether it does what peerway/nic.h requires and keeps the ordering
 // guarantees that it states. `peerway nic-check` runs them.
 //
 // The process that calls check() never loads the plugin. It forks a near end, which runs the tests, and
@@ -16,8 +16,8 @@ namespace pw::nic::check {
 enum class Outcome : uint8_t {
   ok,
   broken,
-  inconclusive,  ///< it could not be exercised: nothing is known
-  absent,        ///< the plugin does not have what this test is about
+  inconclusive,  ///< the test could not be exercised: nothing is known
+  absent,        ///< the plugin lacks what this test is about
 };
 
 struct Verdict {
@@ -28,20 +28,20 @@ struct Verdict {
 
 struct Options {
   std::string plugin;         ///< a file
-  std::string configuration;  ///< the plugin's own text
+  std::string configuration;  ///< options for the plugin
   uint64_t seed = 1;
-  double effort = 1;      ///< tests under load take that many times their usual time
-  double patience_s = 2;  ///< CPU time of a polling thread after which something will not come any more
+  double effort = 1;              ///< tests under load take this many times their usual time
+  double patience_s = 2;          ///< CPU time of a polling thread after which an event counts as missing
   std::vector<std::string> only;  ///< names of tests; empty: all
 };
 
-/// How long the tests under load take together at effort 1, in seconds.
+/// Returns the time in seconds that the tests under load take together at effort 1.
 double usual_seconds();
-/// The names of all tests, in their order.
+/// Returns the names of all tests, in order.
 std::vector<std::string> test_names();
 
-/// Runs the tests; `tell` is called with each verdict as it is reached. Throws Error when the plugin cannot
-/// be loaded, or a name is not one of a test.
+/// Runs the tests; calls `tell` with each verdict as it is reached. Throws Error if the plugin cannot be
+/// loaded, or a name is not the name of a test.
 void check(const Options& options, const std::function<void(const Verdict&)>& tell);
 
 }  // namespace pw::nic::check

@@ -35,7 +35,7 @@ uint64_t blocked_signals(const std::string& thread) {
   std::ifstream status(format("/proc/self/task/{}/status", thread));
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("SigBlk:")) return std::strtoull(line.c_str() + std::strlen("SigBlk:"), nullptr, 16);
-  return ~uint64_t{0};  // it has just ended
+  return ~uint64_t{0};  // the thread has just ended
 }
 
 }  // namespace

@@ -12,11 +12,11 @@ struct Counts {
 
 Counts count_all();
 
-/// The threads of this process that are neither the main thread nor the tests' own, as far as they let one of
-/// the signals of programs in: the name of the first such signal; and how many there are.
+/// Counts the threads of this process other than the main thread and the tests' own. If some thread does not
+/// block one of the signals of programs, `lets_in` names the first such signal.
 struct PluginThreads {
   uint64_t count = 0;
-  std::string lets_in;  ///< empty: none
+  std::string lets_in;  ///< empty: all threads block them
 };
 PluginThreads plugin_threads();
 

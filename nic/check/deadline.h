@@ -1,6 +1,6 @@
-// Time as the tests count it. A NIC is never found broken, nor good, because the machine is busy with
-// something else: what does not come is waited for in CPU time of the thread that polls, and how long a call
-// takes is counted in ticks of a thread that sleeps and wakes beside it.
+// Time for the tests. A NIC must never be judged broken, or good, because the machine is busy with something
+// else. So missing events are waited for in CPU time of the polling thread, and the duration of a call is
+// counted in ticks of a thread that sleeps and wakes beside it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace pw::nic::check {
 
-/// CPU time of a polling thread after which something will not come any more. Set once, before the tests.
+/// CPU time of a polling thread after which an event counts as missing. Set once, before the tests.
 extern uint64_t longest_wait_ns;
 
 inline uint64_t thread_time_ns() noexcept {
@@ -19,8 +19,8 @@ inline uint64_t thread_time_ns() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/// The deadline of a thread that polls until something has come: other threads that could run have had about
-/// as much of the CPU.
+/// The deadline of a thread that polls for an event. When it passes, other runnable threads have had about as
+/// much of the CPU.
 class Deadline {
  public:
   explicit Deadline(uint64_t ns = longest_wait_ns) : ns_(ns) {}
@@ -34,15 +34,15 @@ class Deadline {
   uint64_t cpu_begun_ = thread_time_ns();
 };
 
-/// Calls of the plugin are watched by a thread of each process: one that never returns ends the process.
+/// A thread of each process that watches the calls of the plugin: a call that never returns ends the process.
 class Watchdog {
  public:
-  /// `hung` is called with the name of the entry that does not return; it must not return either.
+  /// `hung` is called with the name of the entry that does not return. It must not return either.
   static void start(void (*hung)(const char* entry));
   static void enter(const char* entry);
-  /// Seconds that the call took, as far as other threads could run meanwhile.
+  /// Returns the seconds that the call took, counting only time in which other threads could run.
   static double leave();
-  static int thread();  ///< its id
+  static int thread();  ///< its thread id
 
   static constexpr double kTick_s = 0.02, kHung_s = 20;
 };

@@ -7,7 +7,7 @@ namespace {
 
 thread_local bool progressing = false;
 uint64_t calls_so_far = 0;
-std::atomic<const char*> stray{nullptr};  ///< what is wrong with a call of a done
+std::atomic<const char*> stray{nullptr};  ///< what is wrong with a call of a `done`
 
 struct Progressing {
   Progressing() { progressing = true; }
@@ -132,7 +132,7 @@ void End::close() {
 // ---- operations ----
 
 Done& End::fresh() {
-  constexpr size_t kRest = 64;  // so that a second call finds one that nobody has taken again
+  constexpr size_t kRest = 64;  // so that a second call of a `done` hits one that is not in use again
   Done* done = nullptr;
   if (idle_.size() > kRest) {
     done = idle_.front();

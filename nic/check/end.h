@@ -1,4 +1,4 @@
-// An open endpoint in a process of the conformance tests. It watches how long each entry of the plugin takes,
+// An open endpoint in a process of the conformance tests. It checks how long each entry of the plugin takes,
 // and where and how often each `done` is called.
 #pragma once
 
@@ -20,15 +20,15 @@ namespace pw::nic::check {
 
 class End;
 
-/// A done that knows whether it may be called. They are used again, the longest unused one first.
+/// A `done` that knows whether it may be called. They are reused, the one that was unused longest first.
 struct Done : pw_nic_done {
   Done() : pw_nic_done{&Done::on_call} {}
   Done(const Done&) = delete;
   End* end = nullptr;
   bool under_way = false;
   pw_nic_status status = PW_NIC_OK;
-  uint64_t order = 0;             ///< of its call among all
-  void (*then)(Done&) = nullptr;  ///< called with it
+  uint64_t order = 0;             ///< position of its call among all calls
+  void (*then)(Done&) = nullptr;  ///< called when the `done` is called
   void* context = nullptr;
   uint64_t number = 0;
 
@@ -36,18 +36,18 @@ struct Done : pw_nic_done {
   static void on_call(pw_nic_done* done, pw_nic_status status);
 };
 
-/// One operation as it is asked for.
+/// The arguments of one operation.
 struct Move {
   pw_nic_remote* remote;
   uint64_t offset;
   void* data;
-  pw_nic_memory* memory;  ///< null: a put that is copied
+  pw_nic_memory* memory;  ///< null: a put whose bytes are copied
   uint64_t bytes;
 };
 
 class End {
  public:
-  /// Opens it. Throws Broken.
+  /// Opens the endpoint. Throws Broken.
   End(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string& configuration);
   End(const End&) = delete;
 
@@ -56,9 +56,9 @@ class End {
   [[nodiscard]] const pw_nic_info& info() const { return info_; }
   [[nodiscard]] const pw_nic_address& address() const { return address_; }
   [[nodiscard]] bool states(uint32_t guarantee) const { return (info_.guarantees & guarantee) != 0; }
-  [[nodiscard]] std::string why() const;  ///< what the plugin says of the last failure, in quotes
+  [[nodiscard]] std::string why() const;  ///< what the plugin says about the last failure, in quotes
 
-  /// Throw Broken where the plugin refuses.
+  /// Throw Broken if the plugin refuses.
   pw_nic_peer* connect(const pw_nic_address& address);
   pw_nic_memory* add(const pw_nic_span& span, pw_nic_key& key);
   pw_nic_remote* import(pw_nic_peer* peer, const pw_nic_key& key);
@@ -67,25 +67,25 @@ class End {
   void release(pw_nic_remote* remote);
   void close();
 
-  /// A done for an operation; it stays until the process ends.
+  /// Returns a `done` for an operation; it stays allocated until the process ends.
   Done& fresh();
-  /// Returns a Done whose operation was not tried again while the NIC was busy; that of a refused operation
-  /// is back already.
+  /// Returns a Done whose operation was BUSY and not tried again. The Done of a refused operation was
+  /// returned already.
   void give_back(Done& done) { idle_.push_back(&done); }
-  /// Start an operation with its done, or without; PW_NIC_BUSY is handed on.
+  /// Start an operation with a `done`, or without. May return PW_NIC_BUSY.
   pw_nic_status try_put(const Move& move, Done* done);
   pw_nic_status try_get(const Move& move, Done* done);
   /// The same with another entry.
   template <typename Entry>
   pw_nic_status attempt(const char* name, Done* done, Entry&& entry);
-  /// Again and again while the NIC is busy. Throws Broken when it stays so.
+  /// Repeats the attempt while the NIC is busy. Throws Broken if it stays busy.
   template <typename Attempt>
   pw_nic_status insist(Attempt&& attempt);
   pw_nic_status put(const Move& move, Done* done);
   pw_nic_status get(const Move& move, Done* done);
 
   unsigned progress();
-  /// Throw Broken when it is not called in time.
+  /// Throw Broken if the `done` is not called in time.
   void wait(const Done& done, const char* of);
   void drain(const char* of, uint64_t wait_ns = longest_wait_ns);
   [[nodiscard]] uint64_t under_way() const { return under_way_; }
@@ -110,7 +110,7 @@ const char* name_of(pw_nic_status status);
 /// Throws Broken unless it is PW_NIC_OK.
 void demand(pw_nic_status status, const End& end, const std::string& subject);
 
-// ---- inside ----
+// ---- implementation ----
 
 inline constexpr double kAtOnce_s = 1, kSetup_s = 10;
 
@@ -144,7 +144,7 @@ pw_nic_status End::attempt(const char* name, Done* done, Entry&& entry) {
     done->under_way = false;
     --under_way_;
     done->status = status;
-    if (status != PW_NIC_BUSY) idle_.push_back(done);  // else it is tried again with the same
+    if (status != PW_NIC_BUSY) idle_.push_back(done);  // otherwise it is tried again with the same Done
   }
   look_for_stray_calls();
   return status;

@@ -12,8 +12,8 @@
 namespace pw::nic::check {
 namespace {
 
-/// One of the passive sides. It calls the plugin to open, register and close, and while it is asked for
-/// traffic; never while bytes of others should move.
+/// One of the passive sides. It calls the plugin to open, register and close, and during traffic, but never
+/// while bytes of others should move.
 class FarEnd {
  public:
   FarEnd(Stand& stand, uint32_t rank) : stand_(stand), rank_(rank) {}
@@ -54,7 +54,7 @@ class FarEnd {
     registered_ = end_->add(stand_.arena[rank_].span(), key_);
     return key_reply(registered_);
   }
-  // A store that arrives from here on arrives too late.
+  // A store that arrives after this is too late.
   void forget(int byte) {
     const Arena& arena = stand_.arena[rank_];
     end_->remove(std::exchange(registered_, nullptr));
@@ -100,11 +100,11 @@ int serving = -1;
 void serve_far_end(Stand& stand, uint32_t rank, int socket) {
   serving = socket;
   Watchdog::start(far_hangs);
-  std::shared_ptr<const Plugin> held;  // its threads may run until the process ends
+  std::shared_ptr<const Plugin> held;  // never unloaded, because its threads may run until the process ends
   try {
     held = Plugin::load(stand.options.plugin);
   } catch (const Error&) {
-    return;  // the near end says why, once for all
+    return;  // the near end reports why
   }
   FarEnd far(stand, rank);
   for (Command request; receive(socket, request);) {

@@ -16,11 +16,11 @@ class Finding : public std::exception {
   std::string text_;
 };
 
-/// The plugin does not do what nic.h asks: the text has the evidence, and what to do.
+/// The plugin does not do what nic.h requires; the text has the evidence, and what to do.
 class Broken : public Finding {
   using Finding::Finding;
 };
-/// The plugin refuses the options that it was given. At the first endpoint nothing is known of it then.
+/// The plugin refuses its options. At the first endpoint that says nothing about the plugin.
 class WrongOptions : public Broken {
   using Broken::Broken;
 };
@@ -28,7 +28,7 @@ class WrongOptions : public Broken {
 class Inconclusive : public Finding {
   using Finding::Finding;
 };
-/// The plugin does not have what the test is about.
+/// The plugin lacks what the test is about.
 class Absent : public Finding {
   using Finding::Finding;
 };

@@ -9,7 +9,7 @@
 namespace pw::nic::check {
 namespace {
 
-constexpr int kAnswer_ms = 40'000;  // more than a far end's watchdog waits: it tells what hangs
+constexpr int kAnswer_ms = 40'000;  // longer than a far end's watchdog waits, because that reports what hangs
 
 }  // namespace
 

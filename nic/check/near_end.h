@@ -1,5 +1,5 @@
 // The near end of the conformance tests: an open endpoint with its memory, connected to the far ends, and
-// what the tests have in common.
+// functions that the tests share.
 #pragma once
 
 #include <algorithm>
@@ -17,23 +17,23 @@
 
 namespace pw::nic::check {
 
-/// The word that marks round `v`: both halves alike, so that a torn one shows.
+/// The word that marks round `v`: its halves are equal, so that a torn word is recognised.
 inline uint64_t word_of(uint64_t v) { return v << 32 | (v & 0xffffffffu); }
 inline bool torn(uint64_t word) { return word >> 32 != (word & 0xffffffffu); }
 
-/// Something that a second thread does again and again for as long as this lives.
-class Beside {
+/// Runs `turn` again and again in a second thread during the lifetime of this object.
+class InBackground {
  public:
   template <typename Turn>
-  explicit Beside(Turn turn)
+  explicit InBackground(Turn turn)
       : thread_([this, turn]() mutable {
           while (!stop_.load(std::memory_order_relaxed)) turn();
         }) {}
-  ~Beside() {
+  ~InBackground() {
     stop_ = true;
     thread_.join();
   }
-  Beside(const Beside&) = delete;
+  InBackground(const InBackground&) = delete;
 
  private:
   std::atomic<bool> stop_{false};
@@ -42,7 +42,7 @@ class Beside {
 
 class NearEnd {
  public:
-  /// Throws Broken when the endpoint, its memory, or the far ends' cannot be had.
+  /// Throws Broken if the endpoint, its memory, or that of the far ends cannot be set up.
   explicit NearEnd(Stand& stand);
   NearEnd(const NearEnd&) = delete;
 
@@ -56,7 +56,7 @@ class NearEnd {
   }  ///< of an operation here
   [[nodiscard]] uint64_t largest(uint64_t limit) const { return std::min(largest(), limit) / 8 * 8; }
 
-  // Registered memory of this end, for sources and what gets bring.
+  // Registered memory of this end: sources of puts, and targets of gets.
   [[nodiscard]] std::byte* at(uint64_t offset) { return room_.data() + offset; }
   [[nodiscard]] uint64_t* word(uint64_t offset) { return reinterpret_cast<uint64_t*>(at(offset)); }
   [[nodiscard]] pw_nic_memory* memory() const { return memory_; }
@@ -68,38 +68,38 @@ class NearEnd {
   [[nodiscard]] uint32_t number(uint32_t rank) const { return ranks_[rank].number; }
   [[nodiscard]] pw_nic_peer* peer(uint32_t rank) const { return ranks_[rank].peer; }
   [[nodiscard]] pw_nic_remote* remote(uint32_t rank) const { return ranks_[rank].remote; }
-  /// Fills the arena with poison, and has it registered and imported anew.
+  /// Fills the arena with poison, and has it registered and imported again.
   void renew(uint32_t rank);
   void release(uint32_t rank);
   void disconnect(uint32_t rank);
-  void connect(uint32_t rank);  ///< and import its key
+  void connect(uint32_t rank);  ///< also imports its key
   void kill(uint32_t rank);
-  /// Gives everything back, at all ends. Throws Broken.
+  /// Releases everything at all ends. Throws Broken.
   void close();
 
-  /// Throw Broken when the far end is gone, or does not answer.
+  /// Throw Broken if the far end is gone or does not answer.
   Reply ask(uint32_t rank, const Command& request) const;
   void tell(uint32_t rank, const Command& request) const;
   Reply hear(uint32_t rank) const;
-  /// Whether hear() would give what it says, or that it is gone, at once.
+  /// Whether hear() would return at once, with an answer or because the far end is gone.
   [[nodiscard]] bool has_answered(uint32_t rank) const { return answers_within(rank, 0); }
 
-  /// As End, from or to this end's memory.
+  /// Like those of End, from or to this end's memory.
   pw_nic_status put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
   pw_nic_status put_copied(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
   pw_nic_status get(uint32_t rank, uint64_t offset, void* data, uint64_t bytes, Done* done);
-  /// The same, demanded to be accepted.
+  /// The same; throw Broken if the operation is not accepted.
   void must_put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
   void must_get(uint32_t rank, uint64_t offset, void* data, uint64_t bytes, Done* done);
 
-  /// Until `holds()` is true; false once the deadline has passed. With `polls` false nobody calls the plugin
-  /// meanwhile.
+  /// Waits until `holds()` is true; returns false if the deadline passes. If `polls` is false nobody calls
+  /// the plugin meanwhile.
   template <typename Condition>
   bool await(Condition&& holds, bool polls = true);
-  /// Until the word is that value. Throws Broken: "<what> has not arrived".
+  /// Waits until the word has that value. Throws Broken: "<subject> has not arrived".
   void arrive(uint32_t rank, uint64_t offset, uint64_t value, const std::string& subject);
 
-  // The dice, and the time of the test that runs.
+  // The random numbers and the share of time of the current test.
   Random random{0};
   double share_s = 0;
 
@@ -121,12 +121,12 @@ class NearEnd {
   std::array<Rank, kRanks> ranks_;
 };
 
-/// The rounds of a test under load: at least so many, and more while its share of time lasts.
+/// Counts the rounds of a test under load: at least `least`, and more while its share of time lasts.
 class Rounds {
  public:
   Rounds(double share_s, uint64_t least) : share_s_(share_s), least_(least) {}
-  /// Whether there is one more; there is while not enough was seen. Throws Inconclusive when that, or the
-  /// least rounds, are not reached in many shares.
+  /// Returns whether to do another round. Continues while not enough was seen. Throws Inconclusive if that,
+  /// or the least number of rounds, is not reached in many shares of time.
   bool next(bool enough_seen = true);
   [[nodiscard]] uint64_t done() const { return done_; }
 

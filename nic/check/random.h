@@ -24,7 +24,7 @@ class Random {
   uint64_t state_;
 };
 
-/// Bytes that belong to `seed`: those of one put are told from those of another.
+/// Fills memory with bytes derived from `seed`, so that those of different puts can be distinguished.
 inline void fill(std::byte* at, uint64_t bytes, uint64_t seed) {
   Random random(seed);
   for (uint64_t i = 0; i < bytes; i += 8) {

@@ -50,7 +50,7 @@ pw_nic_span Arena::span() const {
 
 namespace {
 
-// It ends with its parent, and by the signals that Python has handlers for.
+// Makes the child end with its parent, and restores the default for signals that Python handles.
 void be_a_child() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGCHLD, SIGPIPE})
@@ -71,10 +71,10 @@ pid_t Stand::spawn(const std::function<void()>& body) {
     std::fprintf(stderr, "peerway: %s\n", error.what());
     _exit(1);
   }
-  _exit(0);  // neither Python's nor the plugin's own ends are run
+  _exit(0);  // skips the exit handlers of Python and of the plugin
 }
 
-// One without a descriptor, one that begins with a page of its file, and one that does not.
+// The arenas have no descriptor, begin at a page of their file, or begin within a page.
 Stand::Stand(const Options& o, uint64_t j, const std::function<void(Stand&)>& near)
     : options(o),
       job{j, random_bytes<PW_NIC_SECRET_BYTES>()},
@@ -91,7 +91,8 @@ Stand::Stand(const Options& o, uint64_t j, const std::function<void(Stand&)>& ne
   };
   for (uint32_t rank = 1; rank < kRanks; ++rank) {
     auto [mine, theirs] = pair(SOCK_STREAM);
-    process[rank] = spawn([&, &here = mine, socket = theirs.get()] {  // clang 14 takes bindings by name only
+    // Clang 14 accepts bindings only by name.
+    process[rank] = spawn([&, &here = mine, socket = theirs.get()] {
       for (Descriptor& other : far) other.reset();
       here.reset();
       serve_far_end(*this, rank, socket);
@@ -105,7 +106,7 @@ Stand::Stand(const Options& o, uint64_t j, const std::function<void(Stand&)>& ne
     near(*this);
   });
   report = std::move(mine);
-  for (Descriptor& each : far) each.reset();  // the near end's alone, so that its end is theirs
+  for (Descriptor& each : far) each.reset();  // only the near end keeps them, so that they close when it ends
 }
 
 Stand::~Stand() {

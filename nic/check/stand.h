@@ -1,5 +1,5 @@
-// The processes of the conformance tests and the memory between them: one near end and several far ends. The
-// memory that is registered at one process is mapped by all, so that what a NIC stores is seen without asking
+// The processes of the conformance tests and the memory between them: one near end and several far ends. All
+// processes map the memory that one of them registers, so that they see what a NIC stores without asking
 // anybody.
 #pragma once
 
@@ -20,11 +20,11 @@ namespace pw::nic::check {
 inline constexpr uint32_t kFars = 3, kRanks = 1 + kFars;  ///< rank 0 is the near end
 inline constexpr auto kPoison = std::byte{0xA5};
 
-/// Memory of one rank. What is registered of it begins `from` bytes behind its begin; the rest is a guard
-/// that nothing may touch.
+/// Memory of one rank. The registered part begins `from` bytes after its begin; the rest is a guard area that
+/// nothing may touch.
 class Arena {
  public:
-  /// With a descriptor, or without: a NIC must take both.
+  /// Makes it with a descriptor, or without: a NIC must accept both.
   Arena(uint64_t from, uint64_t room, bool with_descriptor);
   ~Arena();
   Arena(const Arena&) = delete;
@@ -51,23 +51,23 @@ class Arena {
 
 class Stand {
  public:
-  /// Forks the processes. `near` runs in the near end, with the sockets to the far ends, and tells this
-  /// process what it finds by `report`.
+  /// Forks the processes. `near` runs in the near end, with the sockets to the far ends, and reports to this
+  /// process through `report`.
   Stand(const Options& options, uint64_t job, const std::function<void(Stand& stand)>& near);
   ~Stand();
   Stand(const Stand&) = delete;
 
   const Options& options;
-  const Job job;  ///< with a secret, as a NIC may ask for one
+  const Job job;  ///< with a secret, because a NIC may require one
   std::array<Arena, kRanks> arena;
-  Arena huge;  ///< of the first far end: more than 4 GiB, of which hardly any is ever touched
-  std::array<Descriptor, kRanks> far;   ///< in the near end: the socket to each
-  std::array<pid_t, kRanks> process{};  ///< of the far ends, in the near end too
-  Descriptor report;                    ///< here: what the near end tells; in the near end: where to
+  Arena huge;  ///< of the first far end: more than 4 GiB, of which only little is ever touched
+  std::array<Descriptor, kRanks> far;   ///< in the near end: the socket to each far end
+  std::array<pid_t, kRanks> process{};  ///< of the far ends; set in the near end, too
+  Descriptor report;  ///< here: reports of the near end; in the near end: the other end of that socket
 
   static constexpr uint64_t kHugeRoom = (uint64_t{4} << 30) + (1u << 20);
 
-  /// Waits for the end of the near end: "" where it ended by itself, else how.
+  /// Waits for the end of the near end. Returns "" if it ended by itself, else how it ended.
   std::string how_near_ended();
 
  private:

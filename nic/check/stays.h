@@ -7,8 +7,8 @@
 
 namespace pw::nic::check {
 
-/// A T that is freed at the end of its scope, unless something was found: operations are under way then, and
-/// a plugin's threads go on with them until the process ends.
+/// A T that is freed at the end of its scope, unless there was a finding: then operations are under way, and
+/// a plugin's threads may use the memory until the process ends.
 template <typename T>
 class Stays {
  public:

@@ -56,7 +56,8 @@ Named read_named(ByteReader& from) {
 
 }  // namespace
 
-// As they are: their lengths may be wrong, and are checked by the process that got them from the plugin.
+// Copies them unchecked: their lengths may be wrong, and the process that got them from the plugin checks
+// them.
 void write(ByteWriter& to, const pw_nic_address& address) { to.put(std::as_bytes(std::span(&address, 1))); }
 void write(ByteWriter& to, const pw_nic_key& key) { to.put(std::as_bytes(std::span(&key, 1))); }
 pw_nic_address read_address(ByteReader& from) { return read_named<pw_nic_address>(from); }

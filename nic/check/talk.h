@@ -13,12 +13,12 @@
 namespace pw::nic::check {
 
 enum class Ask : uint8_t {
-  open,     ///< an endpoint -> its address, and number as value
+  open,     ///< open an endpoint -> its address, and its number as value
   memory,   ///< register the arena anew -> key
-  huge,     ///< register the arena of more than 4 GiB as well -> key
+  huge,     ///< also register the arena of more than 4 GiB -> key
   forget,   ///< deregister the arena, then fill it with the byte `value`
   counts,   ///< -> descriptors, threads
-  traffic,  ///< take part in traffic -> Findings of it
+  traffic,  ///< take part in traffic -> its findings
   close,
 };
 
@@ -35,7 +35,7 @@ struct Reply {
   Bytes bytes;
 };
 
-/// From the near end to the supervisor: a test begins, or has ended.
+/// From the near end to the supervisor: a test has begun or ended.
 struct TestReport {
   uint32_t test =
       0;  ///< its place in the list; kSetup, kClosing; or kNoPlugin, where there is nothing to test
@@ -50,7 +50,7 @@ void write(ByteWriter& to, const pw_nic_key& key);
 pw_nic_address read_address(ByteReader& from);
 pw_nic_key read_key(ByteReader& from);
 
-/// False when the other process is gone.
+/// Returns false if the other process is gone.
 bool send(int socket, const Command& request);
 bool send(int socket, const Reply& reply);
 bool send(int socket, const TestReport& report);

@@ -6,7 +6,7 @@
 namespace pw::nic::check {
 namespace {
 
-/// The sizes worth a look: around words, cache lines, pages, packets, and the stated limits.
+/// The sizes to test: around words, cache lines, pages, packets, and the stated limits.
 std::vector<uint64_t> sizes(NearEnd& near) {
   std::vector<uint64_t> all;
   for (const uint64_t size :
@@ -17,8 +17,8 @@ std::vector<uint64_t> sizes(NearEnd& near) {
   return all;
 }
 
-/// Compares the arena of `rank` with poison that has `bytes` at `offset`: "", or a sentence that says where
-/// they differ.
+/// Compares the arena of `rank` with poison that has `bytes` at `offset`. Returns "", or a sentence that says
+/// where they differ.
 std::string difference(const Arena& arena, uint64_t offset, const std::byte* bytes, uint64_t count) {
   const auto at = static_cast<int64_t>(arena.from() + offset);
   for (int64_t i = 0; i < static_cast<int64_t>(arena.bytes()); ++i) {
@@ -100,7 +100,7 @@ std::string gets_bring(NearEnd& near) {
                 near.largest());
 }
 
-// Offsets and lengths that are not inside, at the edge of what 64 bits hold among them.
+// Tests offsets and lengths outside the memory, including values near the limit of 64 bits.
 std::string bounds(NearEnd& near) {
   near.renew(1);
   const Arena& arena = near.arena(1);
@@ -130,7 +130,7 @@ std::string bounds(NearEnd& near) {
       if (!put && status == PW_NIC_OK)
         throw Broken{format("a get of {} bytes at offset {} of {} bytes went well", bytes, offset, kEnd)};
     }
-  // A get that brings too many bytes has done so within the time of another get.
+  // If a get brings too many bytes, it has done so within the time of another get.
   Done& got = near.end.fresh();
   near.must_get(1, 0, near.at(0), 8, &got);
   near.end.wait(got, "a get");

@@ -1,4 +1,4 @@
-// A peer that dies, and what goes on after it. Its stand is of no use to other tests.
+// Tests of a peer that dies, and of what continues to work. Other tests cannot use their stand.
 #include <cstring>
 
 #include "nic/check/tests.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kVictim = 3;
 
-/// Until operations of a kind towards the dead are not taken, or do not go well, any more.
+/// Waits until operations of a kind towards the dead peer are refused or fail.
 void unreachable(NearEnd& near, bool put, uint64_t wait_ns) {
   const Deadline deadline(wait_ns);
   for (pw_nic_status status = PW_NIC_OK; status != PW_NIC_UNREACHABLE;) {
@@ -28,7 +28,7 @@ void unreachable(NearEnd& near, bool put, uint64_t wait_ns) {
 }
 
 std::string dies(NearEnd& near) {
-  const uint64_t wait_ns = 3 * longest_wait_ns;  // a NIC may have to find out by silence
+  const uint64_t wait_ns = 3 * longest_wait_ns;  // a NIC may notice a death only by silence
   for (uint32_t rank = 1; rank < kRanks; ++rank) near.renew(rank);
   uint64_t under_way = 0;
   for (int i = 0; i < 64; ++i) {
@@ -36,7 +36,8 @@ std::string dies(NearEnd& near) {
     const Move move{near.remote(kVictim), 0, near.at(0), near.memory(), bytes};
     Done& done = near.end.fresh();
     const pw_nic_status status = i % 2 == 0 ? near.end.try_put(move, &done) : near.end.try_get(move, &done);
-    if (status == PW_NIC_BUSY || (status == PW_NIC_UNREACHABLE && under_way >= 32)) break;  // dead by then
+    if (status == PW_NIC_BUSY || (status == PW_NIC_UNREACHABLE && under_way >= 32))
+      break;  // it was dead by then
     demand(status, near.end, "one of many operations");
     if (++under_way == 32) near.kill(kVictim);
   }
@@ -46,14 +47,14 @@ std::string dies(NearEnd& near) {
   unreachable(near, false, wait_ns);
   unreachable(near, true, wait_ns);
   const double took_s = static_cast<double>(now_ns() - begun) / 1e9;
-  // The others do not mind, and memory that the dead knew can go.
+  // The others must not be affected, and memory that the dead peer had imported can be deregistered.
   const Moved moved = everybody_but(near, kVictim, near.share_s);
   near.disconnect(kVictim);
   return format("told {:.1f} s after its {} operations; then {} puts and {} gets of the others", took_s,
                 under_way, moved.puts, moved.gets);
 }
 
-// It dies while it puts and gets here, too.
+// The peer dies while it puts and gets here, too.
 std::string dies_busy(NearEnd& near) {
   Places places{};
   places.there = {1, 1, 0, 1};
@@ -63,8 +64,8 @@ std::string dies_busy(NearEnd& near) {
   pw_nic_memory* memory = near.end.add(near.arena(0).span(), mine);
   places.key = {mine, near.key(1), near.key(2), near.key(3)};
   for (uint32_t rank = 0; rank < kRanks; ++rank) places.address[rank] = near.address(rank);
-  // Its cells here change once it is under way. Poison that came later could hide its puts from it, too, and
-  // it would wait for them.
+  // The peer's cells here change once it is under way. Poison written later could also hide its puts from it,
+  // and it would wait for them.
   std::memset(near.arena(0).base(), static_cast<int>(kPoison), near.arena(0).bytes());
   near.tell(kVictim, {Ask::traffic, 0, pack(places)});
   const std::byte* theirs = near.arena(0).at(4096 + 3 * 15 * 16384);

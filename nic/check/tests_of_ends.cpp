@@ -1,4 +1,5 @@
-// How operations end: each once, from progress(), also those whose peer, key, memory or endpoint goes.
+// Tests of how operations end: each once, from progress(), also if their peer, key, memory or endpoint goes
+// away.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -14,7 +15,7 @@ std::string once(NearEnd& near) {
   near.renew(1);
   uint64_t count = 0, deepest = 0;
   for (Rounds rounds(near.share_s, kLeast); rounds.next(); ++count) {
-    Done* done = near.random.one_in(8) ? nullptr : &near.end.fresh();  // which may be left out
+    Done* done = near.random.one_in(8) ? nullptr : &near.end.fresh();  // `done` may be null
     if (count % 2 == 0)
       near.must_get(1, 0, near.at(64), 64, done);
     else
@@ -27,7 +28,7 @@ std::string once(NearEnd& near) {
   return format("{} operations, {} under way; with and without a done", count, deepest);
 }
 
-// The source of a put is changed in its done, or at once where it was copied; none of that may arrive.
+// Changes the source of a put in its `done`, or at once if it was copied; none of the changes may arrive.
 std::string source_is_free(NearEnd& near) {
   constexpr uint64_t kBatch = 24, kPiece = 32768;
   static_assert(kBatch * kPiece <= NearEnd::kRoom);
@@ -86,7 +87,7 @@ std::string nobody_polls(NearEnd& near) {
     if (status != PW_NIC_BUSY) demand(status, near.end, operation);
     return status == PW_NIC_OK;
   };
-  // A large one, and small ones behind it, as far as there is room.
+  // One large put, and small ones after it, as long as there is room.
   *near.word(bytes - 8) = mark;
   uint64_t puts = 0;
   near.must_put(1, 0, near.at(0), bytes, &near.end.fresh());
@@ -117,7 +118,7 @@ std::string nobody_polls(NearEnd& near) {
   return format("puts and a get of up to {} bytes moved while nobody called", bytes);
 }
 
-// Operations that fail must not keep the room that they had.
+// Operations that fail must release the room that they had.
 std::string failures_leave_room(NearEnd& near) {
   constexpr uint64_t kLeast = 2000;
   near.renew(1);
@@ -142,7 +143,7 @@ std::string failures_leave_room(NearEnd& near) {
   return format("{} operations refused and {} ended; there is room after them", refused, failed);
 }
 
-/// Puts and gets towards `rank` until there is no room, or many are under way.
+/// Posts puts and gets towards `rank` until there is no room or many are under way.
 uint64_t crowd(NearEnd& near, End& end, pw_nic_remote* remote, std::byte* data, pw_nic_memory* memory) {
   constexpr uint64_t kMany = 96;
   uint64_t posted = 0;

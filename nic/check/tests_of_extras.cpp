@@ -1,4 +1,4 @@
-// The optional entries.
+// Tests of the optional entries.
 #include <poll.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string with_word(NearEnd& near) {
     near.renew(1);
     std::atomic<uint64_t> seen{0}, early{0}, parts{0};
     uint64_t last = 0;
-    const Beside watcher([&] {
+    const InBackground watcher([&] {
       const auto at = [&](uint64_t offset) {
         return std::atomic_ref(*near.arena(1).word(offset)).load(std::memory_order_acquire);
       };
@@ -118,7 +118,8 @@ std::string events(NearEnd& near) {
     ops.arm(near.end.nic());
     Done& done = near.end.fresh();
     near.must_get(1, 0, near.at(0), 4096, &done);
-    // Sleeping says nothing of how busy the machine is: what has ended though no event came is the evidence.
+    // Time asleep says nothing about how busy the machine is; the evidence is an operation that ended without
+    // an event.
     const auto wait_ms = static_cast<int>(longest_wait_ns / 1'000'000);
     while (done.under_way) {
       pollfd readable{descriptor, POLLIN, 0};

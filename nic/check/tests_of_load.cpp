@@ -1,4 +1,4 @@
-// Everything at once, and what is left of it in descriptors, threads and memory.
+// Tests everything at once, and what that leaves behind in descriptors, threads and memory.
 #include <cstring>
 
 #include "nic/check/counts.h"
@@ -8,7 +8,7 @@
 namespace pw::nic::check {
 namespace {
 
-/// All ranks that are `there` put and get towards all. Gives what they moved together.
+/// All ranks with `there` set put and get towards all. Returns how much they moved together.
 Moved everybody(NearEnd& near, double share_s, std::array<uint8_t, kRanks> there) {
   Places places{};
   places.there = there;
@@ -63,14 +63,14 @@ std::string traffic(NearEnd& near) {
       all.puts, all.gets, kRanks, all.renewals == 1 ? "once" : format("{} times", all.renewals));
 }
 
-/// Counts what rounds of set-up or of operations leave behind, over several passes of equally many rounds.
+/// Counts what rounds of set-up or of operations leave behind, in several passes of equally many rounds.
 class Leaks {
  public:
   explicit Leaks(NearEnd& near) : near_(near) {}
 
   template <typename Round>
   void look(const char* action, uint64_t rounds, Round&& round) {
-    constexpr int kPasses = 4;  // the first fills what is kept for later
+    constexpr int kPasses = 4;  // the first pass fills what is kept for later
     std::array<std::array<Counts, 2>, kPasses> at;
     for (auto& counts : at) {
       for (uint64_t i = 0; i < rounds; ++i) round();
@@ -96,7 +96,7 @@ class Leaks {
   static void for_each(const At& at, size_t end, uint64_t Counts::* of, uint64_t least, const char* things,
                        const char* action) {
     for (size_t pass = 1; pass < at.size(); ++pass)
-      if (at[pass][end].*of < at[pass - 1][end].*of + least * 3 / 4) return;  // it does not grow each time
+      if (at[pass][end].*of < at[pass - 1][end].*of + least * 3 / 4) return;  // it does not grow in each pass
     throw Broken{format("{} are lost, {} after {} and {} at first{}: about one with every {}", things,
                         at.back()[end].*of, at.size(), at.front()[end].*of,
                         end == 0 ? "" : " (at the far end)", action)};
@@ -107,7 +107,7 @@ class Leaks {
 std::string leaks(NearEnd& near) {
   constexpr uint64_t kConnects = 12, kOpens = 3, kOperations = 1500;
   near.renew(1);
-  // The tests' own dones are made now, not while they are counted.
+  // The tests' own `done` structs are made now, so that they are not counted.
   for (int i = 0; i < 256; ++i) near.must_get(1, 0, near.at(0), 8, &near.end.fresh());
   near.end.drain("of many");
   Leaks leaks(near);

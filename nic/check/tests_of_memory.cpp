@@ -1,4 +1,5 @@
-// Memory that comes and goes: once deregister_memory() has returned, at either end, nothing touches it.
+// Tests of memory that comes and goes: once deregister_memory() has returned, at either end, nothing touches
+// it.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,10 +10,10 @@
 namespace pw::nic::check {
 namespace {
 
-constexpr auto kGone = std::byte{0x3C};  ///< what memory is filled with once it is deregistered
+constexpr auto kGone = std::byte{0x3C};  ///< memory is filled with this once it is deregistered
 constexpr uint64_t kPiece = 16384;
 
-/// Looks for a while at memory in which nothing may change any more; what was under way ends meanwhile.
+/// Watches memory in which nothing may change any more, while operations under way end.
 void stays(NearEnd& near, const std::byte* memory, uint64_t bytes, const char* whose) {
   constexpr uint64_t kWhile = 3'000'000;  // ns
   const uint64_t until = deadline_after(kWhile);
@@ -39,11 +40,11 @@ std::string at_the_target(NearEnd& near) {
   for (Rounds rounds(near.share_s, 12); rounds.next();) {
     near.renew(1);
     std::memset(near.at(0), static_cast<int>(rounds.done()) | 0x80, NearEnd::kRoom / 2);
-    // Puts are under way when the far end is asked: it may have deregistered before the next one is begun.
+    // Puts are under way when the far end is told to deregister; it may do so before the next put begins.
     const uint64_t ask = deadline_after(near.random.between(50'000, 500'000));
     const uint64_t until = ask + near.random.between(200'000, 1'500'000);
     bool requested = false;
-    // On a busy machine the far end has its turn late: puts must still come then.
+    // On a busy machine the far end runs late, and puts must still arrive then.
     for (const Deadline late(kLate);
          !requested || now_ns() < until || !(near.has_answered(1) || late.passed()); ++count) {
       if (!requested && now_ns() >= ask) {
@@ -72,7 +73,7 @@ std::string at_the_target(NearEnd& near) {
     stays(near, arena.base(), arena.bytes(), "the target's memory");
     near.end.drain("to memory that was deregistered");
   }
-  // A get is not answered from there.
+  // A get from there must not succeed.
   Done& got = near.end.fresh();
   pw_nic_status status = near.get(1, 0, near.at(0), 64, &got);
   if (status == PW_NIC_OK) {
@@ -115,7 +116,7 @@ std::string at_home(NearEnd& near) {
   return format("{} puts and gets under way when the memory of this end was deregistered", count);
 }
 
-// The same memory again and again: an old key is no key of what was registered since.
+// Registers the same memory again and again: an old key must not reach what was registered later.
 std::string old_keys(NearEnd& near) {
   constexpr uint64_t kKept = 4;
   uint64_t count = 0;

@@ -7,10 +7,10 @@
 namespace pw::nic::check {
 namespace {
 
-/// Gets towards each far end, and which of them ended last.
+/// Gets from each far end, and which of them ended last.
 struct Line {
   uint64_t posted = 0, ended = 0, expected = 0, early = 0;
-  uint64_t overtaken = 0;  ///< the number of the first that was done before an earlier one; 0: none
+  uint64_t overtaken = 0;  ///< number of the first get that was done before an earlier one; 0: none
 };
 
 std::string gets_in_order(NearEnd& near) {
@@ -19,7 +19,7 @@ std::string gets_in_order(NearEnd& near) {
   std::array<Line, kRanks> lines;
   uint64_t deepest = 0;
   for (Rounds rounds(near.share_s, kLeast); rounds.next();) {
-    // Most go to one far end, as many as there is room for; large ones before small ones.
+    // Most gets go to one far end, as many as there is room for; large ones come before small ones.
     const uint32_t rank = near.random.one_in(8) ? 2 + static_cast<uint32_t>(near.random.below(kFars - 1)) : 1;
     Line& line = lines[rank];
     const uint64_t bytes = near.random.one_in(16) ? near.largest(16384) : near.random.between(1, 64);
@@ -46,13 +46,14 @@ std::string gets_in_order(NearEnd& near) {
                 lines[1].ended + lines[2].ended + lines[3].ended, kFars, deepest);
 }
 
-/// Collects what another thread sees of rounds, each of which stores a block of words v and then the word v.
+/// Collects what another thread sees of rounds; each round stores a block of words v and then the word v.
 struct Seen {
   static constexpr uint64_t kWord = 0, kBlock = 64;  ///< offsets
   static constexpr uint64_t kNothing = 0xA5A5A5A5;   ///< half a word of poison
-  uint64_t older_at = 0, older = 0, newer = 0;  ///< a word in the block that was older than the word after it
-  uint64_t before = 0;                          ///< a value of the word that followed a newer one
-  std::atomic<uint64_t> rounds{0};              ///< that it saw
+  uint64_t older_at = 0, older = 0, newer = 0;  ///< a word in the block that was older than the word after
+                                                ///< the block
+  uint64_t before = 0;                          ///< an older value of the word, seen after a newer one
+  std::atomic<uint64_t> rounds{0};              ///< number of rounds that it saw
   std::atomic<bool> overtaken{false}, back{false};
 };
 
@@ -66,7 +67,8 @@ void poll(const Arena& arena, uint64_t words, uint64_t& last, Seen& seen) {
   if (word == last) return;
   last = word;
   seen.rounds.fetch_add(1, std::memory_order_relaxed);
-  for (uint64_t remaining = words; remaining > 0; --remaining) {  // from its end, which arrives last
+  // Starts at the end of the block, which arrives last.
+  for (uint64_t remaining = words; remaining > 0; --remaining) {
     const uint64_t value = at(Seen::kBlock + (remaining - 1) * 8) >> 32;
     if (value >= word && value != Seen::kNothing) continue;
     seen.older_at = Seen::kBlock + (remaining - 1) * 8, seen.older = value, seen.newer = word;
@@ -86,7 +88,7 @@ std::string puts_in_order(NearEnd& near) {
     uint64_t last = 0;
     std::array<bool, kSources> busy{};
     const uint64_t stride = NearEnd::kRoom / kSources;
-    const Beside watcher([&] { poll(near.arena(1), bytes / 8, last, seen); });
+    const InBackground watcher([&] { poll(near.arena(1), bytes / 8, last, seen); });
     uint64_t v = 0;
     for (Rounds rounds(near.share_s / 3, 200); rounds.next(!stated || seen.rounds >= 300);) {
       const uint64_t source = ++v % kSources, word = word_of(v);
@@ -150,7 +152,8 @@ std::string gets_behind_puts(NearEnd& near) {
           "which was there before, and not {:#x}; do not state it",
           count, bytes, marker, word)};
     if (older != 0)
-      std::fill_n(near.arena(1).word(0), kPuts * kStride / 8, word);  // what comes late is of this round
+      std::fill_n(near.arena(1).word(0), kPuts * kStride / 8, word);  // so that late bytes belong to this
+                                                                      // round
   }
   if (stated) return format("stated, and kept in {} rounds", count);
   throw Absent{older != 0 ? "not stated, and gets did overtake" : "not stated (none was seen to overtake)"};

@@ -19,7 +19,7 @@ std::string limits(NearEnd& near) {
                 info.in_flight == 0 ? "any number under way" : format("{} under way", info.in_flight));
 }
 
-// Endpoints of one process and of several, all of them open.
+// Endpoints of one process and of several, all open.
 std::string numbers(NearEnd& near) {
   constexpr uint32_t kMore = 3;
   const pw_nic_info& info = near.info();
@@ -95,7 +95,7 @@ std::string foreign_keys(NearEnd& near) {
     std::memset(key.bytes, 0x5A, sizeof key.bytes);
     pw_nic_remote* remote = nullptr;
     if (ops.import_key(near.end.nic(), near.peer(1), &key, &remote) != PW_NIC_OK) continue;
-    // A NIC may find out only when the key is used: then the use must fail.
+    // A NIC may notice a bad key only when it is used; then the use must fail.
     Done& done = near.end.fresh();
     pw_nic_status status = near.end.get({remote, 0, near.at(0), near.memory(), 8}, &done);
     if (status == PW_NIC_OK) {

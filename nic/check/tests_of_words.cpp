@@ -1,5 +1,5 @@
-// What others see of a transfer while it is under way: words of 8 bytes are whole, and bytes beside it stay
-// what their owner makes them.
+// Tests what others see of a transfer that is under way: words of 8 bytes are whole, and bytes beside the
+// transfer stay as their owner stores them.
 #include <array>
 #include <cstring>
 
@@ -11,11 +11,11 @@ namespace {
 
 using Relaxed = std::atomic_ref<uint64_t>;
 
-/// Changes that have to be seen as they happen. Context switches alone show few: so many take two threads
-/// that run at the same time.
+/// Number of changes that must be seen as they happen. Context switches alone show few; this many require two
+/// threads that run at the same time.
 constexpr uint64_t kLive = 1000;
 
-/// The sizes at which each word is watched: those of signals, messages and data.
+/// The sizes at which each word is checked: those of signals, messages and data.
 std::vector<uint64_t> sizes_of_words(NearEnd& near) { return {8, 8, 64, 512, near.largest(65536)}; }
 
 std::string in_puts(NearEnd& near) {
@@ -28,7 +28,7 @@ std::string in_puts(NearEnd& near) {
     std::atomic<uint64_t> changes{0}, bad{0}, bad_at{0};
     uint64_t last = 0, at = 0;
     {
-      const Beside watcher([&, words = bytes / 8]() mutable {
+      const InBackground watcher([&, words = bytes / 8]() mutable {
         for (int i = 0; i < 64; ++i) {
           const uint64_t word = Relaxed(block[at]).load(std::memory_order_relaxed);
           if (torn(word)) bad_at = at * 8, bad = word;
@@ -77,7 +77,7 @@ std::string in_gets(NearEnd& near) {
     uint64_t* const block = near.arena(1).word(kBlock);
     uint64_t last = 0, v = 0, new_here = 0;
     std::fill_n(block, words, word_of(0));
-    const Beside owner([&]() mutable {
+    const InBackground owner([&]() mutable {
       for (uint64_t i = 0; i < 64; ++i)
         Relaxed(block[v % words]).store(word_of(v), std::memory_order_relaxed), ++v;
     });
@@ -103,7 +103,7 @@ std::string in_gets(NearEnd& near) {
 class Neighbours {
  public:
   void add(std::byte* at) { all_.push_back({at, static_cast<unsigned char>(*at)}); }
-  // The value stored at the last visit is still there, however long ago that was.
+  // The value stored at the last visit must still be there, however long ago that was.
   void turn() {
     Neighbour& neighbour = all_[random_.below(all_.size())];
     std::atomic_ref<unsigned char> byte(*reinterpret_cast<unsigned char*>(neighbour.at));
@@ -138,13 +138,13 @@ std::string edges(NearEnd& near) {
     Neighbours neighbours;
     for (uint64_t i = 0; i < kLanes; ++i) {
       lane[i] = {i * kLane + 9 + i % 7, 3 + 5 * i};
-      if (i + 2 >= kLanes && near.largest() > kLong)  // which take their time
+      if (i + 2 >= kLanes && near.largest() > kLong)  // because long transfers take their time
         lane[i] = {(i + 3 - kLanes) * 2 * kLong + 5, kLong - 6 - i};
       neighbours.add(memory + lane[i].offset - 1);
       neighbours.add(memory + lane[i].offset + lane[i].bytes);
     }
     uint64_t live = 0;
-    const Beside owner([&] { neighbours.turn(); });
+    const InBackground owner([&] { neighbours.turn(); });
     for (Rounds rounds(near.share_s / 2, kRounds); rounds.next(neighbours.count >= kLeast && live >= kLive);
          ++operations) {
       const uint64_t before = neighbours.count;

@@ -12,17 +12,17 @@ namespace pw::nic::check {
 namespace {
 
 constexpr uint64_t kCellBytes = 16384, kCells = 15, kBegin = 4096, kMargin = 64;
-constexpr auto kAfterDone = std::byte{0xEE};  ///< what is stored in a source once it is free
+constexpr auto kAfterDone = std::byte{0xEE};  ///< stored in a source once the source is free
 
-/// A piece of a target's memory that this process alone writes: one operation at a time.
+/// A piece of a target's memory that only this process writes, with one operation at a time.
 struct Cell {
   enum class State : uint8_t { idle, putting, getting };
   State state = State::idle;
   uint32_t target = 0;
-  uint64_t there = 0;               ///< its offset in what the target registered
-  const std::byte* view = nullptr;  ///< the same, as this process sees it
+  uint64_t there = 0;               ///< its offset in the memory that the target registered
+  const std::byte* view = nullptr;  ///< the same memory, mapped in this process
   std::byte *source = nullptr, *landing = nullptr;
-  pw_nic_memory** memory = nullptr;  ///< of the two
+  pw_nic_memory** memory = nullptr;  ///< the memory of both
   std::vector<std::byte> model = std::vector<std::byte>(kCellBytes, kPoison);
   uint64_t offset = 0, bytes = 0, here = 0, number = 0;
   Done* done = nullptr;
@@ -114,7 +114,8 @@ class Traffic {
     end_.progress();
   }
 
-  // Memory goes and comes back, and a key is imported a second time, while others go on.
+  // Memory is deregistered and registered again, and a key is imported a second time, while other operations
+  // go on.
   void renew(Group& group) {
     end_.remove(group.memory);
     enter(group);

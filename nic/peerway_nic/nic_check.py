@@ -73,7 +73,7 @@ def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[s
     effort = 1.0 if minutes is None else minutes * 60 / _core.nic_usual_seconds()
     try:
         _core.nic_check(nic.file, nic.options, seed, effort, 2.0, list(tests), tell)
-    except Error as error:  # it cannot be loaded; what it does wrong is a verdict
+    except Error as error:  # the plugin cannot be loaded; its faults are verdicts, not errors
         raise BadInput(str(error)) from None
     counts = ", ".join(f"{outcomes.count(name)} {word}" for name, (word, _) in STYLES.items())
     console.print(f"{counts}: {plugin}", soft_wrap=True)

@@ -22,7 +22,7 @@ void LinkCounters::add(const std::vector<Link>& links, uint64_t bytes, uint64_t 
 
 namespace {
 
-/// Numbers only, so that there is nothing to escape: "a":1,"b":2.
+/// Formats numbers as JSON, with nothing to escape: "a":1,"b":2.
 std::string fields(std::initializer_list<std::pair<std::string_view, uint64_t>> all) {
   std::string text;
   for (const auto& [name, value] : all) text += format("{}\"{}\":{}", text.empty() ? "" : ",", name, value);
@@ -61,7 +61,7 @@ bool write_counters(const std::string& path, uint32_t endpoint, uint32_t node, c
                fields({{"bytes", count.bytes}, {"packets", count.packets}}));
   }
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  // One write, so that the lines of several processes do not mix.
+  // Writes once, so that the lines of several processes do not mix.
   return file && write(file.get(), lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
 }
 

@@ -24,7 +24,7 @@ bool alive(const EndpointEntry& entry) {
   return process != 0 && birth_of(process) == entry.birth.load(std::memory_order_relaxed);
 }
 
-/// The same for many entries, most of which belong to a few processes: each process is looked at once.
+/// The same for many entries, most of which belong to a few processes: looks up each process once.
 class Census {
  public:
   bool alive(const EndpointEntry& entry) {
@@ -47,7 +47,7 @@ bool any_alive(const Shared& shared) {
   return false;
 }
 
-// A process that ends while it has the lock leaves it to the next one.
+// Robust: if a process ends while it holds the lock, the next process gets the lock.
 void make_mutex(pthread_mutex_t& mutex) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -60,11 +60,11 @@ void make_mutex(pthread_mutex_t& mutex) {
 }  // namespace
 
 uint64_t birth_of(int process) {
-  // The first thread's, because /proc sums the process's own over all of its threads.
+  // Reads the first thread's file, because for the process itself /proc adds up all its threads.
   std::ifstream in(format("/proc/{0}/task/{0}/stat", process));
   std::string text;
   if (!std::getline(in, text)) return 0;
-  const size_t name_end = text.rfind(')');  // the name may hold anything
+  const size_t name_end = text.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos || text.size() < name_end + 3) return 0;
   const char state = text[name_end + 2];
   if (state == 'Z' || state == 'X') return 0;
@@ -90,7 +90,7 @@ Directory::Directory(const std::string& name, uint64_t fingerprint, uint64_t ses
     : job_memory_(JobMemory::at(name, sizeof(Shared), offsetof(Shared, generation),
                                 [](std::byte* address) {
                                   auto& shared =
-                                      *reinterpret_cast<Shared*>(address);  // all else begins with 0
+                                      *reinterpret_cast<Shared*>(address);  // everything else begins as 0
                                   make_mutex(shared.mutex);
                                   shared.secret = random_bytes<sizeof(Secret)>();
                                 })),

@@ -1,6 +1,6 @@
-// The state that the endpoints of one job on one host share: who has which (node, context), which registered
-// memory is still valid, who accesses it now, and until when each link is busy. Places of dead processes are
-// taken over, and the state is gone when the last process has ended (job_memory.h).
+// The state that the endpoints of one job on one host share: which endpoint has which (node, context), which
+// registered memory is still valid, who accesses it now, and until when each link is busy. Entries of dead
+// processes are reused, and the state is gone when the last process has ended (job_memory.h).
 #pragma once
 
 #include <pthread.h>
@@ -18,59 +18,65 @@
 
 namespace pw::torus {
 
-inline constexpr uint32_t kSlots = 1u << 14;  ///< registered memories of an endpoint at a time
+inline constexpr uint32_t kSlots = 1u << 14;  ///< largest number of memories registered by an endpoint at a
+                                              ///< time
 
-/// One endpoint. The two `touching` are of the thread that posts and of the engine.
+/// One endpoint. Of the two `touching`, one is for the thread that posts and one for the engine.
 struct EndpointEntry {
   std::atomic<int32_t> process;      ///< 0: free
-  std::atomic<uint64_t> birth;       ///< tells the process from a later one with its number
+  std::atomic<uint64_t> birth;       ///< distinguishes the process from a later one with the same id
   std::atomic<uint64_t> session;     ///< of the endpoint; 0: closed
-  std::atomic<uint32_t> used;        ///< slots ever used
-  std::atomic<uint16_t> port;        ///< of its UDP socket, in network byte order; 0: it has none
-  std::atomic<bool> port_requested;  ///< by a peer that sends to it
-  alignas(
-      64) std::atomic<uint64_t> touching[2][8];  ///< [thread][0]: tag of a slot; the rest keeps lines apart
+  std::atomic<uint32_t> used;        ///< number of slots ever used
+  std::atomic<uint16_t> port;        ///< port of its UDP socket, in network byte order; 0: it has none
+  std::atomic<bool> port_requested;  ///< set by a peer that must send to it
+  alignas(64) std::atomic<uint64_t> touching[2][8];  ///< [thread][0]: tag of the slot being accessed; the
+                                                     ///< rest pads the cache line
 };
 
 struct Shared {
-  pthread_mutex_t mutex;                                     ///< guards `entry`; survives its owners
-  Secret secret;                                             ///< for a job that was given none
-  std::atomic<uint64_t> fingerprint;                         ///< of the torus file; 0: not made yet
-  std::atomic<uint64_t> begun;                               ///< when, on the monotonic clock
-  std::atomic<uint32_t> entries;                             ///< all that were ever taken are below
-  std::atomic<uint64_t> busy[kMostEndpoints * kDirections];  ///< until when each link is taken
+  pthread_mutex_t mutex;              ///< guards `entry`; robust against the death of its owner
+  Secret secret;                      ///< used if the job was given no secret
+  std::atomic<uint64_t> fingerprint;  ///< of the torus file; 0: not set yet
+  std::atomic<uint64_t> begun;        ///< time of the begin, on the monotonic clock
+  std::atomic<uint32_t> entries;      ///< every entry that was ever used has a smaller number
+  std::atomic<uint64_t> busy[kMostEndpoints * kDirections];  ///< time until which each link is busy
   EndpointEntry entry[kMostEndpoints];
-  // Apart from the entries, which are all looked at now and then, so that few pages are touched; pages are
-  // held as they are needed.
+  // Separate from the entries, which are all read now and then, so that this touches few pages. Pages are
+  // allocated as they are needed.
   alignas(
       4096) std::atomic<uint32_t> generation[kMostEndpoints][kSlots];  ///< by entry and slot; odd: registered
 };
 
 class Directory {
  public:
-  /// `name` tells the job and the host. Takes the first free entry among candidate(0) to candidate(count - 1)
-  /// for the endpoint `session`. Throws Failure, also when others of the job read another torus file.
+  /// `name` identifies the job and the host. Takes the first free entry among candidate(0) to candidate(count
+  /// - 1) for the endpoint `session`. Throws Failure, also if other processes of the job read another torus
+  /// file.
   Directory(const std::string& name, uint64_t fingerprint, uint64_t session, uint32_t count,
             const std::function<uint32_t(uint32_t)>& candidate);
   ~Directory();
   Directory(const Directory&) = delete;
 
   [[nodiscard]] Shared& shared() const { return *shared_; }
-  [[nodiscard]] uint32_t number() const { return number_; }  ///< of the entry; UINT32_MAX: none was free
-  /// Gives the entry back, so that peers see that the endpoint is closed.
+  [[nodiscard]] uint32_t number() const {
+    return number_;
+  }  ///< number of the entry; UINT32_MAX: none was
+     ///< free
+  /// Frees the entry, so that peers see that the endpoint is closed.
   void leave();
 
-  /// The generation of a slot of this endpoint. Throws Failure when there is no memory for it.
+  /// Returns the generation of a slot of this endpoint. Throws Failure if there is no memory for it.
   std::atomic<uint32_t>& generation(uint32_t slot) const;
 
-  /// Waits, not for long, until the endpoint of that number has a UDP socket, and returns its port; 0: it has
+  /// Waits briefly until the endpoint of that number has a UDP socket, and returns its port; 0 if it has
   /// none.
   uint16_t request_port(uint32_t number) const;
   [[nodiscard]] const JobMemory& job_memory() const { return *job_memory_; }
 
-  /// A tag that no two slots share, and is not 0.
+  /// Returns a tag that is unique to the slot and not 0.
   static uint64_t tag(uint32_t number, uint32_t slot) { return uint64_t{number} << 32 | (slot + 1); }
-  /// Waits until no living process touches the slot: what it began before the generation changed has ended.
+  /// Waits until no living process accesses the slot: accesses that began before its generation changed have
+  /// ended.
   void wait_untouched(uint64_t tag) const;
 
  private:
@@ -83,7 +89,7 @@ class Directory {
   uint32_t number_ = UINT32_MAX;
 };
 
-/// When the process began, on the clock of /proc; 0 when it is gone, or only waits to be reaped.
+/// Returns when the process began, on the clock of /proc; 0 if it is gone or a zombie.
 uint64_t birth_of(int process);
 
 }  // namespace pw::torus

@@ -24,13 +24,13 @@ uint64_t hash_of(std::string_view text) {
   return first_word(siphash(Secret{}, std::as_bytes(std::span(text.data(), text.size()))));
 }
 
-// Nobody guesses it, and no two endpoints have the same; 0 is none.
+// Returns a random number that nobody can guess and that no two endpoints share; 0 means none.
 uint64_t new_session() {
   const auto bytes = random_bytes<sizeof(uint64_t)>();
   return std::max<uint64_t>(1, std::bit_cast<uint64_t>(bytes));
 }
 
-// Addresses of this host are not those of another network namespace.
+// Identifies the network namespace: addresses of this host are not those of another namespace.
 uint64_t network_space() {
   struct stat status{};
   return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
@@ -119,7 +119,7 @@ Endpoint::~Endpoint() {
   write_counters(options_.counters, self_.number, node_, sum, links_, grid_);
 }
 
-// The living nodes whose address this host (or network namespace) has.
+// Returns the living nodes whose address this host (or network namespace) has.
 std::vector<uint32_t> Endpoint::nodes_here() const {
   const auto addresses = addresses_here();
   std::vector<uint32_t> here;
@@ -134,12 +134,13 @@ bool Endpoint::has_other_hosts() const {
   return std::ranges::any_of(file_.nodes, [&](const NodeAddress& node) { return node.ip != self_.ip; });
 }
 
-// Else an endpoint has a socket only once it is needed: one that nobody can send to needs no defence.
+// Other endpoints have a socket only once it is needed: an endpoint to which nobody can send needs no
+// defence.
 bool Endpoint::is_sent_datagrams() const {
   return has_other_hosts() || file_.faults.of_packets() || gpu_available();
 }
 
-// Takes a (node, context). Nodes of one address are one host and share a directory.
+// Takes a (node, context). Nodes with one address are one host and share a directory.
 void Endpoint::join_job(uint64_t job) {
   const auto here = nodes_here();
   if (here.empty())
@@ -156,7 +157,7 @@ void Endpoint::join_job(uint64_t job) {
   } else if (rank) {
     wanted = {here[*rank % here.size()]};
   }
-  // Without addresses in the file all are on this host, and datagrams go through loopback.
+  // Without addresses in the file all nodes are on this host, and datagrams go through loopback.
   self_.ip = file_.nodes.empty() ? htonl(INADDR_LOOPBACK) : file_.nodes[wanted.front()].ip;
   if (!file_.nodes.empty())
     std::erase_if(wanted, [&](uint32_t node) { return file_.nodes[node].ip != self_.ip; });
@@ -244,10 +245,10 @@ std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
   return peer;
 }
 
-// The peer cannot be reached by memory alone.
+// Requests a UDP socket of a peer that cannot be reached by memory alone.
 void Endpoint::need_port(const Place& place) const {
   const EndpointEntry& entry = directory_->shared().entry[place.number];
-  if (entry.session.load() != place.session) return;  // it is closed, which others report
+  if (entry.session.load() != place.session) return;  // it is closed, which other checks report
   if (directory_->request_port(place.number) == 0 && entry.session.load() == place.session)
     throw Failure(
         PW_NIC_UNREACHABLE,

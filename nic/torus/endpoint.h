@@ -1,5 +1,5 @@
-// An open endpoint, which implements the entries of the plugin. Calls are made one at a time; the engine's
-// thread runs beside them.
+// An open endpoint, which implements the entries of the plugin. Its calls are made one at a time; the
+// engine's thread runs beside them.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,10 @@ namespace pw::torus {
 class Endpoint {
  public:
   static constexpr uint64_t kLargest = 1u << 30, kCopied = 4096;
-  static constexpr size_t kEndedAtOnce = 4096;  ///< and not yet told
+  static constexpr size_t kEndedAtOnce = 4096;  ///< limit of operations that ended at once and were not
+                                                ///< reported yet
 
-  /// Throws Failure, or Error of a bad torus file.
+  /// Throws Failure, or Error for an invalid torus file.
   explicit Endpoint(const pw_nic_options& options);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
@@ -32,7 +33,7 @@ class Endpoint {
   void remove_memory(const std::shared_ptr<Memory>& memory);
   std::shared_ptr<Reach> import(const TorusPeer& peer, const pw_nic_key& key) const;
 
-  /// One put or get, as the entries of the plugin.
+  /// The arguments of a put or get.
   struct Access {
     const std::shared_ptr<TorusPeer>& peer;
     const std::shared_ptr<Reach>& reach;
@@ -68,19 +69,20 @@ class Endpoint {
   TorusFile file_;
   std::optional<Secret> secret_;
   Grid grid_;
-  const bool direct_;  ///< nothing is modelled or injected: the core that posts moves the bytes
-  uint64_t session_;   ///< others read it, to see whether they may
+  const bool direct_;  ///< nothing is modelled or injected, so the core that posts an operation moves its
+                       ///< bytes
+  uint64_t session_;   ///< peers read it to test whether they may access this process
   std::unique_ptr<Directory> directory_;
   Place self_{};
   uint32_t node_ = 0;
-  Counters posted_, moved_;  ///< of the calls, and of the engine
+  Counters posted_, moved_;  ///< counts of the calls, and of the engine
   LinkCounters links_;
   std::unique_ptr<Wire> wire_;
   std::unique_ptr<Engine> engine_;
   std::vector<std::shared_ptr<TorusPeer>> peers_;
   std::vector<uint32_t> free_slots_;
   uint32_t next_slot_ = 0;
-  std::vector<Ended> ended_;  ///< at once, and not yet told
+  std::vector<Ended> ended_;  ///< operations that ended at once and were not reported yet
   Engine::Completed completed_;
 };
 

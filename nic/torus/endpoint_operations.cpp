@@ -77,8 +77,8 @@ void Endpoint::settle(const TorusPeer& peer) {
   links_.add(route_from.links, peer.bytes_from, peer.packets_from);
 }
 
-// An operation that ended at once was posted when the engine had none before it, so what the engine ended
-// until now comes first.
+// An operation that ended at once was posted when the engine had no earlier operation, so what the engine has
+// ended since is reported first.
 unsigned Endpoint::progress() {
   const size_t at_once = ended_.size();
   completed_.clear();

@@ -21,7 +21,7 @@
 namespace pw::torus {
 namespace {
 
-constexpr uint64_t kSpin = 60'000;  ///< shorter waits are not slept
+constexpr uint64_t kSpin = 60'000;  ///< ns: shorter waits poll instead of sleeping
 constexpr uint64_t kLongestSleep = 1'000'000'000;
 constexpr uint64_t kFinish = 1'900'000'000;
 
@@ -108,7 +108,7 @@ void Engine::run() {
   }
 }
 
-// Returns when there is something to do next, if nothing comes before.
+// Returns the time at which there is something to do next, if nothing arrives before.
 uint64_t Engine::step(uint64_t now) {
   if (process_ended_ || now >= next_check_) check_processes(now);
   if (shared_.entry[around_.self.number].port_requested.load(std::memory_order_relaxed) && !wire_.is_open())
@@ -184,7 +184,7 @@ void Engine::push(uint64_t time, OperationPointer operation, bool home) {
   std::push_heap(heap_.begin(), heap_.end());
 }
 
-// When the last of the bytes is behind the links, each of which passes on one packet train at a time.
+// Returns when the last byte leaves the last link; each link passes on one train of packets at a time.
 uint64_t Engine::arrival(const std::vector<Link>& links, uint64_t bytes, uint64_t now) {
   const TorusFile& file = around_.file;
   const auto lasts = static_cast<uint64_t>(static_cast<double>(bytes) * 8 / file.gbit_per_s);
@@ -225,7 +225,7 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
   TorusPeer& peer = *operation->peer;
   if (node_dead_ || peer.gone()) return complete(std::move(operation), PW_NIC_UNREACHABLE);
   if (!operation->alive()) return complete(std::move(operation), PW_NIC_REFUSED);
-  // Datagrams sent before may still be on their way, and must not be overtaken.
+  // Earlier datagrams may still be on their way and must not be overtaken.
   const bool by_memory = peer.by_datagram == 0 && !around_.file.faults.of_packets() && operation->of_host() &&
                          operation->reach->reachable();
   if (by_memory) return move(std::move(operation), now);

@@ -15,13 +15,13 @@
 
 namespace pw::torus {
 
-/// Everything that an endpoint's engine works with; outlives the engine.
+/// The objects that an endpoint's engine works with; they outlive the engine.
 struct Surroundings {
   const TorusFile& file;
   Directory& directory;
   const Place& self;
   uint32_t node;
-  Secret key;  ///< of the datagrams
+  Secret key;  ///< key of the datagrams
 };
 
 class Engine {
@@ -37,22 +37,22 @@ class Engine {
   void add(const std::shared_ptr<Memory>& memory);
   void remove(const std::shared_ptr<Memory>& memory);
 
-  /// PW_NIC_BUSY, or the operation is accepted.
+  /// Returns PW_NIC_BUSY, or accepts the operation.
   pw_nic_status submit(OperationPointer operation);
 
   using Completed = std::vector<std::pair<pw_nic_done*, pw_nic_status>>;
-  /// Takes the operations that ended since the last call; nearly free when there are none.
+  /// Takes the operations that ended since the last call; almost free if there are none.
   void take_completed(Completed& completed);
 
-  /// Waits, not for long, until all that was accepted has ended; ends the rest with PW_NIC_BROKEN.
+  /// Waits briefly until everything accepted has ended; ends the rest with PW_NIC_BROKEN.
   void finish();
 
  private:
   struct Due {
     uint64_t time, turn;
     OperationPointer operation;
-    bool home;                                           ///< a get whose bytes are here: only its time is not
-    friend bool operator<(const Due& a, const Due& b) {  // the top of the heap is the earliest
+    bool home;  ///< a get whose bytes are here and whose modelled time is not over
+    friend bool operator<(const Due& a, const Due& b) {  // puts the earliest at the top of the heap
       return std::pair(a.time, a.turn) > std::pair(b.time, b.turn);
     }
   };
@@ -81,17 +81,17 @@ class Engine {
   Grid grid_;
   Wire& wire_;
   Counters& counters_;
-  const bool modelled_;  ///< operations take their time
+  const bool modelled_;  ///< the duration of operations is modelled
   std::mutex mutex_;
   Exchange exchange_;
   Random random_;
   std::vector<Due> heap_;
   uint64_t turn_ = 0;
   uint32_t in_flight_ = 0;
-  uint64_t next_leaves_ = 0;  ///< when the next operation may leave, as modelled
+  uint64_t next_leaves_ = 0;  ///< modelled time at which the next operation may leave
   bool node_dead_ = false;    ///< this endpoint's node is dead
   std::vector<std::shared_ptr<TorusPeer>> peers_;
-  std::vector<std::shared_ptr<Memory>> memories_;  ///< by slot
+  std::vector<std::shared_ptr<Memory>> memories_;  ///< indexed by slot
   std::map<int, Descriptor> watched_;              ///< pidfds by process
   Completed completed_;
   std::atomic<bool> some_completed_{false};
@@ -103,10 +103,10 @@ class Engine {
   std::thread thread_;
 };
 
-/// Has epoll descriptor `poll` tell, with `tag`, when there is something to read.
+/// Makes the epoll descriptor `poll` report `tag` when `descriptor` is readable.
 void poll_for(int poll, int descriptor, uint64_t tag);
 
-/// Whether operations cannot be moved by the core that posts them.
+/// Whether the core that posts operations cannot do them itself.
 bool needs_engine(const TorusFile& file);
 
 }  // namespace pw::torus

@@ -21,7 +21,7 @@ void Engine::find_routes(TorusPeer& peer) const {
   if (!peer.route_to.exists) peer.lost = true;
 }
 
-// Nodes that die, when their time has come. Returns when the next one's comes.
+// Kills nodes whose time of death has come. Returns the time of the next death.
 uint64_t Engine::apply_deaths(uint64_t now) {
   uint64_t next = UINT64_MAX;
   bool died = false;
@@ -49,11 +49,13 @@ void Engine::lose(const std::shared_ptr<TorusPeer>& peer) {
   exchange_.lose(peer->place.session);
 }
 
-// A pidfd tells of the end of a process at once, even if nobody has reaped it.
+// A pidfd reports the end of a process at once, even if nobody has reaped it.
 void Engine::watch(const TorusPeer& peer) {
   const int process = peer.place.process;
   if (peer.entry == nullptr || process == getpid() || watched_.count(process) != 0) return;
-  Descriptor descriptor;  // the program needs some, too; without one, the process is looked at now and then
+  // The number of descriptors is limited, because the program needs some, too; without one, the process is
+  // checked now and then.
+  Descriptor descriptor;
   if (watched_.size() < kMostWatched)
     descriptor = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (descriptor) poll_for(poll_.get(), descriptor.get(), static_cast<uint64_t>(process));
@@ -63,7 +65,7 @@ void Engine::watch(const TorusPeer& peer) {
 void Engine::check_processes(uint64_t now) {
   process_ended_ = false;
   next_check_ = now + kCheckEvery;
-  around_.directory.job_memory().hand_out();  // even if there is always something to do
+  around_.directory.job_memory().hand_out();  // even if the engine is always busy
   for (auto it = watched_.begin(); it != watched_.end();) {
     pollfd ended{it->second.get(), POLLIN, 0};
     const bool dead = it->second ? poll(&ended, 1, 0) > 0 : birth_of(it->first) == 0;

@@ -1,4 +1,4 @@
-// When an engine has a UDP socket, and from where it takes datagrams.
+// When an engine opens a UDP socket, and from where it accepts datagrams.
 #include <arpa/inet.h>
 
 #include "torus/engine.h"
@@ -6,8 +6,8 @@
 
 namespace pw::torus {
 
-// At the first operation that must go by datagrams, or when a peer asks for it. False when there can be none:
-// who asked gives up after a while.
+// Called at the first operation that needs datagrams, or when a peer asks for a port. Returns false if no
+// socket can be opened; the peer then gives up after a while.
 bool Engine::open_wire() {
   EndpointEntry& entry = shared_.entry[around_.self.number];
   entry.port_requested = false;
@@ -21,8 +21,8 @@ bool Engine::open_wire() {
   return true;
 }
 
-// Whether a datagram comes from where endpoint `number` is: by the torus file or, where all are on this host,
-// by the port in the endpoint's entry.
+// Whether a datagram comes from the address of endpoint `number`: as given in the torus file or, if all are
+// on this host, with the port in the endpoint's entry.
 bool Engine::is_home(uint32_t number, const sockaddr_in& from) const {
   const TorusFile& file = around_.file;
   if (number >= file.node_count() * file.contexts) return false;

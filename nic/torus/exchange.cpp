@@ -73,7 +73,7 @@ void Exchange::start(OperationPointer operation, uint64_t now) {
   flow->queue.push_back(std::move(message));
 }
 
-// The next bytes of a message.
+// Copies the next bytes of a message.
 bool Exchange::load(Message& message, std::byte* to, uint64_t bytes) {
   const Memory* memory = message.memory.get();
   const std::byte* from = message.from + message.cut;
@@ -84,19 +84,19 @@ bool Exchange::load(Message& message, std::byte* to, uint64_t bytes) {
   return true;
 }
 
-// Turns messages into packets while the window has room, but not for long: others wait to be heard. Returns
-// whether there is more to do.
+// Cuts messages into packets while the window has room, but not for long, because arriving datagrams wait.
+// Returns whether there is more to do.
 bool Exchange::cut(Flow& flow, uint64_t now) {
   for (unsigned count = 0; !flow.queue.empty() && flow.out.room(); ++count) {
     if (count == kAtOnce) return true;
-    if (count % kTrain == kTrain - 1) wire_.flush();  // the peer works meanwhile
+    if (count % kTrain == kTrain - 1) wire_.flush();  // so that the peer can work meanwhile
     const std::shared_ptr<Message> message = flow.queue.front();
     const uint64_t bytes = std::min<uint64_t>(kMostPayload, message->bytes - message->cut);
     Header header = message->header;
     Datagram datagram(sizeof header + bytes);
     if (!load(*message, datagram.data() + sizeof header, bytes)) {
       flow.queue.pop_front();
-      if (message->operation != nullptr) {  // packets on their way still refer to the message
+      if (message->operation != nullptr) {  // packets under way still refer to the message
         hooks_.complete(std::move(message->operation), PW_NIC_REFUSED);
         continue;
       }
@@ -160,8 +160,8 @@ uint64_t Exchange::attend(uint64_t now) {
   return next;
 }
 
-// Whether a peer that owes us something has been silent for too long. It may have died after it acknowledged
-// the request of a get, so it is asked now and then.
+// Whether a peer that owes an answer has been silent for too long. It may have died after it acknowledged the
+// request of a get, so it is asked now and then.
 bool Exchange::silent(Flow& flow, uint64_t now) {
   if (!flow.owed()) {
     flow.wanting = 0;

@@ -1,5 +1,5 @@
-// Operations over datagrams: cut into packets, which the other end stores or answers in the order in which
-// the operations were started. Not thread-safe; the engine holds the lock.
+// Operations over datagrams: cuts them into packets, which the other end stores or answers in the order in
+// which the operations were started. Not thread-safe; the engine holds the lock.
 #pragma once
 
 #include <array>
@@ -21,21 +21,21 @@ class Exchange {
  public:
   struct Hooks {
     std::function<void(OperationPointer, pw_nic_status)> complete;
-    /// Registered memory of this endpoint; null when it is not, or no longer, there.
+    /// Returns registered memory of this endpoint; null if it is not registered, or no longer.
     std::function<std::shared_ptr<Memory>(uint32_t slot, uint32_t generation)> find;
     std::function<void(uint64_t session)> lost;
-    /// Whether that is where the job's endpoint of that number sends from, as far as it is known.
+    /// Whether the job's endpoint of that number sends from that address, as far as is known.
     std::function<bool(uint32_t number, const sockaddr_in& from)> home;
   };
   Exchange(const Place& self, const Secret& key, Wire& wire, Counters& counters, Hooks hooks);
   ~Exchange();
 
   void start(OperationPointer operation, uint64_t now);
-  /// Takes a batch of what arrived. Returns how many datagrams.
+  /// Handles a batch of arrived datagrams. Returns how many.
   unsigned receive(uint64_t now);
-  /// Sends what is due, and gives up peers that do not answer. Returns when it wants to be called again.
+  /// Sends what is due, and gives up peers that do not answer. Returns when it must be called again.
   uint64_t attend(uint64_t now);
-  /// Ends all towards that endpoint with PW_NIC_UNREACHABLE, and hears it no more.
+  /// Ends all operations towards that endpoint with PW_NIC_UNREACHABLE, and ignores it from now on.
   void lose(uint64_t session);
   [[nodiscard]] bool idle() const;
   /// Tells all peers that this endpoint closes, and gives up what is under way.
@@ -65,7 +65,7 @@ class Exchange {
   Counters& counters_;
   Hooks hooks_;
   std::map<uint64_t, std::unique_ptr<Flow>> flows_;  ///< by session
-  std::unordered_set<uint64_t> gone_;                ///< sessions that are heard no more
+  std::unordered_set<uint64_t> gone_;                ///< sessions that are ignored
   uint64_t next_id_ = 1;
 };
 

@@ -1,4 +1,4 @@
-// The receiving side of an exchange: acknowledgements, puts to be stored, gets to be answered.
+// The receiving side of an exchange: handles acknowledgements, stores puts, answers gets.
 #include <cstring>
 
 #include "torus/exchange_parts.h"
@@ -6,20 +6,22 @@
 namespace pw::torus {
 
 unsigned Exchange::receive(uint64_t now) {
-  wire_.flush();  // acknowledgements free what waits to be sent
+  wire_.flush();  // acknowledgements make room for what waits to be sent
   return wire_.receive([&](auto datagram, const sockaddr_in& from) { take_datagram(datagram, from, now); });
 }
 
 void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr_in& from, uint64_t now) {
   Packet packet;
   const Header& header = packet.header;
-  // A datagram from elsewhere costs no more than a look.
+  // A datagram from a stranger costs only these checks.
   if (!parse_packet(datagram, packet) || header.to != self_.number || !hooks_.home(header.from, from) ||
       !is_sealed(datagram, key_)) {
     ++counters_.rejected;
     return;
   }
-  if (header.to_session != self_.session) return;  // for one who had the number and the port before
+  if (header.to_session != self_.session)
+    return;  // meant for an endpoint that had the number and the port
+             // before
   if (header.kind == Kind::bye) {
     lose(header.from_session);
     return;
@@ -52,7 +54,7 @@ void Exchange::take_acknowledgement(Flow& flow, const Header& header, uint64_t n
   });
 }
 
-// Bytes that the CPU stores do not overtake those that go to a GPU.
+// Bytes that the CPU stores must not overtake bytes that go to a GPU.
 void Exchange::store(Flow& flow, const std::shared_ptr<Memory>& memory, std::byte* to,
                      std::span<const std::byte> bytes) {
   if (memory->kind == PW_NIC_CUDA) return flow.staged.store(memory, to, bytes);

@@ -1,5 +1,5 @@
 // Failures inside the NIC: set-up throws, operations return a status. At the C boundary both become a status
-// and one line for people.
+// and one line of text.
 #pragma once
 
 #include <cerrno>
@@ -23,7 +23,7 @@ class Failure : public std::exception {
   std::string message_;
 };
 
-/// Why there is no further descriptor or thread, and what to do about it.
+/// Returns why there is no further descriptor or thread, and what to do about it.
 inline std::string lacking(int error) {
   const char* remedy = "";
   if (error == EMFILE)

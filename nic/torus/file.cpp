@@ -75,7 +75,7 @@ uint32_t node_number(const Reader& reader, const TorusFile& torus) {
   return static_cast<uint32_t>(reader.whole(0, torus.node_count() - 1));
 }
 
-// "10.0.0.1" or "10.0.0.1:7000".
+// Parses "10.0.0.1" or "10.0.0.1:7000".
 NodeAddress read_address(const Reader& reader, uint32_t contexts) {
   const std::string text = reader.text(64);
   const size_t colon = text.find(':');

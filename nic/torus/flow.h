@@ -1,4 +1,4 @@
-// The two ends of a reliable flow of packets between two endpoints, without sockets and clocks of their own.
+// The two ends of a reliable flow of packets between two endpoints, without sockets or clocks of their own.
 #pragma once
 
 #include <algorithm>
@@ -16,42 +16,44 @@ namespace pw::torus {
 
 using Datagram = std::vector<std::byte>;
 
-/// The packets that were sent and not yet acknowledged. Nothing is sent again on suspicion: each transmission
-/// has a number of its own, and the receiver reports the highest that arrived, so a packet that was sent well
-/// before that one and is missing was lost. Where nothing follows that could be such evidence, the receiver
-/// is asked.
+/// The packets that were sent and not yet acknowledged. Nothing is retransmitted on suspicion. Each
+/// transmission has a number of its own (`turn`), and the receiver reports the highest that arrived, so a
+/// missing packet that was sent well before that one was lost. If no later transmission can provide such
+/// evidence, the receiver is asked.
 class SendWindow {
  public:
   [[nodiscard]] bool room() const { return packets_.size() < kWindow && under_way_ < limit_; }
   [[nodiscard]] bool empty() const { return packets_.empty(); }
   [[nodiscard]] uint64_t next_sequence() const { return first_ + packets_.size(); }
-  [[nodiscard]] uint64_t turn() const { return turn_; }  ///< of what was sent last
+  [[nodiscard]] uint64_t turn() const { return turn_; }  ///< number of the last transmission
 
-  /// The packet next_sequence(), sent now. acknowledge() reports `owner` once it has arrived.
+  /// Adds packet next_sequence(), sent now. acknowledge() passes on `owner` once the packet has arrived.
   Datagram& push(Datagram datagram, std::shared_ptr<void> owner, uint64_t now);
 
-  /// Reads what the other end has taken; `taken(owner, datagram)` for each, in order. False for what it
-  /// cannot have taken.
+  /// Reads the other end's report; calls `taken(owner, datagram)` for each acknowledged packet, in order.
+  /// Returns false for an impossible report.
   template <typename Taken>
   bool acknowledge(const Report& report, uint64_t now, Taken&& taken);
 
-  /// `send(datagram)` for each packet that was lost.
+  /// Calls `send(datagram)` for each packet that was lost.
   template <typename Send>
   void resend(uint64_t now, Send&& send);
 
-  /// Whether to ask the other end, with turn(), what it has. `last`: nothing waits to be sent.
+  /// Whether to ask the other end, with turn(), what it has received. `last`: nothing waits to be sent.
   bool ask(uint64_t now, bool last);
 
-  /// When to ask if nothing comes before; UINT64_MAX: nothing is under way.
-  [[nodiscard]] uint64_t next_timer() const { return packets_.empty() ? UINT64_MAX : stirred_ + timeout(); }
+  /// Returns when to ask if nothing happens before; UINT64_MAX: nothing is under way.
+  [[nodiscard]] uint64_t next_timer() const {
+    return packets_.empty() ? UINT64_MAX : last_event_ + timeout();
+  }
 
  private:
   static constexpr uint64_t kShortest = 200'000, kFirst = 2'000'000, kLongest = 200'000'000;
-  /// Packets under way. As few as keep both ends busy: packets that wait in sockets are no longer in a cache
-  /// when their turn comes, and a loss is noticed later.
+  /// Limits of packets under way: as few as keep both ends busy. Packets that wait in sockets have left the
+  /// caches when they are handled, and a loss is noticed later.
   static constexpr uint32_t kFewest = 8, kMost = 32;
-  static constexpr uint64_t kApart = 3;   ///< turns; less may be overtaken on the way
-  static constexpr uint32_t kBurst = 16;  ///< packets at whose end it pays to ask at once
+  static constexpr uint64_t kApart = 3;   ///< transmissions; a smaller distance may be due to reordering
+  static constexpr uint32_t kBurst = 16;  ///< after this many packets it pays to ask at once
 
   struct Packet {
     Datagram datagram;
@@ -60,32 +62,32 @@ class SendWindow {
     bool arrived = false, again = false;
   };
   void arrive(Packet& packet, uint64_t now);
-  void stir(uint64_t now) { stirred_ = now, silent_ = 0; }
+  void note_event(uint64_t now) { last_event_ = now, silent_ = 0; }
   [[nodiscard]] uint64_t timeout() const {
-    const uint64_t usual = round_trip_ == 0 ? kFirst : round_trip_ + 4 * swing_ + kShortest;
+    const uint64_t usual = round_trip_ == 0 ? kFirst : round_trip_ + 4 * deviation_ + kShortest;
     return std::min(usual << std::min(silent_, 8u), kLongest);
   }
 
   std::deque<Packet> packets_;
   uint64_t first_ = 1;  ///< sequence number of packets_[0]
   uint64_t turn_ = 0, newest_arrived_ = 0;
-  uint64_t round_trip_ = 0, swing_ = 0;  ///< mean, and mean distance from it
-  uint64_t stirred_ = 0;                 ///< when something was sent, or known to have arrived
-  uint32_t silent_ = 0;                  ///< questions since something was known to have arrived
-  uint32_t unasked_ = 0;                 ///< packets since the last question
-  uint32_t under_way_ = 0;               ///< packets that are not known to have arrived
-  uint32_t limit_ = kMost;               ///< of those
+  uint64_t round_trip_ = 0, deviation_ = 0;  ///< mean, and mean deviation from it
+  uint64_t last_event_ = 0;                  ///< when something was last sent, or found to have arrived
+  uint32_t silent_ = 0;                      ///< questions asked since something was found to have arrived
+  uint32_t unasked_ = 0;                     ///< packets since the last question
+  uint32_t under_way_ = 0;                   ///< packets that are not known to have arrived
+  uint32_t limit_ = kMost;                   ///< limit of under_way_
 };
 
-/// How long a peer that owes an answer has been silent while this end listened. If this process, or the whole
-/// host, stood still meanwhile, nobody knows what the peer sent.
+/// How long a peer that owes an answer has been silent while this end listened. Time in which this process,
+/// or the whole host, was stopped does not count, because nobody knows what the peer sent then.
 class Silence {
  public:
-  static constexpr uint64_t kTimeout = 5'000'000'000;  ///< ns; a peer stands still for a while, too
-  static constexpr uint64_t kMostApart = 200'000'000;  ///< ns between two looks while this end runs
+  static constexpr uint64_t kTimeout = 5'000'000'000;  ///< ns; a peer may also be stopped for a while
+  static constexpr uint64_t kMostApart = 200'000'000;  ///< ns between two checks while this end runs
 
   void end() { lasted_ = 0; }
-  /// To be asked again and again while it is silent: whether that is for too long now.
+  /// Call it again and again while the peer is silent; returns whether the silence is too long now.
   bool goes_on(uint64_t now) {
     lasted_ += std::min(now - looked_, kMostApart);
     looked_ = now;
@@ -96,20 +98,20 @@ class Silence {
   uint64_t lasted_ = 0, looked_ = 0;
 };
 
-/// The packets that arrived, put in order.
+/// Puts the packets that arrived in order.
 class ReceiveWindow {
  public:
-  /// `take(datagram)` for this one and those that waited for it, in order. False for one that is here
-  /// already.
+  /// Calls `take(datagram)` for this packet and those that waited for it, in order. Returns false for a
+  /// packet that had arrived before.
   template <typename Take>
   bool arrive(uint64_t sequence, std::span<const std::byte> datagram, Take&& take);
-  /// Something of that turn is here.
+  /// Records that a transmission with this number has arrived.
   void note(uint64_t turn) { newest_ = std::max(newest_, turn); }
 
   [[nodiscard]] Report report() const { return {expected_ - 1, arrived_, newest_}; }
 
  private:
-  bool shift();  ///< on to the next one; whether it is here already
+  bool shift();  ///< moves on to the next packet; returns whether it has arrived already
 
   uint64_t expected_ = 1, newest_ = 0;
   std::array<uint64_t, 4> arrived_{};  ///< bit i: expected_ + i
@@ -120,7 +122,7 @@ inline Datagram& SendWindow::push(Datagram datagram, std::shared_ptr<void> owner
   packets_.push_back({std::move(datagram), std::move(owner), now, ++turn_});
   ++under_way_;
   ++unasked_;
-  stirred_ = now;
+  last_event_ = now;
   return packets_.back().datagram;
 }
 
@@ -128,21 +130,21 @@ inline void SendWindow::arrive(Packet& packet, uint64_t now) {
   if (packet.arrived) return;
   packet.arrived = true;
   --under_way_;
-  stir(now);
-  if (packet.again) return;  // which of the two it was, nobody knows
+  note_event(now);
+  if (packet.again) return;  // it is unknown which of the two transmissions arrived
   const uint64_t took = now - packet.sent;
-  if (round_trip_ == 0) round_trip_ = took, swing_ = took / 2;
+  if (round_trip_ == 0) round_trip_ = took, deviation_ = took / 2;
   const uint64_t apart = took > round_trip_ ? took - round_trip_ : round_trip_ - took;
-  swing_ = (3 * swing_ + apart) / 4;
+  deviation_ = (3 * deviation_ + apart) / 4;
   round_trip_ = (7 * round_trip_ + took) / 8;
 }
 
 template <typename Taken>
 bool SendWindow::acknowledge(const Report& report, uint64_t now, Taken&& taken) {
   if (report.acknowledged >= next_sequence() || report.newest > turn_) return false;
-  if (report.newest > newest_arrived_) stir(now);
+  if (report.newest > newest_arrived_) note_event(now);
   newest_arrived_ = std::max(newest_arrived_, report.newest);
-  if (report.acknowledged + 1 < first_) return true;  // an old one
+  if (report.acknowledged + 1 < first_) return true;  // an old report
   const size_t count = report.acknowledged + 1 - first_;
   for (size_t i = 0; i < count; ++i) arrive(packets_[i], now);
   for (size_t i = count; i < packets_.size() && i - count < kWindow; ++i)
@@ -162,10 +164,10 @@ void SendWindow::resend(uint64_t now, Send&& send) {
   const uint64_t newest = newest_arrived_;
   for (Packet& packet : packets_) {
     if (packet.arrived || packet.turn + kApart > newest) continue;
-    packet.sent = stirred_ = now;
+    packet.sent = last_event_ = now;
     packet.turn = ++turn_;
     packet.again = true;
-    unasked_ = kBurst;  // if it is lost again, the other end waits with all that came after it
+    unasked_ = kBurst;  // asks soon: if it is lost again, the other end cannot use any later packet
     send(packet.datagram);
   }
 }
@@ -177,7 +179,7 @@ inline bool SendWindow::ask(uint64_t now, bool last) {
   if (late && silent_++ > 0) limit_ = std::max(kFewest, limit_ / 2);
   turn_ += kApart;
   unasked_ = 0;
-  stirred_ = now;
+  last_event_ = now;
   return true;
 }
 

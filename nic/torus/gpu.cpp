@@ -11,9 +11,9 @@
 namespace pw::torus {
 namespace {
 
-using namespace pw::cuda;  // of its declarations alone
+using namespace pw::cuda;  // only for its declarations
 
-// The few entries of the CUDA driver that are needed.
+// The few functions of the CUDA driver that are needed.
 struct GpuDriver {
   CUresult (*init)(unsigned) = nullptr;
   CUresult (*device_count)(int*) = nullptr;
@@ -59,10 +59,11 @@ struct GpuPlace {
   CUstream stream = nullptr;
 };
 
-// With the context current. Kept until the process ends, as the primary context is.
+// Returns the stream, with its context current. It is kept until the process ends, like the primary context.
 GpuPlace* gpu_place(int device) {
   static std::mutex mutex;
-  static auto& places = *new std::map<int, GpuPlace>;  // others may copy while the process ends
+  // Never destroyed, because other threads may copy while the process ends.
+  static auto& places = *new std::map<int, GpuPlace>;
   const GpuDriver& driver = gpu_driver();
   std::lock_guard lock(mutex);
   GpuPlace& place = places[device];

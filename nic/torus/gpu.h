@@ -8,11 +8,11 @@
 
 namespace pw::torus {
 
-/// Whether a CUDA driver with a GPU is there.
+/// Whether there is a CUDA driver with a GPU.
 bool gpu_available();
 
-/// Copies by a stream of the GPU's own, which waits for no kernel; one side is memory of GPU `device`.
-/// Returns once the bytes are there. False when the driver fails.
+/// Copies in a stream of its own, which waits for no kernel; one side is memory of GPU `device`. Returns once
+/// the bytes have arrived. Returns false if the driver fails.
 bool gpu_copy(void* to, const void* from, uint64_t bytes, int device);
 
 }  // namespace pw::torus

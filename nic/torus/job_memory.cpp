@@ -26,7 +26,8 @@ constexpr uint64_t kJoinTimeout = 10'000'000'000;
 struct Abstract {
   explicit Abstract(const std::string& name) {
     address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path + 1, name.data(), name.size());  // a zero before it: in no file system
+    // A leading zero byte: the name is in no file system.
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   }
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
@@ -45,7 +46,7 @@ Descriptor unix_socket(int flags) {
   return socket;
 }
 
-/// The process at the other end, as the kernel knows it.
+/// Returns the process at the other end, according to the kernel.
 std::optional<ucred> credentials_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -70,7 +71,7 @@ struct DescriptorMessage {
 
 }  // namespace
 
-// A process has it once, however many endpoints it opens.
+// A process maps the memory once, however many endpoints it opens.
 std::shared_ptr<JobMemory> JobMemory::at(const std::string& name, uint64_t bytes, uint64_t held,
                                          const std::function<void(std::byte*)>& make) {
   static std::mutex mutex;
@@ -85,7 +86,7 @@ std::shared_ptr<JobMemory> JobMemory::at(const std::string& name, uint64_t bytes
       throw Failure(PW_NIC_BROKEN, format("torus: the processes of this job at the socket @{} neither answer "
                                           "nor end; is one stopped?",
                                           name));
-    usleep(1000);  // who has the name does not listen yet, or is about to end
+    usleep(1000);  // the process that has the name does not listen yet, or is about to end
   }
   here[name] = job_memory;
   return job_memory;
@@ -101,7 +102,7 @@ void JobMemory::map() {
   address_ = static_cast<std::byte*>(mapped);
 }
 
-// False where nobody is there to be asked, or not any more.
+// Returns false if there is no process to ask, or no longer.
 bool JobMemory::join(uint64_t deadline) {
   const Descriptor socket = unix_socket(0);
   const uint64_t now = now_ns(), microseconds = (deadline > now ? deadline - now : 0) / 1000 + 1;
@@ -131,7 +132,7 @@ bool JobMemory::join(uint64_t deadline) {
   return true;
 }
 
-// False where somebody else has the name.
+// Returns false if another process has the name.
 bool JobMemory::create(uint64_t held, const std::function<void(std::byte*)>& make) {
   Descriptor listener = unix_socket(SOCK_NONBLOCK);
   const Abstract at(name_);
@@ -165,7 +166,8 @@ void JobMemory::hand_out() const {
     part->cmsg_len = CMSG_LEN(2 * sizeof(int));
     const std::array<int, 2> both{memory_.get(), listener_.get()};
     std::memcpy(CMSG_DATA(part), both.data(), sizeof both);
-    sendmsg(socket.get(), &hand.header, MSG_NOSIGNAL | MSG_DONTWAIT);  // who does not take it asks again
+    // A process that does not receive the message asks again.
+    sendmsg(socket.get(), &hand.header, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 }
 

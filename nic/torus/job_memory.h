@@ -1,6 +1,6 @@
-// How the processes of a job on one host share memory that no file system names: it is a memfd, and a socket
-// in the abstract namespace hands the memfd and the socket itself to each process that asks. Both are gone
-// with the last process that has them, however it ended.
+// Memory that the processes of a job on one host share, without a name in a file system. It is a memfd, and a
+// socket in the abstract namespace passes the memfd and the socket itself to each process that asks. Both are
+// gone with the last process that has them, however it ended.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,22 @@ namespace pw::torus {
 
 class JobMemory {
  public:
-  /// That of the name, which this process has, or gets from another one, or makes: then `make(address)`,
-  /// given zeros, is called before anybody else sees them. The first `held` bytes can be touched without a
-  /// fear; for the rest there is hold(). Throws Failure.
+  /// Returns the memory of that name: this process has it already, gets it from another process, or makes it.
+  /// In the last case it first calls `make(address)` with zeroed memory. The first `held` bytes are allocated
+  /// and may be accessed; for the rest call hold(). Throws Failure.
   static std::shared_ptr<JobMemory> at(const std::string& name, uint64_t bytes, uint64_t held,
                                        const std::function<void(std::byte*)>& make);
   ~JobMemory();
   JobMemory(const JobMemory&) = delete;
 
   [[nodiscard]] std::byte* address() const { return address_; }
-  /// Whether there is memory for these bytes, from now on.
+  /// Allocates memory for these bytes; returns false if there is none.
   [[nodiscard]] bool hold(uint64_t offset, uint64_t bytes) const;
 
-  /// Readable when a process asks for the memory, or rings; then call hand_out().
+  /// Readable when a process asks for the memory or calls ring(); then call hand_out().
   [[nodiscard]] int listener() const { return listener_.get(); }
   void hand_out() const;
-  /// Makes listener() readable for all.
+  /// Makes listener() readable in all processes.
   void ring() const;
 
  private:

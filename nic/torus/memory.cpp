@@ -91,7 +91,7 @@ Reach::~Reach() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 
-// Any failure leaves it to the other ways.
+// On any failure the memory is reached in other ways.
 void Reach::map() {
   const std::string path = format("/proc/{}/fd/{}", key_.process, key_.descriptor);
   const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -110,7 +110,7 @@ void Reach::map() {
   mapped_ = static_cast<std::byte*>(address) + before;
 }
 
-// Full order between the two: the owner changes the generation first and looks at `touching` then.
+// The order must be sequentially consistent: the owner changes the generation and then reads `touching`.
 bool Reach::touch(std::atomic<uint64_t>& touching) const {
   touching.store(Directory::tag(key_.number, key_.slot), std::memory_order_seq_cst);
   if (generation_->load(std::memory_order_seq_cst) == key_.generation) return true;

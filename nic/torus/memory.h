@@ -1,4 +1,4 @@
-// Registered memory, its keys, and how a process reaches memory of another process on its host: by mapping
+// Registered memory, its keys, and how a process accesses memory of another process on its host: by mapping
 // the file behind it, or by cross-memory attach. Everything else goes by datagrams.
 #pragma once
 
@@ -16,19 +16,19 @@ namespace pw::torus {
 /// The contents of a key; plain bytes.
 struct Key {
   uint32_t magic;
-  uint32_t number;  ///< of the endpoint
+  uint32_t number;  ///< number of the endpoint
   uint32_t slot, generation;
   uint64_t bytes;
   uint64_t address;
   int32_t process;
-  int32_t descriptor;  ///< in that process; -1: none
+  int32_t descriptor;  ///< number of the descriptor in that process; -1: none
   uint64_t descriptor_offset;
-  uint64_t inode;  ///< of the descriptor's file
+  uint64_t inode;  ///< inode of the descriptor's file
   uint32_t kind;
 };
 static_assert(sizeof(Key) <= PW_NIC_KEY_BYTES);
 
-/// Memory of this process. A reference that outlives its registration finds it dead.
+/// Registered memory of this process. A reference may outlive the registration; `alive` is then false.
 struct Memory {
   std::byte* address;
   uint64_t bytes;
@@ -36,7 +36,7 @@ struct Memory {
   int32_t device;
   uint32_t slot, generation;
   uint64_t descriptor_offset = 0;
-  Descriptor descriptor;  ///< keeps the file behind it open for those who map it
+  Descriptor descriptor;  ///< keeps the file open for processes that map it
   std::atomic<bool> alive{true};
 
   [[nodiscard]] bool holds(const void* data, uint64_t count) const {
@@ -45,17 +45,17 @@ struct Memory {
   }
 };
 
-/// Describes `span` as slot `slot` of endpoint `number`. Throws Failure.
+/// Describes `span` as slot `slot` of this endpoint. Throws Failure.
 std::shared_ptr<Memory> make_memory(const pw_nic_span& span, uint32_t slot, uint32_t generation);
 void write_key(const Memory& memory, uint32_t number, pw_nic_key& key);
-/// False when it is no key of this NIC.
+/// Returns false if the bytes are not a key of this NIC.
 bool read_key(const pw_nic_key& bytes, Key& key);
 
-/// Memory of a peer as this process reaches it.
+/// Access of this process to a peer's memory.
 class Reach {
  public:
-  /// `generation`: of the slot of a peer on this host, null when it is on another one. `attach`: whether
-  /// cross-memory attach to its process is allowed.
+  /// `generation` is that of the slot of a peer on this host, null if the peer is on another host. `attach`:
+  /// whether cross-memory attach to its process is allowed.
   Reach(const Key& key, const std::atomic<uint32_t>* generation, bool attach);
   ~Reach();
   Reach(const Reach&) = delete;
@@ -67,8 +67,7 @@ class Reach {
     return bytes <= key_.bytes && offset <= key_.bytes - bytes;
   }
 
-  /// Moves the bytes by this CPU. `touching` says to the owner that it must wait with its
-  /// deregistration.
+  /// Move the bytes by this CPU. `touching` tells the owner that it must wait with its deregistration.
   pw_nic_status put(uint64_t offset, const void* data, uint64_t bytes, std::atomic<uint64_t>& touching) const;
   pw_nic_status get(uint64_t offset, void* data, uint64_t bytes, std::atomic<uint64_t>& touching) const;
 
@@ -85,10 +84,11 @@ class Reach {
   bool attach_ = false;
 };
 
-/// Copies so that aligned words of 8 bytes arrive whole, and after all that this thread copied before.
+/// Copies so that aligned words of 8 bytes arrive whole, after everything that this thread copied before.
 void copy_whole_words(void* to, const void* from, uint64_t bytes);
 
-/// Whether this process may read and write that one's memory: it reads `expected` at `address` there.
+/// Tests whether this process may read and write the other's memory: whether it reads `expected` at `address`
+/// there.
 bool may_attach(int process, uint64_t address, uint64_t expected);
 
 }  // namespace pw::torus

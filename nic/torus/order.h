@@ -1,11 +1,11 @@
-// What may overtake what on the way from one endpoint to one peer. An operation has a time at which it would
-// arrive, and a put may be held back beyond it; `due` is when it takes effect at the peer. Operations with
-// the same due time take effect in the order in which they were posted.
+// Decides which operations may overtake others on the way from one endpoint to one peer. An operation has a
+// time at which it would arrive, and a put may be held back beyond it; `due` is when it takes effect at the
+// peer. Operations with the same due time take effect in the order in which they were posted.
 //
 //   a get never comes before an earlier get;
 //   a put comes before an earlier put only without PW_NIC_PUTS_IN_ORDER;
 //   a get comes before an earlier put only without PW_NIC_GETS_BEHIND_PUTS;
-//   a put may come before a get that waits for a held one: of that, nothing is guaranteed.
+//   a put may come before a get that waits for a held put: there is no guarantee about that.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,8 @@ class Order {
 
  private:
   uint32_t guarantees_;
-  uint64_t line_ = 0;  ///< what is not held back moves as in a pipe
+  uint64_t line_ = 0;  ///< the latest arrival so far, without held-back delays; later operations arrive after
+                       ///< it, as in a pipe
   uint64_t last_put_ = 0, last_get_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What an endpoint knows of another one, and the operations towards it.
+// An endpoint's data about another one, and the operations towards it.
 #pragma once
 
 #include <netinet/in.h>
@@ -16,17 +16,17 @@
 
 namespace pw::torus {
 
-/// Where an endpoint is: what pw_nic_address holds; plain bytes.
+/// Where an endpoint is: the contents of pw_nic_address; plain bytes.
 struct Place {
   uint32_t magic;
   uint32_t number;
   uint64_t session;      ///< random
   uint64_t host;         ///< hash of the job's directory on its host
-  uint64_t job;          ///< a hash of the job
-  uint64_t fingerprint;  ///< of its torus file
-  uint64_t beacon;       ///< address in its process where the session lies
+  uint64_t job;          ///< hash of the job
+  uint64_t fingerprint;  ///< fingerprint of its torus file
+  uint64_t beacon;       ///< address of the session number in its process
   int32_t process;
-  uint32_t ip;  ///< in network byte order, as the port
+  uint32_t ip;  ///< in network byte order, like the port
   uint16_t port;
 };
 static_assert(sizeof(Place) <= PW_NIC_ADDRESS_BYTES);
@@ -36,19 +36,19 @@ struct TorusPeer {
 
   Place place;
   uint32_t node = 0;
-  EndpointEntry* entry = nullptr;  ///< null: on another host
+  EndpointEntry* entry = nullptr;  ///< null: the peer is on another host
   bool attach = false;             ///< its memory can be reached by cross-memory attach
   Route route_to, route_from;
   std::atomic<bool> lost{false};
   std::atomic<uint32_t> under_way{0};  ///< operations that the engine has
 
-  // Used by the thread that posts only.
+  // Used only by the thread that posts.
   uint64_t bytes_to = 0, packets_to = 0, bytes_from = 0, packets_from = 0;
 
-  // Used by the engine only.
+  // Used only by the engine.
   Order order;
-  uint32_t by_datagram = 0;       ///< of those under way
-  uint64_t last_get_arrival = 0;  ///< when the last get comes home
+  uint32_t by_datagram = 0;       ///< number of operations under way by datagrams
+  uint64_t last_get_arrival = 0;  ///< when the last get arrives
 
   [[nodiscard]] bool gone() const {
     return lost.load(std::memory_order_acquire) ||
@@ -67,7 +67,7 @@ struct Operation {
   std::vector<std::byte> copied;
   pw_nic_done* done;
   bool by_datagram = false;
-  uint64_t received = 0;  ///< of a get by datagrams
+  uint64_t received = 0;  ///< bytes of a get by datagrams that have arrived
 
   [[nodiscard]] bool of_host() const { return memory == nullptr || memory->kind == PW_NIC_HOST; }
   [[nodiscard]] bool alive() const {

@@ -30,7 +30,7 @@ namespace {
 
 thread_local std::string why_not_open;
 
-/// Set-up throws; here it becomes a status and a line.
+/// Set-up throws; this converts the exception to a status and a line of text.
 template <typename Body>
 pw_nic_status attempt(std::string& why, Body&& body) noexcept {
   try {
@@ -69,7 +69,7 @@ pw_nic_status fail_with(pw_nic* nic, pw_nic_status status) {
   return status;
 }
 
-/// A struct of the caller, which may be of another version: the fields that both know are copied.
+/// Copies the fields that both sides know from a struct of the caller, which may be of another version.
 template <typename Struct>
 Struct known_part(const Struct* given) {
   Struct known{};

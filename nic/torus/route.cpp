@@ -62,7 +62,7 @@ Route Grid::by_dimensions(uint32_t from, uint32_t to) const {
   for (uint32_t d = 0; d < extents_.size(); ++d) {
     const uint32_t extent = extents_[d];
     const uint32_t up = (end[d] + extent - start[d]) % extent;
-    const bool down = 2 * up > extent;  // halfway around, upwards is as short
+    const bool down = 2 * up > extent;  // halfway around, upwards is as short as downwards
     for (uint32_t hop = 0; hop < (down ? extent - up : up); ++hop) {
       route.links.push_back({at, 2 * d + (down ? 1u : 0u)});
       at = behind(route.links.back());

@@ -11,7 +11,7 @@
 
 namespace pw::torus {
 
-/// A directed link: out of `node` in `direction`, 2 * dimension, + 1 towards lower coordinates.
+/// A directed link that leaves `node` in `direction`: 2 * dimension, + 1 towards lower coordinates.
 struct Link {
   uint32_t node;
   uint32_t direction;
@@ -22,7 +22,7 @@ inline constexpr uint32_t kDirections = 2 * PW_NIC_DIMENSIONS;
 
 struct Route {
   bool exists = false;
-  std::vector<Link> links;  ///< none from a node to itself
+  std::vector<Link> links;  ///< empty from a node to itself
 };
 
 class Grid {
@@ -32,9 +32,9 @@ class Grid {
   [[nodiscard]] uint32_t nodes() const { return static_cast<uint32_t>(dead_.size()); }
   [[nodiscard]] const std::vector<uint32_t>& extents() const { return extents_; }
   [[nodiscard]] std::array<uint32_t, PW_NIC_DIMENSIONS> coordinates(uint32_t node) const;
-  [[nodiscard]] uint32_t behind(Link link) const;  ///< the node that it leads to
+  [[nodiscard]] uint32_t behind(Link link) const;  ///< the node at the other end of the link
 
-  void cut(uint32_t a, uint32_t b);  ///< all links between the two, both ways
+  void cut(uint32_t a, uint32_t b);  ///< cuts all links between the two, in both directions
   void kill(uint32_t node);
   [[nodiscard]] bool dead(uint32_t node) const { return dead_[node]; }
 
@@ -46,7 +46,7 @@ class Grid {
   [[nodiscard]] Route by_breadth(uint32_t from, uint32_t to) const;
 
   std::vector<uint32_t> extents_;
-  std::vector<uint8_t> cut_;  ///< by node, a bit for each direction
+  std::vector<uint8_t> cut_;  ///< by node, one bit for each direction
   std::vector<bool> dead_;
   bool whole_ = true;
 };

@@ -15,7 +15,9 @@ bool StagedSource::load(const Memory& memory, std::byte* to, const std::byte* fr
     if (!gpu_copy(bytes_.data(), from, bytes_.size(), memory.device)) return false;
   }
   if (bytes > 0) std::memcpy(to, bytes_.data() + (from - begin_), bytes);
-  if (bytes == remaining) *this = {};  // packets under way still refer to the message
+  if (bytes == remaining)
+    *this = {};  // frees the buffer, because packets under way still refer to the
+                 // message
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Buffers between GPU memory and datagrams. They hold more than a datagram, since each copy of the GPU costs
-// as much time as many kilobytes.
+// Buffers between GPU memory and datagrams. A buffer holds more than a datagram, because starting a copy of
+// the GPU takes as long as moving many kilobytes.
 #pragma once
 
 #include <memory>
@@ -10,26 +10,26 @@
 
 namespace pw::torus {
 
-inline constexpr uint64_t kStaged = 256 << 10;  ///< bytes of a piece, at most
+inline constexpr uint64_t kStaged = 256 << 10;  ///< the most bytes of a piece
 
-/// A source that is read from the front to the end.
+/// A source that is read from front to end.
 class StagedSource {
  public:
-  /// Copies the bytes at `from`, of which `remaining` are still to be read, to `to`. False when the driver
-  /// failed.
+  /// Copies the bytes at `from` to `to`; `remaining` bytes, including these, are still to be read. Returns
+  /// false if the driver failed.
   bool load(const Memory& memory, std::byte* to, const std::byte* from, uint64_t bytes, uint64_t remaining);
 
  private:
-  const std::byte* begin_ = nullptr;  ///< in the GPU, of what is here
+  const std::byte* begin_ = nullptr;  ///< address in the GPU of the buffered bytes
   std::vector<std::byte> bytes_;
 };
 
-/// A target that is stored to in order; bytes are held back until they are as many as a piece, or flush().
+/// A target that is stored to in order; bytes are buffered until they fill a piece, or until flush().
 class StagedTarget {
  public:
   void store(const std::shared_ptr<Memory>& memory, std::byte* to, std::span<const std::byte> bytes);
   void flush();
-  [[nodiscard]] bool failed() const { return failed_; }  ///< the driver did, at some time
+  [[nodiscard]] bool failed() const { return failed_; }  ///< whether the driver has ever failed
 
  private:
   std::shared_ptr<Memory> memory_;

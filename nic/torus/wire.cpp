@@ -17,7 +17,7 @@ std::string address_text(uint32_t ip, uint16_t port) {
   return format("{}:{}", inet_ntop(AF_INET, &ip, text, sizeof text), port);
 }
 
-// A window of packets to each of a few peers; the kernel gives as much as it may.
+// Asks for buffers for a window of packets to each of a few peers; the kernel gives as much as it may.
 void widen(int socket) {
   const int bytes = 8 << 20;
   for (const auto& [force, ask] : {std::pair{SO_RCVBUFFORCE, SO_RCVBUF}, {SO_SNDBUFFORCE, SO_SNDBUF}})
@@ -95,7 +95,7 @@ void Wire::flush() {
     pollfd ready{socket_.get(), POLLOUT, 0};
     const bool full = errno == EAGAIN || errno == ENOBUFS;
     if (errno == EINTR || (full && poll(&ready, 1, 1) > 0)) continue;
-    ++first;  // as if it was lost: what matters is sent again
+    ++first;  // treated as lost: what matters is sent again
   }
   out_.clear();
   owned_.clear();

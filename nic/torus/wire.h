@@ -1,4 +1,4 @@
-// The UDP socket of an endpoint: datagrams in batches, and the faults that are injected on the way.
+// The UDP socket of an endpoint: datagrams in batches, with injected faults.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ namespace pw::torus {
 
 class Wire {
  public:
-  /// Sends from an address of this host; port 0 takes any free one. Nobody can send to it before open().
+  /// Sends from an address of this host; port 0 takes any free port. Nobody can send to it before open().
   Wire(uint32_t ip, uint16_t port, const Faults& faults, uint64_t seed, Counters& counters);
 
   void open();  ///< Throws Failure
@@ -28,13 +28,13 @@ class Wire {
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   [[nodiscard]] uint16_t port() const { return is_open() ? address_.sin_port : uint16_t{0}; }
 
-  /// Queues a datagram, sealed; its bytes must stay until flush().
+  /// Queues a sealed datagram; its bytes must stay valid until flush().
   void send(const sockaddr_in& to, std::span<const std::byte> datagram);
-  /// The same of a bare header, which is copied.
+  /// The same for a bare header, which is copied.
   void send_copy(const sockaddr_in& to, std::span<const std::byte, sizeof(Header)> datagram);
   void flush();
 
-  /// `take(datagram, from)` for what is there, at most a batch. Returns how many.
+  /// Calls `take(datagram, from)` for what has arrived, at most a batch. Returns how many.
   template <typename Take>
   unsigned receive(Take&& take);
 
@@ -45,7 +45,8 @@ class Wire {
     std::span<const std::byte> bytes;
   };
   struct In {
-    std::array<std::array<std::byte, kMostDatagram + 1>, kBatch> bytes;  // a longer one is seen to be
+    // One byte more, so that longer datagrams are recognised.
+    std::array<std::array<std::byte, kMostDatagram + 1>, kBatch> bytes;
     std::array<sockaddr_in, kBatch> from;
     std::array<iovec, kBatch> pieces;
     std::array<mmsghdr, kBatch> messages;
@@ -58,7 +59,8 @@ class Wire {
   Random random_;
   Counters& counters_;
   std::vector<Out> out_;
-  std::vector<std::unique_ptr<std::vector<std::byte>>> owned_;  ///< of send_copy() and damaged ones
+  std::vector<std::unique_ptr<std::vector<std::byte>>> owned_;  ///< copies for send_copy() and for damaged
+                                                                ///< datagrams
   std::unique_ptr<In> in_ = nullptr;
 };
 

@@ -10,7 +10,7 @@
 namespace pw::uct {
 namespace {
 
-// Addresses and keys are both a length and at most 64 bytes.
+// Addresses and keys both consist of a length and at most 64 bytes.
 template <typename Named>
 void put(ByteWriter& writer, const Named& named) {
   writer.put(static_cast<uint8_t>(named.length));

@@ -15,11 +15,11 @@ struct Address {
   pw_nic_key inbox;
 };
 
-/// `secret`: of the job, for addresses.
+/// `secret`: the job's secret for addresses.
 std::string pack(const Address& address, const Secret& secret);
 
-/// Throws Error when the bytes are no address that a process of the job made. Their first byte says how many
-/// they are (UCX does not), and nothing behind those is read.
+/// Throws Error if the bytes are not an address that a process of the job made. Their first byte is their
+/// number (UCX does not pass it), and nothing after them is read.
 Address unpack(const void* bytes, const Secret& secret);
 
 }  // namespace pw::uct

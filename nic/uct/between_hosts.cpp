@@ -1,6 +1,6 @@
-// Open MPI 4 takes windows between hosts by osc/pt2pt, wherever it may, and over UCX that waits for ever in
-// flushes and unlocks. Within a host others are right. Only a rank knows whether all are on one host, so the
-// choice for several hosts comes in a variable, and is made here, before MPI starts.
+// Open MPI 4 uses osc/pt2pt for windows between hosts if it can, and over UCX that hangs in flushes and
+// unlocks. Within a host other components are better. Only a rank knows whether all ranks are on one host, so
+// the launcher passes the choice for several hosts in a variable, and this applies it before MPI starts.
 #include <cstdlib>
 #include <cstring>
 
@@ -12,7 +12,7 @@ __attribute__((constructor)) void choose_windows() {
   const char* here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
   if (components == nullptr || all == nullptr || here == nullptr || std::strcmp(all, here) == 0) return;
   setenv("OMPI_MCA_osc", components, 1);
-  setenv("OMPI_MCA_btl", "self", 1);  // what osc/ucx needs; Open MPI opens all of its own, otherwise
+  setenv("OMPI_MCA_btl", "self", 1);  // osc/ucx needs it; otherwise Open MPI opens all its transports
 }
 
 }  // namespace

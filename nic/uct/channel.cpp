@@ -18,7 +18,7 @@ bool Channel::room() {
   if (!announced_) {
     const uint64_t place = presence_at(domain_.endpoint().info().number);
     announced_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::here)}) == PW_NIC_OK;
-    if (!announced_) return false;  // nobody would look for what is sent
+    if (!announced_) return false;  // the receiver would not look for messages
   }
   if (!known_ || sent_ - taken_ >= kRingSlots / 2) request_count();
   return known_ && sent_ - taken_ < kRingSlots;

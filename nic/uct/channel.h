@@ -1,5 +1,5 @@
-// Messages to one interface of a peer: the sending end of a ring in its inbox. It outlives the connections
-// that use it, because the ring's counts go on. Under the domain's lock.
+// Messages to one interface of a peer: the sending end of a ring in its inbox. A channel outlives the
+// connections that use it, because the ring's counts continue. Protected by the domain's lock.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@ namespace pw::uct {
 
 class Channel {
  public:
-  /// Throws Error with what the NIC says.
+  /// Throws Error with the NIC's reason.
   Channel(Domain& domain, Peer& peer, const pw_nic_key& inbox);
   Channel(const Channel&) = delete;
 
   [[nodiscard]] Peer& peer() { return peer_; }
   [[nodiscard]] const pw_nic_key& inbox() const { return inbox_->key(); }
 
-  /// Whether there is room for a message; if not, asks the receiver how far it is.
+  /// Whether there is room for a message; if not, asks the receiver for its count.
   bool room();
-  /// Sends a message, when room(). `memory` null: the bytes are copied. `operation` may be null.
+  /// Sends a message; call it only if room() is true. If `memory` is null the bytes are copied. `operation`
+  /// may be null.
   pw_nic_status send(uint8_t id, const void* data, size_t bytes, nic::Memory* memory, Operation* operation);
-  /// Gets a word of the receiver, so that its death is noticed though nothing is sent.
+  /// Gets a word from the receiver, so that its death is noticed even if nothing is sent.
   void probe();
-  /// Tells the receiver that nothing follows. False: the NIC had no room, try again.
+  /// Tells the receiver that nothing follows. Returns false if the NIC had no room: try again.
   bool leave();
 
  private:
@@ -35,10 +36,11 @@ class Channel {
   Domain& domain_;
   Peer& peer_;
   std::unique_ptr<nic::RemoteMemory> inbox_;
-  uint64_t ring_;  ///< its place in the inbox
+  uint64_t ring_;  ///< offset of the ring in the inbox
   uint64_t sent_ = 0;
-  uint64_t taken_ = 0;  ///< as far as is known
-  bool known_ = false;  ///< where the ring's counts stand: another endpoint may have had the number
+  uint64_t taken_ = 0;  ///< the receiver's count, as far as is known
+  bool known_ = false;  ///< whether the ring's counts are known: another endpoint may have had this number
+                        ///< before
   bool announced_ = false, departed_ = false;
   bool count_requested_ = false;
 };

@@ -43,7 +43,7 @@ Domain::~Domain() {
   chunks_.clear();
 }
 
-// Peers that go on must not take the silence that follows for a failure.
+// Peers that continue must not take the coming silence for a failure.
 void Domain::say_goodbye() {
   const std::scoped_lock held(lock);
   const uint64_t deadline = deadline_after(200'000'000);
@@ -78,18 +78,18 @@ unsigned Domain::progress() {
 unsigned Domain::work() {
   out_of_room_ = false;
   const unsigned happened = endpoint_->progress();
-  if (!restless_.empty()) {
+  if (!unsettled_.empty()) {
     std::vector<Peer*> now;
-    now.swap(restless_);
+    now.swap(unsettled_);
     for (Peer* peer : now) peer->advance();
   }
   return happened;
 }
 
-// A message that UCX was told is sent may have its word still to come: once the puts before it are proven to
-// be in place, or the NIC has room again. And a NIC that guarantees nothing lets the receiver fetch the puts.
-// Both must go on while the program computes, or waits in another context of UCX (Open MPI has two). NICs
-// that order puts need it hardly ever.
+// A message that UCX was told is sent may still lack its word, until the puts before it are proven to be in
+// place or the NIC has room again. And if a NIC guarantees no order, the receiver gets the puts itself. Both
+// must continue while the program computes, or waits in another context of UCX (Open MPI has two). NICs that
+// order puts rarely need it.
 void Domain::serve() {
   const bool seldom = (info().guarantees & PW_NIC_PUTS_IN_ORDER) != 0;
   const auto pause = std::chrono::microseconds(seldom ? 1000 : 50);
@@ -101,8 +101,8 @@ void Domain::serve() {
   }
 }
 
-void Domain::restless(Peer& peer) {
-  if (std::ranges::find(restless_, &peer) == restless_.end()) restless_.push_back(&peer);
+void Domain::add_unsettled(Peer& peer) {
+  if (std::ranges::find(unsettled_, &peer) == unsettled_.end()) unsettled_.push_back(&peer);
 }
 
 void Domain::departed(uint32_t number) {
@@ -143,7 +143,7 @@ Operation* Domain::operation(Peer& peer) {
     ended->status = status;
     Peer& from = *ended->peer;
     const Operation::Kind kind = ended->kind;
-    ended->domain->tell(ended);  // before a flush that waited for it
+    ended->domain->tell(ended);  // before from.ended(), which may end a flush that waited for it
     from.ended(kind, status);
   };
   return operation;

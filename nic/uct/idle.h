@@ -1,6 +1,6 @@
-// A worker of UCX that polls and finds nothing yields its CPU to a waiting thread. MPICH polls without pause:
-// with more ranks than CPUs, the rank that has the answer would wait, at every message, until the time slices
-// of polling ranks end.
+// When a worker of UCX polls and finds nothing, this yields its CPU to a waiting thread. MPICH polls without
+// pause: with more ranks than CPUs, a rank that has the answer would have to wait, for every message, until
+// the time slices of polling ranks end.
 #pragma once
 
 #include <sched.h>
@@ -14,7 +14,7 @@ namespace pw::uct {
 
 class IdlePolls {
  public:
-  /// After each poll, with what it found.
+  /// Call it after each poll, with the number of events found.
   void polled(unsigned arrived) {
     if (arrived != 0) {
       idle_ = 0;
@@ -24,17 +24,17 @@ class IdlePolls {
     }
   }
 
-  /// Empty polls until the CPU is offered again. An offer that took long was taken; those that nobody takes
-  /// become rare.
+  /// Returns the number of empty polls until the CPU is offered again. If an offer took long, another thread
+  /// used it; offers that nobody uses become rare.
   static unsigned next(unsigned between, uint64_t took_ns) {
     return took_ns >= kTaken ? kLeast : std::min(2 * between, kMost);
   }
 
  private:
-  static constexpr unsigned kLeast = 32, kMost = 4096;  // about what a change of thread costs, and far more
+  static constexpr unsigned kLeast = 32, kMost = 4096;  // from about the cost of a thread switch to far more
   static constexpr uint64_t kTaken = 5'000;             // ns
-  // Ranks that wait give the CPU back at once. Programs that compute keep it for long, and would leave next
-  // to nothing to one that offers it again at once.
+  // Ranks that wait return the CPU at once. Programs that compute keep it for long, and would leave almost
+  // nothing to a thread that offers it again at once.
   static constexpr uint64_t kShare = 16;
 
   void offer(uint64_t now) {

@@ -1,9 +1,9 @@
-// Where the messages of others arrive: registered memory with a ring of slots for each number that a sender
-// may have. The pages of a ring are touched, and so exist, only when there is such a sender.
+// Where messages of peers arrive: registered memory with a ring of slots for each number that a sender may
+// have. The pages of a ring are touched, and so allocated, only if there is such a sender.
 //
-// A sender writes a message into the next slot and, after that, the slot's word, which has the count of the
-// message in it: whoever polls needs no reset of slots. The receiver counts what it has taken in the ring's
-// first word, which the sender gets when the ring looks full.
+// A sender writes a message into the next slot and then the slot's word, which contains the number of the
+// message, so slots need no reset. The receiver stores how many messages it has taken in the ring's first
+// word; the sender gets that word when the ring seems full.
 #pragma once
 
 #include <cstddef>
@@ -19,34 +19,34 @@ namespace pw::uct {
 inline constexpr uint32_t kRingSlots = 32;
 inline constexpr size_t kSlotBytes = 8192 + 64;
 inline constexpr size_t kMessageBytes = kSlotBytes - sizeof(uint64_t);
-inline constexpr uint8_t kMessageKinds = 32;  ///< that UCX has
+inline constexpr uint8_t kMessageKinds = 32;  ///< the number of kinds in UCX
 inline constexpr size_t kRingBytes = (64 + kRingSlots * kSlotBytes + 4095) / 4096 * 4096;
 
-/// The values of the first words, one for each number: whether a sender is there.
+/// The values of the first words, one for each number: whether there is a sender.
 enum class Presence : uint64_t { unknown = 0, here = 1, departed = 2 };
 
-/// Places in an inbox, as sender and receiver count them.
+/// Offsets in an inbox; sender and receiver compute them alike.
 inline uint64_t presence_at(uint32_t number) { return uint64_t{number} * sizeof(uint64_t); }
 inline uint64_t ring_at(uint32_t endpoints, uint32_t number) {
   return (uint64_t{endpoints} * sizeof(uint64_t) + 4095) / 4096 * 4096 + uint64_t{number} * kRingBytes;
 }
 inline uint64_t slot_at(uint64_t ring, uint64_t count) { return ring + 64 + count % kRingSlots * kSlotBytes; }
 
-/// The word of a slot: the count of the message from 1 (its lower half), its kind and its length.
+/// The word of a slot: the number of the message, counted from 1 (its lower half), its kind and its length.
 inline uint64_t slot_word(uint64_t count, uint8_t id, size_t bytes) {
   return (count + 1) << 32 | uint64_t{id} << 24 | bytes;
 }
 
 class Inbox {
  public:
-  /// Throws Error. The domain's lock is held, here and at the end.
+  /// Throws Error. The domain's lock must be held, here and in the destructor.
   explicit Inbox(nic::Endpoint& endpoint);
   ~Inbox();
   Inbox(const Inbox&) = delete;
 
   [[nodiscard]] const pw_nic_key& key() const { return memory_->key(); }
 
-  /// Calls deliver(id, data, bytes) for messages that have arrived, some from each sender. Returns how many.
+  /// Calls deliver(id, data, bytes) for messages that have arrived, a few from each sender. Returns how many.
   template <typename Deliver>
   unsigned poll(Deliver&& deliver) {
     unsigned taken = 0;
@@ -55,7 +55,7 @@ class Inbox {
     return taken;
   }
 
-  /// Looks for senders that were not here before. Calls gone(number) for those that have left.
+  /// Looks for new senders. Calls gone(number) for senders that have left.
   template <typename Gone>
   void look_around(Gone&& gone) {
     for (uint32_t number = 0; number < endpoints_; ++number) {
@@ -70,8 +70,8 @@ class Inbox {
   struct Ring {
     std::byte* base;
     uint64_t taken;
-    uint32_t number;       ///< of the sender
-    bool refused = false;  ///< the sender does not keep to the rules: nothing more is received from it
+    uint32_t number;       ///< number of the sender
+    bool refused = false;  ///< the sender broke the rules: nothing more is received from it
   };
 
   template <typename Deliver>

@@ -20,8 +20,8 @@ ByteView authenticated(const PackedKey& key) {
   return std::as_bytes(std::span(&key, 1)).first(offsetof(PackedKey, digest));
 }
 
-// UCX says of which kind memory is when it looks for a transport, not when it registers. CUDA's driver knows;
-// where no CUDA was loaded there is no memory of it either.
+// UCX states the kind of memory when it looks for a transport, not when it registers. CUDA's driver knows the
+// kind; if no CUDA was loaded there is no CUDA memory.
 int cuda_device_of(void* address) {
   using Attribute = int (*)(void* data, int attribute, uint64_t pointer);
   static std::atomic<Attribute> known = nullptr;
@@ -64,7 +64,7 @@ RegisteredMemory::RegisteredMemory(Domain& domain, const pw_nic_span& span, bool
 }
 
 RegisteredMemory::~RegisteredMemory() {
-  if (users_ > 0) {  // of a connection that was given up
+  if (users_ > 0) {  // by operations of a connection that was given up
     domain_.forget(*this);
     if (!packed_) --domain_.passing_memory;
   }

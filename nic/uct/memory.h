@@ -13,54 +13,55 @@
 
 namespace pw::uct {
 
-/// The key of registered memory as peers get it. Plain bytes of one size.
+/// A key of registered memory as peers receive it. Plain bytes of fixed size.
 struct PackedKey {
   uint64_t base;
   uint64_t bytes;
   pw_nic_key key;
   uint32_t zero;
-  Digest digest;  ///< of all before it, by the job's secret for keys
+  Digest digest;  ///< of everything before it, with the job's secret for keys
 };
 static_assert(std::has_unique_object_representations_v<PackedKey>);
 
 PackedKey pack(uint64_t base, uint64_t bytes, const pw_nic_key& key, const Secret& secret);
-/// Throws Error for bytes that are no key that a process of the job made.
+/// Throws Error if the bytes are not a key that a process of the job made.
 PackedKey unpack_key(const void* bytes, const Secret& secret);
 
-/// Memory that UCX registered. UCX does so for everything that it was asked to move, long before it moves,
-/// and from 1.20 on keeps it for the next time: a NIC has room for only so much of that. What it had no room
-/// for is registered when it is needed, in the place of what was not needed for the longest time; where all
-/// is in use, it waits for a transfer to end. Under the domain's lock.
+/// Memory that UCX registered. UCX registers everything that it was asked to move long before it moves it,
+/// and since 1.20 it keeps registrations for reuse, but a NIC has room for only so many. Memory for which
+/// there was no room is registered when it is needed, in place of the least recently used memory; if all
+/// memory is in use, it waits for a transfer to end. Protected by the domain's lock.
 class RegisteredMemory {
  public:
-  /// Throws Error when the NIC refuses the memory; for want of room only when it may not wait for that.
+  /// Throws Error if the NIC refuses the memory; for lack of room only if `may_wait` is false.
   RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait);
   RegisteredMemory(const RegisteredMemory&) = delete;
   ~RegisteredMemory();
 
-  /// Null: the NIC has no room until a transfer has ended. Throws Error: until the program frees some.
+  /// Returns null if the NIC has no room until a transfer has ended. Throws Error if there will be no room
+  /// until the program frees some.
   nic::Memory* memory();
-  /// It stays registered until the operation is over.
+  /// Keeps the memory registered until the operation has ended.
   void use(Operation& operation);
   void used(Operation& operation);
-  /// Throws Error with what the NIC says.
+  /// Throws Error with the NIC's reason.
   PackedKey pack();
 
  private:
-  enum class Room : uint8_t { free, cleared };  ///< by what was registered before
+  enum class Room : uint8_t { free, cleared };  ///< free: without deregistering other memory
   bool add(Room room);
   void become_idle();
   void leave_idle();
 
   Domain& domain_;
   pw_nic_span span_;
-  bool packed_ = false;  ///< a peer may use it, for as long as it is registered
+  bool packed_ = false;  ///< a peer may use it as long as it is registered
   size_t users_ = 0;
-  std::list<RegisteredMemory*>::iterator idle_;  ///< where it is registered, not packed, and has no users
+  std::list<RegisteredMemory*>::iterator idle_;  ///< valid while it is registered, not packed, and unused
   std::unique_ptr<nic::Memory> memory_;
 };
 
-/// These take the domain's lock, and throw Error with what the NIC says.
+/// Take the domain's lock; throw Error with the NIC's reason.
 std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes, bool may_wait);
 void deregister_memory(Domain& domain, std::unique_ptr<RegisteredMemory> memory);
 PackedKey pack_key(Domain& domain, RegisteredMemory& memory);
@@ -72,7 +73,8 @@ class RemoteKey {
   ~RemoteKey();
   RemoteKey(const RemoteKey&) = delete;
 
-  /// Under the domain's lock. Null when the bytes lie outside of the memory or the NIC refuses the key.
+  /// Call it with the domain's lock held. Returns null if the bytes lie outside the memory or the NIC refuses
+  /// the key.
   nic::RemoteMemory* reach(Domain& domain, Peer& peer, uint64_t address, size_t bytes);
   [[nodiscard]] uint64_t offset_of(uint64_t address) const { return address - packed_.base; }
 

@@ -12,7 +12,7 @@ namespace pw::uct {
 class Domain;
 class Peer;
 
-/// A piece of registered memory that data is copied through.
+/// A piece of registered memory through which data is copied.
 struct Bounce {
   void* data;
   nic::Memory* memory;
@@ -26,20 +26,21 @@ struct Operation : pw_nic_done {
 
   Domain* domain = nullptr;
   Peer* peer = nullptr;
-  Ended* teller = nullptr;  ///< null: nobody has to be told
+  Ended* teller = nullptr;  ///< receives the ended operation; null: nobody needs to be told
   Operation* next = nullptr;
   Kind kind = Kind::put;
   pw_nic_status status = PW_NIC_OK;
   Bounce bounce{};
-  RegisteredMemory* memory = nullptr;  ///< must stay registered until the end
-  // For the interface; this layer only keeps them.
+  RegisteredMemory* memory = nullptr;  ///< must stay registered until the operation has ended
+  // For the interface; this layer only stores them.
   void* completion = nullptr;
   void (*unpack)(void* arg, const void* data, size_t bytes) = nullptr;
   void* unpack_arg = nullptr;
   size_t bytes = 0;
 };
 
-/// Ended operations that an interface has to report, in order. Under the domain's lock, but for any().
+/// Ended operations that an interface must report, in order. Protected by the domain's lock, except for
+/// any().
 class Ended {
  public:
   [[nodiscard]] bool any() const { return first_.load(std::memory_order_relaxed) != nullptr; }
@@ -51,7 +52,7 @@ class Ended {
       last_->next = operation;
     last_ = operation;
   }
-  /// All of them, linked by `next`; none is left.
+  /// Returns all of them, linked by `next`, and empties the list.
   Operation* take() {
     last_ = nullptr;
     return first_.exchange(nullptr, std::memory_order_relaxed);

@@ -7,7 +7,8 @@ namespace pw::uct {
 Peer::Peer(Domain& domain, const nic::EndpointFacts& facts)
     : domain_(domain), facts_(facts), stream_(domain.endpoint().open(facts)) {}
 
-// A status that is neither PW_NIC_BUSY nor accepted ends this connection: the arguments were checked before.
+// A status other than PW_NIC_OK and PW_NIC_BUSY ends this connection, because the arguments were checked
+// before.
 pw_nic_status Peer::note(pw_nic_status status) {
   if (status == PW_NIC_BUSY)
     domain_.set_out_of_room();
@@ -85,7 +86,7 @@ void Peer::release() {
     operation->status = failed_;
     domain_.tell(operation);
   }
-  if (puts_.wanting()) domain_.restless(*this);
+  if (puts_.wanting()) domain_.add_unsettled(*this);
 }
 
 void Peer::advance() {
@@ -98,7 +99,7 @@ void Peer::advance() {
   domain_.recycle(flush);
   puts_.put_off();
   if (status == PW_NIC_BUSY)
-    domain_.restless(*this);
+    domain_.add_unsettled(*this);
   else
     fail(status);
 }

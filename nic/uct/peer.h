@@ -1,5 +1,5 @@
-// Another process's endpoint: the stream to it, and up to where what was started there is proven to be in
-// place. Under the domain's lock.
+// Another process's endpoint: the stream to it, and up to which point operations there are proven to be in
+// place. Protected by the domain's lock.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace pw::uct {
 
 class Peer {
  public:
-  /// Throws Error with what the NIC says.
+  /// Throws Error with the NIC's reason.
   Peer(Domain& domain, const nic::EndpointFacts& facts);
   Peer(const Peer&) = delete;
 
   [[nodiscard]] const nic::EndpointFacts& facts() const { return facts_; }
   [[nodiscard]] nic::Stream& stream() { return *stream_; }
   [[nodiscard]] bool failed() const { return failed_ != PW_NIC_OK; }
-  /// The NIC's error when the connection failed.
+  /// Returns the NIC's error if the connection failed.
   [[nodiscard]] const std::string& why_failed() const { return why_; }
 
-  /// As the stream's; `operation` may be null for puts and words.
+  /// Like those of the stream; `operation` may be null for puts and words.
   pw_nic_status put(nic::RemoteMemory& remote, uint64_t offset, const void* data, nic::Memory* memory,
                     uint64_t bytes, Operation* operation);
   pw_nic_status put_word(nic::RemoteMemory& remote, uint64_t offset, const void* data, nic::Memory* memory,
@@ -34,26 +34,26 @@ class Peer {
   pw_nic_status get(nic::RemoteMemory& remote, uint64_t offset, void* data, nic::Memory& memory,
                     uint64_t bytes, Operation& operation);
 
-  /// Whether all that was started is in place at the peer, and all gets are back.
+  /// Whether everything started is in place at the peer and all gets are back.
   [[nodiscard]] bool quiet() const { return reached(now()); }
-  /// Sees to it that quiet() is true some time; `operation`, if any, ends when what was started before is in
+  /// Makes quiet() true eventually; `operation`, if not null, ends when everything started before is in
   /// place.
   void settle(Operation* operation);
-  /// Keeps puts and gets that follow back until all before them is in place.
+  /// Holds back later puts and gets until everything before them is in place.
   void fence();
   [[nodiscard]] bool held_back() const { return !reached(barrier_); }
 
-  /// The NIC reported the end of an operation.
+  /// Called when the NIC reports the end of an operation.
   void ended(Operation::Kind kind, pw_nic_status status);
   void fail(pw_nic_status status);
-  /// Does what settle() asked for and the NIC had no room for.
+  /// Continues what settle() asked for and the NIC had no room for.
   void advance();
 
-  bool departed = false;  ///< it said that it closes: its silence is no failure
-  unsigned channels = 0;  ///< in use
+  bool departed = false;  ///< the peer said that it closes, so its silence is no failure
+  unsigned channels = 0;  ///< number in use
 
  private:
-  /// Puts and words are proven, each get tells of its own end.
+  /// Puts and words must be proven; each get reports its own end.
   struct Point {
     Mark puts, gets;
   };

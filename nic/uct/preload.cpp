@@ -1,7 +1,7 @@
-// How the transport gets into a process that knows nothing of it. This library is preloaded and stands in for
-// one function of libuct, which UCX calls when it looks for transports: that is the moment at which UCX, and
-// which UCX, is in the process. The version of the caller's libucp decides which build of the transport it
-// gets; if there is no build for that UCX, a message says so and the process goes on without.
+// Brings the transport into a process that knows nothing about it. This library is preloaded and replaces one
+// function of libuct, which UCX calls when it looks for transports. At that moment UCX is in the process, and
+// it is known which UCX. The version of the caller's libucp decides which build of the transport it gets; if
+// there is no build for that UCX, a message says so and the process continues without.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -23,8 +23,9 @@ constexpr char kQueryComponents[] = "uct_query_components";
 std::mutex lock;
 void* served;  ///< the libuct that has the transport already
 
-// The libuct that the code at `caller` means. From a library, that is the one among those it depends on:
-// there may be several in a process. From the program itself it is the next one after this.
+// Returns the libuct that the code at `caller` uses. For code in a library it is the libuct among the
+// library's dependencies, because a process may have several. For the program itself it is the next one after
+// this library.
 void* libuct_of(const void* caller) {
   Dl_info from{};
   void* library = nullptr;
@@ -40,8 +41,7 @@ void* libuct_of(const void* caller) {
   return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// libucp lies beside libuct, and says which version both are. Only some programs (ucx_info) load libuct
-// first.
+// libucp lies beside libuct and knows the version of both. Only some programs (ucx_info) load libuct first.
 void* libucp_beside(void* libuct) {
   link_map* map = nullptr;
   if (dlinfo(libuct, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return nullptr;
@@ -93,7 +93,7 @@ void serve(void* libuct) {
 }  // namespace
 }  // namespace pw::uct
 
-/// Stands in for the function of libuct of this name.
+/// Replaces the function of libuct of this name.
 extern "C" __attribute__((visibility("default"))) int8_t uct_query_components(void* components,
                                                                               unsigned* count) {
   constexpr int8_t kNoElement = -12;  // UCS_ERR_NO_ELEM

@@ -24,7 +24,8 @@ uint64_t parse_job(const char* text) {
   throw Error(PW_BAD_CONFIG, format("PEERWAY_NIC_JOB='{}' is not a number below 2^64", text));
 }
 
-// The variables in which launchers name a job: Open MPI's (4, 5), PMIx in general, Hydra's (MPICH), Slurm's.
+// Returns a job number from the variables in which launchers name a job: Open MPI's (4, 5), PMIx in general,
+// Hydra's (MPICH), Slurm's.
 uint64_t job_of_launcher() {
   for (const char* name : {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID"})
     if (const char* value = environment(name)) return hash_of(value);

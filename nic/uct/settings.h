@@ -1,4 +1,5 @@
-// Which NIC's plugin, with which options, in which job: from the environment, as `peerway mpirun` sets it.
+// Which NIC plugin to use, with which options, in which job: read from the environment that `peerway mpirun`
+// sets.
 #pragma once
 
 #include "nic/job.h"
@@ -8,25 +9,26 @@ namespace pw::uct {
 
 struct Settings {
   nic::NicSpec nic;  ///< from PEERWAY_NIC
-  nic::Job job;      ///< PEERWAY_NIC_JOB, else made from what the launcher calls the job; and its secret
+  nic::Job job;  ///< PEERWAY_NIC_JOB, else derived from the launcher's name of the job; and the job's secret
 };
 
-/// Whether PEERWAY_NIC names a plugin, so that the transport is wanted.
+/// Whether PEERWAY_NIC names a plugin, so that the transport is used.
 bool wanted();
 
-/// Throws Error when PEERWAY_NIC is not set or does not name one NIC, or PEERWAY_NIC_JOB is no number, or
-/// PEERWAY_NIC_SECRET no secret.
+/// Throws Error if PEERWAY_NIC is not set or does not name one NIC, PEERWAY_NIC_JOB is not a number, or
+/// PEERWAY_NIC_SECRET is not a secret.
 Settings settings_from_environment();
 
-/// By what they authenticate. Derived from the job's secret; where nobody gave it one (a program that was not
-/// started by `peerway mpirun`) from its number, which finds damage and other jobs, but keeps nobody out.
+/// Secrets by what they authenticate. They are derived from the job's secret; without one (in a program that
+/// was not started by `peerway mpirun`) from its number, which detects damage and other jobs but keeps nobody
+/// out.
 struct JobSecrets {
   Secret addresses;
   Secret keys;
 };
 
-/// The secrets of this process' job. Throws Error as settings_from_environment() does, at the first call
-/// only.
+/// Returns the secrets of this process's job. Throws Error like settings_from_environment(), at the first
+/// call only.
 const JobSecrets& job_secrets();
 
 }  // namespace pw::uct

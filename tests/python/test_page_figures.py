@@ -137,16 +137,17 @@ def test_jobs_the_cost_of_an_agent() -> None:
 
 def test_jobs_the_load_of_a_server() -> None:
     text = page("docs/jobs/server.md")
-    _, folder, _, database = lines("jobs/sustained.jsonl")
+    _, folder, _, database, loaded = lines("jobs/sustained.jsonl")
 
     def memory(run: dict[str, Any]) -> str:
         own = [minute["resident"]["own"] / 1e6 for minute in run["minutes"]]
         return f"its own memory {min(own):.0f} to {max(own):.0f} MB"
 
-    assert (
-        f"samples in the folder, 16 minutes | {folder['of_one_core']:.2f} of a core, {memory(folder)} |"
-        in text
-    )
+    share = f"{folder['of_one_core']:.2f} of a core, {memory(folder)}"
+    assert f"samples in the folder, 16 minutes at a load of 5 | {share} |" in text
+    spent = loaded["cpu_s"] / loaded["batches"]  # each of 1,000 nodes sends one in 10 s
+    share = f"{spent * 1e3:.1f} ms of CPU time a batch: {spent * 100:.1f} of a core"
+    assert f"a load of {loaded['load']:.0f} | {share} for 1,000 nodes |" in text
     theirs = database["victoria_metrics"]["cpu_s"] / database["wall_s"]
     assert (
         f"samples in VictoriaMetrics | {database['of_one_core']:.2f} of a core, {memory(database)}; "
@@ -160,6 +161,10 @@ def test_jobs_the_load_of_a_server() -> None:
     )
     mine, statistics = (many[what]["wall_s"] for what in ("my_jobs", "statistics_30_days"))
     assert f"statistics of 30 days | {mine:.2f} s; {statistics:.2f} s |" in text
+    *_, last = (one for one in lines("jobs/load.jsonl") if one["test"] == "many jobs")
+    mine, statistics = (last[what]["wall_s"] for what in ("my_jobs", "statistics_30_days"))
+    loaded_row = f"{last['jobs']:,} on a machine with a load of {last['load']:.0f}"
+    assert f"{loaded_row} | {mine:.2f} s; {statistics:.2f} s |" in text
 
 
 def test_xcalableacc() -> None:

@@ -1,4 +1,4 @@
-"""A browser without a window, and waiting for its page."""
+"""A headless browser, and functions that wait for its page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAGS = (
 
 
 def chromium(profile: Path) -> Chrome:
-    """Debian's Chromium with a profile of its own."""
+    """Debian's Chromium with its own profile."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 

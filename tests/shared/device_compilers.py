@@ -1,4 +1,4 @@
-"""NVIDIA's compiler of device code, and what its messages say, for tests that need no GPU.
+"""Compiles device code with NVIDIA's compiler and reads its messages, for tests that need no GPU.
 
 Needs the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (the `test` extra has them).
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-UNOPTIMIZED = "--device-debug"  # takes a fifth of the time, and whatever is wrong is told
+UNOPTIMIZED = "--device-debug"  # takes a fifth of the time, and still reports all errors
 
 
 def file_of_wheel(wheel: str, name: str) -> Path:
-    """The installed file called `name` of a wheel; fails the test with the remedy when there is none."""
+    """The installed file `name` of a wheel; if it is missing, the test fails with advice."""
     try:
         files = importlib.metadata.files(wheel) or []
     except importlib.metadata.PackageNotFoundError:
@@ -32,20 +32,22 @@ def file_of_wheel(wheel: str, name: str) -> Path:
 
 def load_nvrtc() -> ctypes.CDLL:
     library = file_of_wheel("nvidia-cuda-nvrtc", "libnvrtc.so.")
-    # NVRTC 13.0 does not find its built-ins beside itself.
+    # NVRTC 13.0 does not find its built-ins in its own folder.
     for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
         ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(library))
 
 
 def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, str, bytes]:
-    """The result code, the log and the machine code of one source; for a virtual architecture its PTX.
-    The log begins with the error, if there is one.
+    """Compile one source; returns the result code, the log, and the machine code (PTX for a virtual
+    architecture).
+
+    If there is an error, the log begins with it.
     """
     program = ctypes.c_void_p()
     text, name = source.read_bytes(), source.name.encode()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None) == 0
-    # Where there is a driver, NVRTC takes code from its cache, and ptxas says nothing.
+    # On a machine with a driver, NVRTC would take code from its cache, and ptxas would print nothing.
     words = [option.encode() for option in (*options, "--no-cache")]
     flags = (ctypes.c_char_p * len(words))(*words)
     result = int(nvrtc.nvrtcCompileProgram(program, len(words), flags))
@@ -70,8 +72,10 @@ def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, 
 
 
 def compile_alone(source: Path, *options: str) -> tuple[int, str, bytes]:
-    """The same in a process of its own, as nvcc does it. What NVRTC compiled before in a process can change
-    how ptxas uses registers: a kernel that needs all of them then spills some.
+    """Like compile_with(), but in a process of its own, as nvcc does it.
+
+    What NVRTC has compiled before in a process can change how ptxas uses registers: a kernel that needs all
+    of them then spills some.
     """
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
         return alone.submit(_compile_first, source, *options).result()
@@ -82,8 +86,9 @@ def _compile_first(source: Path, *options: str) -> tuple[int, str, bytes]:
 
 
 def in_local_memory(log: str) -> list[str]:
-    """What ptxas says that it put into slow local memory, of all kernels: arrays that are indexed at run
-    time, and values for which there was no register.
+    """The amounts of slow local memory that ptxas reports for all kernels.
+
+    It holds arrays that are indexed at run time, and values for which there was no register.
     """
     assert "bytes stack frame" in log, f"ptxas says of no stack frame, as with -v: {log}"
     return re.findall(r"[1-9]\d* bytes (?:stack frame|spill stores|spill loads)", log)

@@ -1,4 +1,4 @@
-"""The blocks of code in the documents."""
+"""Finds the code blocks in the documents."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TUTORIALS = ROOT / "docs" / "tutorials"  # whole programs: tests/system/test_tutorials.py runs them
+TUTORIALS = ROOT / "docs" / "tutorials"  # whole programs; tests/system/test_tutorials.py runs them
 BLOCK = re.compile(r"^ *```(\S+)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(*languages: str) -> dict[str, str]:
-    """All of these languages, without their indentation, by page and number among those of the page."""
+    """All blocks in these languages, without their indentation, by page and number within the page."""
     by_name = {}
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     pages = [page for page in pages if TUTORIALS not in page.parents]

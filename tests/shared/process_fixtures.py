@@ -1,4 +1,4 @@
-"""The fixtures of the tests between real processes."""
+"""Fixtures of the tests between real processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import peerway
 
-# Of programs that tests build, for which the compiler takes half the time; whoever names others gets them.
+# For programs that tests build: the compiler takes half the time. Flags set by the caller are used instead.
 os.environ.setdefault("CXXFLAGS", "-O1")
 
 sys.path.insert(0, str(ROOT / "apps" / "mpi"))
@@ -28,8 +28,10 @@ sys.path.insert(0, str(ROOT / "apps" / "mpi"))
 def ranks_that_sleep(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, own_settings: None
 ) -> None:
-    """Ranks that poll take the cores from the ranks of the tests beside them, and pay for each turn they
-    miss. So they sleep, except in tests that run alone or say how their ranks wait, and in a long run.
+    """Let ranks sleep while they wait, except in tests that run alone or set how ranks wait, and in long
+    runs.
+
+    Polling ranks would take the cores from the ranks of tests that run in parallel.
     """
     alone = request.node.get_closest_marker("alone") is not None
     if request.path.parent.name == "system" and not (alone or request.config.getoption("--long")):
@@ -38,29 +40,30 @@ def ranks_that_sleep(
 
 @pytest.fixture(scope="session", autouse=True)
 def server_of_ranks() -> Iterator[None]:
-    """Ended with the tests."""
+    """Stop the server of ranks after the tests."""
     yield
     rank_server.stop()
 
 
 @pytest.fixture(scope="session")
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For what all processes of one run of the tests use."""
-    base = tmp_path_factory.getbasetemp()  # of this process, within the run's where there are several
+    """A folder for what all processes of one test run share."""
+    base = tmp_path_factory.getbasetemp()  # of this process, in the run's folder if there are several
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture(scope="session")
 def team_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/team.c, readable for every user."""
+    """programs/team.c, compiled, and readable by every user."""
     folder = tmp_path_factory.mktemp("programs")
     return compile_program("team", folder / "team")
 
 
 @pytest.fixture(scope="session")
 def doubles(shared_folder: Path) -> dict[str, str]:
-    """The settings that put doubles in the place of the CUDA driver, of GDRCopy and of NVRTC: a GPU that is
-    none, and kernels of programs compiled for the CPU.
+    """The settings that replace the CUDA driver, NVML, GDRCopy and NVRTC by doubles.
+
+    They provide a fake GPU, whose kernels are compiled for the CPU.
     """
     folder = shared_folder / "doubles"
     libraries = {"CUDA": "fake_cuda", "NVML": "fake_nvml", "GDRCOPY": "fake_gdrcopy", "NVRTC": "fake_nvrtc"}
@@ -75,27 +78,28 @@ def doubles(shared_folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def fake_gpu(doubles: dict[str, str]) -> dict[str, str]:
-    """The settings with which acc directives use the GPU that is none."""
+    """The settings with which acc directives use the fake GPU."""
     return {**doubles, "PEERWAY_ACC": "gpu"}
 
 
 @pytest.fixture(scope="session")
 def shared_cache(shared_folder: Path) -> str:
-    """For PEERWAY_CACHE, or its parent for XDG_CACHE_HOME, so that peers and the wrappers of an MPI are
-    compiled once: each is named after all that it is made of.
+    """A folder for PEERWAY_CACHE (its parent for XDG_CACHE_HOME), shared by all tests.
+
+    Peers and the wrappers of an MPI are compiled only once, since each file is named after its inputs.
     """
     return str(shared_folder / "cache" / "peerway")
 
 
 @pytest.fixture(scope="session")
 def mpi_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where MPI programs are built, once for each stack."""
+    """The folder in which MPI programs are built, once for each stack."""
     return tmp_path_factory.mktemp("mpi")
 
 
 @pytest.fixture(scope="session")
 def hosts() -> Iterator[Network]:
-    """Four network namespaces, and one for a launcher."""
+    """Four network namespaces as hosts, and one for a launcher."""
     from hosts import NoHosts, network
 
     try:
@@ -122,7 +126,7 @@ def ctx() -> Iterator[peerway.Context]:
 
 @pytest.fixture
 def run() -> Run:
-    """Run a command to its end; a hang fails the test."""
+    """Run a command to its end; if it hangs, the test fails."""
 
     def body(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
         settings: dict[str, object] = {"env": clean_environment(), "timeout": LIMIT, "text": True, **options}
@@ -133,7 +137,7 @@ def run() -> Run:
 
 @pytest.fixture
 def two_nodes(tmp_path: Path) -> list[str]:
-    """Hosts that are this one, each reached by a shell."""
+    """Two hosts that are this machine, each reached through a shell."""
     agent = tmp_path / "agent"
     agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
     agent.chmod(0o755)

@@ -1,8 +1,7 @@
-"""Ranks without the quarter of a second of CPU time that Python takes to import NumPy: one process imports it
-and forks itself for each rank.
+"""Starts ranks quickly: one process imports NumPy, which takes 0.25 s of CPU, and forks itself for each rank.
 
-A rank is then as `python PROGRAM ARGUMENT...` would be: its own environment, its own addresses, the program
-as `__main__`, and the interpreter's whole end. Only /proc/PID/environ and cmdline are those of the server.
+A forked rank is like `python PROGRAM ARGUMENT...`: it has its own environment, its own addresses, the program
+as `__main__`, and the interpreter's normal shutdown. Only its /proc/PID/environ and cmdline are the server's.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LARGEST = 1 << 18  # bytes of a request
 
 
 class Rank:
-    """A rank that was forked; as subprocess.Popen, as far as the tests use that."""
+    """A forked rank, with the part of subprocess.Popen's interface that the tests use."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         stdin, self._to = os.pipe()
@@ -71,7 +70,7 @@ class Rank:
 
 @functools.cache
 def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The server of this process, and the way to it."""
+    """This process's server and the socket to it, started at the first call."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
     environment |= {
@@ -97,18 +96,20 @@ def stop() -> None:
 
 
 def serve(descriptor: int) -> None:
-    """Fork a rank for each request, and tell its process and how it ended, until the tests are gone."""
+    """Fork a rank for each request, and report its process id and exit status,
+    until the tests close the socket.
+    """
     import numpy as np
 
     import peerway
 
-    assert callable(np.random.default_rng)  # which loads the rest, as this does:
+    assert callable(np.random.default_rng)  # loads lazy parts, and so does the next line
     assert callable(peerway.Context)
     requests = socket.socket(fileno=descriptor)
     ended, signalled = os.pipe()
     os.set_blocking(ended, False)
     os.set_blocking(signalled, False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the tests end the server
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal; the tests end the server themselves
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(signalled)
     gc.freeze()
@@ -133,7 +134,7 @@ def serve(descriptor: int) -> None:
 
 
 def tell_ends(ranks: dict[int, int]) -> None:
-    """Tell of the ranks that have ended."""
+    """Report the ranks that have ended."""
     while ranks:
         process, how = os.waitpid(-1, os.WNOHANG)
         if process == 0:
@@ -145,7 +146,7 @@ def tell_ends(ranks: dict[int, int]) -> None:
 
 
 def become(command: list[str], environment: dict[str, str], folder: str, descriptors: list[int]) -> None:
-    """Be `python COMMAND...` from here on."""
+    """Turn this process into `python COMMAND...`."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -156,13 +157,13 @@ def become(command: list[str], environment: dict[str, str], folder: str, descrip
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    if library := os.environ.pop("RANK_LIBRARY", ""):  # in the place of Peerway's own, which this process has
+    if library := os.environ.pop("RANK_LIBRARY", ""):  # instead of Peerway's own
         from peerway.launch.preload import preload
 
         first = preload(Path(library), os.environ)
         os.execve(sys.executable, [sys.executable, *command], {**os.environ, **first})
     program, sys.argv = command[0], command
-    # No rank may have its memory where another has: a wrong address must not work by chance.
+    # No two ranks may have their memory at the same addresses: a wrong address must not work by chance.
     sys.rank_server_padding = mmap.mmap(-1, mmap.PAGESIZE * (1 + secrets.randbelow(1 << 16)))  # type: ignore[attr-defined]
     main = sys.modules["__main__"].__dict__
     main.clear()
@@ -172,7 +173,7 @@ def become(command: list[str], environment: dict[str, str], folder: str, descrip
 
 
 def run(program: Path, main: dict[str, object]) -> int:
-    """Run the program; gives the exit status."""
+    """Run the program; returns the exit status."""
     try:
         exec(compile(program.read_bytes(), program, "exec"), main)
     except SystemExit as end:

@@ -1,5 +1,7 @@
-"""Ranks that a test starts one by one, so that it can stop, kill and question each of them. A rank tells the
-test what it found as lines of JSON on its standard output."""
+"""Ranks that a test starts one by one, so that it can stop, kill and question each of them.
+
+A rank reports to the test with lines of JSON on its standard output.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from typing import Any, Self
 from launching import LIMIT, source_of
 from rank_server import Rank
 
-HANG = LIMIT  # s without a word from a rank: it hangs, and the test fails instead of never ending
+HANG = LIMIT  # seconds without a line from a rank, after which the test fails
 
 
 class Ranks:
-    """A job of `size` ranks of one program, ended with the `with` block whatever happened in it."""
+    """A job of `size` ranks of one program, which ends with the `with` block in any case."""
 
     def __init__(self, program: str, size: int, *arguments: object, **settings: str) -> None:
         self.secret = secrets.token_hex(16)
@@ -46,7 +48,9 @@ class Ranks:
         return {"PEERWAY_RANK": str(rank), "PEERWAY_LOCAL_RANK": str(rank)}
 
     def read(self, rank: int) -> Any:
-        """The next line of a rank. Fails with the rank's standard error when it ends or hangs instead."""
+        """The next line of a rank. If the rank ends or hangs instead, the test fails with its standard
+        error.
+        """
         process = self.processes[rank]
         assert process.stdout is not None
         while b"\n" not in self._unread[rank]:
@@ -66,27 +70,30 @@ class Ranks:
         return [self.read(rank) for rank in range(len(self.processes))]
 
     def tell(self, rank: int, word: str = "go") -> None:
-        """Writes a line to the rank's standard input."""
+        """Write a line to the rank's standard input."""
         stdin = self.processes[rank].stdin
         assert stdin is not None
         stdin.write(word.encode() + b"\n")
         stdin.flush()
 
     def kill(self, rank: int) -> float:
-        """SIGKILL; gives the moment on the monotonic clock, which all processes of the host share."""
+        """Kill with SIGKILL; returns the time on the monotonic clock, which all processes of the host
+        share.
+        """
         moment = time.monotonic()
         self.processes[rank].send_signal(signal.SIGKILL)
         return moment
 
     def errors(self, rank: int) -> str:
-        """What an ended rank wrote to its standard error."""
+        """The standard error of a rank that has ended."""
         stream = self.processes[rank].stderr
         assert stream is not None
         return stream.read().decode(errors="replace")
 
     def end(self, *killed: int) -> None:
-        """Waits for all ranks: those named must have been killed, the others end well; nothing is left of
-        them."""
+        """Wait for all ranks: those in `killed` must have been killed, the others succeed,
+        and nothing is left behind.
+        """
         for rank, process in enumerate(self.processes):
             try:
                 status = process.wait(HANG)
@@ -96,14 +103,14 @@ class Ranks:
             assert status == expected, f"rank {rank} ended with {status}:\n{self.errors(rank)}"
         deadline = time.monotonic() + HANG
         while self._left() and time.monotonic() < deadline:
-            time.sleep(0.1)  # what another job has made and not yet mapped; what is of this one stays
+            time.sleep(0.1)  # other jobs' new files are soon mapped; files of this job stay
         assert self._left() == []
         assert running_with(self.secret) == []
 
     def _left(self) -> list[str]:
-        """Files of shared memory that nobody uses."""
+        """Files of shared memory that no process uses."""
         names = {path.name for path in Path("/dev/shm").iterdir()} - self._shared
-        new = [name for name in names if not name.startswith("peerway-trace-")]  # a trace beside this one
+        new = [name for name in names if not name.startswith("peerway-trace-")]  # a trace may run in parallel
         marks = ["peerway", *(str(process.pid) for process in self.processes)]  # other programs come and go
         return [name for name in new if any(mark in name for mark in marks) and not mapped(name)]
 
@@ -122,17 +129,17 @@ class Ranks:
 
 
 def mapped(name: str) -> bool:
-    """Whether a process still uses the file of /dev/shm: then it is of another job."""
+    """Whether a process still uses the file in /dev/shm, so that it belongs to another job."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError):
                 if f"/dev/shm/{name}" in (folder / "maps").read_text():
                     return True
-    return not (Path("/dev/shm") / name).exists()  # gone meanwhile
+    return not (Path("/dev/shm") / name).exists()  # it disappeared meanwhile
 
 
 def running_with(secret: str) -> list[int]:
-    """Processes that have the job's secret in their environment."""
+    """The processes with the job's secret in their environment."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():

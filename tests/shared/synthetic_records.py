@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOST = "synthetic01"
-# For each path or peer: start-up cost in µs and bandwidth in MB/s of an invented machine.
+# Start-up cost in µs and bandwidth in MB/s of each path or peer, for an invented machine.
 LINES = {
     "peer/store": (0.25, 9_000.0),
     "peer/copy": (1.5, 14_000.0),
@@ -22,7 +22,7 @@ LINES = {
 }
 
 
-# The fields that samples do not give.
+# Fields that are not computed from samples.
 GIVEN = (
     *("test", "via", "op", "shape", "bytes", "ranks", "source", "target", "validated", "cpu_percent"),
     *("host", "device", "driver", "version"),

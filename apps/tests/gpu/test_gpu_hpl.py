@@ -1,4 +1,4 @@
-"""apps/hpl on GPUs: right on every grid, where ranks share GPUs, too."""
+"""apps/hpl on GPUs is right on every grid, even if ranks share GPUs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ def program() -> str:
 
 
 def cublas() -> list[str]:
-    """The option that names the toolkit's, which need not be where the loader looks."""
+    """The option for the toolkit's cuBLAS, which the loader may not find by itself."""
     root = places.cuda_root()
     found = sorted(root.glob("**/libcublas.so.1?")) if root is not None else []
     return ["--blas", str(found[0])] if found else []
 
 
 def panels(grid: str, gpus: int) -> str:
-    """Who factorizes the panels: kernels wait for each other, so not where ranks share a GPU."""
+    """Where panels are factorized: not on GPUs that ranks share, because their kernels wait for each
+    other.
+    """
     rows, _, columns = grid.partition("x")
     if rows == "1" or int(rows) * int(columns) <= gpus:
         return "GPUs"

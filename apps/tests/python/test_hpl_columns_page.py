@@ -1,4 +1,6 @@
-"""What docs/apps/hpl.md says of process columns of several GPUs is in results/hpl/h100-columns.jsonl."""
+"""The figures on process columns of several GPUs in docs/apps/hpl.md are in
+results/hpl/h100-columns.jsonl.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from statistics import median
 from hpl_page import TEXT, Run, Runs, runs_of, table_behind
 
 ALL = runs_of("h100-columns.jsonl")
-SMALL = 10_000  # rows; only to see that they pass
+SMALL = 10_000  # rows; only to check that they pass
 BY_MPI = "2 × 1 over Open MPI, panels by CPUs"
 
 

@@ -1,4 +1,4 @@
-"""The device code of apps/hpl without a GPU: the panel on the CPU; all compiled by NVRTC and nvcc."""
+"""The device code of apps/hpl without a GPU: panels run on the CPU, and NVRTC and nvcc compile everything."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_panel_keeps_nothing_on_its_stack(nvrtc: ctypes.CDLL, tmp_path: Path
 
 
 def compiled(folder: Path, name: str) -> Path:
-    """A test of apps/hpl as a program for the CPU."""
+    """A test of apps/hpl compiled as a program for the CPU."""
     program = folder / name
     unit = ROOT / "library" / "tests" / "unit"
     fakes = [f"-I{unit / fake}" for fake in ("fake_nvrtc", "fake_cuda_runtime")]
@@ -43,24 +43,24 @@ def compiled(folder: Path, name: str) -> Path:
 
 @pytest.fixture(scope="module")
 def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kernels alone."""
+    """The test of the kernels alone."""
     return compiled(tmp_path_factory.mktemp("panel"), "panel_cuda_test")
 
 
 @pytest.fixture(scope="module")
 def launched_on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the host launches, panel after panel."""
+    """The test of what the host launches, panel after panel."""
     return compiled(tmp_path_factory.mktemp("column"), "column_cuda_test")
 
 
 @pytest.fixture(scope="module")
 def decision(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Whether the GPUs of a column join."""
+    """The test of whether the GPUs of a column work together."""
     return compiled(tmp_path_factory.mktemp("decision"), "column_test")
 
 
 def factorize(program: Path, *words: object) -> int:
-    """The pivots and the factors must be those of a plain loop; gives 1 + the first singular column, or 0."""
+    """Check pivots and factors against a plain loop; returns 1 + the first singular column, or 0."""
     done = subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return int(done.stdout.rsplit(" ", 1)[1])
@@ -71,15 +71,15 @@ def factorize(program: Path, *words: object) -> int:
     [
         (1, 64, 0, 200, 32, 32, 64),  # one leaf
         pytest.param(1, 96, 0, 777, 96, 32, 256, marks=LONG),
-        (1, 100, 2, 300, 70, 32, 128),  # the last one is narrow, and the panel is not the first
+        (1, 100, 2, 300, 70, 32, 128),  # the last leaf is narrow, and the panel is not the first one
         (1, 64, 0, 64, 64, 32, 64),  # all rows are at the top
         (1, 64, 0, 300, 64, 16, 40),  # many blocks
         (1, 1, 0, 1, 1, 32, 64),
-        (2, 64, 0, 200, 32, 32, 64),  # the top is at the first rank, and the panel narrower than a block
-        pytest.param(2, 96, 1, 777, 96, 32, 256, marks=LONG),  # at the second
+        (2, 64, 0, 200, 32, 32, 64),  # the first rank has the top, and the panel is narrower than a block
+        pytest.param(2, 96, 1, 777, 96, 32, 256, marks=LONG),  # the second rank has it
         pytest.param(3, 70, 5, 300, 70, 32, 128, marks=LONG),
         (3, 70, 1, 140, 70, 32, 128),  # the first rank has no rows
-        (3, 64, 2, 64, 64, 32, 64),  # only the one with the top has some
+        (3, 64, 2, 64, 64, 32, 64),  # only the rank with the top has some
         pytest.param(3, 16, 2, 500, 16, 16, 32, marks=LONG),
         pytest.param(4, 50, 7, 333, 50, 10, 30, marks=LONG),
     ],
@@ -116,14 +116,14 @@ def test_what_is_no_number_keeps_its_place(on_cpu: Path) -> None:
         pytest.param(
             2, 300, 64, 12, 99, 0, marks=LONG
         ),  # at the end the ranks have no rows, one after the other
-        (4, 203, 16, 12, 99, 0),  # no interchanges behind a leaf: it has all columns
+        (4, 203, 16, 12, 99, 0),  # no interchanges after a leaf, because it has all columns
         pytest.param(3, 517, 100, 12, 3, 0, marks=LONG),
-        pytest.param(2, 3000, 128, 4, 1, 0, marks=LONG),  # two blocks of each rank
-        (1, 1667, 70, 1, 1, 0),  # leaves of 16 columns, for its rows to fit into one block
+        pytest.param(2, 3000, 128, 4, 1, 0, marks=LONG),  # two blocks per rank
+        (1, 1667, 70, 1, 1, 0),  # leaves of 16 columns, so that its rows fit into one block
         pytest.param(
             3, 5000, 70, 1, 2, 0, marks=LONG
-        ),  # leaves of 16 columns, for their rows to fit into one block
-        (2, 13400, 32, 1, 5, 3),  # even leaves of 4 do not, for the first panels
+        ),  # leaves of 16 columns, so that their rows fit into one block
+        (2, 13400, 32, 1, 5, 3),  # even with leaves of 4, the first panels do not fit
         pytest.param(16, 1000, 50, 12, 1, 0, marks=LONG),  # the most ranks
     ],
 )
@@ -142,9 +142,9 @@ def test_panels_of_a_column_are_those_of_a_plain_loop(
         ("1x1", 1, -1, ""),
         ("2x2", 4, -1, ""),
         ("16x1", 16, -1, ""),
-        ("1x4", 2, -1, ""),  # a column of one rank waits for nobody
+        ("1x4", 2, -1, ""),  # a column of one rank waits for no other rank
         ("2x2", 2, -1, "ranks 0 and 2 share a GPU"),
-        ("2x2", 3, -1, "ranks 0 and 3 share a GPU"),  # of two columns: they would wait for each other's turns
+        ("2x2", 3, -1, "ranks 0 and 3 share a GPU"),  # two columns would wait for each other's turns
         ("2x2", 4, 3, "rank 3: no NVLink"),
         ("17x1", 17, -1, "a process column has 17 ranks, and kernels factorize panels of at most 16"),
     ],

@@ -1,4 +1,4 @@
-"""What docs/apps/hpl.md says of Linpack on four H200 is in results/hpl/h200-x4.jsonl."""
+"""The figures on Linpack on four H200 in docs/apps/hpl.md are in results/hpl/h200-x4.jsonl."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ Kind = tuple[int, int, str, str]
 
 
 def kind(run: Run) -> Kind:
-    """N, NB, the grid, and the start of broadcasts that was asked for, which is auto unless the command has
-    one; the record's own `start` is what the program chose."""
+    """N, NB, the grid, and the requested start of broadcasts (auto, unless the command has one).
+
+    The record's own `start` is what the program chose.
+    """
     asked = re.search(r"--start (\w+)", run["command"])
     return run["n"], run["nb"], f"{run['p']}x{run['q']}", asked[1] if asked else "auto"
 
 
 def of(wanted: Kind, turn: int | None = None) -> list[Run]:
-    """The runs of a kind; of the first or the second ones of their processes alone."""
+    """The runs of a kind; with `turn`, only the first or second runs of their processes."""
     found = [run for run in RUNS if kind(run) == wanted and turn in (None, run["run"])]
     assert found, f"{RECORDS.name} has no run {turn} of {wanted}"
     return found
@@ -43,7 +45,7 @@ def rates(wanted: Kind, turn: int) -> str:
 
 
 def label(wanted: Kind) -> str:
-    """What the first column calls it; a larger N with the share of the memory that it takes."""
+    """The label in the first column; for a larger N with the share of memory that it takes."""
     n, _, grid, start = wanted
     gpus = "1 GPU" if grid == "1x1" else f"{grid.replace('x', ' × ')} GPUs"
     share = "" if n == 65536 else f", {100 * of(wanted)[0]['memory_share']:.0f} % of the memory"
@@ -121,5 +123,5 @@ def test_blocks_and_grids() -> None:
 
 
 def test_only_what_the_page_tells_of_has_run() -> None:
-    """It says that MPI and one process on each GPU have no row."""
+    """The page says that MPI and one process on each GPU have no row."""
     assert {run["program"] for run in RUNS} == {"hpl/self", "hpl/peerway"}

@@ -1,4 +1,4 @@
-"""What docs/apps/hpl.md says of matrices that fill four H200 is in results/hpl/h200-x4-large.jsonl."""
+"""The figures on matrices that fill four H200 in docs/apps/hpl.md are in results/hpl/h200-x4-large.jsonl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/apps/hpl.md says of Linpack beside CUDA-aware MPI is in results/hpl/h200-x4-mpi.jsonl."""
+"""The figures on Linpack with CUDA-aware MPI in docs/apps/hpl.md are in results/hpl/h200-x4-mpi.jsonl."""
 
 from __future__ import annotations
 

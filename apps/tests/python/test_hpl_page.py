@@ -1,4 +1,4 @@
-"""What docs/apps/hpl.md says of traces is in the records."""
+"""The figures on traces in docs/apps/hpl.md are in the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/apps/hpl.md has the predictions that results/simgrid keeps, and these are no better than can be."""
+"""docs/apps/hpl.md has the predictions of results/simgrid, and none beats its lower bound."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def record_of(case: Linpack) -> Record:
 
 
 def cells(record: Record | None) -> list[str]:
-    """Seconds, TFLOP/s of a GPU, its part of Rpeak, and how long its kernels run."""
+    """Seconds, TFLOP/s per GPU, its share of Rpeak, and the time of its kernels."""
     if record is None:
         return ["–"] * 4
     rate = float(record.extra["tflops_gpu"])
@@ -65,7 +65,7 @@ def by_change() -> Iterator[str]:
 
 
 def claims() -> Iterator[str]:
-    """What the page says in words."""
+    """The claims of the page's text."""
     torus, tree = record_of(Linpack(TORI[256], N)), record_of(Linpack(TREES[256], N))
     yield f"{torus.extra['tflops'] / 1e3:.1f} PFLOP/s on the torus and {tree.extra['tflops'] / 1e3:.1f}"
     yield f"{torus.extra['shares']:.0f} shares on the torus, {tree.extra['shares']:.0f} on the fat tree"
@@ -119,7 +119,7 @@ def test_the_picture_is_there() -> None:
 
 def test_bounds_by_hand() -> None:
     case = {"p": 1, "q": 1, "nb": 1000, "gemm_tflops": 1, "element_ps": 0, "column_us": 0, "link_gbits": 75}
-    # Of three panels the first two have 2,000 and 1,000 rows and columns behind them.
+    # After the first two of three panels, 2,000 and 1,000 rows and columns remain.
     assert bounds.hpl_us({"n": 3000}, case, 4) == pytest.approx(0.999 * 2 * 1000 * 5e6 / 1e6)
     assert bounds.hpl_us({"n": 3000}, case | {"column_us": 2}, 4) == pytest.approx(0.999 * (1e4 + 6000))
     alone = {"p": 2, "q": 1, "gemm_tflops": 1e9}

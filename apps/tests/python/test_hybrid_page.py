@@ -1,4 +1,4 @@
-"""docs/nic/hybrid.md has the numbers of results/cpu-2-hybrid, and both NICs together are the best."""
+"""docs/nic/hybrid.md has the figures of results/cpu-2-hybrid, and both NICs together are the fastest."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def of_file(name: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
 
 
 def table_behind(words: str) -> dict[tuple[str, str], list[str]]:
-    """The rows of the page's first table after these words, likewise."""
+    """The rows of the page's first table after these words, by the same keys."""
     page = (ROOT / "docs" / "apps" / "lqcd.md").read_text()
     lines = page.split(words)[1].split("| --- |", 1)[1].split("\n\n")[0].splitlines()[1:]
     case, found = "", {}
@@ -136,7 +136,7 @@ def test_four_gpus() -> None:
     }
 
     def faster(runs: dict[tuple[str, str], list[dict[str, Any]]], edge: str, program: str = "xacc") -> str:
-        """Of the faster round of each."""
+        """The comparison of the faster round of each."""
         mpi, ours = (
             min(iteration([one]) for one in runs[f"{edge}, 4", name]) for name in ("cuda-mpi", program)
         )

@@ -1,4 +1,4 @@
-"""docs/nic/mpi-compared.md has the numbers of the records in results/cpu-2-mpi, and these are good enough."""
+"""docs/nic/mpi-compared.md has the figures of results/cpu-2-mpi, and they are good enough."""
 
 from __future__ import annotations
 

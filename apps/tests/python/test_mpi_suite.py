@@ -1,4 +1,4 @@
-"""The lists of the suite are read and judged as its script does; docs/nic/mpi-suite.md has the records."""
+"""The suite's lists are parsed and judged like its own script does; docs/nic/mpi-suite.md has the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/measure/scale.md has the numbers of the records in results/simgrid, and none is better than can be."""
+"""docs/measure/scale.md has the figures of results/simgrid, and none beats its lower bound."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MACHINES |= {f"fat tree, {levels}": [f"fat-tree:{name}" for name in names] for l
 
 
 def time_of(shape: str, via: str, size: int, test: str = "halo") -> float | None:
-    """Microseconds; None where it was not simulated."""
+    """Microseconds; None if it was not simulated."""
     key = (f"simulated_{test}", shape, via, size)
     times = [r.p50_us for r in FOUND if (r.test, r.shape, r.via, r.bytes) == key]
     assert len(times) <= 1, f"{key} is there {len(times)} times"
@@ -101,7 +101,7 @@ def reductions_by_nodes() -> Iterator[str]:
 
 
 def claims() -> Iterator[str]:
-    """What the page says first, in words."""
+    """The claims at the start of the page's text."""
 
     def of(*keys: str | int) -> float:
         us = time_of(*keys)  # type: ignore[arg-type]

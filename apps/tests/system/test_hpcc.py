@@ -10,7 +10,7 @@ import pytest
 from launching import Run
 from mpi_stacks import Carried, check_lanes, environment, over
 
-# HPL's 31 lines, and those of PTRANS; hpcc's other benchmarks take their sizes from N.
+# HPL's 31 lines, and those of PTRANS; hpcc's other benchmarks derive their sizes from N.
 INPUT = """\
 input
 of hpcc
@@ -74,4 +74,4 @@ def test_its_residual_passes_over_the_torus(run: Run, tmp_path: Path, p: int, q:
     assert 0 < float(value) < 16
     assert re.search(rf"^WR\S+ +{n} +32 +{p} +{q} ", printed, re.MULTILINE)
     check_lanes(p * q, done.stdout + done.stderr)
-    assert sum(carried.links().values()) > n * n * 4  # of the panels alone
+    assert sum(carried.links().values()) > n * n * 4  # the panels alone

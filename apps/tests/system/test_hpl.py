@@ -1,4 +1,4 @@
-"""apps/hpl: its solutions beside SciPy's, over Peerway and over MPI; its table; and what must be refused."""
+"""apps/hpl: its solutions against SciPy's, over Peerway and over MPI; its table; and what it must refuse."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from peerway_trace.rings import Kind
 from peerway_trace.store import load
 
 APP = ROOT / "apps" / "hpl"
-# As parsers of HPL's output find a test: the encoded variant, N, NB, P, Q, time, Gflops.
+# The line by which parsers find a test in HPL's output: the encoded variant, N, NB, P, Q, time, Gflops.
 LINE = re.compile(r"^(W[RC]\d\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.e+-]+)\s*$", re.MULTILINE)
 RESIDUAL = re.compile(r"^\|\|Ax-b\|\|_oo/\(eps.*\)= +(\S+) \.\.\.\.\.\. (PASSED|FAILED)$", re.MULTILINE)
 
 
 def build(*parts: str) -> str:
-    """What apps/hpl/build.py makes of these, first the program; with Debian's MPI."""
+    """The program, after building it and these parts with Debian's MPI."""
     command = [sys.executable, str(APP / "build.py"), *(word for part in parts for word in ("--only", part))]
     env = {**os.environ, "PEERWAY_BUILD": str(BUILD), "PATH": f"/usr/bin:{os.environ['PATH']}"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
@@ -56,7 +56,7 @@ def with_mpi(program: str) -> str:
 
 @functools.cache
 def blas() -> str:
-    """The OpenBLAS that SciPy brings."""
+    """The OpenBLAS in SciPy's package."""
     (found,) = (Path(scipy.__file__).parents[1] / "scipy.libs").glob("libscipy_openblas*.so")
     return str(found)
 
@@ -72,7 +72,7 @@ def hpl(program: str, grid: str, *options: str, comm: str = "peerway", library: 
 
 @functools.cache
 def system(n: int) -> np.ndarray:
-    """[A b] by the definition of HPL's generator, an element at a time."""
+    """[A b] by the definition of HPL's generator, one element at a time."""
     elements, x = np.empty(n * (n + 1)), 100
     for i in range(elements.size):
         elements[i] = x / (2**64 - 1) - 0.5
@@ -137,7 +137,7 @@ def test_mpi_gives_the_same_bits(run: Run, with_mpi: str, tmp_path: Path, grid: 
 def test_through_host_memory_come_the_same_bits(
     run: Run, with_mpi: str, tmp_path: Path, grid: str, comm: str
 ) -> None:
-    """Where the MPI cannot read a GPU's memory; also panels that are passed on, and sent to several."""
+    """If MPI cannot read GPU memory; including panels that are passed on, and sent to several ranks."""
     for staging in ("no", "yes"):
         options = ["--n", "203", "--nb", "16", "--bcast", "tree,long", "--staging", staging]
         options += ["--solution", str(tmp_path / staging)]
@@ -163,7 +163,7 @@ def test_every_broadcast_brings_the_panels(run: Run, program: str, grid: str) ->
 def test_panels_that_a_stream_starts_give_the_same_bits(
     run: Run, program: str, tmp_path: Path, grid: str, nb: int
 ) -> None:
-    """Also those that others pass on, and the last ones, which fill a small part of their slot."""
+    """Including panels that others pass on, and the last ones, which fill a small part of their slot."""
     whole = "1ring,1ringM,2ring,2ringM,tree,star"
     for start in ("host", "stream"):
         options = ["--n", "203", "--nb", str(nb), "--bcast", whole, "--start", start, "--json"]
@@ -243,7 +243,9 @@ LEGEND = re.compile(
 
 
 def test_the_legend_is_that_of_hpl(run: Run, program: str, tmp_path: Path) -> None:
-    """Beside HPL in Debian's hpcc, with what this program does, and more values than a line holds."""
+    """It is compared with HPL in Debian's hpcc, with this program's settings
+    and more values than fit on a line.
+    """
     hpcc = shutil.which("hpcc")
     if hpcc is None or not STACKS["openmpi-debian"][0].exists():
         pytest.skip("hpcc is not here: make setup as root")
@@ -333,7 +335,7 @@ HPL.out   output file name
 
 
 def dat(number: int = 1, line: str = "") -> str:
-    """An HPL.dat with another line of this number."""
+    """An HPL.dat with line `number` replaced."""
     lines = DAT.splitlines()
     lines[number - 1] = line
     return "\n".join(lines) + "\n"
@@ -408,7 +410,7 @@ def test_too_little_memory_is_said_before_any_is_taken(run: Run, program: str) -
     needed, free, largest = float(said[1]), float(said[2]), int(said[3])
     assert needed > 8e14 / 2 / 2**30 > free
     assert 0.85 * free * 2**30 < 8 * largest**2 / 2 < free * 2**30
-    # One rank says it; the launcher may repeat a rank's last lines, behind its number.
+    # One rank prints it; the launcher may repeat a rank's last lines, after the rank's number.
     assert len(re.findall("^hpl: ", done.stderr, re.MULTILINE)) == 1
 
 

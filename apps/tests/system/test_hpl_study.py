@@ -1,4 +1,4 @@
-"""apps/hpl: the study keeps each run with its command; its tables; what it reads of clocks and power."""
+"""apps/hpl: the study stores each run with its command; its tables; how it reads clocks and power."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_run_of_each_network_has_its_report(
 def test_one_command_runs_the_whole_study(
     with_mpi: str, shared_cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of small systems, and beside a curve that was measured before."""
+    """With small systems, and with a curve that was measured before."""
     if shutil.which("hpcc") is None:
         pytest.skip("hpcc is not here: make setup as root")
     small = [(n // 20, ranks, ways) for n, ranks, ways in cpu_study.RUNS]
@@ -99,7 +99,7 @@ def test_one_command_runs_the_whole_study(
     for row in (
         "| hpl over Peerway | 1 → 2 | 200 |",  # strong
         "| hpl over Peerway | 1 → 2 | – | – | – | 400 |",  # weak, from 282
-        "N = 400, 1 × 2: ",  # what a trace costs
+        "N = 400, 1 × 2: ",  # the cost of a trace
         "| HPL of hpcc | 200 | 192 | 1 × 2 |",
     ):
         assert row in written
@@ -130,7 +130,7 @@ def record_of(program: str, n: int, q: int, gflops: float, **more: Any) -> dict[
     }  # fmt: skip
 
 
-OF_OURS = ("gemm_gflops_rank", "memory_share", "rpeak_gflops")  # hpcc does not say them
+OF_OURS = ("gemm_gflops_rank", "memory_share", "rpeak_gflops")  # hpcc does not report them
 RUNS = [
     record_of("hpl/peerway", 4000, 1, 40.0),
     record_of("hpl/peerway", 4000, 2, 70.0),
@@ -176,7 +176,7 @@ def test_tables_of_no_runs_are_refused(run: Run, tmp_path: Path) -> None:
 
 
 def machine(folder: Path, zones: dict[str, tuple[int, int]], khz: tuple[int, ...] = ()) -> Path:
-    """A root with these zones of RAPL (energy and largest energy) and clocks of CPUs."""
+    """A root folder with these RAPL zones (energy and largest energy) and CPU clocks."""
     for name, (energy, largest) in zones.items():
         zone = folder / "sys" / "class" / "powercap" / name
         zone.mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_cpus_have_the_energy_of_their_packages_alone(tmp_path: Path) -> None:
     root = machine(tmp_path, zones, (2_000_000, 3_000_000))
     meter = meters.CpuMeter(root)
     for step in range(11):
-        for zone in zones:  # 10 J each step and zone
+        for zone in zones:  # 10 J per step and zone
             (root / "sys/class/powercap" / zone / "energy_uj").write_text(str(step * 10**7))
         meter.look(1000 + 0.1 * step)
     meter.conclude()
@@ -213,7 +213,7 @@ def test_without_counters_there_is_no_power(tmp_path: Path) -> None:
     for now_s in (1, 2):
         meter.look(now_s)
     meter.conclude()
-    assert meter.values == {"cpu_clock_mhz": 2500}  # of /proc/cpuinfo: 2500.5 to even
+    assert meter.values == {"cpu_clock_mhz": 2500}  # from /proc/cpuinfo: 2500.5 rounded to even
 
 
 def test_the_upper_half_is_the_run() -> None:

@@ -1,4 +1,4 @@
-"""Two NICs for one halo: a route table has each of them carry what it is better at."""
+"""Two NICs for one halo: with a route table, each carries the messages that suit it better."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from peerway_measure.tune import draft
 HYBRID = ROOT / "apps" / "hybrid"
 NEAR, FAR = "nic:near", "nic:far"
 ROWS, COLUMNS = 16, 4096
-SMALL = ROWS * 8  # bytes of a side that is a column; each is a put
-LARGE = COLUMNS * 8  # of one that is a row
+SMALL = ROWS * 8  # bytes of a side that is a column; each element is one put
+LARGE = COLUMNS * 8  # bytes of a side that is a row
 
 
 def table() -> str:
-    """By it nic:near carries small blocks, and nic:far all above 8 KiB that is contiguous."""
+    """A table by which nic:near carries small blocks, and nic:far all contiguous data above 8 KiB."""
     sizes, base = (8, 1 << 20), (100.0, 500.0)
     blocks = {NEAR: [(size, base[0] + size / 30, 0.0) for size in sizes]}
     blocks[FAR] = [(size, 10 * base[1] + size / 60, 0.0) for size in sizes]
@@ -58,7 +58,7 @@ def test_each_nic_carries_the_sides_that_it_is_better_at(near: str, tmp_path: Pa
     assert record["via"] == f"{NEAR}+{FAR}"
     small, large = carried(tmp_path / "near"), carried(tmp_path / "far")
     assert sorted(small) == sorted(large) == [0, 1, 2, 3]
-    for node in range(4):  # beside the data, words of a few bytes
+    for node in range(4):  # besides the data, words of a few bytes are sent
         refreshes = large[node] // (2 * LARGE)
         assert refreshes > 0
         assert 2 * SMALL * refreshes <= small[node] < LARGE + 4 * SMALL * refreshes

@@ -1,5 +1,6 @@
-"""Lattice QCD: the program by directives gives what the sequential one gives, on every grid of processes, on
-CPUs and through its kernels on the fake GPU.
+"""Lattice QCD: the directive programs give the sequential program's results, on every grid of processes.
+
+They run on CPUs, and with their kernels on the fake GPU.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ APP = ROOT / "apps" / "lqcd"
 PEERWAY = Path(sys.executable).with_name("peerway")
 GRIDS = [(1, 1), (1, 2), (2, 2)]  # along t and z
 PROGRAMS = [(name, grid) for name in ("xacc", "xacc_nowait") for grid in GRIDS]
-# One process has no halo that could be waited for late, and four have all kinds of halos.
+# One process has no halo to wait for late, and four processes have all kinds of halos.
 ALWAYS = [("xacc", (1, 1)), ("xacc_nowait", (2, 2))]
-ON_GPU = [("xacc", (1, 1))]  # each process compiles the kernels for itself
+ON_GPU = [("xacc", (1, 1))]  # each process compiles the kernels itself
 GAUGES = ["unit", "random:1", "transform:7"]
-# Kernels are the same for each field: a random one shows a wrong link in any place and direction.
+# The kernels are the same for each field: a random one shows a wrong link at any site and in any direction.
 CASES = [
     pytest.param(
         device, gauge, marks=[] if device == "cpu" or gauge.startswith("random") else [pytest.mark.long]
@@ -43,7 +44,7 @@ def run(*command: object, **settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def solved(*command: object, gauge: str, sources: int = 2, **settings: str) -> Records:
-    """The records of a run that found nothing wrong with itself."""
+    """The records of a run that found no error in itself."""
     done = run(*command, "--gauge", gauge, "--check", "--sources", sources, **settings)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
@@ -69,7 +70,7 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def programs(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> dict[tuple[str, tuple[int, int]], Path]:
-    """The programs by directives, by their names and grids."""
+    """The directive programs, by name and grid."""
     folder = tmp_path_factory.mktemp("lqcd")
     made = {}
     for name, grid in PROGRAMS if pytestconfig.getoption("--long") else ALWAYS:
@@ -98,13 +99,13 @@ def test_directives_give_the_iterations_and_the_correlator_of_the_sequential_pro
             continue
         if device == "gpu" and (name, (t, z)) not in ON_GPU and not pytestconfig.getoption("--long"):
             continue
-        # A solve is long on a GPU that is none: what the first leaves behind, one process shows.
+        # A solve is slow on the fake GPU; one process suffices to show what the first solve leaves behind.
         sources = 1 if device == "gpu" and t * z > 1 else 2
         wanted = right[sources]
         found = solved(PEERWAY, "run", "-n", t * z, "--", program, gauge=gauge, sources=sources, **settings)
         assert of(found, "program", "device") == ["GPU" if device == "gpu" else "CPU"]
         steps = zip(of(found, "solve", "nconv"), of(wanted, "solve", "nconv"), strict=True)
-        # On a unit field CG ends by itself, where what is left is rounding: one step more or less.
+        # On a unit field CG ends by itself, when only rounding is left: one step more or less.
         slack = 0 if gauge.startswith("random") else 1
         assert all(abs(one - other) <= slack for one, other in steps), (name, t, z)
         (values,), (same,) = of(found, "correlator", "values"), of(wanted, "correlator", "values")
@@ -114,7 +115,7 @@ def test_directives_give_the_iterations_and_the_correlator_of_the_sequential_pro
 def test_a_gauge_field_of_a_file_is_the_field_that_it_holds(
     serial: Path, programs: dict[tuple[str, tuple[int, int]], Path], tmp_path: Path
 ) -> None:
-    """Each link of the file is a rotation by an angle of its own; a second file holds the unit field."""
+    """Each link of the file is a rotation by an angle of its own; a second file has the unit field."""
 
     def written(name: str, angle: Callable[[int], float]) -> str:
         numbers = []

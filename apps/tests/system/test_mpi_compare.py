@@ -1,4 +1,4 @@
-"""apps/mpi: the comparing tool, with one transport and few iterations."""
+"""apps/mpi: the comparison tool, with one transport and few iterations."""
 
 from __future__ import annotations
 

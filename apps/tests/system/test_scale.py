@@ -1,4 +1,4 @@
-"""apps/scale: the simulator gives the NIC's own numbers, meets what bounds it, and sees contention."""
+"""apps/scale: the simulator gives the NIC's own figures, respects its lower bounds, and sees contention."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ M = 1 << 20
 
 
 def times(case: Case) -> list[float]:
-    """Microseconds for each size; they must be valid."""
+    """Microseconds for each size; all must be valid."""
     found = simulator.simulate(case)
     assert all(record.validated for record in found), found
     return [record.p50_us for record in found]
@@ -89,7 +89,7 @@ def test_no_allreduce_is_wrong_or_better_than_can_be(machine: str, pattern: str,
 
 
 def test_messages_share_a_link() -> None:
-    """Around a dimension of two nodes both faces have the same link; the others have one of their own."""
+    """In a dimension of two nodes both faces use the same link; the other faces have links of their own."""
     narrow, wide = (
         times(Case("torus:4x2", "halo/put", (M,)))[0],
         times(Case("torus:4x4", "halo/put", (M,)))[0],
@@ -101,9 +101,9 @@ def test_messages_share_a_link() -> None:
 @pytest.mark.parametrize(
     ("machine", "grid", "most", "mean"),
     [
-        ("torus:4x4x2", "32", 1, 1.0),  # a ring through all
+        ("torus:4x4x2", "32", 1, 1.0),  # one ring through all nodes
         ("torus:8x8x4", "4x8x8", 1, 1.0),  # the same dimensions in another order
-        ("torus:4x4", "2x2x2x2", 1, 1.0),  # two of two around each four
+        ("torus:4x4", "2x2x2x2", 1, 1.0),  # two pairs within each dimension of four
         ("torus:16x4", "4x4x4", 7, (1.5 + 4 + 1) / 3),  # 4 x 4 to and fro along 16: means of 1.5 and 4
         ("torus:4x4", "4x4", 1, 1.0),
     ],
@@ -162,7 +162,7 @@ def test_help_names_options_that_there_are() -> None:
     for option in named:
         done = subprocess.run([program, option, "?"], capture_output=True, text=True, check=False)
         assert done.returncode != 0
-        assert "'?'" in done.stderr, option  # it is known, and that is no value for it
+        assert "'?'" in done.stderr, option  # the option is known, and '?' is no value for it
 
 
 def test_the_quick_study(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Linpack of apps/scale: the closed form where there is one, what bounds it, what is refused."""
+"""Linpack of apps/scale: the closed form where one exists, its lower bounds, and what is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def seconds(case: Linpack) -> float:
 
 
 def simulated(*options: str) -> dict[str, float]:
-    """What the simulator prints of hpl for these options, with round numbers for the kernels."""
+    """The simulator's output of hpl for these options, with round numbers for the kernels."""
     own = {"pattern": "hpl", "n": "65536", "nb": "1024", "gemm-tflops": "50", "column-us": "10"}
     given = dict(zip(options[::2], options[1::2], strict=True))
     words = [word for name, value in (own | given).items() for word in (f"--{name}", value)]
@@ -41,7 +41,7 @@ FAST = ("link-gbits", "1e8", "hop-ns", "1e-6", "message-ns", "2e-6")  # a networ
 
 
 def test_the_fitted_kernels_give_the_measured_times() -> None:
-    """By the closed form, at each N that was measured: of three numbers two were fitted."""
+    """By the closed form, at each measured N; of three numbers, two were fitted."""
     for run in linpack.runs():
         assert kernels().seconds(round(run["n"])) == pytest.approx(run["seconds"], rel=0.05)
     assert kernels().seconds(LARGEST) == pytest.approx(linpack.runs()[-1]["seconds"], rel=0.01)
@@ -49,8 +49,11 @@ def test_the_fitted_kernels_give_the_measured_times() -> None:
 
 @pytest.mark.parametrize("machine", ["torus:1x2", "torus:2x2", "torus:2x4"])
 def test_with_a_network_that_takes_no_time_each_rank_has_its_part_of_the_kernels(machine: str) -> None:
-    """The closed form of one GPU divided by the ranks, but for the first panel and the last ones, for which
-    the others wait. In a column of ranks each has the kernels of a panel, and solves all rows of U."""
+    """The closed form of one GPU divided by the ranks, except for the first and last panels.
+
+    The others wait for these panels. In a column of ranks each has the kernels of a panel, and solves all
+    rows of U.
+    """
     result = simulated("machine", machine, "panels", "64", "n", "262144", "element-ps", "200", *FAST)
     p, q = (int(extent) for extent in machine.removeprefix("torus:").split("x"))
     own = linpack.Kernels(50, 10 * p, 200 * p)
@@ -59,7 +62,7 @@ def test_with_a_network_that_takes_no_time_each_rank_has_its_part_of_the_kernels
 
 
 def test_panels_alone_come_one_after_the_other() -> None:
-    """No update: N columns of a panel, N pivots, and each panel's way to the next rank."""
+    """Without updates: N columns of a panel, N pivots, and each panel's way to the next rank."""
     result = simulated("machine", "torus:1x2", "gemm-tflops", "1e6", "element-ps", "0", *FAST)
     assert result["us"] == pytest.approx(65536 * 10, rel=1e-3)
     result = simulated("machine", "torus:2x1", "gemm-tflops", "1e6", "element-ps", "0", *FAST[:2])
@@ -68,7 +71,7 @@ def test_panels_alone_come_one_after_the_other() -> None:
 
 
 def test_broadcasts_alone_take_the_bytes_of_a_panel_over_the_link() -> None:
-    """Two ranks: each panel but the last goes over the link to the other one."""
+    """Two ranks: each panel except the last goes over the link to the other rank."""
     result = simulated("machine", "torus:1x2", "gemm-tflops", "1e6", "element-ps", "0", "column-us", "0")
     n, nb = 65536, 1024
     sent = [8 * nb * (nb + n - (k + 1) * nb) / 9375 + 0.850 for k in range(n // nb)]

@@ -18,8 +18,8 @@ from peerway_measure import records
 APP = ROOT / "apps" / "stencil2d"
 BITS = "the same bits as a serial run"
 
-# Grid and cells, and the borders with which it always runs: of each kind of grid, in one direction and in
-# both, there are both borders. The rest is of long runs.
+# Grid and cells, and the borders that are always tested: each kind of grid, in one direction and in both,
+# occurs with both borders. The others are for long runs.
 GRIDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "1 rank": ("1x1", "17x9", ("periodic",)),
     "2 ranks": ("1x2", "8x16", ("fixed",)),
@@ -33,7 +33,7 @@ BORDERS = ("periodic", "fixed")
 
 
 def build(*options: str) -> list[str]:
-    """The programs that apps/stencil2d/build.py makes."""
+    """Build apps/stencil2d; returns its programs."""
     command = [sys.executable, str(APP / "build.py"), *options]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "PEERWAY_BUILD": str(BUILD)}
@@ -136,7 +136,7 @@ def test_records(tmp_path: Path, program: str) -> None:
     command = [sys.executable, str(APP / "run.py"), "--out", str(out), *options]
     environment = clean_environment(PEERWAY_BUILD=str(BUILD))
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 1, done.stderr  # none is wrong, and is told so
+    assert done.returncode == 1, done.stderr  # the variant "none" is wrong, and this is reported
     stream, none = records.read(out)
     assert (stream.test, stream.via, stream.ranks, stream.bytes) == ("stencil2d", "stream", 2, 192)
     assert stream.validated
@@ -204,7 +204,7 @@ def test_planned_and_mpi_variants_in_one_call(run: Run, program: str, tmp_path: 
     size = ["--grid", "1x2", "--local", "32x32", "--iterations", "20", "--batch", "10", "--check"]
     variants = ["mpi-overlap", "stream", "none", "mpi"]
     environment = clean_environment(PEERWAY_BUILD=str(BUILD))
-    # It also builds the MPI program, so the guard against a hang is longer.
+    # It also builds the MPI program, so the time limit is longer.
     done = run(
         run_py("--variant", ",".join(variants), *size, "--out", str(out)), env=environment, timeout=600
     )

@@ -1,5 +1,6 @@
-"""Traces of Linpack: Debian's hpcc and apps/hpl over a NIC, where the trace and the NIC's counters agree to
-the byte, and apps/hpl over Peerway.
+"""Traces of Linpack: Debian's hpcc and apps/hpl over a NIC, and apps/hpl over Peerway.
+
+Over the NIC, the trace and the NIC's counters agree to the byte.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from peerway_trace.rings import Kind
 from peerway_trace.store import Trace, load
 
 LONG = pytest.mark.long
-# Read here, since tests see none of these variables: a tarball, and a file of records.
+# Read here, because the tests remove these variables: a tarball, and a file of records.
 SOURCE, KEPT = (os.environ.get(name) for name in ("PEERWAY_TEST_HPCC_SOURCE", "PEERWAY_TRACED_BYTES"))
 RANKS = [2, pytest.param(4, marks=LONG), pytest.param(8, marks=LONG)]
 
 
 def posted(trace: Trace) -> dict[str, tuple[int, int]]:
-    """How many operations of the NIC the trace has, and how many bytes they moved."""
+    """The number of the NIC's operations in the trace, and of the bytes that they moved."""
     nic = trace["kind"] == Kind.NIC
     names = np.array(trace.names)[trace["name"]]
     found = {name: nic & (names == f"NIC {name}") for name in ("put", "get")}
@@ -37,7 +38,7 @@ def posted(trace: Trace) -> dict[str, tuple[int, int]]:
 
 
 def counted(carried: Carried) -> dict[str, tuple[int, int]]:
-    """The same by the NIC's own counters."""
+    """The same from the NIC's own counters."""
     ends = [line for line in carried.lines() if "put_bytes" in line]
     return {
         name: tuple(sum(int(str(end[key])) for end in ends) for key in (f"{name}s", f"{name}_bytes"))
@@ -58,7 +59,7 @@ def traced(command: list[str], folder: Path, run: Run, cwd: Path, cache: str) ->
     return trace
 
 
-# For HPL's build by another MPI than Debian's: what its Make.UNKNOWN asks for.
+# For HPL's build by another MPI than Debian's: the settings that its Make.UNKNOWN needs.
 MAKE = """\
 SHELL = /bin/sh
 CD = cd
@@ -87,7 +88,7 @@ RANLIB = ranlib
 
 
 def hpcc_of_mpich(folder: Path) -> str:
-    """Debian's hpcc is one of Open MPI: for MPICH the same unmodified source is compiled."""
+    """Compile the same unmodified source for MPICH, because Debian's hpcc is built for Open MPI."""
     compiler = STACKS["mpich-debian"][1]
     if SOURCE is None:
         pytest.skip(
@@ -115,7 +116,7 @@ def hpcc(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def keep(**counts: object) -> None:
-    """A line of results/hpl/traced-bytes.jsonl, where it is asked for."""
+    """Append a line to results/hpl/traced-bytes.jsonl, if requested."""
     if KEPT is not None:
         with Path(KEPT).open("a") as out:
             out.write(json.dumps({"record": "hpl_traced_bytes", **counts}) + "\n")
@@ -165,7 +166,7 @@ def test_of_our_hpl_over_mpi_every_byte_is_in_both(
     grid = {2: ("1", "2"), 4: ("2", "2"), 8: ("2", "4")}[ranks]
     options = ["--grid", "x".join(grid), "--blas", blas(), "--threads", "1", "--n", "200", "--nb", "16"]
     own = tmp_path / "hpl"
-    shutil.copy(program, own)  # which looks for its modules beside itself
+    shutil.copy(program, own)  # it looks for its modules in its own folder
     command = over(stack, carried.nic, ranks, own, "--comm", "mpi", *options)
     trace = traced(command, tmp_path / "trace", run, tmp_path, shared_cache)
     assert trace.ranks == list(range(ranks))

@@ -1,11 +1,11 @@
-"""The agent of one node: measures every 10 s, spools, sends (docs/jobs/agent.md).
+"""The agent of one node: it samples every 10 s, spools the batches and sends them (docs/jobs/agent.md).
 
 settings.py   what an administrator may set      loop.py      one round after another
 system.py     the node, its cores, NICs, disks   fabric.py    InfiniBand and Lustre
-processes.py  /proc as a table                   steps.py     which processes and cgroups are which step
-cgroups.py    figures of a cgroup, v1 and v2     gpus.py      NVML
-ledger.py     intervals and slots                records.py   what prolog and epilog left
-slurm.py      what scontrol says of a job        strangers.py foreign and left-over processes
+processes.py  the table of processes, from /proc steps.py     the processes and cgroup of each step
+cgroups.py    figures of a cgroup, v1 and v2     gpus.py      GPUs, through NVML
+ledger.py     open intervals and steps' slots    records.py   the files that prolog and epilog wrote
+slurm.py      asks scontrol about a job          strangers.py foreign and left-over processes
 spool.py      batches on disk                    sender.py    the thread that sends them
-page.py       the OpenMetrics page               privileges.py what is dropped
+page.py       the OpenMetrics page               privileges.py drops root's privileges
 """

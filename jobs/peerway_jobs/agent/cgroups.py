@@ -1,9 +1,9 @@
-"""The cgroups of a step, of version 1 or 2, and their figures.
+"""Finds the cgroups of a step, version 1 or 2, and reads their figures.
 
-Slurm has named them in three ways: slurm[_NODE]/uid_U/job_J/step_S in version 1, .../job_J/step_S below a
-scope in version 2, and .../SLUID/step_S from 26.05 on. What is sure in all of them is the cgroup that the
-step's slurmstepd is in, so version 2 starts from there; in version 1 the daemon may stand outside, so the
-path is put together.
+Slurm has named these cgroups in three ways: slurm[_NODE]/uid_U/job_J/step_S in version 1, .../job_J/step_S
+below a scope in version 2, and .../SLUID/step_S from 26.05 on. In version 2 the step's slurmstepd is always a
+member of the step's cgroup, so the search starts at that daemon. In version 1 the daemon may be outside;
+there the path is composed from the numbers of job and step.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ _TOP = "sys/fs/cgroup"
 _CONTROLLERS = ("memory", "cpuacct", "cpu,cpuacct", "freezer")
 _STEP = re.compile(r"^(/.*?/step_[A-Za-z0-9+]+)(?:/.*)?$", re.ASCII)
 _FROZEN = ("FROZEN", "FREEZING")
-_NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page for none
+_NO_LIMIT = 1 << 60  # version 1 reports "no limit" as 2^63 minus one page
 
 
 @dataclass(slots=True)
 class Cgroup:
-    """Where the step's figures are: version 1 has a folder for each controller, version 2 one for all."""
+    """The folders with a step's figures: version 1 has one for each controller, version 2 one for all."""
 
     version: int
     folders: dict[str, str] = field(default_factory=dict)
 
     def pids(self) -> list[int]:
-        """All processes in it and below. Empty when it has gone."""
+        """All processes in this cgroup and below it; empty if the cgroup no longer exists."""
         folder = self.folders.get("all") or self.folders.get("freezer") or self.folders.get("cpuacct")
         return _pids_below(folder) if folder else []
 
     def frozen(self) -> bool:
-        """Whether its processes are frozen, as Slurm does with a job that it suspends."""
+        """Whether its processes are frozen: Slurm freezes a job that it suspends."""
         if self.version == 1:
             folder = self.folders.get("freezer")
             return folder is not None and (files.text(f"{folder}/freezer.state") or "").strip() in _FROZEN
@@ -43,31 +43,33 @@ class Cgroup:
         return any(each.get("frozen") == 1 for each in events)
 
     def peak(self) -> int | None:
-        """The most memory that it ever had, file cache included."""
+        """The largest memory use so far in bytes, including file cache; None if the kernel does not report
+        it.
+        """
         if self.version == 1:
             folder = self.folders.get("memory")
             return None if folder is None else files.number(f"{folder}/memory.max_usage_in_bytes")
         return files.number(f"{self.folders['all']}/memory.peak")
 
     def figures(self) -> Figures:
-        """CPU time, memory, limit, kills, as far as the kernel keeps them."""
+        """CPU time, memory, its limit and OOM kills; a figure that the kernel does not report is absent."""
         return _figures_2(self.folders["all"]) if self.version == 2 else _figures_1(self.folders)
 
 
 class Cgroups:
-    """Finds them below `root`, which is / but for tests."""
+    """Finds cgroups below `root`, which is / except in tests."""
 
     def __init__(self, root: str) -> None:
         self._top = f"{root.rstrip('/')}/{_TOP}"
 
     def version(self) -> str:
-        """What the node has: "v2", "v1" or "none"; both together count as v1, as Slurm sees it."""
+        """The node's cgroup version: "v2", "v1" or "none". A node with both counts as v1, as for Slurm."""
         if any(files.names(f"{self._top}/{each}") for each in _CONTROLLERS):
             return "v1"
         return "v2" if files.text(f"{self._top}/cgroup.controllers") is not None else "none"
 
     def find(self, job: int, step: str, membership: str) -> Cgroup | None:
-        """The cgroup of a step whose slurmstepd has these lines in /proc/PID/cgroup; None for none."""
+        """The cgroup of a step, or None. `membership` is /proc/PID/cgroup of the step's slurmstepd."""
         for line in membership.splitlines():
             _, controllers, path = line.split(":", 2)
             match = _STEP.match(path)
@@ -117,7 +119,7 @@ def _figures_1(folders: dict[str, str]) -> Figures:
             figures["step_cpu_system_seconds_total"] = ticks["system"] / TICK
     memory = folders.get("memory")
     if memory and "total_rss" in (stat := files.keyed(f"{memory}/memory.stat")):
-        shared = stat.get("total_shmem", 0)  # older kernels do not count it apart
+        shared = stat.get("total_shmem", 0)  # older kernels do not report it
         figures["step_memory_bytes"] = stat["total_rss"] + shared
         if "total_cache" in stat:
             figures["step_memory_cache_bytes"] = max(0, stat["total_cache"] - shared)
@@ -147,7 +149,7 @@ def _figures_2(folder: str) -> Figures:
     if {"anon", "file", "shmem"} <= stat.keys():
         figures["step_memory_bytes"] = stat["anon"] + stat["shmem"]
         figures["step_memory_cache_bytes"] = max(0, stat["file"] - stat["shmem"])
-    # Slurm puts --mem of a step on its folder `user`, which has the tasks but not slurmstepd.
+    # Slurm sets the --mem limit of a step on its folder `user`, which contains the tasks but not slurmstepd.
     places = (folder, f"{folder}/user", folder.rpartition("/")[0])
     limits = [limit for each in places if (limit := files.number(f"{each}/memory.max")) is not None]
     if limits:

@@ -1,4 +1,4 @@
-"""What `peerway jobs doctor` looks at on a node: each check is a question, what was found, and what to do."""
+"""The node checks of `peerway jobs doctor`: each yields what was found and, if something is wrong, advice."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _TIMEOUT_S = 10
 
 
 @dataclass(slots=True)
-class Finding:
-    """`state` is ok, warning, broken, or absent where there was nothing to look at."""
+class Diagnosis:
+    """One result. `state` is ok, warning, broken, or absent if the node has nothing to check."""
 
     check: str
     state: str
@@ -33,8 +33,8 @@ class Finding:
     advice: str = ""
 
 
-def all_checks(settings: Settings) -> Iterator[Finding]:
-    """Every check of this node, in the order of the chain."""
+def all_checks(settings: Settings) -> Iterator[Diagnosis]:
+    """Every check of this node: Slurm first, then what stands on it, and the server last."""
     slurm, why_not = scontrol("show", "config")
     yield slurm_answers(slurm, why_not)
     yield cgroup_layout(Cgroups(settings.root).version(), slurm)
@@ -46,7 +46,7 @@ def all_checks(settings: Settings) -> Iterator[Finding]:
 
 
 def scontrol(*words: str) -> tuple[str, str]:
-    """What scontrol prints; where it cannot be asked nothing, and why not."""
+    """The output of scontrol and ""; if scontrol fails, "" and the reason."""
     try:
         done = ran("scontrol", *words)
     except SlurmFailed as error:
@@ -57,79 +57,79 @@ def scontrol(*words: str) -> tuple[str, str]:
 
 
 def setting(config: str, name: str) -> str:
-    """One line of `scontrol show config`; empty for none."""
+    """The value of one setting in the output of `scontrol show config`; empty if it is not set."""
     match = re.search(rf"^{re.escape(name)}\s*=\s*(.*?)\s*$", config, re.MULTILINE)
     return "" if match is None or match[1] == "(null)" else match[1]
 
 
-def slurm_answers(config: str, why_not: str) -> Finding:
-    """Whether Slurm can be asked for what prolog and epilog missed."""
+def slurm_answers(config: str, why_not: str) -> Diagnosis:
+    """Whether the agent can ask Slurm about jobs that prolog and epilog did not report."""
     if why_not:
         advice = (
             "let the agent's user run scontrol (PATH, SLURM_CONF, munge): the agent asks it for jobs whose "
             "prolog did not run"
         )
-        return Finding("slurm", "broken", why_not, advice)
-    return Finding(
+        return Diagnosis("slurm", "broken", why_not, advice)
+    return Diagnosis(
         "slurm", "ok", f"scontrol answers, version {setting(config, 'SLURM_VERSION') or 'unknown'}"
     )
 
 
-def cgroup_layout(version: str, config: str) -> Finding:
+def cgroup_layout(version: str, config: str) -> Diagnosis:
     """Whether steps are in cgroups that the agent can read."""
     track = setting(config, "ProctrackType")
     gather = setting(config, "JobAcctGatherType")
     if version == "none" or (track and "cgroup" not in track):
-        return Finding(
+        return Diagnosis(
             "cgroups", "warning",
             f"cgroups {version}, ProctrackType={track or 'unknown'}: steps are measured through /proc",
             "set ProctrackType=proctrack/cgroup and TaskPlugin=task/cgroup: then no process leaves its step",
         )  # fmt: skip
-    return Finding(
+    return Diagnosis(
         "cgroups",
         "ok",
         f"cgroups {version}, ProctrackType={track or 'unknown'}, JobAcctGatherType={gather or 'unknown'}",
     )
 
 
-def hooks(config: str, events: Path) -> Iterator[Finding]:
-    """Whether prolog and epilog tell the agent."""
+def hooks(config: str, events: Path) -> Iterator[Diagnosis]:
+    """Whether prolog and epilog are installed and can pass their records to the agent."""
     for name in ("Prolog", "Epilog"):
         script = setting(config, name)
         if not config:
             continue
         if not script:
-            yield Finding(
+            yield Diagnosis(
                 name.lower(), "broken", f"slurm.conf has no {name}",
                 f"add {name}=.../{name.lower()}.sh (docs/jobs/install.md)",
             )  # fmt: skip
         elif not any(_mentions(path) for path in sorted(Path("/").glob(script.lstrip("/")))):
-            yield Finding(
+            yield Diagnosis(
                 name.lower(), "warning", f"{name}={script} does not seem to call Peerway's interval.sh",
                 f"call {name.lower()}.sh from it (docs/jobs/install.md)",
             )  # fmt: skip
         else:
-            yield Finding(name.lower(), "ok", script)
+            yield Diagnosis(name.lower(), "ok", script)
     flags = setting(config, "PrologFlags")
     if config and "Alloc" not in flags and "Contain" not in flags:
-        yield Finding(
+        yield Diagnosis(
             "prolog", "warning", f"PrologFlags={flags or '(null)'}: the prolog runs with the first step only",
             "add PrologFlags=Alloc, so that the agent also sees allocations without a step",
         )  # fmt: skip
     if not events.is_dir():
         advice = f"mkdir {events}, owned by the agent's user"
-        yield Finding(
+        yield Diagnosis(
             "events", "broken", f"{events} is not a folder: prolog and epilog write nothing", advice
         )
     elif not os.access(events, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding(
+        yield Diagnosis(
             "events",
             "broken",
             f"this user cannot read and empty {events}",
             "chown it to the agent's user",
         )
     else:
-        yield Finding("events", "ok", f"{events}, {len(list(events.iterdir()))} records not read yet")
+        yield Diagnosis("events", "ok", f"{events}, {len(list(events.iterdir()))} records not read yet")
 
 
 def _mentions(script: Path) -> bool:
@@ -140,64 +140,64 @@ def _mentions(script: Path) -> bool:
     return "interval.sh" in text or "PEERWAY_JOBS_EVENTS" in text or f"/slurm/{script.name}" in text
 
 
-def gpus(devices: Gpus, config: str) -> Iterator[Finding]:
-    """Whether Slurm's numbers of GPUs lead to the right UUIDs."""
+def gpus(devices: Gpus, config: str) -> Iterator[Diagnosis]:
+    """Whether Slurm's GPU numbers can be mapped to UUIDs, and NVML orders the GPUs in the same way."""
     if not devices.devices:
         state = "warning" if "gpu" in setting(config, "GresTypes") else "absent"
-        yield Finding("gpus", state, f"no GPU: {devices.why_none or 'NVML shows none'}")
+        yield Diagnosis("gpus", state, f"no GPU: {devices.why_none or 'NVML shows none'}")
         return
     whole = [gpu for gpu in devices.facts() if gpu.parent is None]
     other = [gpu for gpu in whole if gpu.index != gpu.minor]
     names = ", ".join(f"index {gpu.index} is /dev/nvidia{gpu.minor}" for gpu in other[:3])
     if any(gpu.minor is None for gpu in whole):
-        yield Finding(
+        yield Diagnosis(
             "gpus", "broken",
             "NVML reports no minor numbers, so Slurm's GPU numbers cannot be mapped to UUIDs",
             "run the agent where /dev/nvidia* exist; in a container, pass these devices in",
         )  # fmt: skip
     elif other:
-        yield Finding(
+        yield Diagnosis(
             "gpus", "warning",
             f"NVML's order of {len(whole)} GPUs is not that of /dev/nvidiaN, which the agent uses: {names}",
             "set ConstrainDevices=yes in cgroup.conf, or AutoDetect=nvml in gres.conf: otherwise programs "
             "use other GPUs than Slurm allocated, and the agent notes them as foreign processes",
         )  # fmt: skip
     else:
-        yield Finding("gpus", "ok", f"{len(whole)} GPUs; NVML orders them as /dev/nvidiaN")
+        yield Diagnosis("gpus", "ok", f"{len(whole)} GPUs; NVML orders them as /dev/nvidiaN")
 
 
-def rights(settings: Settings) -> Finding:
-    """Whether what needs privileges can be read: I/O and environments of other users' processes."""
+def rights(settings: Settings) -> Diagnosis:
+    """Whether the agent has the privileges that it needs to read /proc/PID/io of other users' processes."""
     processes = Processes(settings.root)
     processes.scan()
     others = [pid for pid in processes.table if (processes.uid(pid) or 0) not in (0, os.geteuid())]
     if not others and os.geteuid() != 0:
         others = [pid for pid in processes.table if processes.uid(pid) == 0]
     if not others:
-        return Finding("rights", "absent", "not checked: no process of another user runs here")
+        return Diagnosis("rights", "absent", "not checked: no process of another user runs here")
     if any(processes.io(pid) is not None for pid in others[:20]):
-        return Finding("rights", "ok", "/proc/PID/io of other users can be read")
-    return Finding(
+        return Diagnosis("rights", "ok", "/proc/PID/io of other users can be read")
+    return Diagnosis(
         "rights", "broken", "/proc/PID/io of other users cannot be read",
         "give the agent CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, as its systemd unit does",
     )  # fmt: skip
 
 
-def token(settings: Settings) -> Finding:
-    """Whether there is a token that only the agent may read."""
+def token(settings: Settings) -> Diagnosis:
+    """Whether a server is set and its token file can be read by the agent alone."""
     if not settings.server:
-        return Finding("token", "absent", "no server is set, so the agent sends nothing")
+        return Diagnosis("token", "absent", "no server is set, so the agent sends nothing")
     try:
         read_token(Path(settings.token_file))
     except BadSettings as error:
-        return Finding("token", "broken", str(error), "store the node's token there, mode 0600")
-    return Finding("token", "ok", f"only the agent can read {settings.token_file}")
+        return Diagnosis("token", "broken", str(error), "store the node's token there, mode 0600")
+    return Diagnosis("token", "ok", f"only the agent can read {settings.token_file}")
 
 
-def server(settings: Settings) -> Finding:
-    """Whether the server can be reached with TLS, and its clock agrees with this node's."""
+def server(settings: Settings) -> Diagnosis:
+    """Whether the server answers (over TLS if its address is https) and its clock agrees with this node's."""
     if not settings.server:
-        return Finding("server", "absent", "no server is set")
+        return Diagnosis("server", "absent", "no server is set")
     address = urlsplit(settings.server)
     host, port = str(address.hostname), address.port
     try:
@@ -215,16 +215,18 @@ def server(settings: Settings) -> Finding:
         connection.close()
     except (OSError, http.client.HTTPException, ValueError) as error:
         advice = "check the address, the firewall and, for TLS, ca_file"
-        return Finding("server", "broken", f"{settings.server}: {error.__class__.__name__}: {error}", advice)
+        return Diagnosis(
+            "server", "broken", f"{settings.server}: {error.__class__.__name__}: {error}", advice
+        )
     try:
         wrong = now - parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
     except (ValueError, TypeError):
-        return Finding(
+        return Diagnosis(
             "server", "warning", f"{settings.server} answers without a date, so its clock is unknown"
         )
-    if abs(wrong) > _CLOCK_S + 1:  # the header has whole seconds
+    if abs(wrong) > _CLOCK_S + 1:  # the Date header has whole seconds
         advice = (
             "run chrony or ntpd on both; until then the server dates this node's batches by its own clock"
         )
-        return Finding("clock", "warning", f"this node's clock is {wrong:+.0f} s off the server's", advice)
-    return Finding("server", "ok", f"{settings.server} answers, and its clock agrees")
+        return Diagnosis("clock", "warning", f"this node's clock is {wrong:+.0f} s off the server's", advice)
+    return Diagnosis("server", "ok", f"{settings.server} answers, and its clock agrees")

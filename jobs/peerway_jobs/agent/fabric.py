@@ -1,6 +1,6 @@
-"""Counters of InfiniBand ports and of mounted Lustre file systems.
+"""Reads the counters of InfiniBand ports and of mounted Lustre file systems.
 
-What is multiplied or added up here is judged before: a wrong part could not be seen in the result.
+Values that are scaled or summed here are checked before that, because a sum hides that one term was wrong.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from peerway_jobs.batch import Samples
 from peerway_jobs.batch_check import is_device_name
 from peerway_jobs.plausible import register, summed
 
-_LANE = 4  # port_xmit_data and port_rcv_data count words of 4 bytes
+_LANE = 4  # port_xmit_data and port_rcv_data count units of 4 bytes
 _PORT = {
     "port_rcv_data": ("nic_received_bytes_total", _LANE),
     "port_xmit_data": ("nic_sent_bytes_total", _LANE),
@@ -50,14 +50,14 @@ _METADATA = frozenset(
 
 
 class Fabric:
-    """Reads below `root`, which is / but for tests. `reasons` says of device and metric why there is none."""
+    """Reads below `root`, which is / except in tests. `reasons` says why a device lacks a metric."""
 
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/")
         self.reasons: dict[tuple[str, str], str] = {}
 
     def add_ports(self, nics: Samples) -> None:
-        """Add each InfiniBand port to the network interfaces."""
+        """Add each InfiniBand port to `nics` as one more network interface."""
         top = f"{self._root}/sys/class/infiniband"
         for device in files.names(top):
             for port in files.names(f"{top}/{device}/ports"):
@@ -67,7 +67,7 @@ class Fabric:
                     nics.add(name, figures)
 
     def filesystems(self) -> Samples:
-        """The counters of each Lustre mount, summed where a file system is mounted twice."""
+        """The counters of each Lustre file system, summed over its mounts."""
         mounts: dict[str, dict[str, list[object]]] = {}
         for folder in _LLITE:
             for mount in files.names(f"{self._root}/{folder}"):
@@ -108,8 +108,9 @@ class Fabric:
 
 
 def _llite(stats: str) -> dict[str, list[object]]:
-    """Lines are "name COUNT samples [unit] MIN MAX SUM ..."; those without samples are left out by Lustre.
-    Gives the parts of which each metric is the sum.
+    """The terms of each metric's sum, from the statistics of one mount.
+
+    Lines are "name COUNT samples [unit] MIN MAX SUM ..."; Lustre omits operations that never happened.
     """
     parts: dict[str, list[object]] = {name: [0] for name in (
         "filesystem_read_bytes_total", "filesystem_written_bytes_total", "filesystem_data_operations_total",
@@ -132,7 +133,7 @@ def _llite(stats: str) -> dict[str, list[object]]:
 
 
 def _number(word: str) -> int | str:
-    """The number, or the word, which is then judged to be none."""
+    """The word as an integer; a word that is no integer is returned unchanged, and `summed` rejects it."""
     try:
         return int(word)
     except ValueError:

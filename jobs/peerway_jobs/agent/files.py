@@ -1,4 +1,4 @@
-"""Small files of /proc, /sys and cgroups: read in one go, cheaply, thousands of times a minute."""
+"""Reads small files of /proc, /sys and cgroups, cheaply: the agent reads thousands of them a minute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def read(path: str, most: int = _MOST) -> bytes:
     """The file's content, up to `most` bytes. Raises OSError."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        # A short read is not the end: the kernel hands out whole lines, as many as fit its buffer.
+        # A short read is not the end: the kernel returns as many whole lines as fit into its buffer.
         parts: list[bytes] = []
         remaining = most
         while remaining > 0 and (data := os.read(file, min(remaining, 65536))):
@@ -23,7 +23,7 @@ def read(path: str, most: int = _MOST) -> bytes:
 
 
 def text(path: str, most: int = _MOST) -> str | None:
-    """The file's text, or None where there is none or it may not be read."""
+    """The file's text, or None if it does not exist or cannot be read."""
     try:
         return read(path, most).decode(errors="replace")
     except OSError:
@@ -31,7 +31,7 @@ def text(path: str, most: int = _MOST) -> str | None:
 
 
 def number(path: str) -> int | None:
-    """The whole number in a file; None where there is none ("max" in a cgroup)."""
+    """The integer in a file; None if there is no file or no number in it (such as "max" in a cgroup)."""
     content = text(path, 64)
     try:
         return None if content is None else int(content)
@@ -40,7 +40,7 @@ def number(path: str) -> int | None:
 
 
 def names(path: str) -> list[str]:
-    """The names in a folder, sorted; none where there is no folder."""
+    """The names in a folder, sorted; empty if there is no such folder."""
     try:
         return sorted(os.listdir(path))  # noqa: PTH208 - no Path for each name
     except OSError:
@@ -48,7 +48,7 @@ def names(path: str) -> list[str]:
 
 
 def keyed(path: str) -> dict[str, int]:
-    """Lines of "name number" as a dictionary; empty where there is no such file."""
+    """The lines "name number" of a file as a dictionary; empty if there is no such file."""
     numbers: dict[str, int] = {}
     for line in (text(path) or "").splitlines():
         name, _, value = line.partition(" ")

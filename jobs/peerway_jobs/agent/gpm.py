@@ -1,6 +1,7 @@
-"""What Hopper and later tell of their SMs: NVML's GPU performance monitoring, as means between two samples.
+"""Reads SM activity of Hopper and newer GPUs from NVML's GPU performance monitoring (GPM).
 
-Older GPUs tell this to DCGM alone; there these figures are not sent, and the rules that need them say so.
+The figures are means between two samples. Older GPUs report them only to DCGM: for those GPUs the agent sends
+none, and rules that need them say that the data is missing.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from typing import Any
 
 from peerway_jobs.agent.system import Figures
 
-# NVML_GPM_METRIC_...: percent of the time, or of what the GPU can do
-_UTILIZATION = 1  # taken of MIG instances, of which NVML tells it only so
+# NVML_GPM_METRIC_...: percent of the time, or of the GPU's peak
+_UTILIZATION = 1  # used for MIG instances only; NVML has no other utilization of them
 _METRICS = {
     _UTILIZATION: "gpu_utilization_ratio",
     2: "gpu_sm_activity_ratio",
@@ -18,11 +19,11 @@ _METRICS = {
     5: "gpu_tensor_activity_ratio",
     10: "gpu_dram_activity_ratio",
 }
-_NEVER = (3, 13)  # not supported; a driver without the function
+_NEVER = (3, 13)  # NVML_ERROR_NOT_SUPPORTED; NVML_ERROR_FUNCTION_NOT_FOUND
 
 
 class Gpm:
-    """Keeps two samples of each GPU: the last and the one that is being made."""
+    """Keeps the last sample of each GPU, to compare the next one with it."""
 
     def __init__(self, nvml: Any) -> None:
         self._nvml = nvml
@@ -30,8 +31,10 @@ class Gpm:
         self._cannot: set[str] = set()
 
     def figures(self, uuid: str, handle: Any, parent: Any) -> Figures:
-        """The means since the last call; nothing on the first, after an error, and for GPUs that cannot
-        tell.
+        """The means since the last call for this GPU.
+
+        Empty on the first call, after an error, and for GPUs that do not support it. `parent` is the handle
+        of the whole GPU if `handle` is a MIG instance, else None.
         """
         if uuid in self._cannot or not hasattr(self._nvml, "nvmlGpmSampleAlloc"):
             return {}
@@ -85,5 +88,5 @@ class Gpm:
 
 
 def scaled(value: Any, unit: float) -> Any:
-    """The number in another unit; what is no number stays as it is, and is judged to be none."""
+    """The number in another unit; a value that is no number is returned unchanged, and is rejected later."""
     return round(value * unit, 6) if isinstance(value, (int, float)) else value

@@ -1,8 +1,9 @@
-"""The GPUs of the node through NVML, by UUID; MIG instances are devices of their own.
+"""Reads the node's GPUs through NVML, by UUID; each MIG instance is a device of its own.
 
-What a GPU cannot tell is asked once: NVML answers "not supported" slowly. The module that speaks to the
-driver is NVIDIA's pynvml, or one with the same functions. Whatever it raises costs the figure that was asked
-for, of that GPU, and `reasons` says why. Figures are given as the driver told them; plausible.py judges them.
+A call that a GPU does not support is made once only, because NVML is slow to answer "not supported". The
+module that calls the driver is NVIDIA's pynvml, or one with the same functions. If a call raises anything,
+that figure of that GPU is absent, and `reasons` says why. Figures are returned as the driver reported them;
+plausible.py checks them.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from peerway_jobs.batch_check import MOST_MINOR, is_device_name
 from peerway_jobs.plausible import judged, sift
 
 _POWER = 0x4  # nvmlClocksEventReasonSwPowerCap
-_THERMAL = 0x20 | 0x40  # software's and the hardware's thermal slowdown
-_HARDWARE = 0x8 | 0x80  # the hardware's slowdown, the power brake
+_THERMAL = 0x20 | 0x40  # the thermal slowdowns of software and of hardware
+_HARDWARE = 0x8 | 0x80  # the hardware's slowdown, and the power brake
 _UNSUPPORTED = 3
-_NO_DRIVER = (9, 12)  # not loaded; no library of it
-_OF_THE_DRIVER = (2, 6, 13)  # an argument it does not know, not found, a function it does not have: its age
+_NO_DRIVER = (9, 12)  # NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_LIBRARY_NOT_FOUND
+_OLD_DRIVER = (2, 6, 13)  # invalid argument, not found, function not found: an old driver answers so
 
 
 @dataclass(slots=True)
@@ -34,24 +35,24 @@ class Device:
     facts: Gpu
     handle: Any
     parent: Any = None
-    divided: bool = False  # into MIG instances
-    cannot: set[tuple[object, ...]] = field(default_factory=set)  # functions, each with its arguments
+    divided: bool = False  # divided into MIG instances
+    cannot: set[tuple[object, ...]] = field(default_factory=set)  # unsupported: (function, *arguments)
 
 
 class Gpus:
-    """All GPUs that NVML shows; none where there is no driver, and `why_none` says why."""
+    """All GPUs that NVML shows. Without a driver there are none, and `why_none` says why."""
 
     def __init__(self, module: str = "pynvml") -> None:
         self.why_none = ""
         self.devices: list[Device] = []
-        self.reasons: dict[tuple[str, str], str] = {}  # by GPU and figure or function: why it is absent
+        self.reasons: dict[tuple[str, str], str] = {}  # (GPU, figure or function) -> why it is absent
         self._module = module
         self._nvml: Any = None
         self._gpm: Gpm | None = None
         self.refresh()
 
     def refresh(self) -> None:
-        """Look anew: a driver may be loaded after the agent began, and MIG instances come and go."""
+        """List the GPUs again: a driver may have been loaded since, and MIG instances come and go."""
         before = {device.facts.uuid: device for device in self.devices}
         self.why_none = ""
         try:
@@ -60,22 +61,22 @@ class Gpus:
                 self._gpm = Gpm(self._nvml)
             self._nvml.nvmlInit()
             self.devices = self._all()
-        except Exception as error:  # whatever the library raises, the node has other figures
-            self.why_none = _words(error)
+        except Exception as error:  # whatever the library raises, the node's other figures must be measured
+            self.why_none = _message(error)
             if getattr(error, "value", None) in _NO_DRIVER:
                 self.devices = []
-            else:  # those that are known may still answer
+            else:  # GPUs that are already known may still answer
                 self.reasons["GPUs", ""] = self.why_none
         for device in self.devices:
             if device.facts.uuid in before:
                 device.cannot = before[device.facts.uuid].cannot
 
     def facts(self) -> list[Gpu]:
-        """What the GPUs are."""
+        """The properties of all GPUs and MIG instances."""
         return [device.facts for device in self.devices]
 
     def sample(self) -> tuple[Samples, dict[str, list[int]]]:
-        """The figures of all GPUs, and the processes on each by UUID."""
+        """The figures of all GPUs, and the processes on each GPU by its UUID."""
         samples = Samples()
         processes: dict[str, list[int]] = {}
         for device in self.devices:
@@ -83,8 +84,8 @@ class Gpus:
             try:
                 pids = self._processes(device)
                 figures = self._figures(device)
-            except Exception as error:  # a structure that lacks a field, a text for a number
-                self.reasons[device.facts.uuid, ""] = _words(error)
+            except Exception as error:  # such as a structure without a field, or text instead of a number
+                self.reasons[device.facts.uuid, ""] = _message(error)
             if pids is not None:
                 processes[device.facts.uuid] = pids
                 figures["gpu_processes"] = len(pids)
@@ -99,26 +100,26 @@ class Gpus:
         for index in range(self._nvml.nvmlDeviceGetCount()):
             try:
                 at[index] = self._at(index)
-            except Exception as error:  # one GPU that is lost leaves the others
-                self.reasons[f"GPU {index}", ""] = _words(error)
+            except Exception as error:  # losing one GPU must not lose the others
+                self.reasons[f"GPU {index}", ""] = _message(error)
                 lost.append(index)
-        # Numbers move up where a GPU is gone: what answers at another number is not lost.
+        # After a GPU is lost, the numbers of others may move down: a GPU found at another number is not lost.
         present = {device.facts.uuid for devices in at.values() for device in devices}
         for index in lost:
             at[index] = [each for each in self._last_at(index) if each.facts.uuid not in present]
         return list({each.facts.uuid: each for index in sorted(at) for each in at[index]}.values())
 
     def _at(self, index: int) -> list[Device]:
-        """The GPU of NVML's number and its instances."""
+        """The GPU with this NVML index, followed by its MIG instances."""
         handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
         whole = self._device(handle, index, None)
         instances = self._instances(handle, whole.facts)
         whole.divided = bool(instances)
-        # A GPU in MIG mode runs nothing by itself; it still has power and temperature.
+        # Nothing runs on a GPU in MIG mode itself, but it has power and temperature.
         return [whole, *instances]
 
     def _last_at(self, index: int) -> list[Device]:
-        """What was at this number before: a lost GPU stays a device of the node, without figures."""
+        """The devices last found at this index: a lost GPU stays a device of the node, without figures."""
         whole = {each.facts.uuid for each in self.devices if each.facts.index == index}
         return [each for each in self.devices if whole & {each.facts.uuid, each.facts.parent}]
 
@@ -143,7 +144,7 @@ class Gpus:
         devices: list[Device] = []
         try:
             most = self._nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
-        except Exception:  # not supported, in most cases
+        except Exception:  # mostly "not supported"
             return devices
         for place in range(most):
             try:
@@ -152,15 +153,15 @@ class Gpus:
             except self._nvml.NVMLError:  # no instance at this place
                 continue
             except Exception as error:
-                self.reasons[f"{facts.uuid}, instance {place}", ""] = _words(error)
+                self.reasons[f"{facts.uuid}, instance {place}", ""] = _message(error)
                 continue
             device.parent = handle
             devices.append(device)
         return devices
 
     def _ask(self, device: Device, name: str, *arguments: object) -> Any:
-        """Call a function of NVML about the device; None for what it cannot tell."""
-        query = (name, *arguments)  # a GPU may know one version of a structure and not another
+        """Call a function of NVML for the device; None if it is not supported or fails."""
+        query = (name, *arguments)  # a GPU may support one version of a structure and not another
         if query in device.cannot:
             return None
         function: Callable[..., Any] | None = getattr(self._nvml, name, None)
@@ -172,8 +173,8 @@ class Gpus:
         except Exception as error:
             if getattr(error, "value", None) == _UNSUPPORTED:
                 device.cannot.add(query)
-            elif getattr(error, "value", None) not in _OF_THE_DRIVER:
-                self.reasons[device.facts.uuid, name] = f"{name}: {_words(error)}"
+            elif getattr(error, "value", None) not in _OLD_DRIVER:
+                self.reasons[device.facts.uuid, name] = f"{name}: {_message(error)}"
             return None
 
     def _figures(self, device: Device) -> Figures:
@@ -204,18 +205,20 @@ class Gpus:
             assert self._gpm is not None
             return self._gpm.figures(device.facts.uuid, device.handle, device.parent) | figures
         except Exception as error:
-            self.reasons[device.facts.uuid, "GPM"] = f"GPM: {_words(error)}"
+            self.reasons[device.facts.uuid, "GPM"] = f"GPM: {_message(error)}"
             return figures
 
     def _memory(self, device: Device) -> Any:
-        """What programs have. Version 1 counts what the driver keeps for itself, too, which is hundreds of
-        MiB; drivers before 510 have no other.
+        """The memory that programs can use.
+
+        Version 1 of the call also counts hundreds of MiB that the driver reserves; drivers before 510 have
+        only version 1.
         """
         name = "nvmlDeviceGetMemoryInfo"
         return self._ask(device, name, self._nvml.nvmlMemory_v2) or self._ask(device, name)
 
     def _processes(self, device: Device) -> list[int] | None:
-        if device.divided:  # to who may, NVML lists those of all instances here once more
+        if device.divided:  # for privileged callers, NVML also lists the processes of all instances here
             return None
         compute = self._ask(device, "nvmlDeviceGetComputeRunningProcesses")
         graphics = self._ask(device, "nvmlDeviceGetGraphicsRunningProcesses")
@@ -224,8 +227,8 @@ class Gpus:
         return sorted({int(each.pid) for each in [*(compute or ()), *(graphics or ())]})
 
 
-def _words(error: Exception) -> str:
-    """What an error says, with its type where that is not NVML's own."""
+def _message(error: Exception) -> str:
+    """The message of an error, with its type unless it is NVML's own."""
     kind = type(error).__name__
     return str(error) if kind.startswith("NVMLError") else f"{kind}: {error}"
 

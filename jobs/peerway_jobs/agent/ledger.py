@@ -1,7 +1,8 @@
-"""Who has what of this node: the intervals that are open, and the slots of steps. Survives the agent's end.
+"""Keeps the open intervals of this node's jobs and the slots of their steps, across restarts of the agent.
 
-Each round it is told the records of prolog and epilog and the steps that run; `changed` is what the server
-does not have yet. `save` after the batch is in the spool: what was not saved is found again, by the same ids.
+Each round passes it the records of prolog and epilog and the running steps; `changed` returns the intervals
+that the server does not have yet. Call `save` after the batch is in the spool: if the agent ends before that,
+its next run finds the same changes again, with the same ids.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from peerway_jobs.batch import Gpu, Interval
 from peerway_jobs.batch_check import MOST_DEVICES
 
 _NO_GPU = ("", "NoDevFiles")  # in CUDA_VISIBLE_DEVICES of a prolog
-REST_MS = 600_000  # a slot is free this long after its step ended
+REST_MS = 600_000  # a slot is not reused for this long after its step ended
 _MOST_STATE = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The moment of a round."""
+    """The time of a round, by three clocks: wall clock, time since boot, and the boot's id."""
 
     wall_ms: int
     mono_ms: int
     boot: str
 
     def wall_of(self, mono_ms: int) -> int:
-        """The wall clock's time of a moment since boot, told by the clock as it is now."""
+        """The wall-clock time (ms) of a moment given in ms since boot, by the wall clock as it is set now."""
         return max(0, self.wall_ms - (self.mono_ms - mono_ms))
 
 
 class Ledger:
-    """The intervals of the node."""
+    """The intervals of the node, by id."""
 
     def __init__(self, file: Path, gpus: Callable[[], list[Gpu]]) -> None:
         self._file = file
@@ -47,13 +48,13 @@ class Ledger:
         self.open: dict[str, Interval] = {}
         self._steps: dict[tuple[int, str, int], str] = {}
         self._resting: dict[int, int] = {}
-        self._seen_ms: dict[int, int] = {}  # job -> when a step of it was seen last
-        self._unplaced: set[int] = set()  # jobs that have GPUs, of which it is not known which
-        self._ended: dict[int, tuple[int | None, int]] = {}  # job -> uid, when: for left-over processes
+        self._seen_ms: dict[int, int] = {}  # job -> when one of its steps was last seen
+        self._gpus_unknown: set[int] = set()  # jobs that have GPUs, but which ones is not known
+        self._ended: dict[int, tuple[int | None, int]] = {}  # job -> (uid, end); to find left-overs
         self._changed: dict[str, Interval] = {}
 
     def load(self, now: Now) -> None:
-        """Take up what was saved; what is open of an earlier boot ended when it was last seen."""
+        """Load what `save` wrote. Intervals open from an earlier boot end at the time of that `save`."""
         try:
             state = json.loads(atomic_file.read(self._file, _MOST_STATE))
             intervals = [_interval(each) for each in state["intervals"]]
@@ -63,40 +64,40 @@ class Ledger:
                 self._resting = {int(slot): until for slot, until in state["resting"].items()}
                 self._seen_ms = {int(job): at for job, at in state["seen"].items()}
                 self._ended = {int(job): (uid, at) for job, (uid, at) in state["ended"].items()}
-                self._unplaced = {int(job) for job in state.get("unplaced", ())}  # older agents had none
+                self._gpus_unknown = {int(job) for job in state.get("unplaced", ())}  # older files have none
             else:
                 for each in intervals:
                     self._close(each, max(each.start_ms, min(state["wall_ms"], now.wall_ms)))
-        except (OSError, ValueError, KeyError, TypeError):  # none yet, or cut off by a loss of power
+        except (OSError, ValueError, KeyError, TypeError):  # no file yet, or a loss of power cut it off
             self.open = {}
 
     def save(self, now: Now) -> None:
-        """Keep it for the next agent. Raises OSError."""
+        """Save the state for the agent's next run. Raises OSError."""
         state = {
             "boot": now.boot, "wall_ms": now.wall_ms,
             "intervals": [asdict(each) for each in self.open.values()],
             "steps": [[*key, id_] for key, id_ in self._steps.items()], "resting": self._resting,
-            "seen": self._seen_ms, "ended": self._ended, "unplaced": sorted(self._unplaced),
+            "seen": self._seen_ms, "ended": self._ended, "unplaced": sorted(self._gpus_unknown),
         }  # fmt: skip
         atomic_file.replace(self._file, json.dumps(state))
 
     def changed(self) -> list[Interval]:
-        """What is new or ended since `sent` was called, oldest first."""
+        """The intervals that began, changed or ended since the last `sent`, oldest first."""
         return sorted(self._changed.values(), key=lambda each: (each.start_ms, each.id))
 
     def sent(self) -> None:
-        """What changed is in the spool."""
+        """Call it once the changed intervals are in the spool."""
         self._changed.clear()
 
     def shift(self, by_ms: int) -> None:
-        """The wall clock was set: the times of what is open are told by it as it is now."""
+        """Move all open times by `by_ms`, because somebody set the wall clock."""
         for each in self.open.values():
             each.start_ms = max(0, each.start_ms + by_ms)
             self._changed[each.id] = each
         self._seen_ms = {job: at + by_ms for job, at in self._seen_ms.items()}
         self._ended = {job: (uid, at + by_ms) for job, (uid, at) in self._ended.items()}
 
-    # what prolog and epilog said
+    # records of prolog and epilog
 
     def record(self, record: Record, now: Now) -> None:
         """Open or close a job's interval."""
@@ -109,23 +110,24 @@ class Ledger:
         id_ = f"{record.job}.{record.wall_ms}"
         cores = None
         if before is not None:
-            if before.id == id_ or before.source == "processes":  # told twice, or seen before it was told
+            if before.id == id_ or before.source == "processes":  # a second record, or seen running before
                 id_, cores = before.id, before.cores
-            else:  # requeued, and the epilog of the run before was missed
+            else:  # requeued, and the epilog of its last run was missed
                 self._close(before, max(before.start_ms, min(at, self._seen_ms.get(record.job, at))))
         gpus, all_known = self._uuids(record)
-        self._place(record.job, all_known)
+        self._set_gpus_known(record.job, all_known)
         self._put(Interval(
             id=id_, job=record.job, start_ms=at, restart=record.restart, uid=record.uid, user=record.user,
             partition=record.partition, cores=cores, gpus=gpus, source="prolog",
         ))  # fmt: skip
 
-    # what runs
+    # running steps
 
     def follow(self, steps: list[Step], now: Now) -> list[Step]:
-        """Open an interval for each new step, close those of steps that have gone; give those that count.
+        """Open an interval for each new step, close the intervals of steps that ended; return the steps that
+        count.
 
-        Processes are read before records: a new step whose job has ended meanwhile does not count.
+        Processes are read before records. So a new step does not count if its job has ended since.
         """
         steps = [step for step in steps if step.key in self._steps or not self._is_over(step, now)]
         running = {step.key for step in steps}
@@ -143,32 +145,34 @@ class Ledger:
         return steps
 
     def slot(self, step: Step) -> int:
-        """The slot of a step that runs."""
+        """The slot of a running step."""
         slot = self.open[self._steps[step.key]].slot
         assert slot is not None
         return slot
 
     def of_job(self, job: int) -> Interval | None:
-        """The open interval of a job on this node."""
+        """The open interval of a job on this node, or None."""
         return next((each for each in self.open.values() if each.job == job and each.step is None), None)
 
     def jobs_of_gpu(self, uuid: str) -> list[int]:
-        """Which jobs have the GPU: more than one where they share it."""
+        """The jobs that have this GPU: several if they share it."""
         return [each.job for each in self.open.values() if each.step is None and uuid in each.gpus]
 
     def knows_gpus_of(self, job: int) -> bool:
-        """Whether all GPUs of a job are known: those that nobody announced are not until Slurm has told."""
+        """Whether all GPUs of a job are known. For a job without a prolog record they are not, until Slurm
+        answers.
+        """
         interval = self.of_job(job)
-        return interval is None or (interval.source != "processes" and job not in self._unplaced)
+        return interval is None or (interval.source != "processes" and job not in self._gpus_unknown)
 
     def ended_uid(self, job: int) -> int | None:
-        """Whose job it was that ended here in the last day, and is not here again; None for any other."""
+        """The user id of a job that ended here in the last day and is not back; None for any other job."""
         return None if self.of_job(job) else self._ended.get(job, (None, 0))[0]
 
-    # what Slurm must be asked
+    # questions to Slurm
 
     def doubtful(self, now: Now, after_ms: int) -> list[int]:
-        """Jobs that nobody announced, and those without a step for long: oldest question first."""
+        """Jobs to ask Slurm about: those without a prolog record, and those without a step for `after_ms`."""
         jobs = []
         for each in self.open.values():
             if each.step is not None:
@@ -179,7 +183,7 @@ class Ledger:
         return jobs
 
     def learn(self, answer: Answer) -> None:
-        """Mend an interval by what Slurm said."""
+        """Correct a job's interval by Slurm's answer."""
         interval = self.of_job(answer.job)
         if interval is None:
             return
@@ -190,10 +194,10 @@ class Ledger:
             interval.uid, interval.partition, interval.restart = answer.uid, answer.partition, answer.restart
             interval.cpus, interval.memory_bytes = answer.cpus, answer.memory_bytes
             interval.gpus = self._by_number(answer.gpus)
-            self._place(answer.job, not answer.shares and len(interval.gpus) == len(answer.gpus))
+            self._set_gpus_known(answer.job, not answer.shares and len(interval.gpus) == len(answer.gpus))
             self._put(interval)
 
-    # within
+    # internals
 
     def _is_over(self, step: Step, now: Now) -> bool:
         ended = self._ended.get(step.job)
@@ -210,7 +214,9 @@ class Ledger:
         self._put(Interval(id_, step.job, start, step=step.step, slot=slot, source="processes"))
 
     def _free_slot(self, now: Now) -> int:
-        """The lowest that is free and rested; where all rest, the one that rested longest."""
+        """The lowest slot that is neither taken nor resting; if there is none, the slot that has rested
+        longest.
+        """
         taken = {each.slot for each in self.open.values()}
         resting = {slot for slot, until in self._resting.items() if until > now.mono_ms}
         for slot in range(MOST_DEVICES):
@@ -227,7 +233,9 @@ class Ledger:
             self._close(interval, max(interval.start_ms, now.wall_ms))
 
     def _learn_cores(self, step: Step) -> None:
-        """A step's cores are told once its first process is there; those of a job are of all its steps."""
+        """Note the cores of a step, known from its first process on; a job's cores are the union of its
+        steps'.
+        """
         interval = self.open[self._steps[step.key]]
         if step.cores is None or interval.cores == step.cores:
             return
@@ -248,14 +256,14 @@ class Ledger:
         if interval.step is None:
             self._ended[interval.job] = (interval.uid, end_ms)
             self._seen_ms.pop(interval.job, None)
-            self._unplaced.discard(interval.job)
+            self._gpus_unknown.discard(interval.job)
 
-    def _place(self, job: int, known: bool) -> None:
-        """Whether it is known which GPUs the job has."""
-        (self._unplaced.discard if known else self._unplaced.add)(job)
+    def _set_gpus_known(self, job: int, known: bool) -> None:
+        """Remember whether all GPUs of the job are known."""
+        (self._gpus_unknown.discard if known else self._gpus_unknown.add)(job)
 
     def _uuids(self, record: Record) -> tuple[list[str], bool]:
-        """The job's GPUs, and whether those are all that it has."""
+        """The UUIDs of the job's GPUs, and whether these are all GPUs that it has."""
         known = {gpu.uuid for gpu in self._gpus()}
         words = [word for word in record.cuda.split(",") if word not in _NO_GPU]
         named = [word for word in words if word in known]
@@ -263,12 +271,14 @@ class Ledger:
             return named, len(named) == len(words)
         numbers = [int(word) for word in record.gpus.split(",") if word.isdigit()]
         uuids = self._by_number(numbers)
-        # Without numbers of whole GPUs, what the job sees of GPUs are shares: gres/shard, gres/mps.
+        # A job that sees GPUs but has no numbers of whole GPUs has shares of them: gres/shard, gres/mps.
         return uuids, len(uuids) == len(numbers) and bool(numbers or not words)
 
     def _by_number(self, numbers: Iterable[int]) -> list[str]:
-        """Slurm counts /dev/nvidiaN, which is NVML's minor number, and not its index. On a node with MIG
-        instances it counts these among them, and a number tells none.
+        """The UUIDs of GPUs by Slurm's numbers.
+
+        Slurm's number N is that of /dev/nvidiaN, which is NVML's minor number and not its index. On a node
+        with MIG instances Slurm numbers the instances too, and a number identifies nothing.
         """
         if any(gpu.parent is not None for gpu in self._gpus()):
             return []
@@ -277,7 +287,7 @@ class Ledger:
 
 
 def _start(step: Step, now: Now) -> int:
-    """When its slurmstepd began."""
+    """The wall-clock time (ms) at which the step's slurmstepd started."""
     return min(now.wall_ms, now.wall_of(step.start * 1000 // TICK))
 
 

@@ -1,4 +1,4 @@
-"""One round after another: measure, spool, wake the sender, show the page."""
+"""The agent's main loop: each round measures, spools a batch, wakes the sender and updates the page."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from peerway_jobs.batch import Batch, Facts, Note, Samples, encode
 from peerway_jobs.batch_check import MOST_NOTES
 from peerway_jobs.clock import Sent
 
-_STEPPED_MS = 1000  # the wall clock moved so much against the time since boot: somebody set it
-_REFRESH_ROUNDS = 30  # how often GPUs are looked for anew
+_STEPPED_MS = 1000  # a change of the wall clock against the time since boot that means: somebody set it
+_REFRESH_ROUNDS = 30  # rounds between two searches for GPUs
 _FACTS_MS = 3_600_000
 _T = TypeVar("_T")
 
 
 class Agent:
-    """Everything of one node. `round` is called every interval; `run` does so until `stop`."""
+    """The agent of one node. `run` calls `round` once per interval until `stop`."""
 
     def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class Agent:
             raise OSError(error.errno, why, f"page = {settings.page}") from None
 
     def run(self) -> None:
-        """Measure until `stop`. The rounds keep their rhythm whatever one takes; missed ones are left out."""
+        """Measure until `stop`. Rounds keep their rhythm however long one takes; late ones are skipped."""
         if self._sender is not None:
             self._sender.start()
         begin = time.monotonic()
@@ -89,11 +89,11 @@ class Agent:
         self.close()
 
     def stop(self) -> None:
-        """End after the round that is under way; a signal handler may call it."""
+        """End after the current round; a signal handler may call it."""
         self._end.set()
 
     def close(self) -> None:
-        """Let go of the page, the sender and the spool."""
+        """Stop the page and the sender, and close the spool."""
         self._slurm.close()
         if self._sender is not None:
             self._sender.stop()
@@ -102,7 +102,7 @@ class Agent:
         self._spool.close()
 
     def round(self) -> Batch:
-        """Measure once, and spool it."""
+        """Measure once, and spool the batch."""
         began = time.monotonic()
         now = self._now()
         self._watch_clock(now)
@@ -158,11 +158,11 @@ class Agent:
         leftover, notes = self._strangers.left_over(steps, now)
         self._notes += notes
         self._add_own(samples["node"], leftover)
-        self._leave_out_nonsense(samples)
+        self._drop_implausible(samples)
         return {kind: part for kind, part in samples.items() if part.devices}
 
-    def _leave_out_nonsense(self, samples: dict[str, Samples]) -> None:
-        """What no driver can mean is not sent; the reason is noted once for each device and metric."""
+    def _drop_implausible(self, samples: dict[str, Samples]) -> None:
+        """Remove values that no driver can mean; the reason is noted once for each device and metric."""
         for kind, part in samples.items():
             for device, metric, why in plausible.sift(part.devices, part.values):
                 self._unreadable(f"{kind} {device}", why, of=metric)
@@ -188,7 +188,7 @@ class Agent:
             node.values[name] = [value]
 
     def _keep(self, batch: Batch, now: Now) -> None:
-        """Into the spool, then forget: what could not be spooled is told with the next batch."""
+        """Spool the batch, then forget its sources: if spooling fails, the next batch has them again."""
         try:
             self._spool.append(encode(batch))
             self._notes = self._notes[MOST_NOTES:]
@@ -217,7 +217,7 @@ class Agent:
         return facts
 
     def _repair(self, now: Now) -> None:
-        """Ask Slurm for what prolog and epilog missed: one job at a time, each at most every six rounds."""
+        """Ask Slurm about jobs without records, one at a time; the same job at most every six rounds."""
         answer = self._slurm.answer()
         if isinstance(answer, str):
             self._unreadable("slurm", answer)
@@ -243,7 +243,7 @@ class Agent:
             self._note("clock_stepped", now, count=abs(by), text="forwards" if by > 0 else "backwards")
         self._offset_ms = offset
 
-    # within
+    # internals
 
     def _now(self) -> Now:
         return Now(int(time.time() * 1000), int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000), self._boot)
@@ -253,7 +253,7 @@ class Agent:
         return Sent(now.wall_ms, now.mono_ms, now.boot)
 
     def _try(self, source: str, measure: Callable[[], _T], otherwise: _T) -> _T:
-        """One source that cannot be read takes nothing from the others."""
+        """Call `measure`; if it raises, return `otherwise`: a failing source must not stop the others."""
         try:
             return measure()
         except Exception as error:
@@ -262,7 +262,7 @@ class Agent:
             return otherwise
 
     def _unreadable(self, source: str, why: str, of: str = "") -> None:
-        """Tell it once: `of` is what it is about where the reason has figures that change."""
+        """Log and note a problem once. `of` names its subject, for reasons whose text changes (figures)."""
         text = shortened(f"{source}: {why}", 128)
         key = f"{source}: {of}" if of else text
         if key in self._reported or len(self._reported) > 1000:

@@ -1,6 +1,6 @@
-"""The OpenMetrics page: the samples of the last round, for a Prometheus that scrapes this node.
+"""The OpenMetrics page with the samples of the last round, for a Prometheus that scrapes this node.
 
-No label holds a job: a step is its slot, as in what is sent to the server.
+No label contains a job id: a step is identified by its slot, as in the batches for the server.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from peerway_jobs.metrics import METRICS
 
 
 class Page(Collector):
-    """Serves on an address of its own, in threads of the library."""
+    """An HTTP server with an address of its own; prometheus_client runs its threads."""
 
     def __init__(self, host: str, port: int) -> None:
-        """Begin to serve. Raises OSError for an address that cannot be had."""
+        """Start serving. Raises OSError if the address cannot be used."""
         self._samples: dict[str, Samples] = {}
         self._lock = threading.Lock()
         registry = CollectorRegistry(auto_describe=False)
@@ -28,12 +28,12 @@ class Page(Collector):
         self._server, self._thread = start_http_server(port, host, registry)
 
     def show(self, samples: dict[str, Samples]) -> None:
-        """What the page shows from now on."""
+        """Replace the samples that the page shows."""
         with self._lock:
             self._samples = samples
 
     def collect(self) -> Iterator[Metric]:
-        """Every metric that has a sample, in the order of the table."""
+        """Every metric that has a sample, in the order of the table METRICS."""
         with self._lock:
             samples = self._samples
         for metric in METRICS.values():

@@ -1,7 +1,7 @@
-"""What the agent keeps of root's privileges: the right to read /proc of users' processes, and nothing else.
+"""Drops root's privileges, except the right to read /proc of users' processes.
 
-CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH open /proc/PID/io and environ. All other capabilities go, for this
-process and for what it starts, so that even as root it can change no file of others.
+CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH allow reading /proc/PID/io and environ. All other capabilities are
+dropped, for this process and for its children, so that even as root it cannot change files of others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Sets(ctypes.Structure):
 
 
 def drop() -> str:
-    """Drop them where this process is root; why it could not be done, or nothing."""
+    """Drop the capabilities if this process is root. Returns "", or why it failed."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return f"new privileges cannot be renounced: {os.strerror(ctypes.get_errno())}"

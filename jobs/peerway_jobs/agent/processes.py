@@ -1,4 +1,4 @@
-"""/proc as a table of processes, read once a round."""
+"""The table of processes, read from /proc once per round."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 _STEPD = re.compile(rb"slurmstepd: \[(\d{1,10})\.(\d{1,10}(?:\+\d{1,5})?|batch|extern|interactive)\]")
 _JOB = re.compile(rb"(?:^|\0)SLURM_JOB_ID=(\d{1,10})(?:\0|$)")
 _MOST_ENVIRONMENT = 128 << 10
-_KERNEL_THREADS = 2  # their parent
+_KERNEL_THREADS = 2  # the parent of the kernel's threads
 
 
 @dataclass(slots=True)
 class Process:
-    """One line of the table. Times are seconds; `start` is ticks since boot and names it with `pid`."""
+    """One process. Times are in seconds; `start` (ticks since boot) and `pid` together identify it."""
 
     pid: int
     start: int
@@ -28,7 +28,7 @@ class Process:
     state: str
     user: float
     system: float
-    waited_user: float  # of children that have ended
+    waited_user: float  # of children that have ended and were waited for
     waited_system: float
     major_faults: int
     threads: int
@@ -36,7 +36,9 @@ class Process:
 
 
 def parse_stat(line: str) -> Process:
-    """Read /proc/PID/stat. The name in it may hold anything, brackets too. Raises ValueError, IndexError."""
+    """Parse /proc/PID/stat, where the name may contain anything, even brackets. Raises ValueError,
+    IndexError.
+    """
     head, _, tail = line.rpartition(")")
     pid, _, name = head.partition(" (")
     words = tail.split()
@@ -47,7 +49,7 @@ def parse_stat(line: str) -> Process:
 
 
 class Processes:
-    """The table, and what is asked of a process once for each program that it runs."""
+    """The table, with a cache of what is read only once for each program that a process runs."""
 
     def __init__(self, root: str) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
@@ -59,7 +61,7 @@ class Processes:
         self.children: dict[int, list[int]] = {}
 
     def scan(self) -> None:
-        """Read the table anew. Threads of the kernel are passed over, and looked at again every minute."""
+        """Read the table. Kernel threads are skipped; every sixth round they are looked at again."""
         self._rounds += 1
         if self._rounds % 6 == 1:
             self._kernel.clear()
@@ -83,13 +85,15 @@ class Processes:
         self._jobs = {key: value for key, value in self._jobs.items() if key[:2] in known}
 
     def step_daemons(self) -> Iterator[tuple[Process, int, str]]:
-        """Each slurmstepd with its job and step. Only root's count: a user may name a program as he likes."""
+        """Each slurmstepd of root with its job and step. A user may give a program that name, so others do
+        not count.
+        """
         for process in self.table.values():
             if process.name != "slurmstepd" or process.state == "Z":
                 continue
             key = (process.pid, process.start)
             step = self._stepds.get(key) or self._step_of(process.pid)
-            if step is not None:  # else it may get its title later
+            if step is not None:  # otherwise it may get its title later
                 self._stepds[key] = step
                 yield process, *step
 
@@ -104,14 +108,14 @@ class Processes:
         return pids
 
     def uid(self, pid: int) -> int | None:
-        """Whose it is; None when it has ended."""
+        """The user id of a process; None if it has ended."""
         try:
             return os.stat(f"{self._proc}/{pid}").st_uid  # noqa: PTH116
         except OSError:
             return None
 
     def io(self, pid: int) -> tuple[int, int] | None:
-        """Bytes read and written through any file or socket; None where that may not be seen."""
+        """Bytes read and written through any file or socket; None if they may not be read."""
         content = files.text(f"{self._proc}/{pid}/io", 1024)
         if content is None:
             return None
@@ -119,14 +123,14 @@ class Processes:
         return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
     def cpus_allowed(self, pid: int) -> list[int] | None:
-        """The logical CPUs that it may run on."""
+        """The logical CPUs that the process may run on; None if unknown."""
         for line in (files.text(f"{self._proc}/{pid}/status") or "").splitlines():
             if line.startswith("Cpus_allowed_list:"):
                 return cpu_list(line.partition(":")[2].strip())
         return None
 
     def private_and_shared(self, pid: int) -> tuple[int, int]:
-        """Bytes of anonymous and of shared memory (shmem) that are resident."""
+        """Bytes of resident anonymous memory and of resident shared memory (shmem)."""
         kib = {"RssAnon": 0, "RssShmem": 0}
         for line in (files.text(f"{self._proc}/{pid}/status") or "").splitlines():
             name, _, value = line.partition(":")
@@ -135,14 +139,16 @@ class Processes:
         return kib["RssAnon"] << 10, kib["RssShmem"] << 10
 
     def job_in_environment(self, process: Process) -> int | None:
-        """SLURM_JOB_ID when its program began. Its user may have chosen it: believe it of own jobs only."""
-        key = (process.pid, process.start, process.name)  # exec changes the environment, and the name with it
+        """SLURM_JOB_ID at the start of its program. The user may have set it: trust it for the user's own
+        jobs only.
+        """
+        key = (process.pid, process.start, process.name)  # exec changes the environment, and with it the name
         if key not in self._jobs:
             try:
                 environment = files.read(f"{self._proc}/{process.pid}/environ", _MOST_ENVIRONMENT)
             except OSError:
                 return None
-            if not environment:  # within exec it is not there yet
+            if not environment:  # during exec the environment is empty
                 return None
             match = _JOB.search(environment)
             self._jobs[key] = int(match[1]) if match else None
@@ -163,7 +169,7 @@ class Processes:
 
 
 def cpu_list(text: str) -> list[int]:
-    """Read "0-3,8": the kernel's lists of CPUs."""
+    """Parse a kernel list of CPUs such as "0-3,8"."""
     cpus: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")

@@ -1,7 +1,8 @@
-"""What prolog and epilog left for the agent: one small file each, by peerway_jobs/slurm/interval.sh.
+"""Reads the records of prolog and epilog: small files that peerway_jobs/slurm/interval.sh writes.
 
-A file is written under another name and renamed, so what is read is whole. It is removed once what it said
-lies in the spool. Slurm's environment is where its values come from; names of users are taken as untrusted.
+interval.sh writes a file under another name and renames it, so the agent never reads half a file. The agent
+removes the file once its content is in the spool. The values come from Slurm's environment; user names are
+not trusted.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import dataclass
 from peerway_jobs.agent import files
 
 _NAME = re.compile(r"\d{1,10}\.\d{1,15}\.(prolog|epilog)", re.ASCII)
-_MOST_RECORDS = 1000  # a round; the rest is for the next
+_MOST_RECORDS = 1000  # per round; the others wait for the next round
 _U32 = (1 << 32) - 1
 _MOST_MS = (1 << 48) - 1
-_OUT_OF_MEMORY = "0:125"  # Slurm's exit code of a job that was killed for it
+_OUT_OF_MEMORY = "0:125"  # Slurm's exit code of a job killed for lack of memory
 
 
 @dataclass(slots=True)
@@ -34,13 +35,13 @@ class Record:
     user: str | None
     partition: str | None
     restart: int | None
-    gpus: str  # Slurm's numbers of them: "0,1"
+    gpus: str  # Slurm's GPU numbers, such as "0,1"
     cuda: str  # CUDA_VISIBLE_DEVICES: numbers, or UUIDs
     out_of_memory: bool
 
 
 def parse(file: str, content: str) -> Record | None:
-    """Read one file; None for one that is not of this form."""
+    """Parse one file; None if it is not a record."""
     match = _NAME.fullmatch(os.path.basename(file))  # noqa: PTH119
     fields = dict(line.partition("=")[::2] for line in content.splitlines())
     job, wall, mono = (_whole(fields.get(name)) for name in ("job", "wall_ms", "mono_ms"))
@@ -54,7 +55,7 @@ def parse(file: str, content: str) -> Record | None:
 
 
 class Records:
-    """The folder in which they lie."""
+    """The folder of the records."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -62,7 +63,7 @@ class Records:
         self.wrong: list[str] = []
 
     def take(self) -> list[Record]:
-        """What is new, oldest first; `wrong` is the names of files that are none. `taken` removes both."""
+        """The new records, oldest first; `wrong` lists files that are no records. `taken` removes both."""
         records: list[Record] = []
         self.wrong = []
         for name in files.names(self._folder)[:_MOST_RECORDS]:
@@ -79,7 +80,7 @@ class Records:
         return records
 
     def taken(self) -> None:
-        """What was taken is in the spool: its files may go."""
+        """Remove the files of the last `take`, because their content is in the spool."""
         for path in self._taken:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)  # noqa: PTH108
@@ -87,7 +88,7 @@ class Records:
 
 
 def _whole(text: str | None, most: int = _MOST_MS) -> int | None:
-    """A whole number up to `most`; a larger one would be refused with the whole batch."""
+    """An integer up to `most`, else None: a larger one would make the server refuse the whole batch."""
     whole = int(text) if text and text.isascii() and text.isdigit() and len(text) <= 15 else None
     return whole if whole is not None and whole <= most else None
 

@@ -23,15 +23,15 @@ PATH = "/api/v1/agent/batches"
 MEDIA_TYPE = "application/x-peerway-batches"
 _TIMEOUT_S = 20
 _MOST_ANSWER = 65536
-_MOST_TOLD = 1000  # characters of what a server says
-_PAUSE_ROUNDS = 6  # the longest pause after failures: a minute, where a round is 10 s
+_MOST_TOLD = 1000  # characters of the server's message that are shown
+_PAUSE_ROUNDS = 6  # the longest pause after failures, in rounds: a minute if a round is 10 s
 _NEVER = (400, 413, 422)
 _NOT_OURS = (401, 403)
-_REFUSALS = 2  # of a batch sent alone, until it is set aside: the first may be a proxy's mistake
+_REFUSALS = 2  # refusals of a batch sent alone before it is set aside: the first may be a proxy's mistake
 
 
 class Sender:
-    """Start it once; `wake` after each batch. What goes wrong is told once for each new reason."""
+    """Call `start` once and `wake` after each batch. An error is logged once for each new reason."""
 
     def __init__(
         self, settings: Settings, spool: Spool, sent: Callable[[], Sent], tell: Callable[[str], None]
@@ -44,8 +44,8 @@ class Sender:
         self._longest = max(1.0, _PAUSE_ROUNDS * settings.interval_s)
         self._address = urlsplit(settings.server)
         self._connection: http.client.HTTPConnection | None = None
-        self._at_once = MOST_FRAMES  # batches in the next POST; fewer after a refusal, to find the bad one
-        self._refusals = (0, 0)  # the batch that was refused last, and how often
+        self._at_once = MOST_FRAMES  # batches of the next POST; fewer after one was refused, to find it
+        self._refusals = (0, 0)  # (the batch that was refused last, how often)
         self._work = threading.Condition()
         self._wanted = self._ended = False
         self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
@@ -53,17 +53,17 @@ class Sender:
             self._tls = ssl.create_default_context(cafile=settings.ca_file or None)
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something to send."""
+        """Tell the thread that a batch is waiting."""
         with self._work:
             self._wanted = True
             self._work.notify()
 
     def stop(self) -> None:
-        """End after what is under way; what is not sent stays in the spool."""
+        """End after the current request; unsent batches stay in the spool."""
         with self._work:
             self._ended = True
             self._work.notify()
@@ -84,13 +84,13 @@ class Sender:
                 return
             try:
                 pause = self._send_all(pause)
-            except Exception as error:  # whatever it was, the next try may do; measuring goes on
+            except Exception as error:  # whatever it was, the next try may succeed; measuring goes on
                 self._close()
                 self._say(f"cannot send to {self._settings.server}: {error.__class__.__name__}: {error}")
                 pause = self._longer(pause)
 
     def _send_all(self, pause: float) -> float:
-        """Send until nothing is left: 0. Or until it fails: the seconds to wait."""
+        """Send until nothing is left (returns 0) or a request fails (returns the seconds to wait)."""
         while not self._ended:
             first, frames = self._spool.unsent()
             if not frames:
@@ -122,15 +122,15 @@ class Sender:
         return 0.0
 
     def _refused(self, status: int, answer: dict[str, Any], first: int, frames: list[bytes]) -> None:
-        """Find the batch that is refused, by the answer or by sending fewer at once; set it aside when it was
-        refused often enough. Those behind it must not wait.
+        """Find the refused batch, from the answer or by sending fewer at once; set it aside after _REFUSALS
+        refusals, so that the batches after it need not wait.
         """
         place = _place(answer, first, len(frames))
         if place is None and len(frames) > 1:
             self._at_once = len(frames) // 2
             return
         place = place or 0
-        self._spool.acknowledge(first + place - 1)  # those before it are on the server's disk
+        self._spool.acknowledge(first + place - 1)  # the server has stored those before it
         self._at_once = 1
         seq = first + place
         times = self._refusals[1] + 1 if self._refusals[0] == seq else 1
@@ -139,7 +139,7 @@ class Sender:
             self._set_aside(seq, frames[place], str(answer.get("error", status)))
 
     def _is_foreign(self, first: int, frames: list[bytes], answer: dict[str, Any]) -> bool:
-        """Set aside a batch that was made under another name of this node: no token of today is for it."""
+        """Set aside a batch made under another name of this node, which no token of today is valid for."""
         place = _place(answer, first, len(frames))
         if place is None or _node_of(frames[place]) in ("", self._settings.node):
             return False
@@ -154,7 +154,7 @@ class Sender:
         self._say(f"the server refused batch {seq}, which is kept in the spool's folder refused: {why}")
 
     def _post(self, body: bytes) -> tuple[int, dict[str, Any], float]:
-        token = read_token(Path(self._settings.token_file))  # anew each time: it may have been renewed
+        token = read_token(Path(self._settings.token_file))  # read for each request: it may have been renewed
         headers = {
             "Authorization": f"Bearer {token}",
             "Content-Type": MEDIA_TYPE,
@@ -166,13 +166,14 @@ class Sender:
             try:
                 if connection.sock is None:
                     connection.connect()
-                headers["Peerway-Sent"] = self._sent().header()  # a loaded server is long in a handshake
+                headers["Peerway-Sent"] = self._sent().header()  # after connect(): a handshake may be slow
                 connection.request("POST", self._address.path.rstrip("/") + PATH, body, headers)
                 response = connection.getresponse()
                 text = response.read(_MOST_ANSWER)
                 break
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
-                # A kept connection may have been closed by the server meanwhile; batches may arrive twice.
+                # The server may have closed a kept connection. The retry may send batches twice, which is
+                # harmless.
                 if fresh or not kept:
                     raise
         if response.will_close:
@@ -207,7 +208,7 @@ class Sender:
         return min(self._longest, max(1.0, pause * 2))
 
     def _say(self, message: str) -> None:
-        """Once for each reason, and once when all is well again."""
+        """Log each new reason once, and once that the server accepts batches again."""
         reason = message.partition(":")[0]
         if reason != self._reported:
             self._reported = reason
@@ -215,7 +216,7 @@ class Sender:
 
 
 def _place(answer: dict[str, Any], first: int, count: int) -> int | None:
-    """Which frame of a POST an answer is about, from 0; None where it does not say."""
+    """The frame of a POST that an answer is about, counted from 0; None if the answer does not say."""
     frame, seq = answer.get("frame"), answer.get("seq")
     if type(frame) is int and 0 <= frame < count:
         return frame
@@ -223,7 +224,7 @@ def _place(answer: dict[str, Any], first: int, count: int) -> int | None:
 
 
 def _node_of(frame: bytes) -> str:
-    """The node that a batch in our own spool was made for; empty where it cannot be read."""
+    """The node that a batch in our own spool was made for; empty if it cannot be read."""
     try:
         content = json.loads(zlib.decompress(frame[HEAD_BYTES:]))
     except (ValueError, zlib.error):

@@ -1,4 +1,4 @@
-"""What an administrator may set, from one TOML file; all else is found out."""
+"""The settings of the agent, from one TOML file. The agent finds out everything else by itself."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PAGE = re.compile(r"(?:(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(\d{1,5}))?", re.ASCI
 
 
 class BadSettings(ValueError):
-    """What is set cannot be; the message says what, and what to do."""
+    """A setting is wrong; the message says which and what to do."""
 
 
 @dataclass(slots=True)
 class Settings:
-    """As in jobs/slurm/jobs-agent.toml. `root` and `nvml` are for tests: other trees, another driver."""
+    """The settings of slurm/jobs-agent.toml. `root` (a file tree) and `nvml` (a module) are for tests."""
 
     server: str = ""
     token_file: str = ""
@@ -38,7 +38,7 @@ class Settings:
     nvml: str = "pynvml"
 
     def page_address(self) -> tuple[str, int] | None:
-        """Where the OpenMetrics page is; None for nowhere."""
+        """The host and port of the OpenMetrics page; None for no page."""
         match = _PAGE.fullmatch(self.page)
         assert match is not None
         return (match[1].strip("[]"), int(match[2])) if match[1] else None
@@ -78,7 +78,7 @@ def _check(settings: Settings, file: Path) -> None:
     if _PAGE.fullmatch(settings.page) is None:
         raise BadSettings(f"{file}: page = {settings.page!r} is not HOST:PORT")
     if not settings.server:
-        return  # measure, spool and show the page; send nothing
+        return  # without a server, the agent measures, spools and shows the page
     if not is_address(settings.server):
         raise BadSettings(f"{file}: server = {settings.server!r} is not https://HOST[:PORT][/PATH]")
     if is_open(settings.server):
@@ -92,7 +92,7 @@ def _check(settings: Settings, file: Path) -> None:
 
 
 def read_token(file: Path) -> str:
-    """This node's token. Raises BadSettings for a file that others may read, and for one without a token."""
+    """This node's token. Raises BadSettings if others may read the file, or if it contains no token."""
     try:
         with file.open("rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode

@@ -1,7 +1,7 @@
-"""What scontrol says of one job: asked for what prolog and epilog missed, one job at a time, not waited for.
+"""Asks scontrol about jobs that prolog and epilog did not report, one at a time, without waiting for it.
 
-A user chooses much of the text (the job's name, its folder), so a field counts only if its name stands once
-in it; a job whose answer is ambiguous is left as it is.
+Users choose much of the text (a job's name, its folder). So a field counts only if its name occurs exactly
+once in the text, and a job with an ambiguous answer is left as it is.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import IO
 from peerway_common.printable import one_line
 from peerway_jobs.hosts import expand_hosts
 
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 _ENDED = ("Invalid job id", "invalid job id")
 
 
 @dataclass(slots=True)
 class Answer:
-    """What is known of a job; `known` is False when Slurm has no such job (any more)."""
+    """What Slurm says of a job; `known` is False if Slurm has no such job, or no longer."""
 
     job: int
     known: bool
@@ -32,14 +32,14 @@ class Answer:
     uid: int | None = None
     partition: str | None = None
     restart: int | None = None
-    gpus: list[int] = field(default_factory=list)  # Slurm's numbers of them on this node
+    gpus: list[int] = field(default_factory=list)  # Slurm's GPU numbers on this node
     cpus: int | None = None
     memory_bytes: int | None = None
-    shares: bool = False  # it has shares of a GPU (gres/shard, gres/mps), which other jobs have too
+    shares: bool = False  # it has shares of a GPU (gres/shard, gres/mps), which other jobs share
 
 
 class Slurm:
-    """Asks scontrol in the background; `answer` is looked at once a round."""
+    """Runs scontrol in the background; poll `answer` once per round."""
 
     def __init__(self, node: str) -> None:
         self._node = node
@@ -50,12 +50,12 @@ class Slurm:
 
     @property
     def busy(self) -> bool:
-        """Whether a question is open."""
+        """Whether scontrol is running."""
         return self._process is not None
 
     def ask(self, job: int) -> str:
-        """Begin a question; why not, or nothing."""
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the answer
+        """Start asking about a job. Returns "", or why that failed."""
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed together with the answer
         command = ["scontrol", "-o", "-d", "show", "job", str(job)]
         try:
             self._process = subprocess.Popen(
@@ -69,11 +69,11 @@ class Slurm:
         return ""
 
     def answer(self) -> Answer | str | None:
-        """The answer, or why there is none, or None while it is not there."""
+        """The answer; a text if asking failed; None while scontrol runs."""
         if self._process is None or self._output is None:
             return None
         status = self._process.poll()
-        if status is None and time.monotonic() - self._since < _PATIENCE_S:
+        if status is None and time.monotonic() - self._since < _TIMEOUT_S:
             return None
         if status is None:
             self._process.kill()
@@ -83,13 +83,13 @@ class Slurm:
             text = output.read(1 << 20).decode(errors="replace")
         self._process = self._output = None
         if status is None:
-            return f"scontrol gave no answer in {_PATIENCE_S:g} s"
+            return f"scontrol gave no answer in {_TIMEOUT_S:g} s"
         if status != 0 and not any(words in text for words in _ENDED):
             return f"scontrol: {one_line('scontrol', text)}"
         return parse(self._job, self._node, text if status == 0 else "")
 
     def close(self) -> None:
-        """Give up a question that is open."""
+        """Stop a running scontrol."""
         if self._process is not None and self._output is not None:
             self._process.kill()
             self._process.wait()
@@ -98,7 +98,7 @@ class Slurm:
 
 
 def parse(job: int, node: str, text: str) -> Answer:
-    """Read the line of scontrol -o -d. Empty text is a job that Slurm does not know."""
+    """Parse the line of `scontrol -o -d`. An empty text means that Slurm does not know the job."""
     if not text.strip():
         return Answer(job, known=False)
     answer = Answer(job, known=True)
@@ -106,7 +106,7 @@ def parse(job: int, node: str, text: str) -> Answer:
     answer.uid = _whole(user[1]) if user else None
     answer.partition = _once(text, "Partition")
     state = _once(text, "JobState")
-    # Ambiguous counts as running: what is not understood ends no interval.
+    # An ambiguous state counts as running, so that it ends no interval.
     answer.running = state is None or state in (
         "RUNNING",
         "COMPLETING",
@@ -131,7 +131,7 @@ def parse(job: int, node: str, text: str) -> Answer:
 
 
 def expand_numbers(text: str) -> list[int]:
-    """Read "0-3,8"; nothing for what is no such list, or too long a one."""
+    """Parse a list such as "0-3,8"; empty if it is no such list, or too long."""
     numbers: list[int] = []
     for part in text.split(","):
         ends = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
@@ -142,7 +142,7 @@ def expand_numbers(text: str) -> list[int]:
 
 
 def _whole(text: str | None) -> int | None:
-    """A number of 32 bits; None for anything else, which the server would refuse with the whole batch."""
+    """A 32-bit number; None for anything else, which would make the server refuse the whole batch."""
     return int(text) if text and re.fullmatch(r"[0-9]{1,10}", text) and int(text) < 1 << 32 else None
 
 

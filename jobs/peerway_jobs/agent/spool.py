@@ -1,12 +1,12 @@
-"""Batches on disk until the server has them: bounded, in order, safe against kill -9 and loss of power.
+"""Keeps batches on disk until the server has them: bounded, in order, safe against kill -9 and power loss.
 
-    spool/stream              128 random bits that name this spool for ever
-    spool/SEQ.frames          frames from batch SEQ on; the newest is appended to
-    spool/refused/SEQ.frames  what the server said it will never take
+    spool/stream              128 random bits that identify this spool
+    spool/SEQ.frames          frames, the first of them batch SEQ; the newest file is appended to
+    spool/refused/SEQ.frames  batches that the server will never accept
 
-`append` returns after fdatasync: a batch is on the disk before it is sent and before its sources are
-forgotten. A file goes when all in it is acknowledged, or, the oldest first, when the spool is full. After a
-crash what is left is sent again; the server knows those batches by their numbers.
+`append` returns after fdatasync: a batch is on disk before it is sent and before its sources are forgotten.
+A file is removed when all its batches are acknowledged; if the spool is full, the oldest file is removed
+first. After a crash the remaining batches are sent again; the server recognises them by their numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = re.compile(r"(\d{20})\.frames", re.ASCII)
 
 
 class Spool:
-    """One writer and one reader, in two threads."""
+    """For one writer and one reader, in two threads."""
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,25 +36,25 @@ class Spool:
         self._lock = threading.Lock()
         self.dropped = 0
         self.stream = self._stream()
-        self._counts: dict[int, int] = {}  # first number of each file -> batches in it
+        self._counts: dict[int, int] = {}  # first batch of each file -> number of batches in it
         self._sizes: dict[int, int] = {}
         self._acknowledged = 0
         self._open_newest()
 
     @property
     def next_seq(self) -> int:
-        """The number of the batch that comes next."""
+        """The number of the next batch."""
         newest = max(self._counts)
         return newest + self._counts[newest]
 
     def waiting(self) -> int:
-        """How many batches are not acknowledged."""
+        """The number of batches that are not acknowledged."""
         with self._lock:
             first = min(first for first in self._counts)
             return max(0, self.next_seq - max(first, self._acknowledged + 1))
 
     def append(self, payload: bytes) -> None:
-        """Keep a batch as number `next_seq`. Raises OSError for a disk without room, even for one."""
+        """Store a batch as number `next_seq`. Raises OSError if the disk has no space even for one batch."""
         data = frame(payload)
         with self._lock:
             while sum(self._sizes.values()) + len(data) > self._most and len(self._sizes) > 1:
@@ -72,22 +72,23 @@ class Spool:
                     raise
 
     def unsent(self) -> tuple[int, list[bytes]]:
-        """The number of the oldest batch that is not acknowledged, and the frames of a POST from it on."""
+        """The number of the oldest unacknowledged batch, and the frames from it on that fit into a POST."""
         with self._lock:
             for first in sorted(self._counts):
                 if first + self._counts[first] - 1 <= self._acknowledged:
                     continue
                 skip = max(0, self._acknowledged + 1 - first)
                 data = self._path(first).read_bytes()[: self._sizes[first]]
-                if frames := _some(data, skip):
+                if frames := _frames_for_post(data, skip):
                     return first + skip, frames
-                # What is left of this file was damaged on the disk: it must not hold up the next one.
+                # The rest of this file is damaged on disk. Skip it, so that it does not hold up the next
+                # file.
                 self.dropped += self._counts[first] - skip
                 self._acknowledged = first + self._counts[first] - 1
             return self.next_seq, []
 
     def acknowledge(self, seq: int) -> None:
-        """All up to `seq` is on the server's disk."""
+        """The server has stored all batches up to `seq`: remove the files that are done."""
         with self._lock:
             self._acknowledged = max(self._acknowledged, min(seq, self.next_seq - 1))
             newest = max(self._counts)
@@ -96,7 +97,9 @@ class Spool:
                     self._remove(first)
 
     def refuse(self, seq: int, data: bytes) -> None:
-        """The server will never take this batch: keep it aside, within a tenth of the spool, and go on."""
+        """Set aside a batch that the server will never accept; such batches take at most a tenth of the
+        spool.
+        """
         aside = self._folder / "refused"
         aside.mkdir(exist_ok=True)
         kept = sorted(aside.glob("*.frames"))
@@ -106,10 +109,10 @@ class Spool:
         self.acknowledge(seq)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the newest file."""
         os.close(self._file)
 
-    # within; the lock is held, or nobody else is there yet
+    # internals; the caller holds the lock, or no other thread exists yet
 
     def _stream(self) -> str:
         path = self._folder / "stream"
@@ -119,7 +122,7 @@ class Spool:
             stream = ""
         if re.fullmatch(r"[0-9a-f]{32}", stream):
             return stream
-        # Without its name the old batches cannot be told from new ones: they are another stream's, and gone.
+        # Without the stream's id, old batches cannot be told from new ones: they are lost.
         for old in self._folder.glob("*.frames"):
             old.unlink()
         atomic_file.replace(path, secrets.token_hex(16) + "\n")
@@ -138,8 +141,8 @@ class Spool:
             return
         newest = max(self._counts)
         self._file = os.open(self._path(newest), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        os.ftruncate(self._file, self._sizes[newest])  # half a frame, of a loss of power
-        # Numbers that were given to lost batches are not given again: the server may have them.
+        os.ftruncate(self._file, self._sizes[newest])  # cut off half a frame that a power loss left
+        # The numbers of lost batches are not used again: the server may have these batches.
         if os.fstat(self._file).st_size and not self._counts[newest]:
             self._begin(newest)
 
@@ -172,8 +175,8 @@ class Spool:
         self._sizes[newest] += len(data)
 
     def _skip(self) -> None:
-        """A batch that could not be kept has its number all the same, so that the server sees the gap; where
-        not even an empty file can be made, it sees the count of what was dropped alone.
+        """Give the lost batch its number all the same, so that the server sees the gap. If not even an empty
+        file can be made, the server sees only the count of dropped batches.
         """
         self.dropped += 1
         newest = max(self._counts)
@@ -204,7 +207,7 @@ class Spool:
 
 
 def _measure(data: bytes) -> tuple[int, int]:
-    """How many frames are good, and where they end."""
+    """The number of good frames, and the offset at which they end."""
     count = size = 0
     try:
         for end, _ in read_frames(data):
@@ -214,8 +217,8 @@ def _measure(data: bytes) -> tuple[int, int]:
     return count, size
 
 
-def _some(data: bytes, skip: int) -> list[bytes]:
-    """Frames after the first `skip`, as many as one POST may have; none from where the data is damaged."""
+def _frames_for_post(data: bytes, skip: int) -> list[bytes]:
+    """The frames after the first `skip` that fit into one POST; they end where the data is damaged."""
     payloads: list[bytes] = []
     total = begin = 0
     with suppress(BadFrame):

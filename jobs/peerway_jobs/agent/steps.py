@@ -1,4 +1,4 @@
-"""The steps that run on the node now: their processes, cgroups and figures."""
+"""The steps that run on the node now, with their processes, cgroups and figures."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ _CPU = ("step_cpu_user_seconds_total", "step_cpu_system_seconds_total")
 
 @dataclass(slots=True)
 class Step:
-    """One step on this node. `start` is of its slurmstepd, in ticks since boot, and tells two runs apart."""
+    """One step on this node. `start` (ticks since boot) is that of its slurmstepd and tells two runs
+    apart.
+    """
 
     job: int
     step: str
     daemon: int
     start: int
     cgroup: Cgroup | None = None
-    begun: bool = False  # a task of it was seen
+    begun: bool = False  # one of its tasks has been seen
     pids: list[int] = field(default_factory=list)
     cores: list[int] | None = None
     figures: Figures = field(default_factory=dict)
@@ -33,12 +35,12 @@ class Step:
 
     @property
     def key(self) -> tuple[int, str, int]:
-        """What tells it from all others of this boot."""
+        """Identifies the step among all steps since the boot."""
         return self.job, self.step, self.start
 
 
 class Steps:
-    """Follows the steps of the node from round to round."""
+    """Follows the node's steps from round to round."""
 
     def __init__(self, processes: Processes, cgroups: Cgroups) -> None:
         self._processes = processes
@@ -46,13 +48,14 @@ class Steps:
         self._known: dict[tuple[int, str, int], Step] = {}
 
     def sample(self) -> list[Step]:
-        """The steps of this moment, with their figures. The table of processes must be fresh."""
+        """The steps that run now, with their figures. Call it just after `Processes.scan`."""
         steps: dict[tuple[int, str, int], Step] = {}
         for daemon, job, name in self._processes.step_daemons():
             if self._is_fork(daemon, job, name):
                 continue
             step = self._known.get((job, name, daemon.start)) or Step(job, name, daemon.pid, daemon.start)
-            # The daemon makes one cgroup after the other; all are there once its first task runs.
+            # The daemon makes its cgroups one after another; they are complete once the step's first task
+            # runs.
             if step.cgroup is None or not step.begun:
                 step.begun = bool(self._tasks(step, self._processes.below(daemon.pid)))
                 step.cgroup = self._cgroups.find(job, name, self._processes.cgroup(daemon.pid))
@@ -63,12 +66,14 @@ class Steps:
         return list(steps.values())
 
     def _is_fork(self, daemon: Process, job: int, name: str) -> bool:
-        """Before its exec a task is a slurmstepd, too: the child of the step's own."""
+        """Whether this slurmstepd is a task before its exec, that is, a child of the step's own
+        slurmstepd.
+        """
         parent = self._processes.table.get(daemon.parent)
         return parent is not None and parent.name == "slurmstepd"
 
     def _tasks(self, step: Step, pids: Iterable[int]) -> list[int]:
-        """Those of the processes that are the step's own programs. Before its exec a task is a slurmstepd."""
+        """The pids that are the step's own programs. A task before its exec is still called slurmstepd."""
         table = self._processes.table
         return sorted(
             pid for pid in pids if pid in table and pid != step.daemon and table[pid].name != "slurmstepd"
@@ -97,14 +102,16 @@ class Steps:
         frozen = step.cgroup is not None and step.cgroup.frozen()
         suspended = frozen or (bool(inside) and all(process.state in _STOPPED for process in inside))
         figures["step_suspended_ratio"] = int(suspended)
-        # What version 1 has frozen sleeps as one does that waits for a disk.
+        # Processes that version 1 has frozen are in state D, like those that wait for a disk.
         figures["step_blocked_processes"] = 0 if frozen else sum(each.state == "D" for each in inside)
         step.figures = figures
 
     @staticmethod
     def _killed_at(step: Step, figures: Figures) -> int:
-        """The memory at which the kernel killed for want of it: by then it had taken the file cache back, so
-        the cgroup's own peak is the programs'. A step that is killed within a round shows little else.
+        """The step's memory when the kernel killed a process for lack of memory; 0 if none was killed.
+
+        Before a kill, the kernel has reclaimed the file cache, so the cgroup's own peak is the programs'. If
+        a step is killed within one round, its samples show little of that memory.
         """
         if not figures.get("step_oom_kills_total") or step.cgroup is None:
             return 0
@@ -113,16 +120,19 @@ class Steps:
         return int(min(peak, limit or peak))
 
     def _cpu_of_tree(self, step: Step, inside: list[Process]) -> Figures:
-        """Time of all, and of their children that have ended; the daemon has that of tasks that have."""
+        """CPU time of all processes and their ended children; the daemon has that of tasks that ended."""
         daemon = self._processes.table[step.daemon]
         user = daemon.waited_user + sum(each.user + each.waited_user for each in inside)
         system = daemon.waited_system + sum(each.system + each.waited_system for each in inside)
-        # A process whose parent did not wait for it takes its time away: the counter stands still meanwhile.
+        # When a process ends and its parent does not wait for it, its time is lost. The counter then stands
+        # still.
         step._cpu = (max(step._cpu[0], user), max(step._cpu[1], system))
         return dict(zip(_CPU, step._cpu, strict=True))
 
     def _memory_of(self, inside: list[Process]) -> int:
-        """Private memory adds up; shared memory is mostly one segment that all map, so the largest counts."""
+        """Bytes in memory: the sum of private memory, and the largest shared memory,
+        since most map one segment.
+        """
         parts = [self._processes.private_and_shared(process.pid) for process in inside]
         return sum(private for private, _ in parts) + max((shared for _, shared in parts), default=0)
 

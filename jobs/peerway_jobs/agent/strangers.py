@@ -1,6 +1,6 @@
-"""Processes where they should not be: on a GPU of another job, or still here after their job has ended.
+"""Finds processes on a GPU of another job, and processes that are still here after their job has ended.
 
-Each is noted once; the gauges say how many there are at any moment.
+Each process is noted once; the gauges give the number of such processes at any moment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from peerway_jobs.agent.processes import Processes
 from peerway_jobs.agent.steps import Step
 from peerway_jobs.batch import Note, Samples
 
-_FIRST_USER = 1000  # smaller user ids are of the system: DCGM and its like watch all GPUs
+_FIRST_USER = 1000  # smaller user ids are the system's: DCGM and similar services watch all GPUs
 _MOST_PIDS = 64  # in one note
 
 
@@ -24,7 +24,7 @@ class Strangers:
         self._noted: set[tuple[object, ...]] = set()
 
     def on_gpus(self, users: dict[str, list[int]], steps: list[Step], gpus: Samples, now: Now) -> list[Note]:
-        """Add the gauge of foreign processes to the GPUs' samples, and note those that are new."""
+        """Add the gauge of foreign processes to the GPUs' samples; returns a note for each new one."""
         job_of = {pid: step.job for step in steps for pid in step.pids}
         notes: list[Note] = []
         column: list[float | int | None] = []
@@ -43,7 +43,7 @@ class Strangers:
         return notes
 
     def left_over(self, steps: list[Step], now: Now) -> tuple[int, list[Note]]:
-        """How many processes of ended jobs are here, and a note for those that are new."""
+        """The number of processes here whose jobs have ended, and a note for each new one."""
         inside = {pid for step in steps for pid in step.pids}
         running = {step.job for step in steps}
         count = 0
@@ -55,7 +55,7 @@ class Strangers:
             if uid is None or uid < _FIRST_USER:
                 continue
             job = self._processes.job_in_environment(process)
-            # The environment is the user's; only a job of the same user counts.
+            # The user controls the environment, so only a job of the same user counts.
             if job is None or job in running or self._ledger.ended_uid(job) != uid:
                 continue
             count += 1

@@ -1,4 +1,4 @@
-"""Figures of the node itself, its cores, disks and network interfaces, from /proc and /sys."""
+"""Reads figures of the node, its cores, disks and network interfaces from /proc and /sys."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from peerway_jobs.batch_check import is_device_name
 
 TICK = os.sysconf("SC_CLK_TCK")
 SECTOR = 512
-# Interfaces that are hardware, or stand for hardware; those of containers come and go by the thousand.
+# Interfaces that are hardware or stand for it. Containers' interfaces come and go by the thousand.
 _NIC = re.compile(r"(?:eth|en|ib|bond|hsn|wwan|lan)[A-Za-z0-9._-]*", re.ASCII)
 
 Figures = dict[str, float | int]
 
 
 class System:
-    """Reads below `root`, which is / but for tests."""
+    """Reads below `root`, which is / except in tests."""
 
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/")
 
     def sample(self) -> dict[str, Samples]:
-        """All figures of this moment, but those of steps and GPUs."""
+        """All figures of this moment, except those of steps and GPUs."""
         node, cores = self._cpu()
         node |= self._memory() | self._pressure()
         samples = {"node": Samples(), "core": cores, "disk": self._disks(), "nic": self._nics()}
@@ -32,11 +32,11 @@ class System:
         return samples
 
     def cpus(self) -> int:
-        """How many logical CPUs there are."""
+        """The number of logical CPUs."""
         return len(self._cpu()[1].devices)
 
     def memory_bytes(self) -> int:
-        """The memory there is."""
+        """The node's memory in bytes; 0 if unknown."""
         return int(self._memory().get("node_memory_total_bytes", 0))
 
     def boot(self) -> str:
@@ -123,13 +123,15 @@ class System:
 
 
 def pressure_seconds(path: str) -> float | None:
-    """The time in which some task waited, from a pressure file of the kernel; None without one."""
+    """The time (s) in which some task waited, from a pressure file of the kernel; None if there is no
+    file.
+    """
     first = (files.text(path, 512) or "").partition("\n")[0]
     _, word, total = first.partition("total=")
     return int(total) / 1e6 if word and total.isdigit() else None
 
 
 def _cpu_times(words: list[str]) -> tuple[float, float]:
-    """Busy and I/O wait, in seconds. Time of guests is in user time already; steal is lost to the node."""
+    """Busy and I/O wait time in seconds. User time includes guests; steal time counts as neither."""
     user, nice, system, _, iowait, irq, softirq = (int(word) for word in words[1:8])
     return (user + nice + system + irq + softirq) / TICK, iowait / TICK

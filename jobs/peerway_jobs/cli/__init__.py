@@ -1,4 +1,4 @@
-"""`peerway jobs`: the monitor of a cluster's jobs. Each of its verbs is a file of this folder."""
+"""`peerway jobs`: the monitor of a cluster's jobs. Each file of this folder is one of its commands."""
 
 from __future__ import annotations
 

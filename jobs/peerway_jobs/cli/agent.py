@@ -1,4 +1,4 @@
-"""`peerway jobs agent`: measure this node's jobs, and send what was measured."""
+"""`peerway jobs agent`: measures this node's jobs and sends the measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = Path("/etc/peerway/jobs-agent.toml")
 
 
 def settings_option(function: click.decorators.FC) -> click.decorators.FC:
-    """Give --settings, the agent's file."""
+    """Add the option --settings (the agent's file) to a command."""
     return click.option(
         "--settings", "file", type=click.Path(dir_okay=False, path_type=Path), default=SETTINGS,
         show_default=True, help="The agent's settings.",

@@ -1,4 +1,4 @@
-"""`peerway jobs doctor`: whether the whole chain from Slurm to the server works here."""
+"""`peerway jobs doctor`: checks the whole chain from Slurm to the server on this host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peerway_jobs.cli.agent import settings_option
 from peerway_jobs.places import check_folder
 
 if TYPE_CHECKING:
-    from peerway_jobs.agent.checks import Finding
+    from peerway_jobs.agent.checks import Diagnosis
 
 
 @click.command("doctor")
@@ -38,25 +38,25 @@ def command(file: Path, self_test: bool, data: Path | None, as_json: bool) -> No
     """
     if data and self_test:
         raise click.UsageError("--self-test is of an agent, --data of the server")
-    findings = _of_server(data) if data else _of_node(file, self_test)
-    for each in findings:
+    diagnoses = _of_server(data) if data else _of_node(file, self_test)
+    for each in diagnoses:
         if as_json:
             say(json.dumps(asdict(each)))
             continue
         say(f"{each.state:<8} {each.check:<10} {each.observed}")
         if each.advice:
             say(f"{'':<20}{each.advice}")
-    sys.exit(any(each.state == "broken" for each in findings))
+    sys.exit(any(each.state == "broken" for each in diagnoses))
 
 
-def _of_server(data: Path) -> list[Finding]:
+def _of_server(data: Path) -> list[Diagnosis]:
     from peerway_jobs.serve import checks
 
     check_folder(data)
     return list(checks.all_checks(data))
 
 
-def _of_node(file: Path, self_test: bool) -> list[Finding]:
+def _of_node(file: Path, self_test: bool) -> list[Diagnosis]:
     from peerway_jobs.agent import checks, settings
     from peerway_jobs.agent.self_test import run
 
@@ -64,7 +64,7 @@ def _of_node(file: Path, self_test: bool) -> list[Finding]:
         chosen = settings.read(file)
     except settings.BadSettings as error:
         raise click.ClickException(str(error)) from None
-    findings = list(checks.all_checks(chosen))
+    diagnoses = list(checks.all_checks(chosen))
     if self_test:
-        findings.append(run(chosen))
-    return findings
+        diagnoses.append(run(chosen))
+    return diagnoses

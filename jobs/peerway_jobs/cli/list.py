@@ -1,4 +1,4 @@
-"""`peerway jobs list`: jobs, the newest first or the most wasteful first."""
+"""`peerway jobs list`: lists jobs, the newest first."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def command(
 
 
 def tell(runs: list[Run], as_json: bool, none: str) -> None:
-    """Print jobs as a table, or as JSON."""
+    """Print jobs as a table or as JSON; `none` is printed if there are none."""
     from rich.table import Table
 
     from peerway_jobs.rules.template import duration, hours, plain

@@ -1,4 +1,4 @@
-"""`peerway jobs notices`: what the server would write to owners now."""
+"""`peerway jobs notices`: shows the mails that the server would send now."""
 
 from __future__ import annotations
 

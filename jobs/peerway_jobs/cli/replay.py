@@ -1,4 +1,4 @@
-"""`peerway jobs replay`: what other rules would have said."""
+"""`peerway jobs replay`: judges past jobs by other rules."""
 
 from __future__ import annotations
 

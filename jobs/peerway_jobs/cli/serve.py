@@ -1,4 +1,4 @@
-"""`peerway jobs serve`: the server."""
+"""`peerway jobs serve`: runs the server."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def command(
     if os.geteuid() == 0:
         say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
     with only_one(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
-        if data.stat().st_mode & stat.S_IROTH:  # of an older version, or made by hand
+        if data.stat().st_mode & stat.S_IROTH:  # an older version made it, or a person
             say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
         for note in monitor.rules.notes:
             say(f"{monitor.rules_file}: {note}", err=True)
@@ -164,7 +164,7 @@ def command(
         listening = _listening(host, port)
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
         config = settings(app, tls_cert, tls_key)
-        with suppress(KeyboardInterrupt):  # how it ends
+        with suppress(KeyboardInterrupt):  # Ctrl-C ends the server
             uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -178,7 +178,7 @@ def _network(text: str, option: str) -> ipaddress.IPv4Network | ipaddress.IPv6Ne
 def _check_tls(cert: Path, key: Path) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: "")
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # includes ssl.SSLError
         raise click.ClickException(
             f"cannot use --tls-cert {cert} with --tls-key {key}: {error}; both are files in PEM, and the key "
             "is the certificate's, without a passphrase"
@@ -209,7 +209,7 @@ def _listening(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
-        # What create_server adds to the text, the address, is said already.
+        # create_server adds the address to the text, but this message has it already.
         why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
         raise click.ClickException(
             f"cannot listen on {host}:{port}: {why}; name another address with --listen"

@@ -1,4 +1,4 @@
-"""`peerway jobs show`: one job in the terminal."""
+"""`peerway jobs show`: shows one job in the terminal."""
 
 from __future__ import annotations
 

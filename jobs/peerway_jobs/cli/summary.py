@@ -1,4 +1,4 @@
-"""`peerway jobs summary`: for an epilog, which writes the summary beside the job's output."""
+"""`peerway jobs summary`: appends a job's summary to its output, for an epilog."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def command(
 
 
 def _settings(file: Path) -> Settings:
-    """The agent's. Who is root goes on as the user whose token it is: the rest needs no privilege."""
+    """Read the agent's settings. Root then becomes the owner of the token, since the rest needs no
+    privilege.
+    """
     from peerway_jobs.agent.settings import BadSettings, read
 
     try:
@@ -115,7 +117,7 @@ def _is_first(node: str, known: KnownRun) -> bool:
 
 
 def _append(out: Path, text: str) -> None:
-    """A link or a pipe in a user's folder must not lead an epilog elsewhere."""
+    """Append to the file, without following a link or a pipe that a user put there."""
     try:
         number = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         with os.fdopen(number, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""`peerway jobs token`: a token for an agent's node or for a program."""
+"""`peerway jobs token`: makes a token for a node's agent or for a program."""
 
 from __future__ import annotations
 

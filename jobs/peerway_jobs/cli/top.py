@@ -1,4 +1,4 @@
-"""`peerway jobs top`: the jobs that waste most now."""
+"""`peerway jobs top`: shows the running jobs that waste most."""
 
 from __future__ import annotations
 

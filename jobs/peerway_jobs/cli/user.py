@@ -1,4 +1,4 @@
-"""`peerway jobs user`: people who may log in."""
+"""`peerway jobs user`: adds or changes people who may log in."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def command(
     assert after is not None
     if new:
         say(f"made a new database in {data}", err=True)
-    say(_known_run(name, before, after, password is not None), err=True)
+    say(_summary_of(name, before, after, password is not None), err=True)
 
 
 def _delete(name: str, data: Path) -> None:
@@ -124,8 +124,8 @@ def _password(from_input: bool) -> str:
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
-def _known_run(name: str, before: Person | None, after: Person, new_password: bool) -> str:
-    """What the person is now, and what of it is new."""
+def _summary_of(name: str, before: Person | None, after: Person, new_password: bool) -> str:
+    """A line that says what the person is now, and what has changed."""
     changed = []
     if before is None:
         changed.append(f"added, {'with' if after.has_password else 'without'} a password")

@@ -1,7 +1,7 @@
-"""Notices by mail to the owners of inefficient jobs: off unless the server is given their settings.
+"""Mails to the owners of inefficient jobs. No mail is sent unless the server is given mail settings.
 
-settings.py   the file of settings, read and checked
-digest.py     whom to write to now, and what: pure reading of the database
-post.py       SMTP, or a sendmail command
-notices.py    at most so many, so often, and each kept
+settings.py   reads and checks the file of settings
+digest.py     whom to write to now, and what; only reads the database
+post.py       sends a mail, by SMTP or a sendmail command
+notices.py    limits how many mails go out and how often, and records each
 """

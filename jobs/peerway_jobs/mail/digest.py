@@ -1,4 +1,4 @@
-"""Whom to write to now, and what. One mail a person, about all jobs found inefficient since the last."""
+"""Composes the mails that are due: one per person, about the jobs found inefficient since the last mail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from peerway_jobs.store.runs import Run, of_row
 from peerway_jobs.store.stored import NOTICES, is_damaged
 from peerway_jobs.verdicts import verdict_of
 
-MOST_JOBS = 10  # told one by one; the rest is counted
+MOST_JOBS = 10  # listed one by one; only the number of the others is given
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _WORDS = {
     "en": {
@@ -51,17 +51,17 @@ class Digest:
 
     @property
     def gpu_hours(self) -> float:
-        """What was idle in all of them."""
+        """Idle GPU-hours of all these jobs."""
         return sum(run.idle_gpu_hours for run in self.runs)
 
     @property
     def core_hours(self) -> float:
-        """What was idle in all of them."""
+        """Idle core-hours of all these jobs."""
         return sum(run.idle_core_hours for run in self.runs)
 
 
 def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
-    """Those that are due: the person had no mail for long, wants some, and wasted enough."""
+    """The digests that are due: the last mail is long ago, the person wants mails, and enough was wasted."""
     base = store.reader
     good = f"NOT {is_damaged(NOTICES, 'name', 'sent')}"
     last = dict(base.execute(f"SELECT name, max(sent) FROM notices WHERE {good} GROUP BY name").fetchall())
@@ -81,7 +81,9 @@ def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
 
 
 def _inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
-    """Those that run, and those that ended and were judged since."""
+    """Running inefficient runs, and those that ended and were judged after `since`; the most wasteful
+    first.
+    """
     rows = base.execute(
         "SELECT * FROM jobs WHERE verdict = 'inefficient' AND user != '' AND ended IS NULL "
         "UNION ALL SELECT * FROM jobs WHERE verdict = 'inefficient' AND user != '' "
@@ -93,7 +95,9 @@ def _inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
 
 
 def message(store: JobStore, mail: Mail, digest: Digest, now: float) -> EmailMessage:
-    """The mail. Names of jobs may hold anything: they are made printable, and stand in no header."""
+    """The mail for a digest. Job names may contain anything, so they are made printable
+    and kept out of headers.
+    """
     words, lang = _WORDS[mail.language], mail.language
     page = mail.page.rstrip("/")
     places = {

@@ -1,4 +1,4 @@
-"""Sends what is due, within the limits, and keeps what was sent."""
+"""Sends the mails that are due, within the limits, and records them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from peerway_jobs.mail.post import Never, NotNow, send
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
 
+# how long sent mails stay in the database
 KEPT_S = 90 * 86_400
 _EVERY_S = 60
-_PAUSE_S = 600  # after a mail server that takes nothing now
+_PAUSE_S = 600  # after the mail server did not accept a mail
 
 
 class Notices:
-    """The mails of a server."""
+    """Sends a server's mails."""
 
     def __init__(self, monitor: Monitor, mail: Mail, tell: Callable[[str], None]) -> None:
         self._monitor, self._mail, self._tell = monitor, mail, tell
         self._reported = ""
 
     def work(self, stop: threading.Event) -> None:
-        """Send now and then, until told to stop."""
+        """Send due mails once a minute, until `stop` is set."""
         pause = 0.0
         while not stop.wait(pause):
             try:
@@ -41,8 +42,9 @@ class Notices:
                 self._tell(f"notices: {type(error).__name__}: {error}")
 
     def send_due(self) -> int:
-        """Send what is due, and how many went. A mail is kept once it was handed over: after a crash in
-        between it goes twice, and never not at all. Raises NotNow.
+        """Send the mails that are due; returns how many were sent. Raises NotNow.
+
+        A mail is recorded after it was handed over. So a crash in between sends it twice, but never loses it.
         """
         jobs, now = self._monitor.jobs, self._monitor.clock()
         jobs.write("DELETE FROM notices WHERE sent < ?", (now - KEPT_S,))
@@ -56,7 +58,7 @@ class Notices:
             try:
                 send(self._mail, email)
                 sent += 1
-            except Never as error:  # tried again when the next mail would be due
+            except Never as error:  # tried again when the person's next mail is due
                 self._tell(f"no mail can be sent to {email['To']}: {error}")
                 body = f"refused: {error}"
             jobs.write("INSERT INTO notices VALUES (?, ?, ?)", (digest.user, now, body))

@@ -1,4 +1,4 @@
-"""One mail goes out: by SMTP, or through a sendmail command."""
+"""Sends one mail, by SMTP or through a sendmail command."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MOST_PASSWORD = 1 << 16  # bytes
 
 
 class NotNow(Exception):
-    """The mail server cannot be reached or takes no mail now; a later try may do."""
+    """The mail server cannot be reached or accepts no mail now; a later try may succeed."""
 
 
 class Never(Exception):
-    """This mail will not be taken."""
+    """The mail server will never accept this mail."""
 
 
 def send(mail: Mail, message: EmailMessage) -> None:
-    """Hand a mail over. Raises NotNow, Never."""
+    """Send a mail. Raises NotNow, Never."""
     try:
         if mail.address.scheme == "sendmail":
             _by_command(mail, message)

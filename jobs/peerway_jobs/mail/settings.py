@@ -1,4 +1,4 @@
-"""The settings of notices, from a TOML file."""
+"""Reads the settings of mails from a TOML file."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", re.ASCII)
 
 
 class BadMail(ValueError):
-    """Settings that cannot be used; the message says which and what is allowed."""
+    """A setting cannot be used; the message says which one and what is allowed."""
 
 
 @dataclass(frozen=True)
 class Mail:
-    """How mail goes out, to whom, and how often at most."""
+    """How mail is sent, to whom, and how often at most."""
 
     server: str  # smtp://HOST[:PORT], smtps://HOST[:PORT], or sendmail:/usr/sbin/sendmail
     sender: str
     to: str  # {user}@example.org
-    page: str  # where people find the pages of jobs
+    page: str  # the address of the pages of jobs
     every: str = "1d"
     language: str = "en"
     least_gpu_hours: float = 1.0
     least_core_hours: float = 50.0
     most_an_hour: int = 100
-    user: str = ""  # to log in at the SMTP server, over TLS alone
+    user: str = ""  # to log in at the SMTP server, only over TLS
     password_file: str = ""
 
     @property

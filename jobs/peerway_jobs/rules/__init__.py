@@ -1,1 +1,3 @@
-"""Rules: what an administrator writes, how it is read, and what it says of a job."""
+"""Job rules: the language in which an administrator writes them, how they are read, and how they judge a
+job.
+"""

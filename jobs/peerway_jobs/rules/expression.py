@@ -1,11 +1,12 @@
-"""The language of rules: Python's grammar of expressions, of which only what is listed here is allowed.
+"""The expression language of rules: Python's grammar of expressions, restricted to what is listed here.
 
-Numbers, texts, names, `job.field`, comparisons, arithmetic, `and`, `or`, `not`, `a if b else c`, `x in (...)`
-and calls of the functions that the caller gives. No attribute of a Python object is ever read, nothing but
-those functions is called, and powers are not there: the worst that an expression can do is to be wrong.
+Allowed are numbers, texts, names, `job.field`, comparisons, arithmetic, `and`, `or`, `not`, `a if b else c`,
+`x in (...)` and calls of the functions that the caller passes. No attribute of a Python object is ever read,
+nothing but those functions is called, and there are no powers. So the worst that an expression can do is to
+be wrong.
 
-A value may be None, "no data". Whatever is computed from None is None, except where the rest decides:
-`False and None` is False, `True or None` is True. So a rule says "no data" only where the data would matter.
+A value may be None, which means "no data". Anything computed from None is None, except if the rest decides:
+`False and None` is False, `True or None` is True. So a rule has no data only if the data would matter.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 
 class BadExpression(ValueError):
-    """What is wrong, with the line and the column (from 1) within the expression."""
+    """An error in an expression, with its line and column (from 1) within the expression."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)
@@ -48,7 +49,7 @@ class BadExpression(ValueError):
 
 
 class Expression:
-    """A text that was parsed and found allowed; `names` are those that it reads, `job.cores` as one name."""
+    """A parsed and checked expression; `names` are the names that it reads, with `job.cores` as one name."""
 
     def __init__(
         self,
@@ -57,8 +58,10 @@ class Expression:
         takes_none: frozenset[str] = frozenset(),
         renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`takes_none` are functions that are called even with no data, `renamed` the new names of functions
-        by their old ones, which go on working. Raises BadExpression.
+        """Parse and check `text`. Raises BadExpression.
+
+        `takes_none` are functions that are called even if an argument is None. `renamed` maps old names of
+        functions, which still work, to their new ones.
         """
         if len(text) > MOST_LETTERS:
             raise BadExpression(f"longer than {MOST_LETTERS} letters: give a part of it a name in `values`")
@@ -71,14 +74,14 @@ class Expression:
             raise BadExpression(f"cannot be read: {error}") from None
         self._functions, self._takes_none, self._renamed = functions, takes_none, renamed
         self.names: dict[str, tuple[int, int]] = {}
-        self.old_names: set[str] = set()  # of functions that have a new one
+        self.old_names: set[str] = set()  # old names of functions that it uses
         self._check(self._tree, 0)
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """The value with these names; None for no data. Raises BadExpression for values that do not fit."""
+        """The value with these names; None for no data. Raises BadExpression if values do not fit."""
         return _plain(self._value(self._tree, names))
 
-    # -- what is allowed
+    # -- checks
 
     def _check(self, node: ast.AST, depth: int) -> None:
         if depth > _DEEPEST:
@@ -138,7 +141,7 @@ class Expression:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
         return BadExpression(message, line, column)
 
-    # -- its value
+    # -- evaluation
 
     def _value(self, node: ast.AST, names: Mapping[str, Any]) -> Any:
         match node:
@@ -170,7 +173,7 @@ class Expression:
                     return None if value is None else -value
                 case ast.BinOp():
                     first, second = self._value(node.left, names), self._value(node.right, names)
-                    return None if first is None or second is None else _ratio_safe(node.op, first, second)
+                    return None if first is None or second is None else _arithmetic(node.op, first, second)
                 case ast.Compare():
                     return self._compared(node, names)
                 case ast.Call():
@@ -209,15 +212,15 @@ class Expression:
             if first is None or right is None:
                 return None
             each = _COMPARED[type(operation)](first, right)
-            if isinstance(each, np.ndarray):  # one figure a device: 1, 0, or not a number for no data
+            if isinstance(each, np.ndarray):  # one figure per device: 1, 0, or NaN for no data
                 each = np.where(np.isnan(first) | np.isnan(right), np.nan, each)
             holds = each if holds is None else holds * each
             first = right
         return holds
 
 
-def _ratio_safe(op: ast.operator, first: Any, second: Any) -> Any:
-    """Arithmetic; a division by nothing has no value."""
+def _arithmetic(op: ast.operator, first: Any, second: Any) -> Any:
+    """The result of an arithmetic operation; None for a division by 0."""
     if isinstance(op, ast.Div) and not isinstance(second, np.ndarray) and second == 0:
         return None
     if isinstance(first, str) or isinstance(second, str):
@@ -227,7 +230,7 @@ def _ratio_safe(op: ast.operator, first: Any, second: Any) -> Any:
 
 
 def _truth(value: Any) -> bool | None:
-    """What a condition makes of a value; not a number is no data."""
+    """The value as a condition; None for no data, which includes NaN."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return None
     if isinstance(value, np.ndarray):
@@ -236,7 +239,7 @@ def _truth(value: Any) -> bool | None:
 
 
 def _plain(value: Any) -> Any:
-    """Python's own types, and None for what is no number."""
+    """The value as a Python type; None if it is NaN or infinite."""
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,5 +1,6 @@
-"""What a run had on nodes that Slurm took from it while it ran (`scontrol update NumNodes=…`). Slurm's record
-of the run has only what was left to it; its agents know how long it had the others.
+"""Counts what a run had on nodes that Slurm took from it while it ran (`scontrol update NumNodes=…`).
+
+Slurm's record of the run has only the remaining nodes; the agents know how long the run had the others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from peerway_jobs.measured import Measured
 
 @dataclass
 class Former:
-    """Sums over these nodes: what there was, and that times the seconds for which the run had it."""
+    """Sums over the nodes that were taken: their cores, GPUs and memory, and these times the seconds held."""
 
     nodes: int = 0
     cores: float = 0
@@ -24,7 +25,7 @@ class Former:
 
 
 def former_part(measured: Measured) -> Former:
-    """That of a run. Cores and memory that no agent knows count as those of its other nodes."""
+    """The sums of a run. Cores and memory that no agent reported are assumed as on its other nodes."""
     run, former = measured.run, Former()
     if not run.former_nodes:
         return former

@@ -1,9 +1,8 @@
-"""What a rule can compute of the devices of a job. First over the time of each device, then over the
-devices.
+"""The functions of the rules' language: first over the time of each device, then over the devices.
 
-A set of devices (`gpu.utilization`) is a tuple of series; a function over time makes one figure a device of
-it, a function over devices makes one figure of those. What has no data is NaN among the devices' figures
-and is left out; where no device has data the figure is NaN, which the language takes for "no data".
+A set of devices (`gpu.utilization`) is a tuple of series. A function over time makes one figure per device of
+it; a function over devices makes one figure of those. A device without data has the figure NaN and is left
+out. If no device has data, the result is NaN, which the language takes for "no data".
 """
 
 from __future__ import annotations
@@ -50,18 +49,18 @@ def _over_devices(figure: Callable[[Floats], Any]) -> Callable[[Any], float]:
     return reduced
 
 
-def _part(of: Any, cut: Callable[[Series], tuple[float, float]]) -> Devices:
+def _cut(of: Any, cut: Callable[[Series], tuple[float, float]]) -> Devices:
     return tuple(series.within(*cut(series)) for series in _devices(of))
 
 
 def _coverage(of: Any) -> float:
-    """The share of the time, over all devices, that has data."""
+    """The share (0 to 1) of the time with data, over all devices."""
     held = sum(series.seconds for series in _devices(of))
     return sum(series.covered for series in _devices(of)) / held if held > 0 else float("nan")
 
 
 def _pick(of: Any, other: Any, where: Callable[[Floats], Any]) -> float:
-    """The figure of `of` on the device that `other` chooses."""
+    """The figure of `of` on the device that `where` chooses from the figures of `other`."""
     figures, others = _figures(of), _figures(other)
     if figures.shape != others.shape:
         raise ValueError("both need the same devices")
@@ -82,9 +81,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "idle_from_start": _over_time_with(Series.head_at_most),
     "idle_until_end": _over_time_with(Series.tail_at_most),
     # a part of the time
-    "last": lambda of, seconds: _part(of, lambda series: (series.end - seconds, series.end)),
-    "first": lambda of, seconds: _part(of, lambda series: (series.start, series.start + seconds)),
-    "after": lambda of, seconds: _part(of, lambda series: (series.start + seconds, series.end)),
+    "last": lambda of, seconds: _cut(of, lambda series: (series.end - seconds, series.end)),
+    "first": lambda of, seconds: _cut(of, lambda series: (series.start, series.start + seconds)),
+    "after": lambda of, seconds: _cut(of, lambda series: (series.start + seconds, series.end)),
     # over the devices
     "average": _over_devices(np.mean),
     "highest": _over_devices(np.max),
@@ -108,6 +107,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 TAKES_NONE = frozenset(("known",))
-# What these functions were called before. Rules may use these names in this release, with a note; the next
-# refuses them.
+# Old names of these functions -> new ones. Rules may use the old names in this release, with a note; the next
+# release refuses them.
 RENAMED = {"low": "min_over_time", "amount": "integral", "smaller": "min", "larger": "max", "size": "abs"}

@@ -1,4 +1,6 @@
-"""Idle hours and efficiencies of a run: the definitions of docs/jobs/definitions.md, and nowhere else."""
+"""Computes idle hours and efficiencies of a run, the only place with the definitions of
+docs/jobs/definitions.md.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Hours:
-    """What a run had, what of it was used, and what lay idle. None where there is no data."""
+    """What a run had, used and left idle. None means no data. Efficiencies and coverages are from 0 to 1."""
 
     core_hours: float
     gpu_hours: float
@@ -30,14 +32,16 @@ class Hours:
 
 
 def hours(measured: Measured, idle: float, window: float) -> Hours:
-    """The hours and efficiencies of a run; a GPU is idle at or below `idle` for at least `window`."""
+    """The hours and efficiencies of a run. A GPU is idle
+    if its use is at most `idle` for at least `window` s.
+    """
     run = measured.run
     elapsed = run.elapsed(measured.now)
     cpu, gpu = measured["step.cpu"], measured["gpu.utilization"]
     former = former_part(measured)
     core_seconds = run.cores * elapsed + former.core_seconds
     gpu_seconds = run.gpus * elapsed + former.gpu_seconds
-    if former.node_seconds:  # its nodes were its own for different times
+    if former.node_seconds:  # it held its nodes for different times
         cpu_efficiency = _share(_sum(cpu, lambda each: each.mean() * (each.end - each.start)), core_seconds)
     else:
         cpu_efficiency = _share(_sum(cpu, Series.mean), run.cores)
@@ -46,7 +50,8 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
     return Hours(
         core_hours=core_hours,
         gpu_hours=gpu_seconds / HOUR,
-        # Only the time with data can be called idle, and no core is idle less than not at all.
+        # Only time with data counts as idle. Measured efficiency may exceed 1, but idle time is never
+        # negative.
         idle_core_hours=core_hours * cpu_coverage * max(0.0, 1 - cpu_efficiency)
         if cpu_efficiency is not None
         else 0,
@@ -60,15 +65,18 @@ def hours(measured: Measured, idle: float, window: float) -> Hours:
 
 
 def idle_seconds(gpus: tuple[Series, ...], idle: float, window: float) -> float:
-    """The sum over the GPUs of the unbroken times of at least `window` at or below `idle`."""
+    """The idle seconds of all GPUs: unbroken times of at least `window` s with a utilization of at most
+    `idle`.
+    """
     runs = (run for series in gpus for run in series.runs_at_most(idle))
     return sum(to - start for start, to in runs if to - start >= window)
 
 
 def memory_peak(measured: Measured) -> float | None:
-    """The sum over the nodes of the most memory in use there; None where nobody knows it. Samples may miss
-    the peak of a short job: Slurm's accounts have that of its tasks, and one that was killed for want of
-    memory had what it was allowed.
+    """The peak memory of a run in bytes, summed over its nodes; None if nobody knows it.
+
+    Samples may miss the peak of a short job. Slurm's accounts have the peak of its tasks, and a job that was
+    killed for lack of memory used all that it was allowed.
     """
     run = measured.run
     peaks = [series.peak() for series in measured["step.memory"] or () if series.times.size]
@@ -90,7 +98,7 @@ def _sum(of: tuple[Series, ...] | None, figure: Callable[[Series], float]) -> fl
 
 
 def _share(used: float | None, had: float) -> float | None:
-    """What was used of what the run had. What Slurm let it use beyond that is no use of what it had."""
+    """The share of what the run had that it used, at most 1: use beyond its allocation does not count."""
     return min(1.0, used / had) if used is not None and had else None
 
 

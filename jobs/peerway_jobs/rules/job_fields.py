@@ -1,4 +1,4 @@
-"""The names `job.…` of a rule: what Slurm and the agents said of a run, as plain values."""
+"""The names `job.…` of the rules' language: what Slurm and the agents reported of a run, as plain values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
         return [note for note in notes if note["kind"] == kind and note["job"] == run.job]
 
     def processes(kind: str) -> int:
-        """A note is of one process, on one GPU."""
+        """The number of processes noted; each note is about one process on one GPU."""
         return len({(note["node"], pid) for note in noted(kind) for pid in note["pids"] or [0]})
 
     former = former_part(measured)

@@ -1,4 +1,4 @@
-"""Reads a file of rules. An error names its line and column; the rules that are in force then stay."""
+"""Reads a file of rules. An error gives its line and column."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _KEYS = {
     "name", "tag", "severity", "state", "applies", "parameters", "values", "condition", "frees",
     "conclusion", "advice", "for", "script",
 }  # fmt: skip
-# What of all jobs is idle, and efficient, where a file does not say.
+# Parameters that define "idle" and "efficient" for all jobs, if the file does not set them.
 EVERY_JOB = {"idle": 0.01, "idle_window": 600.0, "efficient": 0.5}
 _CHOOSERS = ("partition", "node_type", "gpu_type")
 
 
 class BadRules(ValueError):
-    """A file of rules that cannot be used; the message says where and why."""
+    """The rules cannot be used; the message says where and why."""
 
 
 def read_rules(path: Path = SHIPPED) -> RuleSet:
@@ -66,17 +66,17 @@ def _hash(text: str) -> str:
 
 
 class _Reader:
-    """One file while it is read."""
+    """Reads one file of rules."""
 
     def __init__(self, text: str, content: dict[str, Any]) -> None:
         self._text, self._content = text, content
         self._rule = ""
-        self._start = 0  # where the rule begins in the text, if that is known
+        self._start = 0  # where the current rule begins in the text; 0 if unknown
         self.notes: list[str] = []
 
     def of_every_job(self) -> tuple[float, float, float]:
-        """The utilization at or below which a GPU is idle, the seconds from which on that counts, and the
-        share that an efficient job uses.
+        """The settings for all jobs: at most this utilization is idle, if for this many seconds;
+        the share that an efficient job uses.
         """
         defaults = EVERY_JOB | self._parameters(self._table(self._content, "defaults"), "defaults")
         self._rule = ""
@@ -117,7 +117,7 @@ class _Reader:
             self._refuse(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KEYS))}")
         own = self._parameters(self._table(table, "parameters"), "parameters")
         parameters = defaults | own
-        # A rule's own value is stronger than a variant of the defaults, a variant of the rule than both.
+        # A rule's own value overrides a variant of the defaults; a variant of the rule overrides both.
         outer = [
             Variant(v.chooses, {k: x for k, x in v.parameters.items() if k not in own}) for v in variants
         ]

@@ -1,4 +1,4 @@
-"""Durations and sizes as the rules write them: "30m", "32GiB"."""
+"""Parses durations and sizes as rules write them, such as "30m" and "32GiB"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNITS = {
     "TiB": 1 << 40,
 }
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|KiB|MiB|GiB|TiB)")
-# What people write for such a quantity; other texts, such as the name of a partition, stay texts.
+# Mistaken forms of such a quantity. All other texts, such as the name of a partition, stay texts.
 _MISTAKEN = re.compile(
     r"\d+(?:\.\d+)?\s*(?:s|m|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|[kmgt](?:i?b)?|b|bytes?)",
     re.IGNORECASE,
@@ -24,8 +24,9 @@ _MISTAKEN = re.compile(
 
 
 def quantity(value: Any) -> Any:
-    """The seconds of a duration, the bytes of a size; all else as it is. Raises ValueError for a unit that
-    there is not.
+    """The seconds of a duration or the bytes of a size; any other value unchanged.
+
+    Raises ValueError if the unit does not exist.
     """
     if not isinstance(value, str):
         return value

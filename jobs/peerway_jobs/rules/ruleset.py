@@ -1,4 +1,4 @@
-"""Rules whose file was read and checked: `load.py` makes them, `engine.py` judges by them."""
+"""Rules that were read and checked: `load.py` makes them, `judging.py` judges by them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SEVERITIES = ("none", "note", "warning", "serious")
 
 @dataclass(frozen=True)
 class Variant:
-    """Parameters for some jobs: those whose fields have these values."""
+    """Parameters for the jobs whose fields have the values in `chooses`."""
 
     chooses: Mapping[str, str]
     parameters: Mapping[str, Any]
 
     def fits(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a job with these fields is meant."""
+        """Whether it is for a job with these fields."""
         return all(fields.get(f"job.{name}") == value for name, value in self.chooses.items())
 
 
@@ -45,12 +45,12 @@ class Rule:
 
     @property
     def sets(self) -> frozenset[str]:
-        """The sets of series that it looks at."""
+        """The sets of series that the rule reads."""
         expressions = (self.condition, *self.values.values())
         return frozenset(name for each in expressions for name in each.names if name in SETS)
 
     def parameters_of(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters for a job with these fields; of several variants the last that fits counts."""
+        """The parameters for a job with these fields; if several variants fit, the last one counts."""
         chosen = dict(self.parameters)
         for variant in self.variants:
             if variant.fits(fields):
@@ -60,9 +60,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours,
-    `efficient` the share of its GPUs or cores that an efficient job uses. `notes` say what works in this
-    release only.
+    """All rules of a file.
+
+    `hash` identifies this version of the file. `idle` (utilization) and `idle_window` (s) define idle hours;
+    `efficient` is the share of its GPUs or cores that an efficient job uses. `notes` say what works only in
+    this release.
     """
 
     hash: str

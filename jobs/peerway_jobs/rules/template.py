@@ -1,4 +1,4 @@
-"""Texts of conclusions: {name:format} is replaced by a figure, written as the language writes it."""
+"""Fills figures into texts: {name:format} is replaced by a figure, written as the language writes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from peerway_common.printable import printable
 
 LANGUAGES = ("en", "ru")
-FALLBACK = "en"  # where a rule has no text in a language
+FALLBACK = "en"  # if a rule has no text in a language
 
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
 _BYTES = {
@@ -22,12 +22,12 @@ _NO_DATA = {"en": "no data", "ru": "нет данных"}
 
 
 def in_language(texts: Mapping[str, str], language: str) -> str:
-    """The text in a language, or in English where there is none."""
+    """The text in a language, or in English if there is none."""
     return texts.get(language) or texts[FALLBACK]
 
 
 def decimal(value: float, digits: int, language: str) -> str:
-    """A number with so many digits after the sign that the language has there, none of them a needless 0."""
+    """A number with up to `digits` decimals, without trailing zeros, with the language's separators."""
     text = f"{value:,.{digits}f}"
     if digits:
         text = text.rstrip("0").rstrip(".")
@@ -42,25 +42,27 @@ def number(value: float, language: str) -> str:
 
 
 def figure(value: float, language: str) -> str:
-    """A number with one digit after the sign."""
+    """A number with up to one decimal."""
     return decimal(value, 1, language)
 
 
 def hours(value: float, language: str) -> str:
-    """Hours, with a digit more where one would make nothing of something: 1.26 -> "1.3", 0.013 -> "0.01"."""
+    """Hours with up to one decimal, or two below 0.05 and "< 0.01" below 0.005: 1.26 -> "1.3",
+    0.013 -> "0.01".
+    """
     if 0 < value < 0.005:
         return f"<\u00a0{decimal(0.01, 2, language)}"
     return decimal(value, 2 if 0 < value < 0.05 else 1, language)
 
 
 def percent(value: float, language: str) -> str:
-    """A share: 0.123 -> "12 %", and below a hundredth "0.4 %"."""
+    """A share: 0.123 -> "12 %"; with a decimal below 1 %: 0.004 -> "0.4 %"."""
     share = value * 100
     return f"{decimal(share, 1 if 0 < share < 1 else 0, language)}\u00a0%"
 
 
 def size(value: float, language: str) -> str:
-    """Bytes."""
+    """A number of bytes in its largest unit, such as "1.5 GiB"."""
     units, at = _BYTES[language], 0
     while abs(value) >= 1024 and at < len(units) - 1:
         value /= 1024
@@ -69,7 +71,7 @@ def size(value: float, language: str) -> str:
 
 
 def duration(value: float, language: str) -> str:
-    """Seconds, in its two largest units."""
+    """A number of seconds in its two largest units, such as "2 d 3 h"."""
     seconds = round(value)
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
     words = _TIME[language]
@@ -85,7 +87,7 @@ def duration(value: float, language: str) -> str:
 
 
 def exact(value: float, language: str) -> str:
-    """A figure as evidence: four digits of a small one, all whole digits of a large one."""
+    """A figure as evidence: four significant digits if it is small, all integer digits if it is large."""
     if not math.isfinite(value):
         return _NO_DATA[language]
     if value and not 1e-4 <= abs(value) < 1e15:
@@ -95,17 +97,17 @@ def exact(value: float, language: str) -> str:
 
 
 def gpus(value: float, language: str) -> str:
-    """So many GPUs: "1 GPU", "4 GPUs"; Russian writes "GPU" for any number."""
+    """A number of GPUs: "1 GPU", "4 GPUs"; Russian writes "GPU" for any number."""
     return _counted(value, language, {"en": ("GPU", "GPUs", "GPUs"), "ru": ("GPU", "GPU", "GPU")})
 
 
 def cores(value: float, language: str) -> str:
-    """So many cores: "1 core", "4 cores", "1 ядро", "4 ядра", "11 ядер"."""
+    """A number of cores: "1 core", "4 cores", "1 ядро", "4 ядра", "11 ядер"."""
     return _counted(value, language, {"en": ("core", "cores", "cores"), "ru": ("ядро", "ядра", "ядер")})
 
 
 def nodes(value: float, language: str) -> str:
-    """So many nodes: "1 node", "4 nodes", "1 узел", "4 узла", "11 узлов"."""
+    """A number of nodes: "1 node", "4 nodes", "1 узел", "4 узла", "11 узлов"."""
     return _counted(value, language, {"en": ("node", "nodes", "nodes"), "ru": ("узел", "узла", "узлов")})
 
 
@@ -118,12 +120,14 @@ def last_days(count: int, language: str) -> str:
 
 
 def is_singular(count: int, language: str) -> bool:
-    """Whether what is counted stands in the singular: 1, and in Russian 21, 31, ... too."""
+    """Whether the language puts the noun after this number in the singular: 1, and in Russian also 21,
+    31, ...
+    """
     return count % 10 == 1 and count % 100 != 11 if language == "ru" else count == 1
 
 
 def _counted(value: float, language: str, words: dict[str, tuple[str, str, str]]) -> str:
-    """A whole number with its noun: the forms for 1, 2 to 4 and more, as the language counts."""
+    """An integer with its noun; `words` has the forms for 1, for 2 to 4 and for more."""
     count = round(value)
     if language == "ru":
         last, teens = count % 10, 10 < count % 100 < 20
@@ -147,12 +151,12 @@ FORMATS: dict[str, Callable[[float, str], str]] = {
 
 
 def plain(text: str) -> str:
-    """The text for a terminal or a file, where a space that does not break lines is shown as an escape."""
+    """The text with plain spaces: a terminal or file may show a no-break space as an escape."""
     return text.replace("\u00a0", " ")
 
 
 def filled(template: str, figures: Mapping[str, Any], language: str) -> str:
-    """The text with its figures; what has no data says so."""
+    """The text with its figures; a figure without data becomes "no data"."""
 
     def value(place: re.Match[str]) -> str:
         figure_value, form = figures.get(place[1]), place[2]
@@ -164,7 +168,7 @@ def filled(template: str, figures: Mapping[str, Any], language: str) -> str:
 
 
 def wrong(template: str, names: Iterable[str]) -> str | None:
-    """What is wrong with a text, in words; None for nothing."""
+    """Why a text cannot be used; None if it can."""
     known = set(names)
     for place in _PLACE.finditer(template):
         if place[1] not in known:

@@ -1,4 +1,4 @@
-"""Who asks: an agent's or a person's token, a session's cookie, or the header of a portal in front."""
+"""Identifies who sent a request: by token (agent or person), by session cookie, or by a portal's header."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from peerway_jobs.store.disk import DiskFailed
 COOKIE = "peerway_session"
 _BY_PORTAL = ("logged in", "portal")  # action and detail
 _DAY_S = 86_400.0
-_MOST_VISITORS = 20_000  # names and addresses; those beyond are looked up in the log each time
+_MOST_VISITORS = 20_000  # (name, address) pairs in memory; others are looked up in the log each time
 _SAFE = ("GET", "HEAD", "OPTIONS")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True)
 class Portal:
-    """A portal that logs people in and names them in a header. Only what comes from its addresses counts."""
+    """A portal that logs people in and names them in a header; requests from other addresses are ignored."""
 
     header: str
     proxies: tuple[Network, ...]
 
     def name(self, request: Request) -> str | None:
-        """Whom it names; None where the request does not come from it."""
+        """The name in the portal's header; None if the request does not come from the portal."""
         client = request.scope.get(PEER) or request.scope.get("client")
         try:
             peer = ipaddress.ip_address(client[0]) if client else None
@@ -44,16 +44,16 @@ class Portal:
 
 
 class Access:
-    """What the routes ask of a request."""
+    """Checks of a request's sender, for the routes."""
 
     def __init__(self, monitor: Monitor, people: People, portal: Portal | None) -> None:
         self._monitor, self.people, self._portal = monitor, people, portal
         self._lock = threading.Lock()
         self._day = 0.0
-        self._visitors: set[tuple[str, str]] = set()  # whom the portal let in on that day, and from where
+        self._visitors: set[tuple[str, str]] = set()  # (name, address) that the portal let in on that day
 
     def viewer(self, request: Request) -> Viewer | None:
-        """Who asks; None for nobody. A wrong token is refused, and no cookie is tried in its place."""
+        """Who sent the request; None if unknown. A wrong token is refused, and no cookie is tried instead."""
         now = self._monitor.clock()
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind:
@@ -72,7 +72,7 @@ class Access:
         return self._same_site(request, holder) if holder else None
 
     def person(self, request: Request, scope: str = "jobs:read") -> Viewer:
-        """Who asks, with this scope. Raises HTTPException."""
+        """The sender, who must have this scope. Raises HTTPException."""
         viewer = self.viewer(request)
         if viewer is None:
             raise HTTPException(401, "log in, or send a token", {"WWW-Authenticate": "Bearer"})
@@ -81,26 +81,27 @@ class Access:
         return viewer
 
     def admin(self, request: Request) -> Viewer:
-        """An administrator. Raises HTTPException."""
+        """The sender, who must be an administrator. Raises HTTPException."""
         viewer = self.person(request, "admin")
         if not viewer.is_admin:
             raise HTTPException(403, "only administrators may see this")
         return viewer
 
     def agent(self, request: Request) -> str:
-        """The node of an agent's token. Raises HTTPException."""
+        """The node of the agent that sent the request. Raises HTTPException."""
         viewer = self.viewer(request)
         if viewer is None or not viewer.node:
             raise HTTPException(401 if viewer is None else 403, "an agent's token is needed here")
         return viewer.node
 
     def note(self, request: Request, who: str, action: str, detail: str = "") -> None:
-        """Keep in the audit log what somebody did."""
+        """Record in the audit log what somebody did."""
         note(self._monitor.jobs, self._monitor.clock(), who, _address(request), action, detail)
 
     def _note_portal(self, request: Request, name: str, now: float) -> None:
-        """Keep in the audit log that the portal let somebody in: it names them in each request, so once for
-        each name and address a day (UTC).
+        """Record in the audit log that the portal logged somebody in.
+
+        The portal names the person in each request, so this is recorded once per name, address and day (UTC).
         """
         day = now // _DAY_S
         visitor = (name, _address(request))
@@ -110,10 +111,10 @@ class Access:
             if visitor in self._visitors:
                 return
             jobs = self._monitor.jobs
-            if not is_noted(jobs, day * _DAY_S, *visitor, *_BY_PORTAL):  # before a restart
+            if not is_noted(jobs, day * _DAY_S, *visitor, *_BY_PORTAL):  # noted before a restart
                 try:
                     note(jobs, now, *visitor, *_BY_PORTAL)
-                except DiskFailed:  # pages that only read go on while the disk is full
+                except DiskFailed:  # pages that only read must work while the disk is full
                     return
             if len(self._visitors) < _MOST_VISITORS:
                 self._visitors.add(visitor)
@@ -129,7 +130,7 @@ def _address(request: Request) -> str:
 
 
 def check_same_site(request: Request) -> None:
-    """Refuse what changes something and was sent by a page of another site. Raises HTTPException."""
+    """Refuse a changing request that a page of another site sent. Raises HTTPException."""
     if request.method in _SAFE:
         return
     origin = request.headers.get("origin")

@@ -1,4 +1,4 @@
-"""The pages for administrators: wasted hours, alarms, the log, the rules."""
+"""The pages for administrators: wasted hours, alarms, audit log and rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wasted(
     runs, _ = listed(base, viewer.clause(), wanted, most=MOST_WASTED, order="wasted")
     causes = sums(base, viewer.clause(), "tag", wanted.ran_since, now=now)
     cut = len(runs) == MOST_WASTED
-    # Every job leaves some of a core idle: one that is efficient wasted nothing of it.
+    # Every job leaves part of a core idle; that does not count as waste of an efficient job.
     runs = [run for run in runs if run.idle_gpu_hours or (run.idle_core_hours and run.verdict != "efficient")]
     return pages.show(
         request,
@@ -54,19 +54,19 @@ def wasted(
 
 @ROUTER.get("/alarms")
 def alarmed(request: Request, server: Server, pages: Templates, viewer: Administrator) -> Response:
-    """What agents said that cannot count."""
+    """Claims of agents that were not accepted, and damaged rows."""
     return pages.show(
         request,
         "alarms.html.j2",
         viewer,
         alarms=alarms(server.monitor.jobs.reader),
-        damage=server.monitor.damage,
+        damage=server.monitor.all_damage(),
     )
 
 
 @ROUTER.get("/audit")
 def audited(request: Request, server: Server, pages: Templates, viewer: Administrator) -> Response:
-    """Who logged in, and who changed rules, people and tokens."""
+    """The audit log: who logged in, and who changed rules, people and tokens."""
     return pages.show(request, "audit.html.j2", viewer, entries=entries(server.monitor.jobs))
 
 
@@ -94,7 +94,9 @@ def save_rules(
     viewer: Administrator,
     text: Annotated[str, Form(max_length=1 << 20)],
 ) -> Response:
-    """Put rules in force; what cannot be used is shown with its place, and the rules before stay."""
+    """Put rules in force. If they cannot be used, the error is shown with its place, and the old rules
+    stay.
+    """
     monitor = server.monitor
     text = text.replace("\r\n", "\n")
     shown: dict[str, Any] = {"text": text, "hash": monitor.rules.hash, "saved": False, "notes": ()}

@@ -1,4 +1,4 @@
-"""What the API answers, as its OpenAPI document has it; runs and verdicts are as where they are made."""
+"""Models of the API's answers, for its OpenAPI document; runs and verdicts use their own dataclasses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import BaseModel, Field, create_model
 
-from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.store.runs import Run
 
 _KINDS = get_type_hints(Run)
@@ -15,7 +15,7 @@ _KINDS = get_type_hints(Run)
 
 @dataclass(frozen=True)
 class VerdictTold(Verdict):
-    """A verdict, and when it was made."""
+    """A verdict, and when it was made (s since 1970)."""
 
     judged: float = 0
 
@@ -23,7 +23,7 @@ class VerdictTold(Verdict):
 if TYPE_CHECKING:
 
     class RunTold(BaseModel):
-        """A run as lists have it: all that is known but its script."""
+        """A run as in lists: everything except its script."""
 
 else:
     RunTold = create_model(
@@ -32,23 +32,25 @@ else:
 
 
 class JobTold(RunTold):
-    """A run with its verdict. `final`: it has ended and the verdict is on all of it."""
+    """A run with its verdict. `final`: it has ended, and the verdict covers the whole run."""
 
-    # The verdict has the place of its state in lists.
+    # In lists this field is the verdict's state; here it is the verdict.
     verdict: VerdictTold | None  # type: ignore[assignment,unused-ignore]
     script: str
     final: bool
 
 
 class JobOfNode(JobTold):
-    """What an agent is told of a job of its node: also the nodes that it was on."""
+    """A job as an agent of one of its nodes gets it, with the names of its nodes."""
 
     on: list[str]
 
 
 class Now(BaseModel):
-    """What a node's agent measured last: shares, and of GPUs UUID and utilization, which is null for one that
-    does not answer. A place without a GPU has an empty UUID.
+    """What a node's agent measured last, as shares from 0 to 1.
+
+    `gpus` are pairs of UUID and utilization; the utilization is null if the GPU does not answer. A place
+    without a GPU has an empty UUID.
     """
 
     cpu: float | None
@@ -57,7 +59,7 @@ class Now(BaseModel):
 
 
 class Node(BaseModel):
-    """A node: `now` is absent where no agent told in the last two minutes."""
+    """A node; `now` is absent if its agent has sent nothing in the last two minutes."""
 
     name: str
     state: str
@@ -75,7 +77,7 @@ class Node(BaseModel):
 
 
 class Counts(BaseModel):
-    """Sums over the nodes; `nodes` by their state."""
+    """Sums over the nodes; `nodes` counts them by state."""
 
     cores: float
     cores_busy: float
@@ -88,7 +90,7 @@ class Counts(BaseModel):
 
 
 class Cluster(BaseModel):
-    """The cluster. What Slurm says of jobs is absent while it has said nothing; `at` is when it did."""
+    """The cluster. The fields from Slurm are absent until Slurm has answered; `at` is when it last did."""
 
     at: float | None
     nodes: list[Node]
@@ -118,7 +120,7 @@ class Sum(BaseModel):
 
 
 class Rules(BaseModel):
-    """The rules in force, and why a changed file of rules is not."""
+    """The rules in force, and the error in a changed file of rules."""
 
     hash: str
     text: str
@@ -126,7 +128,9 @@ class Rules(BaseModel):
 
 
 class Change(BaseModel):
-    """A job on which other rules say something else: states before and after, rules that go and come."""
+    """A job with another verdict by other rules: the state before and after, and findings that go and
+    come.
+    """
 
     job: str
     restart: int
@@ -137,14 +141,14 @@ class Change(BaseModel):
 
 
 class RulesChecked(BaseModel):
-    """What is wrong with rules, with its line; empty where they can be used."""
+    """The error in rules with its line; empty if they can be used."""
 
     error: str
     notes: list[str]
 
 
 class Replayed(BaseModel):
-    """What other rules would have said. Pairs are before and after."""
+    """Verdicts by other rules. Pairs are before and after."""
 
     judged: int
     more: bool
@@ -158,7 +162,7 @@ class Replayed(BaseModel):
 
 
 class Line(BaseModel):
-    """One device of a graph: milliseconds since 1970, and values, null where there is no data."""
+    """One device of a graph: times in ms since 1970, and values, null for no data."""
 
     name: str
     x: list[int]
@@ -175,7 +179,7 @@ class Plot(BaseModel):
 
 
 class Strips(BaseModel):
-    """Each core's busy percent over equal parts of the time; -1 is no data."""
+    """Each core's busy percentage over equal parts of the time; -1 means no data."""
 
     labels: list[str]
     start: float
@@ -194,16 +198,22 @@ class StepTold(BaseModel):
 
 
 class Graphs(BaseModel):
-    """What the graphs of a job draw."""
+    """What the graphs of a job draw. `span` is the time that it had, in seconds since 1970; `unreadable` has
+    the names of files of samples that were damaged: what they had is missing.
+    """
 
+    span: tuple[float, float] | None
     plots: list[Plot]
     cores: Strips | None
     steps: list[StepTold]
+    unreadable: list[str]
 
 
 class Alarm(BaseModel):
-    """What an agent said that cannot count; `first` and `last` are when, `count` how often. `unreadable`
-    names columns of its row that hold what cannot be.
+    """Something that an agent sent and that was not accepted.
+
+    It happened `count` times, from `first` to `last`. `unreadable` lists the columns of this row that cannot
+    be read.
     """
 
     node: str
@@ -217,7 +227,7 @@ class Alarm(BaseModel):
 
 
 class AuditEntry(BaseModel):
-    """Who did what, and from where."""
+    """One entry of the audit log: a person, an address, an action and its details."""
 
     at: float
     who: str
@@ -228,15 +238,15 @@ class AuditEntry(BaseModel):
 
 
 class Acknowledged(BaseModel):
-    """All up to this number is on the server's disk."""
+    """All batches up to this number are on the server's disk."""
 
     stream: str
     acknowledged: int
 
 
 class RefusedBatch(BaseModel):
-    """Why batches are not taken. `frame` is the place in the POST, from 0, of the one that never will be, and
-    `seq` its number.
+    """Why batches were refused. `frame` is the place in the POST (from 0) of the batch
+    that will never be accepted, and `seq` its number.
     """
 
     error: str
@@ -245,19 +255,19 @@ class RefusedBatch(BaseModel):
 
 
 class Token(BaseModel):
-    """A token; it is not shown again."""
+    """A token, which is shown only once."""
 
     token: str
 
 
 class Why(BaseModel):
-    """Why a call is refused; of a call with wrong parameters, where each is wrong."""
+    """Why a call was refused; for wrong parameters, a list of what is wrong with each."""
 
     detail: str | list[dict[str, Any]]
 
 
 def errors(*codes: int, model: type[BaseModel] = Why) -> dict[int | str, dict[str, Any]]:
-    """What a route may answer beside 200."""
+    """The `responses` of a route: its possible answers besides 200."""
     words = {
         400: "not as the protocol has it",
         401: "not logged in",

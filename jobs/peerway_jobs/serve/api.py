@@ -1,4 +1,4 @@
-"""The REST API: what the pages show, as JSON. Described by /api/v1/openapi.json."""
+"""The REST API: the data of the pages as JSON. /api/v1/openapi.json describes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROUTER = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 413, 422
 
 
 class TokenRequest(BaseModel):
-    """A token that is asked for."""
+    """A request for a token."""
 
     scopes: list[Literal["jobs:read", "cluster:read", "admin"]] = Field(min_length=1, max_length=3)
     days: float = Field(90, gt=0, le=MOST_DAYS)
@@ -75,7 +75,7 @@ class RulesRequest(RulesDraft):
     },
 )
 async def batches(request: Request, server: Server, node: AgentNode) -> Any:
-    """Take the batches of an agent (docs: How the jobs monitor is built)."""
+    """Accept the batches of an agent (docs: How the jobs monitor is built)."""
     length = request.headers.get("content-length", "")
     if not length.isdigit() or int(length) > MOST_BODY:
         return JSONResponse({"error": f"a body has a length of at most {MOST_BODY:,} bytes"}, 413)
@@ -89,7 +89,7 @@ async def batches(request: Request, server: Server, node: AgentNode) -> Any:
     "/agent/jobs/{job}", tags=["agents"], response_model=answers.JobOfNode, responses=answers.errors(404)
 )
 def of_node(server: Server, node: AgentNode, job: JobId) -> Any:
-    """For an epilog: a job that was on the node of an agent's token, with its verdict, and its nodes."""
+    """For an epilog: a job that was on the node of the agent's token, with its verdict and its nodes."""
     store = server.monitor.jobs
     run = store.run(job)
     nodes = sorted({part["node"] for part in store.intervals(run)}) if run else []
@@ -122,8 +122,8 @@ def jobs(
     order: Order = "started",
     most: Annotated[int, Query(ge=1, le=MOST)] = 50,
 ) -> Any:
-    """The jobs that you may see, the newest first. The header Link has the address of the next page, if
-    there is one (RFC 8288: rel="next").
+    """The jobs that you may see, the newest first. If there is another page,
+    the header Link has its address (RFC 8288: rel="next").
     """
     wanted = Filter(user, account, project, partition, state, verdict, tag, since, text, ran_since, until)
     place = Place.parse(before) if before else None
@@ -137,7 +137,7 @@ def jobs(
 
 @ROUTER.get("/jobs/{job}", tags=["jobs"], response_model=answers.JobTold, responses=answers.errors(404))
 def job(server: Server, viewer: Reader, job: JobId, restart: Restart = None) -> Any:
-    """A job with its verdict and the evidence for it; its script for its owner and administrators."""
+    """A job with its verdict and the evidence for it; its script only for its owner and administrators."""
     run = _run_for(server, viewer, job, restart)
     script = run.script if viewer.may_read_script(run) else ""
     return {**_with_verdict(server, run), "script": script}
@@ -145,7 +145,7 @@ def job(server: Server, viewer: Reader, job: JobId, restart: Restart = None) -> 
 
 @ROUTER.get("/jobs/{job}/series", tags=["jobs"], response_model=answers.Graphs, responses=answers.errors(404))
 def series(server: Server, viewer: Reader, job: JobId, restart: Restart = None) -> Response:
-    """What its graphs draw."""
+    """The data of the job's graphs."""
     run = _run_for(server, viewer, job, restart)
     drawn = plots(server.monitor.measured(run, DRAWN))
     text = json.dumps(drawn, separators=(",", ":"), allow_nan=False)
@@ -154,7 +154,7 @@ def series(server: Server, viewer: Reader, job: JobId, restart: Restart = None) 
 
 def _run_for(server: State, viewer: Viewer, job: str, restart: int | None) -> Run:
     run = server.monitor.jobs.run(job, restart)
-    if run is None or not viewer.may_see(run):  # the same answer, so that ids cannot be guessed
+    if run is None or not viewer.may_see(run):  # the same answer in both cases, so that ids cannot be guessed
         raise HTTPException(404, f"there is no job {job}, or it is not yours")
     return run
 
@@ -182,7 +182,7 @@ def _as_listed(run: Run) -> dict[str, Any]:
     response_model_exclude_unset=True,
 )
 def cluster(server: Server, _viewer: ClusterReader) -> Any:
-    """The cluster at this moment."""
+    """The cluster now."""
     return server.cluster()
 
 
@@ -194,7 +194,9 @@ def usage(
     days: Annotated[float, Query(gt=0, le=3660)] = 30,
     running: Annotated[bool, Query(description="Also jobs that run, up to now.")] = False,
 ) -> Any:
-    """What users, accounts, projects (Slurm's WCKey), … had and wasted, of the jobs that you may see."""
+    """What users, accounts, projects (Slurm's WCKey) … had and wasted, summed over the jobs that you may
+    see.
+    """
     now = server.monitor.clock()
     since = now - days * 86400
     return sums(server.monitor.jobs.reader, viewer.clause(), by, since, now=now if running else None)
@@ -212,7 +214,7 @@ def rules(server: Server, _viewer: Reader) -> Any:
 
 @ROUTER.post("/rules/check", tags=["rules"], response_model=answers.RulesChecked)
 def check(_viewer: Administrator, draft: RulesDraft) -> Any:
-    """Whether rules can be used: what is wrong and where, or what works for one release only."""
+    """Check rules: what is wrong and where, and what works only in this release."""
     try:
         return {"error": "", "notes": rules_of(draft.text.replace("\r\n", "\n")).notes}
     except BadRules as error:
@@ -221,7 +223,7 @@ def check(_viewer: Administrator, draft: RulesDraft) -> Any:
 
 @ROUTER.post("/rules/replay", tags=["rules"], response_model=answers.Replayed)
 def replay(server: Server, _viewer: Administrator, trial: RulesRequest) -> Any:
-    """What other rules would have said; nothing is changed."""
+    """Judge past jobs by other rules; nothing is changed."""
     return server.replay(trial.text, trial.since_days, trial.most)
 
 
@@ -230,7 +232,7 @@ def replay(server: Server, _viewer: Administrator, trial: RulesRequest) -> Any:
 
 @ROUTER.get("/alarms", tags=["administration"], response_model=list[answers.Alarm])
 def alarmed(server: Server, _viewer: Administrator) -> Any:
-    """What agents claimed that Slurm does not confirm, and what cannot be; the newest first."""
+    """Claims of agents that Slurm does not confirm or that are impossible; the newest first."""
     return alarms(server.monitor.jobs.reader)
 
 
@@ -245,7 +247,7 @@ def audited(server: Server, _viewer: Administrator) -> Any:
 
 @ROUTER.post("/tokens", tags=["tokens"], status_code=201, response_model=answers.Token)
 def make(request: Request, server: Server, viewer: Reader, wanted: TokenRequest) -> Any:
-    """Make a token for yourself, with no more than you may do; it is shown once."""
+    """Make a token for yourself, with no more rights than you have; it is shown once."""
     if not viewer.by_cookie:
         raise HTTPException(403, "a token is made by a person who logged in, not by a token")
     if "admin" in wanted.scopes and viewer.role != "admin":

@@ -1,4 +1,4 @@
-"""The application: routes, what every answer carries, and what runs beside them."""
+"""Builds the application: its routes, the headers of every answer, and its background threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from peerway_jobs.store.disk import DiskFailed
 
 HERE = Path(__file__).parent
 PLOTLY = Path(str(files("peerway_common"))) / "assets" / "plotly"
-# No script but our own files runs, whatever a job is called. Plotly sets styles of its elements.
+# Only our own script files run, whatever a job's name contains. Plotly sets styles of its elements.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -58,9 +58,10 @@ def create_app(
     mail: Mail | None = None,
     proxies: Sequence[Network] = (),
 ) -> FastAPI:
-    """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone;
-    `slurm`: ask Slurm for jobs and nodes; `mail`: write to owners; `proxies`: whose X-Forwarded headers
-    count, beside those of the portal.
+    """The application of a monitor.
+
+    `work`: also judge and tidy. `secure`: send cookies only over TLS. `slurm`: ask Slurm for jobs and nodes.
+    `mail`: send mails to owners. `proxies`: trust X-Forwarded headers of these and of the portal.
     """
     people, live = People(monitor.jobs), Live(monitor.jobs.facts)
     ingest = Ingest(monitor, live, _report)
@@ -136,10 +137,11 @@ _reported: dict[str, tuple[str, float]] = {}
 
 
 def _report(task: str, error: Exception) -> None:
-    """Once for each new reason, and again after an hour: a full disk fails each try. What a disk or a
-    database says needs no traceback.
+    """Log each new error once per task, and again after an hour, because a full disk fails every try.
+
+    Errors of a disk or a database are logged without a traceback.
     """
-    # What is free on a disk, which the text says, is another number each time.
+    # The text of a DiskFailed contains the free space, which changes each time.
     why, now = error.sqlite_errorname if isinstance(error, DiskFailed) else str(error), time.monotonic()
     before, at = _reported.get(task, ("", 0.0))
     if why != before or now - at > 3600:

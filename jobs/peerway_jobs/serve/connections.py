@@ -1,5 +1,5 @@
-"""Connections: none stays open for a request that does not come, HEAD is answered as GET, and what a trusted
-proxy says of whom it stands for is heeded.
+"""Handling of connections: idle ones are closed, HEAD is answered like GET, and the client's address and
+scheme are taken from trusted proxies.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from peerway_jobs.frames import MOST_BODY
 if TYPE_CHECKING:
     import ipaddress
 
-HEAD_S = 20.0  # seconds for the head of a request, from its first byte or the connection's begin
+HEAD_S = 20.0  # seconds for a request's header, from its first byte or the start of the connection
 BODY_S = 60.0  # seconds between two parts of a body
-LAST_ANSWER = {"Connection": "close"}  # what was not read of a body cannot be told from a next request
-PEER = "peerway.peer"  # of a scope: the address that the connection comes from, whatever a proxy says
+LAST_ANSWER = {"Connection": "close"}  # the unread rest of a body would look like the next request
+PEER = "peerway.peer"  # key in a scope: the address of the connection itself, whatever a proxy says
 
 
 class PromptProtocol(H11Protocol):
-    """HTTP as uvicorn has it; a request whose head does not come in time ends its connection."""
+    """uvicorn's HTTP protocol, but a request whose header does not arrive in time ends its connection."""
 
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Give the client its time."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """A byte now and then gives no more time."""
+        """Stop the timer once the header is complete; single bytes do not extend it."""
         super().data_received(data)
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Half of the next request may be here already."""
+        """Start the timer if part of the next request has already arrived."""
         super().on_response_complete()
         if self.conn.trailing_data[0]:
             self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Stop the timer."""
         super().connection_lost(exc)
         self._unwatch()
 
@@ -66,7 +66,7 @@ class PromptProtocol(H11Protocol):
 
 
 def settings(app: ASGIApp, cert: Path | None = None, key: Path | None = None, **more: Any) -> uvicorn.Config:
-    """How the server listens."""
+    """The configuration of uvicorn."""
     return uvicorn.Config(
         app,
         http=PromptProtocol,
@@ -74,7 +74,7 @@ def settings(app: ASGIApp, cert: Path | None = None, key: Path | None = None, **
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # app.py heeds those of trusted proxies
+        proxy_headers=False,  # app.py trusts chosen proxies only
         ssl_certfile=cert,
         ssl_keyfile=key,
         timeout_keep_alive=75,
@@ -84,8 +84,9 @@ def settings(app: ASGIApp, cert: Path | None = None, key: Path | None = None, **
 
 
 class Bounded:
-    """Takes no more of a request than the largest POST of an agent has, and waits no longer for a part of it
-    than BODY_S: a body is read before it is known who sent it.
+    """Limits the size of a body to an agent's largest POST, and the wait for each part of it to BODY_S.
+
+    The limits apply to every request, because a body is read before its sender is known.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -113,7 +114,7 @@ class Bounded:
 
 
 class Heads:
-    """Answers HEAD as GET, without the body; uvicorn leaves that out."""
+    """Answers HEAD like GET; uvicorn leaves out the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -125,7 +126,7 @@ class Heads:
 
 
 class Proxied:
-    """Takes client and scheme from the headers X-Forwarded-For and -Proto of trusted proxies alone."""
+    """Takes client and scheme from X-Forwarded-For and X-Forwarded-Proto, but only of trusted proxies."""
 
     def __init__(
         self, app: ASGIApp, proxies: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]

@@ -1,4 +1,4 @@
-"""A list of jobs as CSV, for a spreadsheet."""
+"""Writes a list of jobs as CSV, for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMES = ("submitted", "started", "ended")
 
 
 def as_csv(runs: Iterable[Run]) -> str:
-    """One row for each run; times in UTC."""
+    """One row per run; times in UTC."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
@@ -36,6 +36,6 @@ def _cell(name: str, value: object) -> object:
         return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if isinstance(value, str):
         shown = printable(value)
-        # A spreadsheet would compute what begins so.
+        # A spreadsheet would evaluate a text that begins like this.
         return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
     return value

@@ -1,4 +1,4 @@
-"""What the routes of the API and of the pages depend on: the server's state, its templates, and who asks."""
+"""FastAPI dependencies of the routes: the server's state, its templates, and the sender of the request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from peerway_jobs.serve.rendering import Pages
 from peerway_jobs.serve.state import State
 from peerway_jobs.store.lists import PLACE, Place
 
-JOB = r"^[0-9]{1,10}(_[0-9]{1,10})?$"  # 123_4 is the fourth of array 123
+JOB = r"^[0-9]{1,10}(_[0-9]{1,10})?$"  # 123_4 is task 4 of array 123
 JobId = Annotated[str, Path(pattern=JOB)]
 Before = Annotated[str, Query(pattern=f"^({PLACE})?$", description="As in the link to the next page.")]
 Restart = Annotated[int | None, Query(ge=-(1 << 31), le=1 << 31)]
@@ -22,13 +22,13 @@ class Login(Exception):
 
 
 async def server_state(request: Request) -> State:
-    """The state of the application that answers."""
+    """The state of the application."""
     state: State = request.app.state.peerway
     return state
 
 
 async def templates(request: Request) -> Pages:
-    """Its templates."""
+    """The templates of the application."""
     pages: Pages = request.app.state.pages
     return pages
 
@@ -37,26 +37,26 @@ Server = Annotated[State, Depends(server_state)]
 Templates = Annotated[Pages, Depends(templates)]
 
 
-# -- of the API: who may not ask gets an answer of HTTP
+# -- for the API: a request without the right gets an HTTP error
 
 
 def reader(request: Request, server: Server) -> Viewer:
-    """Who may read jobs."""
+    """The sender, who may read jobs."""
     return server.access.person(request)
 
 
 def cluster_reader(request: Request, server: Server) -> Viewer:
-    """Who may read the cluster's state."""
+    """The sender, who may read the cluster's state."""
     return server.access.person(request, "cluster:read")
 
 
 def administrator(request: Request, server: Server) -> Viewer:
-    """An administrator."""
+    """The sender, who is an administrator."""
     return server.access.admin(request)
 
 
 def agent_node(request: Request, server: Server) -> str:
-    """The node of an agent's token."""
+    """The node of the agent that sent the request."""
     return server.access.agent(request)
 
 
@@ -66,11 +66,11 @@ Administrator = Annotated[Viewer, Depends(administrator)]
 AgentNode = Annotated[str, Depends(agent_node)]
 
 
-# -- of the pages: the same rights, and who is not logged in is sent to do so
+# -- for the pages: the same rights, but a request without a login is redirected to the login
 
 
 def logged_in(request: Request, server: Server) -> None:
-    """Raises Login for nobody."""
+    """Raise Login if the sender is unknown."""
     if server.access.viewer(request) is None:
         raise Login
 
@@ -79,7 +79,7 @@ LoggedIn = Depends(logged_in)
 
 
 def in_person(viewer: Reader) -> Viewer:
-    """Somebody who logged in: no token makes or shows tokens."""
+    """The sender, who has logged in: tokens cannot make or show tokens."""
     if not viewer.by_cookie:
         raise HTTPException(403, "log in: this is not done with a token")
     return viewer
@@ -89,5 +89,5 @@ InPerson = Annotated[Viewer, Depends(in_person)]
 
 
 def older_page(request: Request, following: Place | None) -> str:
-    """The address of the next page of a list; empty after the last."""
+    """The address of the next page of a list; empty after the last page."""
     return f"?{request.url.include_query_params(before=following.text()).query}" if following else ""

@@ -1,4 +1,4 @@
-"""What is answered when a page or a call cannot be: the API in JSON, pages in HTML."""
+"""Answers for errors: JSON for the API, HTML for pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from peerway_jobs.store.samples import StoreFailed
 
 
 def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str, Exception], None]) -> None:
-    """Tell the application how to answer errors, and what to report of them."""
+    """Register the error handlers; errors of the database are passed to `report`."""
 
     def page(request: Request, status: int, why: str) -> Response:
         try:
@@ -51,8 +51,8 @@ def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str
         wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
         return page(request, 404 if request.url.path.startswith("/jobs/") else 422, wrong)
 
-    @app.exception_handler(sqlite3.OperationalError)
-    async def unwritable(request: Request, error: sqlite3.OperationalError) -> Response:
+    @app.exception_handler(sqlite3.DatabaseError)
+    async def unwritable(request: Request, error: sqlite3.DatabaseError) -> Response:
         report("answering", error)
         brief = error.brief if isinstance(error, DiskFailed) else error
         why = f"the server cannot write or read its database: {brief}; an administrator has to look"

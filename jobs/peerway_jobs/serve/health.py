@@ -1,4 +1,4 @@
-"""How the server itself is: /healthz for whoever watches that it lives, /metrics for a Prometheus."""
+"""The server's own health: /healthz for a watchdog, /metrics for a Prometheus."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _COUNTS = {
 
 
 class Figures(Collector):
-    """The figures of the server, read when somebody asks."""
+    """The server's own metrics, read on each scrape."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
-        """One after the other."""
+        """Yield every metric."""
         ingest, monitor = self._state.ingest, self._state.monitor
         for name, text, value in (
             ("batches_taken", "Batches of agents that were written.", ingest.taken),
@@ -50,14 +50,16 @@ class Figures(Collector):
 
 
 def router(state: State) -> APIRouter:
-    """Both routes."""
+    """The two routes."""
     plain = APIRouter(include_in_schema=False)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Figures(state))
 
     @plain.get("/healthz")
     def health() -> Response:
-        """Whether it answers, and can read its database; no more, as anybody may ask."""
+        """Whether the server answers, can read its database and keeps up; no more, because anybody may
+        ask.
+        """
         try:
             state.monitor.jobs.reader.execute("SELECT 1 FROM jobs LIMIT 1").fetchone()
         except sqlite3.Error:

@@ -1,5 +1,6 @@
-"""What agents POST: checked, written by one thread in as few transactions as come together, then
-acknowledged.
+"""Accepts the POSTs of agents: checks them, writes them in one thread, then acknowledges them.
+
+POSTs that wait together are written in one transaction.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ from peerway_jobs.serve.live import Live
 from peerway_jobs.store.samples import Filed
 from peerway_jobs.untrusted import BadBatch
 
-MOST_WAITING = 256  # posts; more are told to come later
+MOST_WAITING = 256  # POSTs; others are told to try again later
 MOST_POST_TEXT = 32 << 20  # bytes of JSON in one POST
 MOST_POST_PARTS = 8192  # intervals and notes in one POST
-_LARGE = 64 << 10  # bytes of a body
-_MOVED_MS = 200  # clocks drift; not every POST is to write that
+_LARGE = 64 << 10  # bytes of a body that is unpacked in a thread
+_MOVED_MS = 200  # changes of a clock's difference that are not saved: clocks drift all the time
 
 Answer = tuple[int, dict[str, object]]
 
 
 class Refused(Exception):
-    """An answer other than 200. `frame` is the place in the POST, from 0, of the batch that is refused, and
-    `seq` its number where that can be known of bytes that are no batch.
+    """An answer other than 200.
+
+    `frame` is the place in the POST (from 0) of the refused batch, and `seq` its number, if it can be known.
     """
 
     def __init__(
@@ -61,36 +63,36 @@ class _Post:
 
 
 class Ingest:
-    """The way from a POST's body to the disk."""
+    """Takes POSTs from their body to the disk."""
 
     def __init__(self, monitor: Monitor, live: Live, report: Callable[[str, Exception], None]) -> None:
         self._monitor, self._live, self._report = monitor, live, report
         self._queue: asyncio.Queue[_Post] = asyncio.Queue(MOST_WAITING)
         self._buckets = Buckets()
-        self.taken = self.refused = 0  # batches written, POSTs refused, since the start
+        self.taken = self.refused = 0  # batches written and POSTs refused since the start
         self._periods: dict[str, int] = {}
         self._arrivals = Arrivals()
-        self._kept: dict[str, tuple[str, int]] = {}  # of the clocks, on the disk or on the way there
-        self._moved: dict[str, tuple[str, int]] = {}  # to be kept
+        self._kept: dict[str, tuple[str, int]] = {}  # node -> clock difference on disk, or about to be
+        self._moved: dict[str, tuple[str, int]] = {}  # node -> clock difference that is to be saved
 
     @property
     def waiting(self) -> int:
-        """POSTs that wait to be written."""
+        """The number of POSTs that wait to be written."""
         return self._queue.qsize()
 
     @property
     def is_full(self) -> bool:
-        """Whether no more can wait."""
+        """Whether no more POSTs can wait."""
         return self._queue.full()
 
     async def post(self, node: str, body: bytes, sent: str) -> dict[str, object]:
-        """File the batches of one POST of a node's agent. Raises Refused."""
+        """File the batches of one POST of a node's agent; returns the acknowledgement. Raises Refused."""
         if self._queue.full():
             raise Refused(503, "the server is behind; try again later")
         if wait := self._buckets.wait_s(node, len(body)):
             self.refused += 1
             raise Refused(429, f"{node} sends too much; try again in {wait:.0f} s", after_s=wait)
-        if len(body) > _LARGE:  # to unpack much must not hold up the others
+        if len(body) > _LARGE:  # unpacking a large body must not block other requests
             good, refusal = await asyncio.to_thread(self._checked, node, body, sent)
         else:
             good, refusal = self._checked(node, body, sent)
@@ -107,7 +109,7 @@ class Ingest:
         return {"stream": good[-1].batch.stream, "acknowledged": good[-1].batch.seq}
 
     def _checked(self, node: str, body: bytes, sent: str) -> tuple[list[Filed], Refused | None]:
-        """The batches that are good, and why the first that is not is refused."""
+        """The good batches before the first bad one, and why that one is refused."""
         if len(body) > MOST_BODY:
             return [], Refused(413, f"a body of {len(body):,} bytes, allowed are {MOST_BODY:,}")
         try:
@@ -132,7 +134,9 @@ class Ingest:
     def _batches(
         self, node: str, payloads: list[bytes], clocks: Sent, now: int
     ) -> tuple[list[Filed], Refused | None]:
-        """What is more than one POST may cost is left for the next one: it is not acknowledged."""
+        """Like `_checked`. Batches beyond the limits of one POST are left, unacknowledged, to the next
+        POST.
+        """
         good: list[Filed] = []
         text = parts = 0
         for place, payload in enumerate(payloads):
@@ -155,7 +159,9 @@ class Ingest:
         return good, None
 
     def _undelayed_ms(self, node: str, sent: Sent) -> int:
-        """When a POST would have come without delay, also the first one since this server began."""
+        """When a POST would have arrived without delay,
+        using what an earlier run of the server saved of the node.
+        """
         if not self._arrivals.knows(node) and (kept := self._monitor.jobs.clocks(node)):
             self._kept[node] = kept
             self._arrivals.begin(node, *kept)
@@ -173,18 +179,20 @@ class Ingest:
         return self._periods[batch.node]
 
     async def write(self) -> None:
-        """Write what is queued, until cancelled: all that came meanwhile in one transaction."""
+        """Write queued POSTs until cancelled; all that wait together go into one transaction."""
         while True:
             posts = [await self._queue.get()]
             while not self._queue.empty():
                 posts.append(self._queue.get_nowait())
             if not await self._written(posts) and len(posts) > 1:
-                for post in posts:  # the others need not wait for the one that fails
+                for post in posts:  # so that only the failing POST is refused
                     await self._written([post])
 
     async def _written(self, posts: list[_Post]) -> bool:
-        """Write posts in one transaction. Of several that fail none is answered; one is refused, and nothing
-        of it was acknowledged.
+        """Write POSTs in one transaction. Returns False if they are to be written one by one.
+
+        If several POSTs fail together, none is answered yet, except for an error of the disk or database. A
+        single POST that fails is refused; nothing of it was acknowledged.
         """
         try:
             await asyncio.to_thread(self._put, [filed for post in posts for filed in post.filed])
@@ -215,7 +223,9 @@ class Ingest:
 
 
 def _seq_at(place: int, payloads: list[bytes]) -> int | None:
-    """The number of a batch that is none, by one beside it that is: agents send them in order."""
+    """The number of an unreadable batch, derived from a readable one near it: agents send batches in
+    order.
+    """
     for other in sorted(range(len(payloads)), key=lambda each: abs(each - place)):
         with suppress(BadBatch):
             if (seq := seq_of(payloads[other]) + place - other) > 0:

@@ -1,5 +1,7 @@
-"""How much a node may send: a bucket for each, which fills again as time passes. An agent that was away for
-an hour sends what it kept within some minutes; one that sends without end is told to come later.
+"""Limits how much a node may send, with a token bucket for each node.
+
+An agent that was away for an hour can send its spool within some minutes; an agent that sends without end is
+told to wait.
 """
 
 from __future__ import annotations
@@ -7,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-MOST_BYTES = 64 << 20  # at once
-BYTES_A_SECOND = 1 << 20  # for ever; a large node with a batch in 10 s sends 10 KiB
-POST_BYTES = 16 << 10  # what a POST costs beside its bytes
+MOST_BYTES = 64 << 20  # burst
+BYTES_A_SECOND = 1 << 20  # sustained; a large node with a batch every 10 s sends 10 KiB
+POST_BYTES = 16 << 10  # added to the bytes of each POST
 
 
 class Buckets:
@@ -17,10 +19,10 @@ class Buckets:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._levels: dict[str, tuple[float, float]] = {}  # bytes, and when that was so
+        self._levels: dict[str, tuple[float, float]] = {}  # node -> bytes, and when it had them
 
     def wait_s(self, node: str, size: int) -> float:
-        """Take a POST of this size, and give 0; or the seconds until there is room for it."""
+        """Take a POST of `size` bytes out of the bucket and return 0, or return the seconds to wait."""
         now, cost = self._clock(), size + POST_BYTES
         level, at = self._levels.get(node, (float(MOST_BYTES), now))
         level = min(MOST_BYTES, level + (now - at) * BYTES_A_SECOND)

@@ -1,4 +1,4 @@
-"""What each node does at this moment, from the newest batches; kept in memory alone."""
+"""The present state of each node, from the newest batches; kept in memory only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peerway_jobs.store.samples import Filed, time_ms
 
 @dataclass(frozen=True)
 class NodeNow:
-    """A node's last batch, in figures. Shares are between 0 and 1; None is no figure."""
+    """The figures of a node's last batch. Shares are between 0 and 1; None means no figure."""
 
     node: str
     seen: float
@@ -29,15 +29,15 @@ class Live:
     """The newest figures of all nodes."""
 
     def __init__(self, facts: Callable[[str], dict[str, Any]]) -> None:
-        """`facts` are those that a node's agent last sent: an agent sends them seldom."""
+        """`facts` returns the properties that a node's agent last sent; agents rarely send them."""
         self._facts = facts
-        self._places: dict[str, dict[str, int]] = {}  # of a node's GPUs: each keeps its square on the page
-        self._parents: dict[str, frozenset[str]] = {}  # those that are divided into MIG instances
+        self._places: dict[str, dict[str, int]] = {}  # node -> UUID -> the GPU's square on the page
+        self._parents: dict[str, frozenset[str]] = {}  # GPUs that are divided into MIG instances
         self._nodes: dict[str, NodeNow] = {}
         self._lock = threading.Lock()
 
     def saw(self, filed: Filed) -> None:
-        """Take a batch, unless a newer one of its node came before."""
+        """Take a batch, unless a newer one of its node was seen before."""
         batch, seen = filed.batch, time_ms(filed) / 1000
         with self._lock:
             before = self._nodes.get(batch.node)
@@ -68,7 +68,7 @@ class Live:
         self._parents[node] = frozenset(gpu["parent"] for gpu in gpus if gpu["parent"])
 
     def nodes(self) -> dict[str, NodeNow]:
-        """All nodes that sent anything since the server started."""
+        """All nodes that have sent a batch since the server started."""
         with self._lock:
             return dict(self._nodes)
 
@@ -81,8 +81,11 @@ def _busy_share(before: NodeNow | None, now: NodeNow) -> float | None:
 
 
 def _places(gpus: list[dict[str, Any]]) -> dict[str, int]:
-    """The place of each GPU among those of its node. It is NVML's index, which leaves the place of a GPU free
-    that is lost. MIG instances have none: they are counted through, and stand for the GPU that they divide.
+    """The place of each GPU of a node on the page.
+
+    The place is NVML's index, which leaves the place of a lost GPU free. MIG instances have no index: if
+    there are any, all devices are numbered in order, and instances take the place of the GPU that they
+    divide.
     """
     parents = {gpu["parent"] for gpu in gpus}
     index_of = {gpu["uuid"]: gpu["index"] for gpu in gpus}
@@ -106,8 +109,10 @@ def _first(samples: Samples, metric: str) -> float | None:
 def _gpus(
     samples: dict[str, Samples], places: dict[str, int], parents: frozenset[str]
 ) -> tuple[tuple[str, float | None], ...]:
-    """Each at its place. One that the batch lacks has no use, and a place of no GPU no name; devices that the
-    facts do not have come after.
+    """The GPUs by place. A GPU that the batch lacks has no utilization, and a place without a GPU has no
+    name.
+
+    Devices that are not in the node's facts follow at the end.
     """
     part = samples.get("gpu", Samples())
     values = part.values.get("gpu_utilization_ratio", [None] * len(part.devices))

@@ -1,4 +1,4 @@
-"""How people come in and go: a password, a provider of OpenID Connect; and the language that they choose."""
+"""Login by password or OpenID Connect, logout, and the choice of a language."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from peerway_jobs.serve.state import State
 
 _STATE = "peerway_login"
 _MOST_PATH = 1000
-_PATH = "peerway_asked"  # the page that was asked for before the login
+_PATH = "peerway_asked"  # cookie: the page that was requested before the login
 ROUTER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 OF_PROVIDER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)  # only with a provider
 
 
 @dataclass
 class Logins:
-    """How this server lets people in. `secure`: cookies go over TLS alone."""
+    """How people log in at this server. `secure`: send cookies only over TLS."""
 
     provider: Provider | None
     secure: bool
     attempts: Attempts = field(default_factory=Attempts)
 
     def is_secure(self, request: Request) -> bool:
-        """Whether a cookie for this client goes over TLS alone; also where a trusted proxy has TLS."""
+        """Whether a cookie for this client is sent over TLS only, also if a trusted proxy has TLS."""
         return self.secure or request.url.scheme == "https"
 
 
@@ -53,8 +53,8 @@ OpenId = Annotated[Provider, Depends(_provider)]
 
 
 def to_login(request: Request) -> Response:
-    """Send whoever is not logged in to do so; afterwards they get the page that they asked for, such as that
-    of a job whose link is in a mail.
+    """Redirect to the login, and remember the requested page (such as a job linked in a mail) for
+    afterwards.
     """
     response = RedirectResponse("/login", 303)
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -65,11 +65,11 @@ def to_login(request: Request) -> Response:
 
 
 def _is_inside(place: str) -> bool:
-    """Whether this is a page of this server."""
+    """Whether this is a path on this server."""
     return place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
 
 
-def _entered(request: Request, server: State, logins: Logins, name: str) -> Response:
+def _begin_session(request: Request, server: State, logins: Logins, name: str) -> Response:
     server.access.note(request, name, "logged in")
     path = unquote(request.cookies.get(_PATH, ""))
     response = RedirectResponse(path if _is_inside(path) else "/jobs", 303)
@@ -87,7 +87,7 @@ def _entered(request: Request, server: State, logins: Logins, name: str) -> Resp
 
 @ROUTER.get("/login")
 def form(request: Request, pages: Templates) -> Response:
-    """Where a name and a password are typed."""
+    """The login form."""
     return pages.show(request, "login.html.j2", None, error="", wait_s=0)
 
 
@@ -100,7 +100,7 @@ def login(
     name: Annotated[str, Form(max_length=64)],
     password: Annotated[str, Form(max_length=1024)],
 ) -> Response:
-    """Begin a session, for the right password."""
+    """Begin a session if the password is right."""
     check_same_site(request)
     attempts = logins.attempts
     peer = request.client.host if request.client else ""
@@ -116,7 +116,7 @@ def login(
         server.access.note(request, name, "wrong password")
         return pages.show(request, "login.html.j2", None, 401, error="wrong_login", wait_s=0)
     attempts.succeeded(name, peer)
-    return _entered(request, server, logins, name)
+    return _begin_session(request, server, logins, name)
 
 
 @ROUTER.post("/logout")
@@ -150,7 +150,7 @@ def language(
 
 @OF_PROVIDER.get("/oidc/start")
 async def oidc_start(request: Request, server: Server, logins: Settings, provider: OpenId) -> Response:
-    """Go to the provider."""
+    """Redirect to the provider."""
     try:
         url, secret = await provider.start(server.monitor.clock())
     except LoginFailed as error:
@@ -170,9 +170,9 @@ async def oidc_back(
     provider: OpenId,
     state: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Come back from the provider."""
+    """Handle the return from the provider."""
     try:
         name = await provider.finish(str(request.url), state, request.cookies.get(_STATE, ""))
     except LoginFailed as error:
         raise HTTPException(403, str(error)) from None
-    return _entered(request, server, logins, name)
+    return _begin_session(request, server, logins, name)

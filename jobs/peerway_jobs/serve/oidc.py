@@ -1,6 +1,4 @@
-"""Login through OpenID Connect, by Authlib and joserfc: the authorization code flow with PKCE, state and
-nonce.
-"""
+"""Login through OpenID Connect: the authorization code flow with PKCE, state and nonce (Authlib, joserfc)."""
 
 from __future__ import annotations
 
@@ -14,17 +12,19 @@ from peerway_common.located_toml import LocatedToml
 from peerway_common.printable import shortened
 
 MOST_PENDING = 1000
-_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"]  # never a shared secret, never none
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"]  # no shared secret, never "none"
 
 
 class LoginFailed(Exception):
-    """The provider, or what claims to be it, gave no proof of who logs in."""
+    """The provider, or something that claims to be it, did not prove who logs in."""
 
 
 @dataclass
 class Provider:
-    """An OpenID provider. Settings are a TOML file: issuer, client_id, client_secret, redirect, and the claim
-    that holds the name that Slurm knows (preferred_username).
+    """An OpenID provider.
+
+    Its settings are a TOML file: issuer, client_id, client_secret, redirect, and the claim with the name that
+    Slurm knows (preferred_username).
     """
 
     issuer: str
@@ -37,7 +37,7 @@ class Provider:
 
     @classmethod
     def read(cls, path: Path) -> Provider:
-        """The provider of a file. Raises OSError, ValueError."""
+        """Read the provider's settings. Raises OSError, ValueError."""
         content = LocatedToml.read(path, ValueError).values
         wanted = ("issuer", "client_id", "client_secret", "redirect")
         if unknown := sorted(set(content) - {*wanted, "claim"}):
@@ -61,7 +61,7 @@ class Provider:
         return cls(**values, claim=claim)
 
     async def start(self, now: float) -> tuple[str, str]:
-        """Where to send the browser, and the state to keep in its cookie. Raises LoginFailed."""
+        """The address to send the browser to, and the state for its cookie. Raises LoginFailed."""
         from authlib.common.security import generate_token
         from authlib.integrations.httpx_client import AsyncOAuth2Client
         from httpx import HTTPError
@@ -89,7 +89,7 @@ class Provider:
         return url, state
 
     async def finish(self, url: str, state: str, cookie: str) -> str:
-        """The name of whom the provider sent back. Raises LoginFailed."""
+        """The name of the person whom the provider sent back. Raises LoginFailed."""
         from authlib.common.errors import AuthlibBaseError
         from authlib.integrations.httpx_client import AsyncOAuth2Client
         from httpx import HTTPError
@@ -122,7 +122,7 @@ class Provider:
             raise LoginFailed(f"the provider's answer was refused: {error}") from None
 
     def proved(self, token: str, keys: Any, nonce: str) -> dict[str, Any]:
-        """The claims of an ID token that these keys signed for us and for this login. Raises LoginFailed."""
+        """The claims of an ID token, checked for signature, audience and nonce. Raises LoginFailed."""
         from joserfc import jwt
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
@@ -143,7 +143,7 @@ class Provider:
         return dict(claims)
 
     def name_of(self, claims: dict[str, Any]) -> str:
-        """The name that Slurm knows, of what the provider proved. Raises LoginFailed."""
+        """The name that Slurm knows, from the claims. Raises LoginFailed."""
         name = claims.get(self.claim)
         if not isinstance(name, str) or not 0 < len(name) <= 64 or not name.isprintable():
             raise LoginFailed(f"the provider gives no name in {self.claim}")
@@ -151,7 +151,7 @@ class Provider:
 
     @staticmethod
     async def _userinfo(client: Any, place: str, subject: str) -> dict[str, Any]:
-        """What an ID token leaves to a question of its own, as the standard has it for this flow."""
+        """Claims that are not in the ID token; the standard allows a provider to return them here."""
         claims = (await client.get(place)).raise_for_status().json()
         if not isinstance(claims, dict) or claims.get("sub") != subject:
             raise LoginFailed("the provider tells of somebody else than its ID token")
@@ -159,7 +159,7 @@ class Provider:
 
     @staticmethod
     async def _public(client: Any, place: str) -> Any:
-        """What the provider tells everybody; no token goes there."""
+        """A public document of the provider; the request carries no token."""
         return (await client.request("GET", place, withhold_token=True)).raise_for_status().json()
 
     async def _metadata(self, client: Any) -> dict[str, Any]:

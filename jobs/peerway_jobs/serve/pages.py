@@ -1,6 +1,4 @@
-"""The pages for everybody. All are made here, on the server; scripts only draw graphs and fetch the page
-anew.
-"""
+"""The pages for everybody. The server renders them; scripts only draw graphs and reload the page."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ OF_PEOPLE = APIRouter(include_in_schema=False, default_response_class=HTMLRespon
 
 @ROUTER.get("/")
 def start() -> Response:
-    """The list of jobs is the first page."""
+    """Redirect to the list of jobs."""
     return RedirectResponse("/jobs", 303)
 
 
@@ -71,7 +69,7 @@ def jobs(
     array: Array = "",
     form: Literal["page", "csv"] = "page",
 ) -> Response:
-    """The list of jobs, one's own unless a filter asks for others'."""
+    """The list of jobs: your own, unless a filter selects others."""
     others = everyone or bool(user or account or project or partition or tag or array)
     name = user if others else viewer.name
     first, last = _day(since), _day(until)
@@ -87,7 +85,7 @@ def jobs(
     rows: list[Run | ArrayRow] = []
     if order == "started" and not array and not text:
         rows, following = folded(base, clause, wanted, now, most=A_PAGE, before=place)
-    else:  # other orders are of tasks, and who searches looks for one
+    else:  # other orders list single tasks, and a search looks for one
         runs, following = listed(base, clause, wanted, most=A_PAGE, before=place, order=order)
         rows += runs
     return pages.show(
@@ -107,7 +105,7 @@ def jobs(
 
 
 def _csv(server: State, viewer: Viewer, wanted: Filter, order: str) -> Response:
-    """All jobs of a list, not only those of one page."""
+    """All jobs of a list as CSV, not only those of one page."""
     runs: list[Run] = []
     place: Place | None = None
     while len(runs) < MOST_CSV:
@@ -147,7 +145,7 @@ def job(
 
 @OF_PEOPLE.get("/cluster")
 def cluster(request: Request, server: Server, pages: Templates, viewer: ClusterReader) -> Response:
-    """The cluster at this moment."""
+    """The cluster now."""
     on = server.running(viewer) if "jobs:read" in viewer.scopes else {}
     return pages.show(request, "cluster.html.j2", viewer, cluster=server.cluster(), on=on)
 
@@ -162,7 +160,7 @@ def statistics(
     days: Annotated[int, Query(ge=1, le=366)] = 30,
     running: bool = False,
 ) -> Response:
-    """What users, accounts, … had and wasted."""
+    """The sums by user, account, …: what they had and wasted."""
     by = by if by in SUMMED else "user"
     now = server.monitor.clock()
     rows = sums(
@@ -186,7 +184,7 @@ def statistics(
 
 
 def _day(text: str) -> float:
-    """When a day begins, in UTC; 0 for none. Raises HTTPException."""
+    """The start of a day (s since 1970, UTC); 0 if `text` is empty. Raises HTTPException."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp() if text else 0
     except ValueError:

@@ -1,8 +1,8 @@
-"""People, their sessions and tokens. Of a password its Argon2 hash is kept, of all else that is secret
-SHA-256.
+"""People, their sessions and their tokens.
 
-Nothing is signed, so there is no key that could be empty or guessed: a session or a token is 32 random
-bytes that the database knows or does not know.
+Passwords are stored as Argon2 hashes, other secrets as SHA-256 hashes. Nothing is signed, so there is no key
+that could be empty or guessed: a session or token is 32 random bytes that the database knows or does not
+know.
 """
 
 from __future__ import annotations
@@ -22,35 +22,37 @@ ROLES = ("user", "admin")
 SCOPES = ("jobs:read", "cluster:read", "admin", "agent")
 SESSION_SECONDS = 12 * 3600.0
 LEAST_PASSWORD = 8
-MOST_DAYS = 3650  # of a token
+MOST_DAYS = 3650  # a token's longest validity
 
 
 @dataclass(frozen=True)
 class Viewer:
-    """Who asks, and what may be shown to them."""
+    """The sender of a request, and what the sender may see."""
 
     name: str
     role: str = "user"
-    accounts: frozenset[str] = frozenset()  # those that they manage
+    accounts: frozenset[str] = frozenset()  # accounts that they manage
     scopes: frozenset[str] = frozenset(("jobs:read", "cluster:read", "admin"))
     by_cookie: bool = False
-    node: str = ""  # of an agent's token
+    node: str = ""  # the node of an agent's token
 
     @property
     def is_admin(self) -> bool:
-        """Whether everything may be shown and changed."""
+        """Whether they may see and change everything."""
         return self.role == "admin" and "admin" in self.scopes
 
     def may_see(self, run: Run) -> bool:
-        """Own jobs, those of accounts that they manage, as an administrator all."""
+        """People see their own jobs and those of accounts that they manage; administrators see all."""
         return self.is_admin or run.user == self.name or run.account in self.accounts
 
     def may_read_script(self, run: Run) -> bool:
-        """The owner and administrators, as in Slurm: a script may hold what a manager need not know."""
+        """Only the owner and administrators, as in Slurm: a script may contain what a manager need not
+        know.
+        """
         return self.is_admin or run.user == self.name
 
     def clause(self) -> tuple[str, list[str]]:
-        """The same as a condition of SQL, with its values."""
+        """`may_see` as an SQL condition, with its values."""
         if self.is_admin:
             return "1", []
         accounts = sorted(self.accounts)
@@ -60,7 +62,7 @@ class Viewer:
 
 @dataclass(frozen=True)
 class Person:
-    """What is kept of a person."""
+    """A row of the table of people."""
 
     role: str = "user"
     accounts: tuple[str, ...] = ()
@@ -68,7 +70,7 @@ class Person:
 
 
 def check_password(password: str) -> None:
-    """Raises ValueError for one that may not be set."""
+    """Raise ValueError if the password may not be set."""
     if len(password) < LEAST_PASSWORD:
         raise ValueError(f"a password has at least {LEAST_PASSWORD} characters")
 
@@ -84,11 +86,11 @@ class People:
 
     @cached_property
     def _nobody(self) -> str:
-        """The hash that an unknown name has, so that checking its password takes as long."""
+        """A hash for unknown names, so that checking their passwords takes as long as for known ones."""
         return self._hasher.hash(secrets.token_urlsafe())
 
     def person(self, name: str) -> Person | None:
-        """What is kept of a person; None for one who was not added."""
+        """A person's row; None if the person was not added."""
         row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
         if row is None:
             return None
@@ -96,7 +98,9 @@ class People:
         return Person(kept["role"], tuple(kept["accounts"]), kept["password"] != "")
 
     def put(self, name: str, role: str | None = None, accounts: list[str] | None = None) -> None:
-        """Add a person, or change one: what is None stays, and so does the password. Raises ValueError."""
+        """Add or change a person; None leaves a value unchanged, and the password stays. Raises
+        ValueError.
+        """
         if role is not None and role not in ROLES:
             raise ValueError(f"a role is one of {', '.join(ROLES)}, not {role!r}")
         if not name or len(name) > 64 or not name.isprintable():
@@ -110,15 +114,16 @@ class People:
         )
 
     def delete(self, name: str) -> bool:
-        """Forget a person: password, role, sessions, tokens and what was mailed. Their jobs are Slurm's, and
-        stay. False where nothing was kept of them.
+        """Delete a person: password, role, sessions, tokens and sent mails. Their jobs are Slurm's and stay.
+
+        Returns False if nothing was stored about the person.
         """
         with self._store.lock, transaction(self._store.writer) as base:
             tables = ("people", "sessions", "tokens", "notices")
             return sum(base.execute(f"DELETE FROM {t} WHERE name = ?", (name,)).rowcount for t in tables) > 0
 
     def set_password(self, name: str, password: str) -> None:
-        """Set the password of a person; their sessions end. Raises ValueError."""
+        """Set a person's password and end their sessions. Raises ValueError."""
         check_password(password)
         if not self._store.write(
             "UPDATE people SET password = ? WHERE name = ?", (self._hasher.hash(password), name)
@@ -127,7 +132,7 @@ class People:
         self._store.write("DELETE FROM sessions WHERE name = ?", (name,))
 
     def check(self, name: str, password: str) -> bool:
-        """Whether this is the password. Takes as long for a name that there is not."""
+        """Whether the password is right. It takes as long for unknown names."""
         from argon2.exceptions import Argon2Error, InvalidHashError
 
         row = self._store.reader.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()
@@ -135,11 +140,11 @@ class People:
         nobody = self._nobody
         try:
             return self._hasher.verify(kept or nobody, password) and kept != ""
-        except (Argon2Error, InvalidHashError, UnicodeError):  # a hash that was damaged is none
+        except (Argon2Error, InvalidHashError, UnicodeError):  # a damaged hash matches nothing
             return False
 
     def viewer(self, name: str, *, by_cookie: bool = False) -> Viewer:
-        """The person of a name that was proved; one that is not in the table is a user without accounts."""
+        """The viewer for a proven name; a name without a row is a user who manages no accounts."""
         row = self._store.reader.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
         if row is None:
             return Viewer(name, by_cookie=by_cookie)
@@ -147,13 +152,13 @@ class People:
         return Viewer(name, kept["role"], frozenset(kept["accounts"]), by_cookie=by_cookie)
 
     def wants_mail(self, name: str) -> bool:
-        """Whether notices may go to this person; who never said no wants them."""
+        """Whether the person gets mails; yes, unless they declined."""
         row = self._store.reader.execute("SELECT mail FROM people WHERE name = ?", (name,)).fetchone()
         kept, unreadable = readable(PEOPLE, row)
         return row is None or bool(kept["mail"]) or bool(unreadable)
 
     def set_mail(self, name: str, wanted: bool) -> None:
-        """Keep whether notices may go to a person."""
+        """Store whether a person gets mails."""
         self._store.write(
             "INSERT INTO people (name, mail) VALUES (?,?) "
             "ON CONFLICT (name) DO UPDATE SET mail = excluded.mail",
@@ -163,7 +168,7 @@ class People:
     # -- sessions
 
     def begin(self, name: str, now: float) -> str:
-        """A session's secret, for the cookie."""
+        """Begin a session; returns its secret, for the cookie."""
         secret = secrets.token_urlsafe(32)
         self._store.write("DELETE FROM sessions WHERE ends < ?", (now,))
         self._store.write(
@@ -172,7 +177,7 @@ class People:
         return secret
 
     def of_session(self, secret: str, now: float) -> Viewer | None:
-        """Whose session this is."""
+        """The person of a session; None if it is unknown or has ended."""
         row = self._store.reader.execute(
             f"SELECT name FROM sessions WHERE hash = ? AND ends > ? AND ends < {LAST_S}",
             (_digest(secret), now),
@@ -188,7 +193,9 @@ class People:
     def make_token(
         self, name: str, scopes: list[str], now: float, node: str = "", days: float | None = None
     ) -> str:
-        """A new token; it is shown once. An agent's names its node. Raises ValueError."""
+        """Make a token and return it; only its hash is stored. An agent's token names its node.
+        Raises ValueError.
+        """
         if not scopes or not set(scopes) <= set(SCOPES):
             raise ValueError(f"scopes are of {', '.join(SCOPES)}")
         if ("agent" in scopes) != bool(node) or ("agent" in scopes and len(scopes) > 1):
@@ -210,7 +217,7 @@ class People:
         return token
 
     def of_token(self, token: str, now: float) -> Viewer | None:
-        """Whose token this is, with no more than its scopes."""
+        """The holder of a token, with the token's scopes only; None if it is unknown or has expired."""
         if len(token) != 43:
             return None
         row = self._store.reader.execute(
@@ -226,7 +233,7 @@ class People:
         return Viewer(person.name, person.role, person.accounts, scopes)
 
     def tokens(self, name: str) -> list[dict[str, object]]:
-        """The tokens of a person, without what is secret."""
+        """The tokens of a person, without their secrets."""
         rows = self._store.reader.execute(
             "SELECT hash, scopes, made, ends FROM tokens WHERE name = ? AND node = '' ORDER BY made DESC",
             (name,),
@@ -238,11 +245,11 @@ class People:
         return tokens
 
     def revoke_all(self, name: str, node: str = "") -> int:
-        """Take back all tokens of a person, or of the agent of a node; how many there were."""
+        """Revoke all tokens of a person, or of a node's agent; returns their number."""
         return self._store.write("DELETE FROM tokens WHERE name = ? AND node = ?", (name, node))
 
     def revoke(self, name: str, ident: str) -> bool:
-        """Take a token back."""
+        """Revoke one token, given the first 8 digits of its hash; returns whether it existed."""
         return bool(
             self._store.write("DELETE FROM tokens WHERE name = ? AND substr(hash, 1, 8) = ?", (name, ident))
         )

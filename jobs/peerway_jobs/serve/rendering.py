@@ -1,14 +1,15 @@
-"""Templates, and what each of them gets: the language, forms of figures, who looks."""
+"""Renders the templates, with what all of them need: language, formats of figures, and the viewer."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from peerway_common.printable import printable
 from peerway_jobs.rules import template as texts
@@ -17,9 +18,16 @@ from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.state import State
 from peerway_jobs.serve.words import word
 
+_CODE = re.compile("`([^`]+)`")
+
+
+def prose(text: str) -> Markup:
+    """Text of a rule, where `this` is code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+
 
 class Pages:
-    """Templates, and what each of them gets."""
+    """Renders pages from templates."""
 
     def __init__(self, state: State, oidc: bool, mails: bool = False) -> None:
         self._state, self._oidc, self._mails = state, oidc, mails
@@ -30,11 +38,11 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters["printable"] = printable
+        self._templates.filters |= {"printable": printable, "prose": prose}
 
     @staticmethod
     def language(request: Request) -> str:
-        """The language of the cookie, else of the browser."""
+        """The language of the cookie, or else of the browser."""
         chosen = request.cookies.get("peerway_language", "")
         if chosen in LANGUAGES:
             return chosen
@@ -43,22 +51,22 @@ class Pages:
     def show(
         self, request: Request, name: str, viewer: Viewer | None, status: int = 200, **values: Any
     ) -> HTMLResponse:
-        """A page."""
+        """Render a page."""
         lang = self.language(request)
 
         def form(kind: str) -> Any:
             return lambda value: "–" if value is None else texts.FORMATS[kind](float(value), lang)
 
-        def moment(value: float | None) -> str:
+        def moment(value: float | None, zone: bool = False) -> str:
             try:
                 at = datetime.fromtimestamp(value, UTC) if value else None
             except (ValueError, OverflowError, OSError):  # stored before times were checked
                 return "?"
             if at is None:
                 return "–"
-            # live.js puts the reader's own time beside it
+            # live.js adds the reader's local time
             return Markup('<time datetime="{}">{}</time>').format(
-                at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%Y-%m-%d %H:%M")
+                at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%Y-%m-%d %H:%M") + (" UTC" if zone else "")
             )
 
         page = self._templates.get_template(name).render(

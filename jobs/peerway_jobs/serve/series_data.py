@@ -1,4 +1,4 @@
-"""What the graphs of a job's page draw: lines for each GPU and node, strips for each core."""
+"""The data of a job page's graphs: lines for each GPU and node, strips for each core."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from peerway_jobs.measured import Measured
 from peerway_jobs.series import Series, thinned
 
-POINTS = 600  # of a line
-COLUMNS = 240  # of a strip
+POINTS = 600  # per line
+COLUMNS = 240  # per strip
 MOST_LINES = 64
 
-# set, key of its title among the words, unit on the axis
+# set (also the key of its title in words.py), unit on the axis
 PLOTS = [
     ("gpu.utilization", "percent"),
     ("gpu.sm_activity", "percent"),
@@ -32,7 +32,7 @@ DRAWN = (*(name for name, _ in PLOTS), "core.busy")
 
 
 def plots(measured: Measured) -> dict[str, Any]:
-    """All graphs of a run that has data, as JSON can say them."""
+    """All graphs of a run that have data, as values for JSON."""
     drawn = []
     for name, unit in PLOTS:
         devices = measured[name]
@@ -44,7 +44,17 @@ def plots(measured: Measured) -> dict[str, Any]:
             drawn.append(
                 {"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)}
             )
-    return {"plots": drawn, "cores": _strips(measured), "steps": _steps(measured)}
+    cores = _strips(measured)
+    run = measured.run
+    whole = (run.started, run.ended or measured.now) if run.started else None
+    unreadable = measured.unreadable  # known once all was read
+    return {
+        "span": whole,
+        "plots": drawn,
+        "cores": cores,
+        "steps": _steps(measured),
+        "unreadable": unreadable,
+    }
 
 
 def _line(label: str, series: Series, scale: float) -> dict[str, Any]:
@@ -55,7 +65,7 @@ def _line(label: str, series: Series, scale: float) -> dict[str, Any]:
 
 
 def _with_gaps(series: Series) -> Series:
-    """A point without a value where data is missing, so that no line is drawn over it."""
+    """The series with a NaN where data is missing, so that no line is drawn across the gap."""
     gaps = np.flatnonzero(np.diff(series.times) > 2.5 * series.period)
     if not gaps.size or series.times.size > POINTS:
         return series
@@ -64,7 +74,7 @@ def _with_gaps(series: Series) -> Series:
 
 
 def _strips(measured: Measured) -> dict[str, Any] | None:
-    """Each core's busy share over columns of time, in percent; -1 where there is no data."""
+    """Each core's busy percentage in columns of time; -1 means no data."""
     devices = measured["core.busy"]
     if not devices:
         return None
@@ -80,7 +90,7 @@ def _strips(measured: Measured) -> dict[str, Any] | None:
 
 
 def _filled(row: np.ndarray[Any, np.dtype[np.int64]], series: Series, whole: float) -> Any:
-    """Columns narrower than a period take the value of the next one that has a sample."""
+    """Fill columns narrower than a sampling period with the value of the next column that has a sample."""
     wide = int(np.ceil(series.period * COLUMNS / max(whole, 1)))
     for _ in range(min(wide, COLUMNS) - 1):
         empty = np.flatnonzero((row[:-1] < 0) & (row[1:] >= 0))

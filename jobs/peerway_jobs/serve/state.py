@@ -1,4 +1,4 @@
-"""What all routes share."""
+"""The state that all routes share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOG = logging.getLogger("peerway_jobs")
 
 @dataclass
 class State:
-    """The monitor, who may do what, and what happens now."""
+    """The monitor, access control, the people, the nodes' present state, and the input from agents."""
 
     monitor: Monitor
     access: Access
@@ -34,7 +34,7 @@ class State:
     ingest: Ingest
 
     def cluster(self) -> dict[str, Any]:
-        """The cluster at this moment: what Slurm says of it, and what its agents sent."""
+        """The cluster now: what Slurm says of it, and what the agents sent."""
         state = cluster_state(self.monitor.jobs.reader)
         cluster: dict[str, Any] = {"at": state.at, "unreadable": state.unreadable, **state.totals}
         now = self.monitor.clock()
@@ -52,7 +52,7 @@ class State:
         return cluster
 
     def running(self, viewer: Viewer) -> dict[str, list[dict[str, Any]]]:
-        """The jobs on each node at this moment, of those that somebody may see."""
+        """The running jobs on each node, as far as the viewer may see them."""
         condition, values = viewer.clause()
         rows = self.monitor.jobs.reader.execute(
             "SELECT job, restart, array, user, node_list FROM jobs WHERE ended IS NULL AND NOT provisional "
@@ -67,7 +67,7 @@ class State:
         return jobs
 
     def replay(self, text: str, days: float, most: int) -> dict[str, Any]:
-        """What other rules would have said. Raises BadRules."""
+        """Judge past jobs by the rules in `text`. Raises BadRules."""
         return replayed(self.monitor, rules_of(text), self.monitor.clock() - days * 86400, most)
 
 
@@ -95,7 +95,7 @@ def _natural(name: str) -> list[Any]:
 
 
 def _counts(nodes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Cores and GPUs of nodes that are off count as neither free nor busy."""
+    """Sums over the nodes; cores and GPUs of nodes that are off count neither as free nor as busy."""
     up = [node for node in nodes if node["state"] != "off"]
     cores, busy = sum(n["cores"] for n in up), sum(n["cores_busy"] for n in up)
     open_to_jobs = [n for n in up if n["state"] not in ("blocked", "reserved")]

@@ -1,4 +1,4 @@
-"""The page of a person's tokens, and whether the person gets mail."""
+"""The page of a person's tokens and of the choice to get mails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUTER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse,
 
 @ROUTER.get("/tokens")
 def tokens(request: Request, server: Server, pages: Templates, viewer: InPerson) -> Response:
-    """One's tokens."""
+    """The viewer's tokens."""
     return _page(request, server, pages, viewer)
 
 
@@ -31,7 +31,7 @@ def change_tokens(
     revoke: Annotated[str, Form(max_length=8)] = "",
     days: Annotated[int, Form(ge=1, le=3650)] = 90,
 ) -> Response:
-    """Revoke a token, or make one, which is shown once."""
+    """Revoke a token, or make a new one, which is shown once."""
     access = server.access
     if revoke:
         access.people.revoke(viewer.name, revoke)
@@ -44,7 +44,7 @@ def change_tokens(
 
 @ROUTER.post("/notices")
 def notices(server: Server, viewer: InPerson, mail: Annotated[bool, Form()] = False) -> Response:
-    """Choose whether to get mail."""
+    """Choose whether to get mails."""
     server.access.people.set_mail(viewer.name, mail)
     return RedirectResponse("/tokens", 303)
 

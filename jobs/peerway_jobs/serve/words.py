@@ -1,4 +1,4 @@
-"""Every word of the pages, in English and Russian: one line a key, so that none can lack a language."""
+"""All texts of the pages, in English and Russian; each key has both, so that no language can lack one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WORDS: dict[str, tuple[str, str]] = {
         "Ничто из этого не учитывается.",
     ),
     "damage_lead": (
-        "These rows of the database cannot be read in full. If they matter, restore a backup of jobs.db.",
-        "Эти строки базы данных читаются не полностью. Если они важны, восстановите jobs.db из копии.",
+        "These rows and files cannot be read in full. If they matter, restore them from a backup.",
+        "Эти строки и файлы читаются не полностью. Если они важны, восстановите их из резервной копии.",
     ),
     "no_alarms": ("There are no alarms.", "Тревог нет."),
     "audit": ("Log", "Журнал"),
@@ -62,7 +62,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "with_running": ("with running jobs", "с выполняющимися"),
     "array": ("Array", "Массив"),
     "tasks": ("Tasks begun", "Задач запущено"),
-    "not_completed": ("not completed", "не выполнено"),
+    "not_completed": ("not completed", "не завершено успешно"),
     "node": ("Node", "Узел"),
     "unreadable": ("cannot be read", "не читается"),
     "times": ("Times", "Раз"),
@@ -110,8 +110,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "efficiency": ("Use", "Загрузка"),
     "cpu": ("CPU", "CPU"),
     "gpu": ("GPU", "GPU"),
-    "conclusion": ("Conclusion", "Вывод"),
-    "conclusions": ("What was found", "Что обнаружено"),
+    "findings": ("Findings", "Выводы"),
     "what_to_change": ("What to change", "Что изменить"),
     "in_script": ("In the script", "В скрипте"),
     "evidence": ("Evidence", "Обоснование"),
@@ -149,7 +148,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "finished": ("finished", "завершены"),
     "inefficient": ("inefficient", "неэффективно"),
     "efficient": ("efficient", "эффективно"),
-    "unremarkable": ("no finding", "без замечаний"),
+    "unremarkable": ("no finding", "без выводов"),
     "no data": ("no data", "нет данных"),
     "short": ("too short to judge", "слишком коротко"),
     "waiting": ("not judged yet", "ещё не оценено"),
@@ -279,6 +278,6 @@ WORDS: dict[str, tuple[str, str]] = {
 
 
 def word(key: str, language: str, **places: object) -> str:
-    """The text of a key. A key that is missing is a defect, and raises KeyError."""
+    """The text of a key, with its places filled in. Raises KeyError for an unknown key, which is a bug."""
     text = WORDS[key][LANGUAGES.index(language)]
     return text.format(**places) if places else text

@@ -3,7 +3,7 @@
 # prolog.sh and epilog.sh, as root:
 #     interval.sh prolog|epilog
 # It writes one small file and nothing else: no call of Slurm, no network. It never fails, because a prolog that
-# fails drains the node; what it could not write the agent finds out by itself.
+# fails drains the node; if it cannot write the file, the agent finds out by itself.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 umask 022
@@ -18,8 +18,8 @@ read -r up _ </proc/uptime                    # seconds with two decimals, of CL
 mono=$(printf '%s' "$up" | tr -d .)0
 read -r boot </proc/sys/kernel/random/boot_id
 
-# The folder is the agent's own, so root follows no link that lies there: O_EXCL makes the draft (set -C), and
-# mv -T replaces a name and enters no folder.
+# The agent's user owns the folder and could put a link there, which root must not follow: O_EXCL creates the
+# draft (set -C), and mv -T replaces a name without entering a folder.
 set -C
 draft=$folder/.$event.$SLURM_JOB_ID.$$
 {

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Writes the summary of a job beside its output, SLURM_JOB_WORK_DIR/slurm-JOBID.summary, once the verdict on all of
-# it is there. Slurm's Epilog calls it as root, after epilog.sh; it goes on in the background. It writes on the
-# job's first node alone.
+# Writes a job's summary to SLURM_JOB_WORK_DIR/slurm-JOBID.summary, beside its output, once its final verdict is
+# there. Slurm's Epilog calls it as root, after epilog.sh; it continues in the background. Only the job's first
+# node writes.
 #
-# One process asks the server with the token of this node's agent, as the agent's user. Another, which has its
-# output and nothing else (no token, no environment), writes as the job's user: a link or a pipe that lies there
-# leads root nowhere.
+# One process asks the server with the token of this node's agent, as the agent's user. Another process gets only
+# that output (no token, no environment) and writes it as the job's user. So a link or a pipe in the user's folder
+# cannot mislead root.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 settings=${PEERWAY_JOBS_SETTINGS:-/etc/peerway/jobs-agent.toml}
@@ -14,8 +14,8 @@ case $SLURM_JOB_ID$SLURM_JOB_UID in ''|*[!0-9]*) exit 0 ;; esac
 [ -n "$SLURM_JOB_WORK_DIR" ] && [ "$SLURM_JOB_UID" -gt 0 ] || exit 0
 
 if [ "$1" != write ]; then
-  # Slurm waits for who has an epilog's output, and then ends what is left of its process group, at once. So this
-  # waits until the rest has left that group: what it reads here ends when that process has let go of it.
+  # Slurm waits until nobody holds the epilog's output open, and then kills the rest of its process group. So this
+  # waits until the background process has left the group: the pipe read here ends when that process closes it.
   : "$(setsid sh -c 'exec >/dev/null 2>&1; "$0" write 2>&1 | logger -t peerway-jobs-summary' "$0" </dev/null 2>&1 &)"
   exit 0
 fi

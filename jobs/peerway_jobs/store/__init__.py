@@ -1,3 +1,3 @@
-"""What is kept: jobs, allocations and verdicts in SQLite; samples in sealed chunks or in a time-series
+"""The stored data: jobs, allocations and verdicts in SQLite; samples in sealed chunks or in a time-series
 database.
 """

@@ -1,9 +1,10 @@
-"""Samples on our own disk before a database has them, and until they are on its disk.
+"""Keeps samples on our own disk until a time-series database has them on its disk.
 
-VictoriaMetrics keeps what it took in memory for some seconds, and any database may be away. So batches go
-into `ahead.db` first, which is when they are acknowledged; a thread writes them to the database in the order
-in which they came. They stay `_KEEP_S` longer. Where the database is another process by then, it may have
-lost some of them, and all that are here are written again: a sample that is written twice is there once.
+VictoriaMetrics holds accepted samples in memory for some seconds, and any database may be unavailable. So
+batches are first written to `ahead.db`, and then acknowledged; a thread writes them to the database in the
+order of their arrival. They stay in `ahead.db` for another `_KEEP_S`. If the database has restarted in this
+time, it may have lost some of them, so all batches in `ahead.db` are written again. Writing a sample twice
+has no effect.
 """
 
 from __future__ import annotations
@@ -15,24 +16,25 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from peerway_jobs.batch_check import decode
+from peerway_jobs.store.blocks import filed_of
 from peerway_jobs.store.chunk import Points
 from peerway_jobs.store.promql import PromStore, SamplesRefused
+from peerway_jobs.store.sample_damage import DamageLog, SampleDamage
 from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
-from peerway_jobs.store.schema import bring_up, opened
+from peerway_jobs.store.schema import WAITING, advising, bring_up, opened
 from peerway_jobs.store.transaction import transaction
 from peerway_jobs.untrusted import BadBatch
 
 LOG = logging.getLogger("peerway_jobs")
-MOST_BYTES = 2 << 30  # of batches that wait for a database that is away; then agents keep theirs
-_KEEP_S = 120.0  # VictoriaMetrics writes to its disk each 5 s, or as -inmemoryDataFlushInterval says
-_CHECK_S = 2.0  # how old the answer may be to whether the database is still the same process
+MOST_BYTES = 2 << 30  # of batches waiting for the database; above it, agents keep their own
+_KEEP_S = 120.0  # VictoriaMetrics flushes to disk every 5 s, or as -inmemoryDataFlushInterval says
+_CHECK_S = 2.0  # how long "the database has not restarted" may be assumed without asking
 _SECOND_S = 1.5
-_PAUSE_S = 5.0  # after a failure, and at most between two looks
+_PAUSE_S = 5.0  # after a failure, and the longest time between two tries
 _AT_ONCE = 200  # batches
 _INCREMENTAL = 2  # SQLite's auto_vacuum
-_GIVEN_BACK = 64 << 20  # of it at once, each minute: batches wait meanwhile
-_SPARE_BYTES = 16 << 20  # of the file that may be free for the next batches, or as much as is used
+_FREED_AT_ONCE = 64 << 20  # bytes given back at once, each minute; batches wait meanwhile
+_SPARE_BYTES = 16 << 20  # free bytes to keep in the file for the next batches, or as many as are used
 Name = tuple[str, str, int]  # node, stream, seq
 
 _AHEAD = [
@@ -50,18 +52,21 @@ _AHEAD = [
 
 
 class AheadStore(Samples):
-    """The samples of a database, and ahead of it those that it may not have on its disk."""
+    """Samples of a database, with a local copy of those that may not be on its disk yet."""
 
     def __init__(self, database: PromStore, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        """Open the folder, or make it, and begin to write what waits there."""
+        """Open the folder, or create it, and start to write what waits there to the database."""
         folder.mkdir(parents=True, exist_ok=True)
         self.database = database
         self._most = most_bytes
         self._lock = threading.RLock()  # of the file
         self._writing = threading.Lock()  # to the database; whoever has it may wait long
-        self._base = opened(folder / "ahead.db")
-        _let_shrink(self._base)
-        bring_up(self._base, _AHEAD)
+        path = folder / "ahead.db"
+        with advising(path, WAITING):
+            self._base = opened(path)
+            _let_shrink(self._base)
+            bring_up(self._base, _AHEAD)
+        self._damage = DamageLog()
         self._decoded: dict[Name, Filed] = {}
         self._checked = 0.0
         self._why = ""
@@ -70,7 +75,7 @@ class AheadStore(Samples):
         self._thread.start()
 
     def put(self, batches: Sequence[Filed]) -> None:
-        """On our disk when this returns. Raises StoreFailed where too much waits for the database."""
+        """On our disk when this returns. Raises StoreFailed if too much waits for the database."""
         rows = [
             (b.batch.node, b.batch.stream, b.batch.seq, b.shift_ms, b.period_ms, b.payload) for b in batches
         ]
@@ -86,7 +91,7 @@ class AheadStore(Samples):
                     "VALUES (?,?,?,?,?,?)",
                     rows,
                 )
-            if len(self._decoded) < 4 * _AT_ONCE:  # saves to decode them again
+            if len(self._decoded) < 4 * _AT_ONCE:  # saves decoding them again
                 self._decoded.update(((b.batch.node, b.batch.stream, b.batch.seq), b) for b in batches)
         self._work.set()
 
@@ -99,20 +104,24 @@ class AheadStore(Samples):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """What the database has, once it has all that is here."""
-        self._bring()
+        """Write all waiting batches to the database, then read from it."""
+        self._write_waiting()
         return self.database.read(node, kind, start_ms, end_ms, devices, metrics)
 
     def tidy(self, now_ms: int, policy: Policy) -> None:
-        """Forget what is on the database's disk. Raises StoreFailed while it is away, so that it is told."""
-        self._bring()
+        """Delete what is on the database's disk. Raises StoreFailed while the database is unavailable."""
+        self._write_waiting()
         with self._lock, transaction(self._base) as base:
-            # It was the same process at the last check, so it has had the time to write them.
+            # It had not restarted at the last check, so it has had _KEEP_S to write them to its disk.
             base.execute("DELETE FROM batches WHERE written < ?", (self._checked - _KEEP_S,))
         self._shrink()
 
+    def damage(self) -> list[SampleDamage]:
+        """Batches that could not be read, since this server started."""
+        return self._damage.entries()
+
     def close(self) -> None:
-        """End the thread and close the file; what waits is written after the next start."""
+        """End the thread and close the file; waiting batches are written after the next start."""
         self._end.set()
         self._work.set()
         self._thread.join()
@@ -126,30 +135,30 @@ class AheadStore(Samples):
             self._work.wait(_PAUSE_S)
             self._work.clear()
             try:
-                self._bring()
+                self._write_waiting()
                 self._why = ""
-            except (StoreFailed, ValueError) as error:
+            except (StoreFailed, ValueError, sqlite3.Error) as error:
                 if str(error) != self._why:
                     self._why = str(error)
                     LOG.warning("samples wait on our disk: %s", error)
                 self._end.wait(_PAUSE_S)
 
-    def _bring(self) -> None:
-        """Write to the database what it does not have. Raises StoreFailed."""
+    def _write_waiting(self) -> None:
+        """Write all waiting batches to the database. Raises StoreFailed."""
         with self._writing:
             if time.time() - self._checked > _CHECK_S or not self._checked:
                 self._check()
-            while not self._end.is_set() and self._bring_some():
+            while not self._end.is_set() and self._write_some():
                 pass
 
     def _check(self) -> None:
-        """If the database is another process than before, all that is here is to be written again."""
+        """If the database has restarted, mark all batches in the file to be written again."""
         now, began = time.time(), self.database.began()
         with self._lock:
             row = self._base.execute("SELECT began FROM process").fetchone()
         before = row["began"] if row else None
         while began != before:
-            # It is told in whole seconds: of two processes of one second only the last is here after it.
+            # The start is reported in whole seconds: wait until no other process can have the same one.
             self._end.wait(_SECOND_S)
             if self._end.is_set():
                 return
@@ -160,7 +169,7 @@ class AheadStore(Samples):
                 base.execute("INSERT OR REPLACE INTO process VALUES (1, ?)", (began,))
         self._checked = now
 
-    def _bring_some(self) -> bool:
+    def _write_some(self) -> bool:
         with self._lock:
             rows = self._base.execute(
                 "SELECT * FROM batches WHERE written IS NULL ORDER BY number LIMIT ?", (_AT_ONCE,)
@@ -171,15 +180,16 @@ class AheadStore(Samples):
         filed: list[Filed] = []
         for have, row in zip(known, rows, strict=True):
             try:
-                filed.append(have or Filed(decode(row["payload"]), row["shift"], b"", row["period"]))
-            except BadBatch as error:  # kept by an older version, or damaged: the others must not wait
-                LOG.error("a batch that was kept cannot be read, and is left out: %s", error)
+                filed.append(have or filed_of(row))
+            except BadBatch as error:  # the others must not wait
+                why = f"a batch that was kept cannot be read: {error}"
+                self._damage.add(SampleDamage("ahead.db", why, row["number"], str(row["node"])))
         try:
             self.database.put(filed)
         except SamplesRefused:
             self._one_by_one(filed)
         except StoreFailed:
-            self._checked = 0.0  # it may be gone
+            self._checked = 0.0  # it may have restarted
             raise
         with self._lock, transaction(self._base) as base:
             base.executemany(
@@ -189,7 +199,9 @@ class AheadStore(Samples):
         return True
 
     def _one_by_one(self, filed: list[Filed]) -> None:
-        """It will never take some of them, as samples that are too old for it: the others must not wait."""
+        """Write each batch alone, to skip those that the database refuses for ever, such as too old
+        samples.
+        """
         refused: dict[str, int] = {}
         for each in filed:
             try:
@@ -204,22 +216,22 @@ class AheadStore(Samples):
         return (pages - free) * size
 
     def _pages(self) -> tuple[int, ...]:
-        """How many the file has, how many of them are free, and the bytes of one."""
+        """The number of pages of the file, the number of free ones, and the size of a page in bytes."""
         names = ("page_count", "freelist_count", "page_size")
         return tuple(int(self._base.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
 
     def _shrink(self) -> None:
-        """Give back what an absence of the database took, once that has been written."""
+        """Give back the disk space that waiting batches took, once they have been written."""
         with self._lock:
             pages, free, size = self._pages()
-            much = min(free - max(pages - free, _SPARE_BYTES // size), _GIVEN_BACK // size)
+            much = min(free - max(pages - free, _SPARE_BYTES // size), _FREED_AT_ONCE // size)
             if much > 0:
                 self._base.executescript(f"PRAGMA incremental_vacuum({much})")  # execute would free one page
                 self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _let_shrink(base: sqlite3.Connection) -> None:
-    """Only a file that was made so gives pages back; one of an older version is written anew, once."""
+    """Set up the file to give back free pages; the file of an older version is rewritten once for that."""
     if base.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
         base.execute("PRAGMA auto_vacuum = INCREMENTAL")
         base.execute("VACUUM")

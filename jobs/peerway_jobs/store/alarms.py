@@ -1,5 +1,6 @@
-"""What administrators have to know of agents: that one claims what Slurm does not confirm, or sends what
-cannot be. One row for each node, kind and job, however often it happens.
+"""Alarms about agents, for administrators: claims that Slurm does not confirm, and impossible values.
+
+There is one row for each node, kind and job, with the number of times it happened.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ ALARMS = {
     "node": TEXT, "kind": choice(*KINDS, absent="damaged"), "job": TEXT, "text": TEXT, "first": TIME,
     "last": TIME, "count": WHOLE,
 }  # fmt: skip
-_MOST_OF_NODE = 200  # rows; a node that has more adds to one without a job
+_MOST_OF_NODE = 200  # rows; further alarms of the node count in a row without a job
 
 
 def raise_alarm(base: sqlite3.Connection, now: float, node: str, kind: str, text: str, job: str = "") -> None:
-    """Keep an alarm, or count it again."""
+    """Add an alarm, or count it again."""
     known = base.execute(
         "SELECT 1 FROM alarms WHERE node = ? AND kind = ? AND job = ?", (node, kind, job)
     ).fetchone()
@@ -40,6 +41,6 @@ def raise_alarm(base: sqlite3.Connection, now: float, node: str, kind: str, text
 
 
 def alarms(base: sqlite3.Connection, most: int = 500) -> list[dict[str, Any]]:
-    """All alarms, the newest first."""
+    """The newest `most` alarms, the newest first."""
     rows = base.execute("SELECT * FROM alarms ORDER BY last DESC, node, kind, job LIMIT ?", (most,))
     return readable_rows(ALARMS, rows)

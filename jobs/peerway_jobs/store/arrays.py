@@ -1,4 +1,4 @@
-"""Tasks of arrays in lists: what an array had in all, and lists in which an array is one row."""
+"""Job arrays in lists: the sums of an array, and lists that show an array as one row."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from peerway_jobs.store.lists import OF_ARRAY, TASKS, Filter, Place, elapsed, listed, sound
 from peerway_jobs.store.runs import Run
 
-_MOST_ROUNDS = 50  # a page on which more arrays are left to the pages before is shorter than others
+_MOST_ROUNDS = 50  # after so many rounds a page is returned with fewer rows than usual
 
 
 @dataclass(frozen=True)
 class ArrayRow:
-    """The row of an array: its newest task that the list is for, and the sums of all its tasks."""
+    """The row of an array: its newest task that matches the filter, and the sums of all its tasks."""
 
     array: str
     run: Run
@@ -23,14 +23,14 @@ class ArrayRow:
 
     @property
     def label(self) -> str:
-        """As Slurm writes it: 16_[1-30]."""
+        """The array as Slurm writes it: 16_[1-30]."""
         return f"{self.array}_[{self.total['tasks_text']}]"
 
 
 def array_sum(
     base: sqlite3.Connection, seen: tuple[str, list[str]], array: str, now: float
 ) -> dict[str, Any]:
-    """What all tasks of an array had and wasted, of those that may be seen and have begun."""
+    """The sums of an array's tasks that have begun and that the viewer may see; `seen` is Viewer.clause()."""
     tasks = f"FROM {OF_ARRAY} WHERE {TASKS} AND NOT provisional AND {seen[0]}"
     bounds = [f"{array}_", f"{array}_:", *seen[1]]
     row = base.execute(
@@ -53,7 +53,7 @@ def array_sum(
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Numbers as "1-5,7"."""
+    """Numbers as text, such as "1-5,7"."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and number == parts[-1][1] + 1:
@@ -72,8 +72,9 @@ def folded(
     most: int = 50,
     before: Place | None = None,
 ) -> tuple[list[Run | ArrayRow], Place | None]:
-    """As `listed` by start, with one row for all tasks of an array, where its newest task would be. An array
-    of which the list has one task alone is a row as others.
+    """Like `listed` ordered by start, but each array is one row, at the place of its newest task.
+
+    An array with only one task in the list is a normal row.
     """
     rows: list[Run | ArrayRow] = []
     handled: set[str] = set()
@@ -83,7 +84,7 @@ def folded(
         for run in runs:
             if len(rows) == most:
                 return rows, place
-            place = Place(run.started, run.job, run.restart)  # without a start: one that cannot be read
+            place = Place(run.started, run.job, run.restart)  # started is None if it cannot be read
             array = run.array.partition("_")[0]
             if array in handled:
                 continue
@@ -102,7 +103,7 @@ def folded(
 def _array_row(
     base: sqlite3.Connection, seen: tuple[str, list[str]], wanted: Filter, array: str, run: Run, now: float
 ) -> Run | ArrayRow | None:
-    """The row of an array at one of its tasks; None where a page before has it."""
+    """The row of an array at one of its tasks; None if an earlier page has the array's row."""
     tasks, _ = listed(base, seen, replace(wanted, array=array), most=2)
     if (tasks[0].job, tasks[0].restart) != (run.job, run.restart):
         return None

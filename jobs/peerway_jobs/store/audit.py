@@ -1,4 +1,4 @@
-"""Who logged in, and who changed rules, people and tokens, for administrators to look up."""
+"""The audit log: who logged in, and who changed rules, people and tokens."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ACTIONS = (
     "person added", "person changed", "person deleted",
 )  # fmt: skip
 AUDIT = {"at": TIME, "who": TEXT, "address": TEXT, "action": choice(*ACTIONS, absent=""), "detail": TEXT}
-HERE = "command line"  # in place of an address
-_MOST = 100_000  # entries; the oldest go first
+HERE = "command line"  # instead of an address
+_MOST = 100_000  # entries; the oldest are deleted first
 
 
 def note(store: JobStore, now: float, who: str, address: str, action: str, detail: str = "") -> None:
-    """Keep an entry."""
+    """Add an entry."""
     assert action in ACTIONS, action
     with store.lock, transaction(store.writer) as base:
         base.execute(
@@ -34,7 +34,7 @@ def note(store: JobStore, now: float, who: str, address: str, action: str, detai
 
 
 def is_noted(store: JobStore, since: float, who: str, address: str, action: str, detail: str) -> bool:
-    """Whether there is such an entry since then."""
+    """Whether the log has such an entry from `since` (s since 1970) on."""
     row = store.reader.execute(
         "SELECT 1 FROM audit WHERE at >= ? AND who = ? AND address = ? AND action = ? AND detail = ?",
         (since, shortened(who, 64), address, action, shortened(detail, 300)),
@@ -43,7 +43,7 @@ def is_noted(store: JobStore, since: float, who: str, address: str, action: str,
 
 
 def operator() -> str:
-    """Who uses the command line of the server's host."""
+    """The user of the command line on the server's host."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a user without a name
@@ -51,6 +51,6 @@ def operator() -> str:
 
 
 def entries(store: JobStore, most: int = 500) -> list[dict[str, Any]]:
-    """The newest first."""
+    """The newest `most` entries, the newest first."""
     rows = store.reader.execute("SELECT * FROM audit ORDER BY rowid DESC LIMIT ?", (most,))
     return readable_rows(AUDIT, rows)

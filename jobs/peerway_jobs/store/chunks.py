@@ -1,10 +1,10 @@
-"""The embedded store of samples: files of SQLite that hold sealed chunks, never a row a sample.
+"""The built-in store of samples: SQLite files with sealed chunks, not with one row per sample.
 
-A batch lies in `incoming.db` as it came until its stretch of half an hour is over. Then the stretch of a
-node is sealed: one chunk a device in the file of its day, and its batches are deleted. Both files cannot be
-changed at once, so a crash in between leaves the samples in both: a reader meets each twice and takes it
-once. What comes later than that becomes another chunk beside the first. An old day is thinned into the file
-of its month and its file is removed as a whole.
+A batch stays in `incoming.db` as it arrived until its stretch of half an hour is over. Then the stretch of
+its node is sealed: one chunk per device is written to the file of the day, and the batches are deleted. The
+two files cannot be changed atomically, so a crash in between leaves the samples in both; readers then drop
+the duplicates. Samples that arrive later become another chunk beside the first. Old days are thinned into the
+file of their month, and the day's file is removed as a whole.
 """
 
 from __future__ import annotations
@@ -12,40 +12,21 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 
 from peerway_jobs.store.blocks import chunk_rows, of_batches, thinned_block
-from peerway_jobs.store.chunk import Points, merged, unpacked_all
-from peerway_jobs.store.samples import DAY_MS, Filed, Key, Policy, Samples, time_ms
-from peerway_jobs.store.schema import bring_up, opened
+from peerway_jobs.store.chunk import BadChunk, Points, merged, unpacked_all
+from peerway_jobs.store.incoming import STRETCH_MS, Incoming
+from peerway_jobs.store.sample_damage import DamageLog, SampleDamage
+from peerway_jobs.store.sample_files import Damaged, SampleFiles, day_of, times_of
+from peerway_jobs.store.samples import DAY_MS, Filed, Key, Policy, Samples
+from peerway_jobs.store.stored import LAST_MS
 from peerway_jobs.store.transaction import transaction
 
-STRETCH_MS = 1_800_000
 _SETTLE_MS = 120_000  # after the end of a stretch: batches on their way
-_MOST_OPEN = 8  # files of days
-
-_INCOMING = [
-    """
-    CREATE TABLE batches (
-      node TEXT NOT NULL, stream TEXT NOT NULL, seq INTEGER NOT NULL, stretch INTEGER NOT NULL,
-      shift INTEGER NOT NULL, period INTEGER NOT NULL, payload BLOB NOT NULL, PRIMARY KEY (node, stream, seq)
-    );
-    CREATE INDEX batches_of_stretch ON batches (node, stretch);
-    CREATE INDEX batches_by_stretch ON batches (stretch, node);
-    """
-]
-_DAY = [
-    """
-    CREATE TABLE chunks (
-      node TEXT NOT NULL, kind TEXT NOT NULL, device TEXT NOT NULL,
-      start INTEGER NOT NULL, end INTEGER NOT NULL, body BLOB NOT NULL
-    );
-    CREATE INDEX chunks_of_node ON chunks (node, kind, start);
-    """
-]
 Found = defaultdict[tuple[str, str, str], list[Points]]  # (kind, device, metric)
 
 
@@ -53,30 +34,18 @@ class ChunkStore(Samples):
     """Samples in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder, or make it."""
+        """Open the folder, or create it."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
         self._lock = threading.RLock()
-        self._incoming = opened(folder / "incoming.db")
-        bring_up(self._incoming, _INCOMING)
-        self._files: dict[str, sqlite3.Connection] = {}
+        self._damage = DamageLog()
+        self._incoming = Incoming(folder, self._damage)
+        self._files = SampleFiles(folder)
+        self._thin_again: dict[str, int] = {}  # when a damaged day is tried once more
 
     def put(self, batches: Sequence[Filed]) -> None:
         """One transaction for all of them."""
-        rows = [
-            (
-                b.batch.node,
-                b.batch.stream,
-                b.batch.seq,
-                _stretch(time_ms(b)),
-                b.shift_ms,
-                b.period_ms,
-                b.payload,
-            )
-            for b in batches
-        ]
-        with self._lock, transaction(self._incoming) as base:
-            base.executemany("INSERT OR IGNORE INTO batches VALUES (?,?,?,?,?,?,?)", rows)
+        with self._lock:
+            self._incoming.put(batches)
 
     def read(
         self,
@@ -87,18 +56,16 @@ class ChunkStore(Samples):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """From the sealed chunks and from what is not sealed yet."""
+        """Read from sealed chunks and from unsealed batches."""
         only = None if devices is None else frozenset(devices)
         wanted = None if metrics is None else frozenset(metrics)
         points_of: Found = defaultdict(list)
         with self._lock:  # a seal moves samples from one file to the other
-            for name in self._names(start_ms, end_ms):
-                self._read_chunks(self._file(name), points_of, node, kind, start_ms, end_ms, only, wanted)
-            rows = self._incoming.execute(
-                "SELECT shift, period, payload FROM batches WHERE node = ? AND stretch BETWEEN ? AND ?",
-                (node, start_ms // STRETCH_MS, end_ms // STRETCH_MS),
-            ).fetchall()
-        for key, points in of_batches(rows, kind, only, wanted).items():
+            for name in self._files.names_within(start_ms, end_ms):
+                with suppress(Damaged), self._damage.of_file(self._files.path(name)):
+                    self._read_chunks(name, points_of, node, kind, start_ms, end_ms, only, wanted)
+            rows = self._incoming.within(node, start_ms, end_ms)
+        for key, points in of_batches(rows, self._incoming.lost, kind, only, wanted).items():
             points_of[key].append(points)
         answer = {}
         for (_, device, metric), parts in points_of.items():
@@ -107,125 +74,137 @@ class ChunkStore(Samples):
                 answer[device, metric] = points
         return answer
 
+    def damage(self) -> list[SampleDamage]:
+        """What could not be read, since this server started."""
+        return self._damage.entries()
+
     def tidy(self, now_ms: int, policy: Policy) -> None:
-        """Seal, thin and drop."""
+        """Seal, thin and drop. A damaged file holds up no other."""
         self.seal(now_ms)
-        for path in sorted(self._folder.glob("day-*.db")):
-            if _start_ms(path.stem) + DAY_MS <= now_ms - policy.raw_days * DAY_MS:
-                self._thin(path, policy)
-        for path in sorted(self._folder.glob("month-*.db")):
-            if _start_ms(path.stem) + 31 * DAY_MS <= now_ms - policy.thin_days * DAY_MS:
-                self._drop(path)
+        for name in self._files.names("day"):
+            is_old = _end_ms(name) <= now_ms - policy.raw_days * DAY_MS
+            if is_old and now_ms >= self._thin_again.get(name, 0):
+                try:
+                    with self._damage.of_file(self._files.path(name)):
+                        self._thin(name, policy)
+                except Damaged:
+                    self._thin_again[name] = now_ms + DAY_MS
+        # Days that could not be thinned go, too, in the end.
+        for kind, days in (("day", max(policy.raw_days, policy.thin_days)), ("month", policy.thin_days)):
+            for name in self._files.names(kind):
+                if _end_ms(name) <= now_ms - days * DAY_MS:
+                    self._drop(name)
 
     def seal(self, now_ms: int) -> None:
-        """Make chunks of all stretches that are over, one stretch of one node after the other."""
-        last = (now_ms - _SETTLE_MS) // STRETCH_MS
-        while True:
+        """Make chunks of all stretches that are over, one stretch of one node after the other. Those of a day
+        whose file is damaged wait for it.
+        """
+        with self._lock:
+            complete = self._incoming.complete(now_ms - _SETTLE_MS)
+        damaged: set[str] = set()
+        for row, stretch in complete:
+            name = day_of(stretch * STRETCH_MS)
+            if name in damaged:
+                continue
             with self._lock:
-                row = self._incoming.execute(
-                    "SELECT node, stretch FROM batches WHERE stretch < ? ORDER BY stretch, node LIMIT 1",
-                    (last,),
-                ).fetchone()
-                if row is None:
-                    return
-                self._seal_one(row["node"], row["stretch"])
+                rows = self._incoming.of_row(row, stretch)
+                try:
+                    with self._damage.of_file(self._files.path(name)):
+                        self._seal(name, rows)
+                except Damaged:
+                    damaged.add(name)
+                else:
+                    self._incoming.delete(rows)
 
     def close(self) -> None:
         """Close all files."""
         with self._lock:
-            for base in (self._incoming, *self._files.values()):
-                base.close()
-            self._files.clear()
+            self._incoming.close()
+            self._files.close()
 
-    # -- sealing
-
-    def _seal_one(self, node: str, stretch: int) -> None:
-        rows = self._incoming.execute(
-            "SELECT rowid, shift, period, payload FROM batches WHERE node = ? AND stretch = ?",
-            (node, stretch),
-        ).fetchall()
+    def _seal(self, name: str, rows: list[sqlite3.Row]) -> None:
         devices: defaultdict[tuple[str, str], dict[str, Points]] = defaultdict(dict)
-        for (kind, device, metric), points in of_batches(rows).items():
+        for (kind, device, metric), points in of_batches(rows, self._incoming.lost).items():
             devices[kind, device][metric] = points
-        base = self._file(f"day-{_day(stretch * STRETCH_MS)}")
-        with transaction(base):
-            base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", chunk_rows(node, devices))
-        with transaction(self._incoming) as incoming:
-            incoming.executemany("DELETE FROM batches WHERE rowid = ?", [(row["rowid"],) for row in rows])
+        with transaction(self._files.file(name)) as base:
+            base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", chunk_rows(rows[0]["node"], devices))
 
-    def _thin(self, path: Path, policy: Policy) -> None:
+    # -- thinning
+
+    def _thin(self, name: str, policy: Policy) -> None:
         """A day becomes part of its month, one node after the other; until its file is gone a reader meets
         its samples twice. To thin it again after an interruption changes nothing.
         """
-        nodes, last = self._contents(path)
+        nodes, last = self._contents(name)
         for node in nodes:
-            self._thin_node(path.stem, node, policy)
+            self._thin_node(name, node, policy)
         with self._lock:
-            if self._contents(path)[1] == last:  # else the next time: what was sealed meanwhile is raw
-                self._drop(path)
+            if self._contents(name)[1] == last:  # else the next time: what was sealed meanwhile is raw
+                self._drop(name)
 
-    def _contents(self, path: Path) -> tuple[list[str], int]:
+    def _contents(self, name: str) -> tuple[list[str], int]:
         """The nodes of a day, and the number of its last row."""
         with self._lock:
-            day = self._file(path.stem)
+            day = self._files.file(name)
             nodes = [node for (node,) in day.execute("SELECT DISTINCT node FROM chunks ORDER BY node")]
             return nodes, day.execute("SELECT coalesce(max(rowid), 0) FROM chunks").fetchone()[0]
 
     def _thin_node(self, day: str, node: str, policy: Policy) -> None:
-        """The lock is held to read and to write, not to reckon: batches must not wait for a whole node."""
+        """Thin a node. The lock is held to read and to write, but not to compute, so
+        that batches need not wait.
+        """
         month, start = f"month-{day[4:11]}", _start_ms(day)
         with self._lock:
-            raw = self._file(day).execute(
-                "SELECT kind, device, body FROM chunks WHERE node = ? ORDER BY rowid", (node,)
+            raw = (
+                self._files.file(day)
+                .execute(
+                    "SELECT rowid, kind, device, body FROM chunks WHERE node = ? ORDER BY rowid", (node,)
+                )
+                .fetchall()
             )
-            bodies: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
-            for kind, device, body in raw:
-                bodies[kind, device].append(body)
-            known = self._file(month).execute(
-                "SELECT kind, device, body FROM chunks WHERE node = ? AND start = ?", (node, start)
+            known = (
+                self._files.file(month)
+                .execute(
+                    "SELECT rowid, kind, device, body FROM chunks WHERE node = ? AND start = ?", (node, start)
+                )
+                .fetchall()
             )
-            means = {(kind, device): body for kind, device, body in known}
-        rows = [
-            (node, *key, start, start + DAY_MS, thinned_block(several, means.get(key), policy.thin_ms))
-            for key, several in bodies.items()
-        ]
-        with self._lock, transaction(self._file(month)) as base:
+        blocks = self._unpacked_of(day, node, raw)
+        means = self._unpacked_of(month, node, known)
+        rows = []
+        for key, several in blocks.items():
+            thin = thinned_block(several, means.get(key, [{}])[-1], policy.thin_ms)
+            rows.append((node, *key, start, start + DAY_MS, thin))
+        with self._lock, transaction(self._files.file(month)) as base:
             base.executemany(
                 "DELETE FROM chunks WHERE node = ? AND kind = ? AND device = ? AND start = ?",
                 [row[:4] for row in rows],
             )
             base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
 
-    def _drop(self, path: Path) -> None:
+    def _unpacked_of(
+        self, name: str, node: str, rows: list[sqlite3.Row]
+    ) -> dict[tuple[str, str], list[dict[str, Points]]]:
+        """The metrics of each chunk that can be read, by kind and device."""
+        blocks: defaultdict[tuple[str, str], list[dict[str, Points]]] = defaultdict(list)
+        for row, block in zip(rows, unpacked_all(row["body"] for row in rows), strict=True):
+            if isinstance(block, BadChunk):
+                self._damage.add_chunk(name, node, row["rowid"], block)
+            else:
+                blocks[row["kind"], row["device"]].append(block)
+        return blocks
+
+    def _drop(self, name: str) -> None:
         with self._lock:
-            if base := self._files.pop(path.stem, None):
-                base.close()
-            for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-                name.unlink(missing_ok=True)
+            self._files.drop(name)
+            self._damage.forget(self._files.path(name).name)
+            self._thin_again.pop(name, None)
 
-    # -- files
-
-    def _names(self, start_ms: int, end_ms: int) -> Iterator[str]:
-        """The files that may have samples of that time; those of months first, so that raw samples win."""
-        for kind, longest in (("month", 31 * DAY_MS), ("day", DAY_MS)):
-            for path in sorted(self._folder.glob(f"{kind}-*.db")):
-                start = _start_ms(path.stem)
-                if start <= end_ms and start + longest >= start_ms:
-                    yield path.stem
-
-    def _file(self, name: str) -> sqlite3.Connection:
-        base = self._files.pop(name, None)
-        if base is None:
-            base = opened(self._folder / f"{name}.db")
-            bring_up(base, _DAY)
-        self._files[name] = base  # the one used last is last
-        while len(self._files) > _MOST_OPEN:
-            self._files.pop(next(iter(self._files))).close()
-        return base
+    # -- reading
 
     def _read_chunks(
         self,
-        base: sqlite3.Connection,
+        name: str,
         points_of: Found,
         node: str,
         kind: str,
@@ -234,14 +213,18 @@ class ChunkStore(Samples):
         only: frozenset[str] | None,
         wanted: frozenset[str] | None,
     ) -> None:
-        rows = base.execute(
-            "SELECT rowid, device, body FROM chunks WHERE node = ? AND kind = ? AND start <= ? AND end >= ?",
+        rows = self._files.file(name).execute(
+            "SELECT rowid, device, start, end, body FROM chunks "
+            "WHERE node = ? AND kind = ? AND start <= ? AND end >= ?",
             (node, kind, end, start),
         )
         chosen = [row for row in rows if only is None or row["device"] in only]
-        chosen.sort(key=itemgetter("rowid"))  # here: SQLite would copy each body for it
+        chosen.sort(key=itemgetter("rowid"))  # sorted here, because SQLite would copy each body to sort
         blocks = unpacked_all((row["body"] for row in chosen), wanted)
         for row, metrics in zip(chosen, blocks, strict=True):
+            if isinstance(metrics, BadChunk):
+                self._damage.add_chunk(name, node, row["rowid"], metrics)
+                continue
             for metric, points in metrics.items():
                 points_of[kind, row["device"], metric].append(points)
 
@@ -251,18 +234,9 @@ def _cut(points: Points, start: int, end: int) -> Points:
     return points if inside.all() else Points(points.times[inside], points.values[inside], points.period)
 
 
-def _stretch(time: int) -> int:
-    """The number of the stretch with a sample, which stands for the time before it: the one at midnight is
-    the last of a day, as it is the last of a thinned step.
-    """
-    return (time - 1) // STRETCH_MS
-
-
-def _day(time: int) -> str:
-    return datetime.fromtimestamp(time / 1000, UTC).strftime("%Y-%m-%d")
-
-
 def _start_ms(name: str) -> int:
-    """When the time of the file "day-2026-11-22" or "month-2026-11" begins."""
-    parts = [int(part) for part in name.split("-")[1:]]
-    return int(datetime(parts[0], parts[1], parts[2] if len(parts) > 2 else 1, tzinfo=UTC).timestamp() * 1000)
+    return (times_of(name) or (0, 0))[0]
+
+
+def _end_ms(name: str) -> int:
+    return (times_of(name) or (0, LAST_MS))[1]

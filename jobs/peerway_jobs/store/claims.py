@@ -1,6 +1,8 @@
-"""Whether what an agent says of a job may be true. A node's token proves the node and nothing else: what it
-says of a run that Slurm has told of counts only if Slurm gave the run this node, and for the same user. What
-does not agree is kept, counts nowhere, and is an alarm for administrators.
+"""Checks what agents claim of jobs against Slurm's record.
+
+A node's token proves only which node it is. If Slurm has a record of a run, an agent's claim about it counts
+only if Slurm gave the run this node, and for the same user. Other claims are stored, but do not count, and
+raise an alarm for administrators.
 """
 
 from __future__ import annotations
@@ -15,18 +17,20 @@ from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.stored import INTERVALS, readable
 
-CLAIMED = ("node_list", "user", "provisional")  # columns of a run; where they change, claims are checked anew
-_SLACK_S = 30.0  # as filing.SLACK_MS: what touches the run's time by less may be another run's
+CLAIMED = ("node_list", "user", "provisional")  # columns of a run; if one changes, claims are checked again
+_SLACK_S = 30.0  # like filing.SLACK_MS: a shorter overlap with the run may be another run's
 
 
 def nodes_of(run: Run) -> set[str]:
-    """The nodes that Slurm has given a run, those among them that it gave back before its end."""
+    """The nodes that Slurm gave a run, including those that it took back before the end."""
     return {*expand_hosts(run.node_list), *expand_hosts(run.former_nodes)}
 
 
 def remember_nodes(base: sqlite3.Connection, before: Run, after: Run) -> Run:
-    """Keep the nodes that a run has lost between two words of Slurm on it: what their agents said of it was
-    true, and is a part of what the run used. Nodes that only agents have named are no such nodes.
+    """Remember the nodes that a run has lost between two records of Slurm.
+
+    What their agents reported was true, and is part of what the run used. Nodes that only agents reported do
+    not count.
     """
     lost = set() if before.reason == "agent" else nodes_of(before) - set(expand_hosts(after.node_list))
     former = ",".join(sorted(lost))
@@ -38,8 +42,8 @@ def remember_nodes(base: sqlite3.Connection, before: Run, after: Run) -> Run:
 
 
 def agreeing(run: Run) -> tuple[str, dict[str, Any]]:
-    """A condition of SQL on intervals or notes of a run, with its values: that Slurm's record agrees."""
-    if run.reason == "agent" or not run.node_list:  # there is no such record
+    """An SQL condition on intervals or notes of a run, with its values: Slurm's record agrees with them."""
+    if run.reason == "agent" or not run.node_list:  # Slurm has no such record
         return "1", {}
     condition = "node IN (SELECT value FROM json_each(:claim_nodes))"
     values: dict[str, Any] = {"claim_nodes": json.dumps(sorted(nodes_of(run)))}
@@ -50,7 +54,7 @@ def agreeing(run: Run) -> tuple[str, dict[str, Any]]:
 
 
 def check_claim(base: sqlite3.Connection, run: Run, node: str, user: str | None, now: float) -> None:
-    """Raise an alarm if an agent's word on a run contradicts Slurm's record."""
+    """Raise an alarm if an agent's claim about a run contradicts Slurm's record."""
     if run.reason == "agent" or not run.node_list:
         return
     if node not in nodes_of(run):
@@ -63,7 +67,7 @@ def check_claim(base: sqlite3.Connection, run: Run, node: str, user: str | None,
 
 
 def check_claims(base: sqlite3.Connection, run: Run, now: float) -> None:
-    """The same of all that agents have said of a run, now that Slurm has told of it."""
+    """Check all earlier claims about a run, now that Slurm has reported it."""
     if run.started is None:
         return
     rows = base.execute(

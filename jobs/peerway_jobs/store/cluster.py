@@ -1,4 +1,4 @@
-"""The cluster's state as Slurm told it last: one row of JSON, which sync.py writes."""
+"""The cluster's state as Slurm last reported it: one row of JSON, written by sync.py."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _TOTALS: dict[str, Any] = {
 
 @dataclass
 class ClusterState:
-    """What Slurm told, and when; `at` is None before it was asked. `unreadable` names what cannot be read."""
+    """Slurm's last report; `at` is its time, None if there is none. `unreadable` lists what cannot be
+    read.
+    """
 
     at: float | None = None
     nodes: list[dict[str, Any]] = field(default_factory=list)
@@ -44,7 +46,7 @@ class ClusterState:
 
 
 def cluster_state(base: sqlite3.Connection) -> ClusterState:
-    """The row as far as it can be read; a node that cannot be read is left out and named."""
+    """The row, as far as it can be read; a node that cannot be read is left out and listed."""
     state = ClusterState()
     row = base.execute("SELECT at, body FROM cluster").fetchone()
     if row is None:

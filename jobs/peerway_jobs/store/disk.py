@@ -1,5 +1,6 @@
-"""What is wrong when SQLite cannot write or read its file: of a full disk it says "disk I/O error", and names
-neither the file nor the disk.
+"""Explains SQLite's errors of reading and writing files.
+
+For a full disk SQLite says "disk I/O error", and names neither the file nor the disk.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ MAKE_ROOM = "make room there: move other files away, enlarge it, or keep samples
 
 
 class DiskFailed(sqlite3.OperationalError):
-    """The message says which file, what is free on its file system, and what to do. `brief` names no folder
-    of the server, for people who are not its administrators.
+    """A file cannot be read or written; the message says which, the free space, and what to do.
+
+    `brief` names no folder of the server, for people who are not its administrators.
     """
 
     def __init__(self, path: Path, error: sqlite3.OperationalError) -> None:
@@ -31,7 +33,7 @@ class DiskFailed(sqlite3.OperationalError):
 
 
 class Connection(sqlite3.Connection):
-    """One whose errors name the file and its disk. Set `path` once it is open."""
+    """A connection whose errors name the file and its disk. Set `path` once it is open."""
 
     path = Path()
 
@@ -55,9 +57,9 @@ class Connection(sqlite3.Connection):
 
 
 def explained(path: Path, error: sqlite3.OperationalError) -> sqlite3.OperationalError:
-    """The error itself where it is not of the disk, such as "database is locked"."""
+    """A DiskFailed for an error of the disk; any other error, such as "database is locked", unchanged."""
     name = getattr(error, "sqlite_errorname", "")
     if not isinstance(error, DiskFailed) and name.startswith(_OF_THE_DISK):
-        with suppress(OSError):  # where not even the folder can be looked at
+        with suppress(OSError):  # not even the folder can be read
             return DiskFailed(path, error)
     return error

@@ -1,5 +1,7 @@
-"""How a batch of an agent comes into the database of jobs: its intervals, notes and facts, the runs that
-Slurm has not told of, which are made of intervals, and which runs are to be judged once more.
+"""Files a batch of an agent into the database of jobs: its intervals, notes and facts.
+
+If Slurm has not reported a run, the run is made of intervals. Ended runs for which the batch came late are
+judged again.
 """
 
 from __future__ import annotations
@@ -18,18 +20,20 @@ from peerway_jobs.store.runs import ANEW, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
 from peerway_jobs.store.stored import INTERVALS, readable
 
-MOST_UNCONFIRMED = 1000  # runs that the agent of a node has named and Slurm has not confirmed
+MOST_UNCONFIRMED = 1000  # runs that a node's agent reported and Slurm has not confirmed
 
 
 def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, confirm: bool = False) -> None:
-    """All that a batch says but its samples. `confirm`: Slurm is asked, and a run that it has not told of is
-    provisional until it does. `begun` counts the runs that each node has begun in this transaction.
+    """File everything in a batch except its samples.
+
+    `confirm`: Slurm is asked, so a run that it has not reported is provisional until it does. `begun` counts
+    the runs that each node has begun in this transaction.
     """
     batch, sent_ms = filed.batch, time_ms(filed)
     for reason in filed.left_out[:1]:
         more = f", and {len(filed.left_out) - 1} more" if len(filed.left_out) > 1 else ""
         raise_alarm(base, sent_ms / 1000, batch.node, "implausible", reason + more)
-    named = _Named(base, batch.node, sent_ms / 1000, confirm, begun)
+    named = _ReportedRuns(base, batch.node, sent_ms / 1000, confirm, begun)
     for interval in batch.intervals:
         of = _shifted(interval, filed.shift_ms)
         if _put_interval(base, batch.node, of, sent_ms) and of.step is None:
@@ -60,8 +64,9 @@ def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, c
 
 
 def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
-    """Runs that were on a node in this time and ended: their samples have come only now. Also those that are
-    not judged yet: they may be about to be.
+    """Mark ended runs that were on a node in this time as due to be judged again, because samples came late.
+
+    This includes runs that are not judged yet: their verdict may be in progress.
     """
     base.execute(
         f"UPDATE jobs SET judged = {ANEW} "
@@ -73,7 +78,7 @@ def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int
 
 
 def _put_interval(base: sqlite3.Connection, node: str, of: Interval, sent_ms: int) -> bool:
-    """Keep an interval; False where a newer batch has told of it."""
+    """Store an interval; returns False if a newer batch has already reported it."""
     changed = base.execute(
         "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
         "ON CONFLICT (node, id) DO UPDATE SET "
@@ -106,8 +111,8 @@ def _put_interval(base: sqlite3.Connection, node: str, of: Interval, sent_ms: in
     return changed > 0
 
 
-class _Named:
-    """The runs that a batch names."""
+class _ReportedRuns:
+    """Files the runs that a batch reports."""
 
     def __init__(
         self, base: sqlite3.Connection, node: str, now: float, confirm: bool, begun: Counter[str]
@@ -119,22 +124,23 @@ class _Named:
             ).fetchone()[0]
 
     def run_of(self, of: Interval) -> None:
-        """A run that Slurm has not told of is made of its intervals; it counts as RUNNING while one is open.
-        What Slurm has told is not changed.
+        """Create or update the run of an allocation. What Slurm has reported is not changed.
+
+        A run that Slurm has not reported is made of its intervals; it is RUNNING while one of them is open.
         """
         base = self._base
         rows = base.execute("SELECT * FROM jobs WHERE job = ? ORDER BY restart", (str(of.job),)).fetchall()
         runs = [of_row(row) for row in rows]
         run = _run_at(runs, of)
         if run is None:
-            if self._begun[self._node] >= MOST_UNCONFIRMED:  # its interval is kept: Slurm may tell of the run
+            if self._begun[self._node] >= MOST_UNCONFIRMED:  # the interval stays: Slurm may report the run
                 why = f"more than {MOST_UNCONFIRMED:,} jobs that Slurm has not confirmed, such as {of.job}"
                 raise_alarm(base, self._now, self._node, "too many", why)
                 return
             self._begun[self._node] += 1
             number = of.restart if of.restart is not None else (runs[-1].restart + 1 if runs else 0)
             run = Run(str(of.job), number, started=of.start_ms / 1000, reason="agent")
-        if run.reason != "agent":  # Slurm has told, and knows better
+        if run.reason != "agent":  # Slurm has reported it, and knows better
             check_claim(base, run, self._node, of.user, self._now)
             return
         start_ms = int((run.started or 0) * 1000)
@@ -158,7 +164,7 @@ def _shifted(of: Interval, by: int) -> Interval:
 
 
 def _run_at(runs: list[Run], of: Interval) -> Run | None:
-    """The run that an allocation belongs to: by its time."""
+    """The run that an allocation belongs to by its time; None if there is none."""
     for run in reversed(runs):
         start, end = int((run.started or 0) * 1000), int(run.ended * 1000) if run.ended else 1 << 62
         if abs(of.start_ms - start) <= SLACK_MS or start < of.start_ms < end:
@@ -167,7 +173,7 @@ def _run_at(runs: list[Run], of: Interval) -> Run | None:
 
 
 def _from_parts(run: Run, parts: Sequence[Part]) -> Run:
-    """A run as its allocations on its nodes say it."""
+    """The run as its allocations on its nodes describe it."""
     if not parts:
         return run
     ends = [part["end"] for part in parts]

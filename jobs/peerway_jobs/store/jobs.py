@@ -1,6 +1,6 @@
-"""Jobs, intervals, notes and verdicts in SQLite. One process writes; any number read.
+"""Jobs, intervals, notes and verdicts in SQLite. One process writes; any number can read.
 
-What comes from an agent is put by `file`, what Slurm says by `update`: both may come twice and in any order.
+`file` stores what agents send, `update` what Slurm reports. Both may come repeatedly and in any order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from peerway_jobs.store.parts import Part, intervals_of, notes_of
 from peerway_jobs.store.ranges import Ranges, add, has
 from peerway_jobs.store.runs import JOBS, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
-from peerway_jobs.store.schema import RESTORE, VERSIONS, bring_up, emptied, opened
+from peerway_jobs.store.schema import RESTORE, VERSIONS, advising, bring_up, emptied, opened
 from peerway_jobs.store.stored import CLOCKS, NODES, RECEIVED, is_damaged, readable
 from peerway_jobs.store.transaction import transaction
 
@@ -36,17 +36,21 @@ class JobStore:
     """The database of jobs."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # passwords are in it, hashed
+        """Open the file, or create it."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # it contains password hashes
         self.path = path
         self.lock = threading.RLock()
         self.writer = _writer(path)
-        self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
-        # When Slurm was last asked and told all since the server began; None where it is not asked at all.
+        self.newest: dict[str, int] = {}  # node -> time of its newest batch since the server began
+        # When Slurm last answered about all jobs, 0 if not since the server began; None if Slurm is not
+        # asked.
         self.slurm_answered: float | None = None
-        # The same of Slurm's accounts, which are asked of ended runs; None also while they give no answer.
+        # The same for Slurm's accounts, which are asked about ended runs; None also while they do not answer.
         self.accounts_answered: float | None = None
-        self._sizes: tuple[Any, dict[str, dict[str, Any]]] = (0.0, {})  # of nodes, and when Slurm told them
+        self._sizes: tuple[Any, dict[str, dict[str, Any]]] = (
+            0.0,
+            {},
+        )  # time of Slurm's report, nodes by name
         self._local = threading.local()
         self._readers: dict[threading.Thread, sqlite3.Connection] = {}
 
@@ -58,30 +62,31 @@ class JobStore:
 
     @property
     def reader(self) -> sqlite3.Connection:
-        """This thread's connection for reading: it never waits for the writer."""
+        """This thread's connection for reading; it never waits for the writer."""
         base: sqlite3.Connection | None = getattr(self._local, "base", None)
         if base is None:
             base = self._local.base = opened(self.path, readonly=True)
-            with self.lock:  # a server's threads come and go: what ended ones opened is closed
+            with self.lock:  # close the connections of threads that have ended
                 for thread in [each for each in self._readers if not each.is_alive()]:
                     self._readers.pop(thread).close()
                 self._readers[threading.current_thread()] = base
         return base
 
     def write(self, statement: str, values: Sequence[Any] | dict[str, Any] = ()) -> int:
-        """Run one statement; how many rows it changed."""
+        """Run one statement; returns the number of rows that it changed."""
         with self.lock, transaction(self.writer) as base:
             return base.execute(statement, values).rowcount
 
     # -- from agents
 
     def known(self, node: str, stream: str, seq: int) -> bool:
-        """Whether this batch is kept already."""
+        """Whether this batch is already stored."""
         return has(self._ranges(self.reader, node, stream), seq)
 
     def file(self, batches: Iterable[Filed], late_ms: int = 0) -> None:
-        """Keep the intervals, notes and facts of batches, and that these have come: all or nothing. What
-        ended while batches from before `late_ms` were made is judged anew.
+        """Store the intervals, notes and facts of batches, and that the batches have arrived: all or nothing.
+
+        Runs that were on the node of a batch made before `late_ms` and have ended are judged again.
         """
         with self.lock, transaction(self.writer) as base:
             streams: dict[tuple[str, str], Ranges] = {}
@@ -105,8 +110,10 @@ class JobStore:
 
     @staticmethod
     def _ranges(base: sqlite3.Connection, node: str, stream: str, *, alarm: bool = False) -> Ranges:
-        """What has come of a stream. If that cannot be read, all counts as new: to file a batch twice changes
-        nothing. `alarm`: say so to administrators.
+        """The numbers of a stream's batches that have arrived.
+
+        If they cannot be read, every batch counts as new, since filing a batch twice has no effect. `alarm`:
+        raise an alarm in this case.
         """
         row = base.execute(
             "SELECT ranges FROM received WHERE node = ? AND stream = ?", (node, stream)
@@ -121,7 +128,7 @@ class JobStore:
     # -- from Slurm
 
     def update(self, runs: Iterable[Run]) -> None:
-        """What Slurm says of runs: all of it is taken. A run whose state or end is new is judged anew."""
+        """Store what Slurm reports of runs. A run with a new state or end is judged again."""
         with self.lock, transaction(self.writer) as base:
             for run in runs:
                 if make_room(base, run):
@@ -136,20 +143,20 @@ class JobStore:
                         check_claims(base, now_known, time.time())
 
     def alarm(self, node: str, kind: str, text: str, job: str = "") -> None:
-        """Keep what administrators have to know of an agent."""
+        """Raise an alarm about an agent, for administrators."""
         with self.lock, transaction(self.writer) as base:
             raise_alarm(base, time.time(), node, kind, text, job)
 
     # -- clocks
 
     def clocks(self, node: str) -> tuple[str, int] | None:
-        """What was kept of a node's clock: its boot, and the least difference (clock.py)."""
+        """The stored boot and smallest clock difference of a node (clock.py); None if there is none."""
         row = self.reader.execute("SELECT boot, difference FROM clocks WHERE node = ?", (node,)).fetchone()
         values, unreadable = readable(CLOCKS, row)
         return (values["boot"], values["difference"]) if row and not unreadable else None
 
     def keep_clocks(self, of: Mapping[str, tuple[str, int]]) -> None:
-        """Keep that of several nodes."""
+        """Store the boot and clock difference of several nodes."""
         with self.lock, transaction(self.writer) as base:
             base.executemany(
                 "INSERT OR REPLACE INTO clocks VALUES (?,?,?)", [(node, *each) for node, each in of.items()]
@@ -158,8 +165,9 @@ class JobStore:
     # -- reading
 
     def run(self, job: str, restart: int | None = None, *, provisional: bool = False) -> Run | None:
-        """A run of a job, by its id or as one of an array, 123_4; the last one where no number is given.
-        `provisional`: also one that only agents have named, which is shown to nobody.
+        """A run of a job, given its id or its name in an array (123_4); the last run if `restart` is None.
+
+        `provisional`: also return a run that only agents have reported, which is shown to nobody.
         """
         seen = "1" if provisional else "NOT provisional"
         if "_" in job:
@@ -175,7 +183,7 @@ class JobStore:
         return of_row(row) if row else None
 
     def siblings(self, run: Run) -> list[Run]:
-        """The other components of a heterogeneous job, in their order, the last run of each."""
+        """The other components of a heterogeneous job in their order, with the last run of each."""
         if not run.component:
             return []
         job = run.component.partition("+")[0]
@@ -188,7 +196,9 @@ class JobStore:
         return sorted(runs, key=lambda each: int(each.component.partition("+")[2]))
 
     def restarts(self, job: str) -> list[int]:
-        """The numbers of the runs of a job; below 0 are those of older jobs with its number (numbers.py)."""
+        """The numbers of a job's runs; numbers below 0 are runs of older jobs with the same id
+        (numbers.py).
+        """
         rows = self.reader.execute(
             "SELECT restart FROM jobs WHERE job = ? AND NOT provisional AND typeof(restart) = 'integer' "
             "ORDER BY restart",
@@ -197,18 +207,18 @@ class JobStore:
         return [row[0] for row in rows]
 
     def starts(self, job: str) -> list[float]:
-        """When the runs of a job began, also those of older jobs with its number."""
+        """When the runs of a job began (s since 1970), including those of older jobs with the same id."""
         rows = self.reader.execute(
             f"SELECT started FROM jobs WHERE job = ? AND started IS NOT NULL AND NOT {_NO_START}", (job,)
         )
         return [row[0] for row in rows]
 
     def intervals(self, run: Run) -> list[Part]:
-        """The intervals of a run that can be read: columns node, step, slot, start, end, cores, ..."""
+        """The readable intervals of a run: columns node, step, slot, start, end, cores, ..."""
         return intervals_of(self.reader, run)[0]
 
     def neighbours(self, node: str, job: str, start_ms: int, end_ms: int) -> int:
-        """How many other jobs were on the node in this time."""
+        """The number of other jobs on the node in this time."""
         row = self.reader.execute(
             "SELECT count(DISTINCT job) FROM intervals WHERE node = ? AND step IS NULL AND job != ? "
             "AND start < ? AND coalesce(end, ?) > ?",
@@ -217,15 +227,15 @@ class JobStore:
         return int(row[0])
 
     def notes(self, run: Run) -> list[Part]:
-        """What agents saw of a run."""
+        """The notes of agents about a run."""
         return notes_of(self.reader, run)[0]
 
     def unreadable(self, run: Run) -> list[str]:
-        """Columns that cannot be read of what is kept of a run."""
+        """The columns that cannot be read in the rows of a run."""
         return [*run.unreadable, *intervals_of(self.reader, run)[1], *notes_of(self.reader, run)[1]]
 
     def period(self) -> float:
-        """Seconds between the samples of most nodes; 10 before any has told."""
+        """The seconds between samples of most nodes; 10 if no node has reported yet."""
         rows = self.reader.execute(
             "SELECT CASE WHEN json_valid(facts) THEN json_extract(facts, '$.interval_ms') END FROM nodes"
         )
@@ -233,13 +243,14 @@ class JobStore:
         return float(median(periods or [10_000])) / 1000
 
     def facts(self, node: str) -> dict[str, Any]:
-        """What a node is; nothing where it has not said so."""
+        """The properties of a node; empty if its agent has not sent them."""
         row = self.reader.execute("SELECT facts FROM nodes WHERE node = ?", (node,)).fetchone()
         return readable(NODES, row)[0]["facts"] or {}
 
     def size_of(self, node: str) -> dict[str, float]:
-        """Its cores, GPUs and bytes of memory as Slurm allocates them; where Slurm does not know the node, as
-        its agent found them. Nothing where neither has told.
+        """A node's cores, GPUs and bytes of memory, as Slurm allocates them.
+
+        If Slurm does not know the node, as its agent found them; empty if neither is known.
         """
         row = self.reader.execute("SELECT at FROM cluster").fetchone()
         if row and row["at"] != self._sizes[0]:
@@ -253,16 +264,12 @@ class JobStore:
 
 
 def _writer(path: Path) -> sqlite3.Connection:
-    """The connection that writes. Raises sqlite3.DatabaseError, with what to do for a damaged file."""
+    """Open the connection that writes. Raises sqlite3.DatabaseError, with advice for a damaged file."""
     if remains := emptied(path):
         raise sqlite3.DatabaseError(
             f"{path.name} is empty (0 bytes), but the folder has {remains}: it lost its content; {RESTORE}"
         )
-    try:
+    with advising(path, RESTORE):
         base = opened(path)
         bring_up(base, VERSIONS)
-    except sqlite3.DatabaseError as error:
-        if type(error) is not sqlite3.DatabaseError:  # a full disk or a lock, which damage nothing
-            raise
-        raise sqlite3.DatabaseError(f"{path.name}: {error}; {RESTORE}") from None
-    return base
+        return base

@@ -1,4 +1,4 @@
-"""Lists and sums of jobs. Each value reaches SQLite as a parameter, each column's name from a table here."""
+"""Lists and sums of jobs. Values are passed as SQL parameters; names of columns come from tables here."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from peerway_jobs.store.runs import COLUMNS, JOBS, Run, of_row
 from peerway_jobs.store.stored import LAST_S, MOST_SIZE, is_damaged
 
 MOST = 500
-# The form of a place in a list, as text: x is of a row whose value is no number.
+# The text form of a place in a list; x stands for a row whose value is no number.
 PLACE = r"(?:x|[0-9]{1,18}(?:\.[0-9]{1,20})?(?:e[-+][0-9]{1,3})?):[0-9]{1,10}:-?[0-9]{1,10}"
 _LISTED = (
     ", ".join(name for name in COLUMNS if name not in ("script", "steps")) + ", '' AS script, '[]' AS steps"
 )
 SUMMED = ("user", "account", "project", "partition", "tag")
-# A GPU-hour weighs as much as the cores that a node has for each GPU: 16 is usual.
+# A GPU-hour weighs as much as the cores that a node has per GPU; 16 is usual.
 CORES_A_GPU = 16
 
 
 def sound(name: str, otherwise: str = "0") -> str:
-    """A column of jobs in SQL, with another value where it holds what it cannot."""
+    """A column of jobs in SQL, or `otherwise` if it has an impossible value."""
     return f"CASE WHEN {is_damaged(JOBS, name)} THEN {otherwise} ELSE {name} END"
 
 
 def elapsed(now: str) -> str:
-    """The seconds of a run in SQL, 0 where they cannot be read. `now`: in place of an end that is to come."""
+    """The seconds that a run has run, in SQL; 0 if they cannot be read. `now` replaces a missing end."""
     return (
         f"CASE WHEN {is_damaged(JOBS, 'started', 'ended')} THEN 0 "
         f"ELSE max(0, coalesce(ended, {now}) - started) END"
@@ -39,24 +39,25 @@ def _wasted(column: Callable[[str], str]) -> str:
     return f"({column('idle_gpu_hours')} * {CORES_A_GPU} + {column('idle_core_hours')})"
 
 
-_ORDERS = {  # the largest first; a place in a list is of numbers of at least 0
-    "started": "started",  # as it is: the index has them in this order
+_ORDERS = {  # the largest value comes first; the values are numbers of at least 0
+    "started": "started",  # unchanged, because the index has this order
     "wasted": f"max(0, {_wasted(sound)})",
     "elapsed": elapsed("CAST(strftime('%s', 'now') AS REAL)"),
     "cpu": f"coalesce(max(0, 1 - {sound('cpu_efficiency', '1')}), 0)",
     "gpu": f"coalesce(max(0, 1 - {sound('gpu_efficiency', '1')}), 0)",
 }
 _HOURS = ("idle_core_hours", "idle_gpu_hours", "freed_core_hours", "freed_gpu_hours")
-# All that sums read: the index jobs_ended has it, so that they need not pass over the scripts.
+# All columns that sums read. The index jobs_ended has them all, so that the scripts need not be read.
 _SUMMED_OF = ", ".join(("ended", "started", *SUMMED, "verdict", "cores", "gpus", *_HOURS, "provisional"))
-# What a page can name. Others are in no list; peerway jobs doctor and the page of alarms name them.
+# Rows that a page can address. Others appear in no list, but in peerway jobs doctor and on the page of
+# alarms.
 _KEY = (
     "typeof(job) = 'text' AND length(job) BETWEEN 1 AND 10 AND job NOT GLOB '*[^0-9]*' "
     "AND typeof(restart) = 'integer' AND restart BETWEEN -9999999999 AND 9999999999"
 )
 Order = Literal["started", "wasted", "elapsed", "cpu", "gpu"]
-# The tasks of an array, between NUMBER_ and NUMBER_: (the character after 9). The index has only rows with an
-# array, and SQLite takes it for a query that says so; of several it would rather take that of users.
+# The tasks of an array lie between NUMBER_ and NUMBER_: (":" follows "9"). The index contains only rows with
+# an array, and SQLite uses it only for a query that says so; otherwise it may prefer the index of users.
 TASKS = "array != '' AND array > ? AND array < ?"
 OF_ARRAY = "jobs INDEXED BY jobs_of_array"
 ORDERS = tuple(_ORDERS)
@@ -66,7 +67,7 @@ _LOOKED_UP = "(SELECT {} FROM jobs WHERE job = ? AND restart = ?)"
 
 @dataclass(frozen=True)
 class Filter:
-    """Which jobs are asked for; nothing that is empty counts."""
+    """Which jobs are wanted; an empty value selects all."""
 
     user: str = ""
     account: str = ""
@@ -75,36 +76,37 @@ class Filter:
     state: str = ""  # running or finished
     verdict: str = ""
     tag: str = ""
-    since: float = 0  # that began since
-    text: str = ""  # of a job's id or name
-    ran_since: float = 0  # that ended since, or go on
-    until: float = 0  # that began before
-    array: str = ""  # the number of an array, whose tasks are 16_3
+    since: float = 0  # that began from this time on
+    text: str = ""  # part of a job's id or name
+    ran_since: float = 0  # that ended from this time on, or are still running
+    until: float = 0  # that began before this time
+    array: str = ""  # number of an array; its tasks are such as 16_3
 
 
 @dataclass(frozen=True)
 class Place:
-    """A run's place in a list. Slurm's starts are whole seconds, so many jobs share one: the id and the
-    restart tell them apart.
+    """A run's place in a list.
+
+    Slurm's starts are whole seconds, so many jobs share one; id and restart distinguish them.
     """
 
-    value: float | None  # what the list is ordered by; None: it is looked up in the row
+    value: float | None  # the value that the list is ordered by; None: read it from the row
     job: str
     restart: int
 
     def text(self) -> str:
-        """For a query."""
+        """The place as text, for a query."""
         return f"{'x' if self.value is None else repr(self.value)}:{self.job}:{self.restart}"
 
     @classmethod
     def of(cls, row: sqlite3.Row) -> Place:
-        """That of a row of a list."""
+        """The place of a row of a list."""
         place = cls(row["place"], row["job"], row["restart"])
         return place if re.fullmatch(PLACE, place.text()) else cls(None, row["job"], row["restart"])
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """Read such a text. Raises ValueError."""
+        """Parse the text of a place. Raises ValueError."""
         if re.fullmatch(PLACE, text) is None:
             raise ValueError(f"a place in a list is as the page before gave it, not {text!r}")
         value, job, restart = text.split(":")
@@ -121,8 +123,10 @@ def listed(
     order: str = "started",
     without: Collection[str] = (),
 ) -> tuple[list[Run], Place | None]:
-    """The jobs that may be seen and are asked for; and where the next page begins, if there is one:
-    `before` is that of the page before. `without`: numbers of arrays whose tasks are left out.
+    """The jobs that the viewer may see (`seen`) and wants, and where the next page begins, or None.
+
+    `before` is the place that the page before returned. `without` are numbers of arrays whose tasks are left
+    out.
     """
     clauses, values = _conditions(seen, wanted)
     for array in without:
@@ -146,7 +150,7 @@ def listed(
 
 
 def _conditions(seen: tuple[str, list[str]], wanted: Filter) -> tuple[list[str], list[Any]]:
-    """The conditions of SQL on the jobs that may be seen and are asked for, with their values."""
+    """The SQL conditions for jobs that the viewer may see and wants, with their values."""
     clauses, values = [seen[0], "NOT provisional", "started IS NOT NULL", _KEY], list[Any](seen[1])
     for column, value in (
         ("user", wanted.user),
@@ -188,8 +192,9 @@ def sums(
     *,
     now: float | None = None,
 ) -> list[dict[str, Any]]:
-    """What users, accounts, … had and wasted since a time, the largest waste first. `now`: also of jobs that
-    run, as if they ended now.
+    """What users, accounts, … had and wasted since a time, the largest waste first.
+
+    `now`: also count running jobs, as if they ended now.
     """
     if by not in SUMMED:
         raise ValueError(f"sums are by {', '.join(SUMMED)}, not {by!r}")
@@ -202,7 +207,7 @@ def sums(
     values += [*seen[1], *([now, now] if now is not None else []), most]
 
     def rows(column: Callable[[str], str]) -> list[dict[str, Any]]:
-        """`column` is how the statement names one."""
+        """The rows of the sums; `column` gives the SQL of a column."""
         statement = (
             f"SELECT {by} AS name, count(*) AS jobs, sum(verdict = 'inefficient') AS inefficient, "
             f"sum({column('cores')} * ({ended} - started)) / 3600 AS core_hours, "
@@ -217,7 +222,7 @@ def sums(
     summed = rows(str)
     figures = (value for row in summed for value in row.values() if isinstance(value, float))
     if not all(abs(value) < MOST_SIZE for value in figures):
-        summed = rows(sound)  # takes longer, and is needed only where a damaged row counts
+        summed = rows(sound)  # slower, and needed only if a damaged row counts
     return [{**row, "name": row["name"] if isinstance(row["name"], str) else ""} for row in summed]
 
 

@@ -1,6 +1,7 @@
-"""Numbers that do not tell jobs and runs apart. Slurm gives a job's number again when it was set up anew,
-lost its state, or has counted to MaxJobId. And an agent may count the runs of a job otherwise than Slurm, as
-it has not seen all of them. Times tell what belongs together.
+"""Distinguishes jobs and runs that have the same numbers, by their times.
+
+Slurm reuses a job's number after it was set up again, has lost its state, or has counted to MaxJobId. And an
+agent may number the runs of a job differently from Slurm, because it has not seen all of them.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from peerway_jobs.clock import AGREES_S
 from peerway_jobs.store.runs import JOBS, Run
 from peerway_jobs.store.stored import readable
 
-_WHOLE_S = 1.0  # Slurm tells whole seconds
+_WHOLE_S = 1.0  # Slurm reports whole seconds
 _EARLY_S = 0.5  # a job that is requeued at once may begin again a second after its first start
 
 
 def make_room(base: sqlite3.Connection, run: Run) -> bool:
-    """Prepare the place of a run as Slurm tells of it; False if the place is that of a younger job by now.
+    """Make room for a run that Slurm reports; returns False if its number now belongs to a younger job.
 
-    Runs of an older job that had this number get restarts below 0, and with them their verdicts. A run that
-    was made of agents' intervals, and is the one that Slurm tells of, gives way to it.
+    Runs of an older job with this number get restarts below 0, and so do their verdicts. A run that was made
+    of agents' intervals and is the reported run is deleted.
     """
     rows = base.execute(
         "SELECT restart, submitted, started, ended, reason FROM jobs WHERE job = ? AND restart >= 0",
@@ -43,7 +44,7 @@ def make_room(base: sqlite3.Connection, run: Run) -> bool:
 
 
 def _before(started: float | None, submitted: float | None) -> bool:
-    """Whether a run began before a job was submitted, and so is none of it."""
+    """Whether a run began before a job was submitted, and so is not a run of this job."""
     return started is not None and submitted is not None and started + AGREES_S < submitted
 
 

@@ -1,5 +1,7 @@
-"""What agents said of a run: the intervals in which it had nodes and steps, and the notes. Only what Slurm's
-record of the run agrees with; of a damaged row what can be read, if its times can.
+"""What agents reported of a run: its intervals on nodes and in steps, and notes.
+
+Only reports that agree with Slurm's record of the run count. Damaged rows are used as far as they can be
+read, if their times can.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ from peerway_jobs.store.claims import agreeing
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.stored import INTERVALS, SEEN, Kind, is_damaged, readable
 
-SLACK_MS = 30_000  # by which Slurm's start of a job and the node's may differ
+SLACK_MS = 30_000  # by which Slurm's and the node's start of a job may differ
 _MOST_NOTES = 1000
 Part = dict[str, Any]
 
 
 def intervals_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[str]]:
-    """The intervals, allocations and steps, clipped to its time and with whether they are open; and which
-    columns cannot be read.
+    """The allocations and steps of a run, clipped to its time; and the columns that cannot be read.
+
+    Each part has `open`, which says whether the interval has no end yet.
     """
     agrees, values = agreeing(run)
     start = int((run.started or 0) * 1000)
@@ -40,11 +43,12 @@ def intervals_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[s
 
 
 def notes_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[str]]:
-    """What agents saw of a run, and which columns cannot be read; of left-over processes also what was seen
-    after its end.
+    """The notes of agents about a run, and the columns that cannot be read.
+
+    Notes about left-over processes count even after the run's end.
     """
     start, end = int((run.started or 0) * 1000), int(run.ended * 1000) if run.ended else 1 << 62
-    agrees, values = agreeing(replace(run, user=""))  # notes name no user
+    agrees, values = agreeing(replace(run, user=""))  # notes have no user
     rows = base.execute(
         f"SELECT * FROM seen WHERE (job = :job OR owner = :job) AND ({is_damaged(SEEN, 'node', 'time')} "
         f"OR time >= :start AND (time <= :end OR kind = 'leftover') AND {agrees}) ORDER BY time LIMIT :most",
@@ -57,7 +61,7 @@ def notes_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[str]]
 def _readable(
     kinds: dict[str, Kind], rows: list[sqlite3.Row], needed: tuple[str, ...]
 ) -> tuple[list[Part], list[str]]:
-    """The rows whose needed columns can be read, and which columns cannot be of any."""
+    """The rows whose needed columns can be read, and all columns that cannot be read in some row."""
     parts = []
     unreadable: set[str] = set()
     for row in rows:

@@ -1,4 +1,4 @@
-"""Which runs are to be judged now."""
+"""Decides which runs are due to be judged."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run, of_row
 
-# In sampling periods: between the verdicts on a run that goes on, and from a run's end to its verdict.
+# In sampling periods: between two verdicts on a running run, and between a run's end and its verdict.
 EVERY, SETTLE = 30, 6
-# A verdict on a run that goes on reads all its samples. It is made anew once the run is so much longer: of a
-# long one that changes little in five minutes, and all verdicts on a run together cost a few times the last.
+# Each verdict on a running run reads all its samples. So the next one is made only after the run has become
+# longer by this share: five minutes change little in a long run. All verdicts on a run together then cost a
+# few times as much as the last.
 LONGER = 1 / 20
-# Seconds that a verdict waits for agents that are behind, as all are when the server was away, and for Slurm.
+# Seconds that a verdict waits for agents that are behind (as all are after the server was away), and for
+# Slurm.
 HOLD = 3600
-_ALIVE_MS = 2 * 3_600_000  # an agent tells its node's facts at least once an hour
-_OLDEST = 14 * 86_400  # seconds; what ended before is judged no more
-_MOST = 200  # at once
+_ALIVE_MS = 2 * 3_600_000  # an agent sends its node's facts at least once an hour
+_OLDEST = 14 * 86_400  # seconds; runs that ended earlier are no longer judged
+_MOST = 200  # runs at once
 
 
 def due(store: JobStore, now: float) -> list[Run]:
-    """Runs to judge: first those that ended and whose agents have told all, then those that run, of them the
-    one first whose verdict is oldest.
+    """Runs to judge: first ended runs whose agents have sent everything, then running ones,
+    oldest verdict first.
     """
     period = store.period()
     rows = store.reader.execute(
@@ -54,13 +56,14 @@ def due(store: JobStore, now: float) -> list[Run]:
 
 
 def is_final(store: JobStore, run: Run) -> bool:
-    """Whether a run has ended, and its verdict is on all of it. Late samples may change it still."""
+    """Whether a run has ended and its verdict covers all of it. Late samples may still change the verdict."""
     return run.ended is not None and run.judged >= run.ended + SETTLE * store.period()
 
 
 def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
-    """Whether an agent of an ended run has yet to tell of its last moments. One that has told nothing of the
-    run counts, too, if it was there not long before the end.
+    """Whether an agent of an ended run has not yet sent its last samples.
+
+    An agent that has reported nothing of the run counts too, if it was alive not long before the end.
     """
     ended = int((run.ended or 0) * 1000)
     rows = store.reader.execute(
@@ -72,6 +75,8 @@ def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
 
 
 def _only_agents_told(store: JobStore, run: Run) -> bool:
-    """Whether Slurm is yet to be asked of a run that ended: it knows the job's name and what the job had."""
+    """Whether Slurm has not been asked about an ended run yet: it knows the job's name and what the job
+    had.
+    """
     answers = [each for each in (store.slurm_answered, store.accounts_answered) if each is not None]
     return run.state == "ENDED" and any(each < (run.ended or 0) for each in answers)

@@ -1,7 +1,7 @@
 """Samples in VictoriaMetrics or Prometheus: written by remote write, read by PromQL.
 
-A series is the metric with the labels node and device; no job's id is ever a label. Retention and thinning
-are that server's own. Prometheus has to be started with --web.enable-remote-write-receiver, and with
+A series is a metric with the labels node and device; no label contains a job's id. Retention and thinning are
+left to that server. Prometheus must be started with --web.enable-remote-write-receiver, and with
 storage.tsdb.out_of_order_time_window in its settings for as long as an agent may be away.
 """
 
@@ -21,23 +21,24 @@ import numpy as np
 
 from peerway_jobs.metrics import METRICS
 from peerway_jobs.store.chunk import Points, merged
+from peerway_jobs.store.sample_damage import SampleDamage
 from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed, columns, time_ms
 
 TIMEOUT_S = 60
 MOST_ANSWER = 512 << 20  # bytes: six hours of a node with 512 CPUs, twice
-_PIECE_MS = 6 * 3_600_000  # of one query: servers bound how many samples an answer has
+_PIECE_MS = 6 * 3_600_000  # of one query: servers limit the number of samples of an answer
 _PERIODS = 10_000
 
 
 class SamplesRefused(StoreFailed):
-    """It will not take them later either."""
+    """The server will not accept these samples later either."""
 
 
 class PromStore(Samples):
     """Samples in a server at `url`."""
 
     def __init__(self, url: str) -> None:
-        """Raises ValueError for what is no address."""
+        """Raises ValueError if `url` is no address."""
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise ValueError(
                 f"a time-series database is an address such as http://127.0.0.1:8428, not {url!r}"
@@ -45,7 +46,7 @@ class PromStore(Samples):
         self._url = url.rstrip("/")
 
     def put(self, batches: Sequence[Filed]) -> None:
-        """Taken by the server when this returns; on its disk perhaps later. Raises StoreFailed."""
+        """Accepted by the server when this returns; on its disk perhaps later. Raises StoreFailed."""
         import cramjam
 
         if not (body := write_request(batches)):
@@ -69,7 +70,7 @@ class PromStore(Samples):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """By range selectors, whose answers are the samples as they were written."""
+        """Read with range selectors, which return samples as they were written."""
         only = None if devices is None else frozenset(devices)
         wanted = [
             m.name for m in METRICS.values() if m.kind == kind and (metrics is None or m.name in metrics)
@@ -79,7 +80,7 @@ class PromStore(Samples):
         begin = start_ms
         while begin < end_ms and wanted:
             end = min(begin + _PIECE_MS, end_ms)
-            # An instant query of a range has the samples within it, its right end included.
+            # An instant query of a range returns the samples within it, including its right end.
             query = {"query": f"{selector}[{end - begin}ms]", "time": f"{end / 1000:.3f}"}
             answer = self._ask("/api/v1/query?" + urllib.parse.urlencode(query), None, {})
             try:
@@ -88,14 +89,14 @@ class PromStore(Samples):
                     if only is None or labels["device"] in only:
                         key = labels["device"], labels["__name__"]
                         parts[key].append(_points(each["values"], begin, end))
-            except (ValueError, TypeError, LookupError, RecursionError) as error:
+            except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
                 raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
             begin = end
         points_of = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in points_of.items() if points.times.size}
 
     def began(self) -> str:
-        """When the server's process began: another answer is another process. Raises StoreFailed."""
+        """When the server's process started; another value means another process. Raises StoreFailed."""
         for line in self._ask("/metrics", None, {}).decode(errors="replace").splitlines():
             name, _, value = line.partition(" ")
             if name == "process_start_time_seconds":
@@ -106,10 +107,14 @@ class PromStore(Samples):
         )
 
     def tidy(self, now_ms: int, policy: Policy) -> None:
-        """Nothing: the server does it by its own settings."""
+        """Do nothing: the server tidies by its own settings."""
+
+    def damage(self) -> list[SampleDamage]:
+        """Nothing: its files are the server's own."""
+        return []
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is kept."""
 
     def _ask(self, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
         request = urllib.request.Request(self._url + path, data=body, headers=headers)
@@ -128,7 +133,7 @@ class PromStore(Samples):
 
 
 def quoted(text: str) -> str:
-    """A text as PromQL writes it: nothing of it is read as a selector."""
+    """A text as a PromQL string, quoted so that no part of it is read as a selector."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
@@ -145,9 +150,9 @@ def _points(values: list[list[Any]], begin: int, end: int) -> Points:
 
 
 def write_request(batches: Iterable[Filed]) -> bytes:
-    """WriteRequest{timeseries: [{labels: [{name, value}], samples: [{value, timestamp}]}]}.
+    """Encode WriteRequest{timeseries: [{labels: [{name, value}], samples: [{value, timestamp}]}]}.
 
-    1,000 nodes send 37,000 samples a second: what is the same for many is encoded once.
+    1,000 nodes send 37,000 samples a second, so parts that many samples share are encoded only once.
     """
     samples: defaultdict[tuple[str, str, str], bytes] = defaultdict(bytes)
     for filed in sorted(batches, key=time_ms):
@@ -155,7 +160,7 @@ def write_request(batches: Iterable[Filed]) -> bytes:
         head, node = bytes([2 << 3 | 2, 9 + len(stamp)]) + b"\x09", filed.batch.node
         for _, device, metric, value in columns(filed):
             samples[metric, node, device] += head + _DOUBLE(value) + stamp
-    # Labels are in the order of their names, as the protocol asks.
+    # The protocol requires labels sorted by name.
     return b"".join([
         _field(1, _label("__name__", metric) + _label("device", device) + _label("node", node) + of)
         for (metric, node, device), of in samples.items()

@@ -1,18 +1,18 @@
-"""Which numbers of a stream have come, as ranges: [[1, 17], [19, 20]]. Streams are long, gaps are few."""
+"""The batch numbers of a stream that have arrived, as ranges: [[1, 17], [19, 20]]. Gaps are few."""
 
 from __future__ import annotations
 
-MOST = 1000  # ranges of a stream: of one with more gaps the oldest will not be filled any more
+MOST = 1000  # ranges of a stream; with more gaps, the oldest gap counts as filled
 Ranges = list[list[int]]
 
 
 def has(ranges: Ranges, number: int) -> bool:
-    """Whether the number lies in one of them. The newest come last and are asked for most."""
+    """Whether a range contains the number. The search begins at the end, where most numbers are."""
     return any(first <= number <= last for first, last in reversed(ranges))
 
 
 def add(ranges: Ranges, number: int) -> bool:
-    """Put a number into the ranges, which stay sorted and apart; False where it was there."""
+    """Add a number; the ranges stay sorted and disjoint. Returns False if it was there already."""
     at = len(ranges)
     while at and ranges[at - 1][0] > number:
         at -= 1

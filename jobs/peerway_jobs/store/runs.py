@@ -1,6 +1,4 @@
-"""A run of a job: one start of it. A job that Slurm requeued keeps its id and has several, told apart by
-time.
-"""
+"""A run: one start of a job. A requeued job keeps its id and has several runs, told apart by their times."""
 
 from __future__ import annotations
 
@@ -42,10 +40,10 @@ FINISHED = frozenset(
 
 @dataclass(slots=True)
 class Run:
-    """What is known of one run. Times are seconds since 1970, `memory` bytes over all its nodes."""
+    """One run. Times are seconds since 1970; `memory` is bytes over all its nodes."""
 
     job: str
-    restart: int = 0  # below 0: of an older job that had the same number
+    restart: int = 0  # below 0: a run of an older job with the same number
     user: str = ""
     account: str = ""
     name: str = ""
@@ -67,14 +65,14 @@ class Run:
     memory: float = 0
     node_list: str = ""
     node_type: str = ""
-    array: str = ""  # "123_4", the fourth of array 123
+    array: str = ""  # "123_4": task 4 of array 123
     project: str = ""  # Slurm's WCKey
-    component: str = ""  # "123+1", the second of the heterogeneous job 123
-    suspended: float = 0  # seconds since its start in which Slurm had suspended it
-    max_rss: float = 0  # bytes: the most that one of its tasks had, by Slurm's accounts
+    component: str = ""  # "123+1": component 1 of heterogeneous job 123
+    suspended: float = 0  # seconds in which Slurm had suspended it
+    max_rss: float = 0  # bytes: the peak of one of its tasks, by Slurm's accounts
     script: str = ""
     steps: list[dict[str, Any]] = field(default_factory=list)
-    # what its verdict came to
+    # results of its verdict
     verdict: str = "waiting"
     tag: str = ""
     severity: int = 0
@@ -86,21 +84,21 @@ class Run:
     freed_core_hours: float = 0
     freed_gpu_hours: float = 0
     judged: float = 0  # when; 0 or less: not since something changed
-    former_nodes: str = ""  # which Slurm gave it and took back: "scontrol update" shrank it as it ran
-    unreadable: list[str] = field(default_factory=list)  # columns of its row that hold what cannot be
+    former_nodes: str = ""  # nodes that Slurm took back while it ran ("scontrol update")
+    unreadable: list[str] = field(default_factory=list)  # columns of its row that cannot be read
 
     @property
     def has_key(self) -> bool:
-        """Whether its number can be read, so that something can be kept of it or asked about it."""
+        """Whether its job and restart can be read, so that data can be stored for it or asked about it."""
         return not {"job", "restart"}.intersection(self.unreadable)
 
     def elapsed(self, now: float) -> float:
-        """The seconds that it has run, as Slurm counts them: without those in which it was suspended."""
+        """The seconds that it has run, as Slurm counts them: without suspended time."""
         return max(0.0, (self.ended or now) - self.started - self.suspended) if self.started else 0.0
 
 
-# What `judged` becomes of a run that is to be judged anew. Each cause takes one off, so that a verdict that
-# was being made meanwhile sees that it is not the last word (verdicts.py).
+# The new value of `judged` for a run that must be judged again. Each cause subtracts 1, so that a verdict in
+# progress sees that it is outdated (verdicts.py).
 ANEW = "min(judged, 0) - 1"
 COLUMNS = tuple(each.name for each in fields(Run) if each.name != "unreadable")
 STATES = ("waiting", "inefficient", "efficient", "unremarkable", "no data", "short")  # of a verdict
@@ -113,7 +111,9 @@ _HELD = ("nodes", "node_list")
 
 
 def _kind_of(name: str) -> Kind:
-    """What a column of the table of jobs may hold, by its field; an absent one is as in a run without it."""
+    """What a column of the table of jobs may hold, derived from its field;
+    the field's default replaces bad values.
+    """
     declared = str(Run.__dataclass_fields__[name].type)
     if name in _TIMES:
         kind = TIME
@@ -144,7 +144,7 @@ def of_row(row: sqlite3.Row) -> Run:
 
 
 def row_of(run: Run) -> dict[str, Any]:
-    """The run's columns."""
+    """The run as columns."""
     values = asdict(run)
     del values["unreadable"]
     for name in _JSON:
@@ -153,8 +153,9 @@ def row_of(run: Run) -> dict[str, Any]:
 
 
 def put_run(base: sqlite3.Connection, run: Run, *, provisional: bool = False) -> None:
-    """Write a run as Slurm or its intervals say it; what a verdict said of it stays. One that Slurm has told
-    of does not become provisional again.
+    """Write a run as Slurm or its intervals describe it; the columns of its verdict stay.
+
+    A run that Slurm has reported does not become provisional again.
     """
     names = ("job", "restart", *FROM_SLURM)
     kept = (
@@ -165,7 +166,7 @@ def put_run(base: sqlite3.Connection, run: Run, *, provisional: bool = False) ->
         "steps",
         "node_type",
         "gpu_type",
-    )  # an empty one says nothing
+    )  # an empty value does not replace another
     sets = ", ".join(
         f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN {n} ELSE excluded.{n} END"
         if n in kept
@@ -173,12 +174,12 @@ def put_run(base: sqlite3.Connection, run: Run, *, provisional: bool = False) ->
         for n in FROM_SLURM
         if n not in (*_HELD, "max_rss")
     )
-    sets += ", max_rss = max(max_rss, excluded.max_rss)"  # squeue knows none
-    # While epilogs run Slurm names only the nodes where one still does.
+    sets += ", max_rss = max(max_rss, excluded.max_rss)"  # squeue reports none
+    # While epilogs run, Slurm lists only the nodes where one still runs.
     fewer = "(excluded.ended IS NOT NULL OR excluded.state = 'COMPLETING') AND nodes > excluded.nodes"
     for n in _HELD:
         sets += f", {n} = CASE WHEN {fewer} THEN {n} ELSE excluded.{n} END"
-    # A verdict on a run that went on is none on how it ended, also when that is told long after.
+    # A verdict on a running run does not cover its end, even if the end is reported long after it.
     sets += (
         ", judged = CASE WHEN ended IS excluded.ended AND state IS excluded.state "
         f"AND nodes >= excluded.nodes AND max_rss >= excluded.max_rss THEN judged ELSE {ANEW} END"

@@ -1,8 +1,7 @@
-"""Where samples are kept: one interface, with the same contract for each that stands behind it.
+"""The interface of the stores of samples, and what each store must guarantee.
 
-A sample is (node, kind, device, metric, time, value). It names no job: who had a device when is told by
-intervals, which can be mended later. To put the same sample twice changes nothing, and a sample may come
-late.
+A sample is (node, kind, device, metric, time, value). It names no job: intervals say who had a device when,
+and can be corrected later. Storing the same sample twice has no effect, and samples may arrive late.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from peerway_jobs.batch import Batch
-from peerway_jobs.metrics import METRICS
 from peerway_jobs.store.chunk import Points
+from peerway_jobs.store.sample_damage import SampleDamage
 
 DAY_MS = 86_400_000
 Key = tuple[str, str]  # device, metric
 
 
 class StoreFailed(OSError):
-    """The store cannot take or give samples now, of no job: its database is away, say."""
+    """The store cannot store or return samples now, for any job: its database is unavailable, for example."""
 
 
 @dataclass(frozen=True)
 class Filed:
-    """A batch with the milliseconds that its node's clock is corrected by, and the bytes it came as."""
+    """A batch, the correction of its node's clock (ms), and the bytes in which it arrived."""
 
     batch: Batch
     shift_ms: int
     payload: bytes
     period_ms: int
-    left_out: tuple[str, ...] = ()  # why parts of it were left out: credible.py
+    left_out: tuple[str, ...] = ()  # why parts of it were left out (credible.py)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How long samples are kept as they came, how long thinned to means, and how coarse those are."""
+    """How long samples are kept unchanged, how long as means (days), and the means' step (ms)."""
 
     raw_days: int = 30
     thin_days: int = 365
@@ -50,7 +49,7 @@ class Samples(ABC):
 
     @abstractmethod
     def put(self, batches: Sequence[Filed]) -> None:
-        """Keep them: when this returns they survive the end of this process and of the machine."""
+        """Store batches; when this returns, they survive the end of this process and of the machine."""
 
     @abstractmethod
     def read(
@@ -62,21 +61,29 @@ class Samples(ABC):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """What there is of a node's devices of one kind within (start, end]; all of them where None is
-        given.
+        """The samples of a node's devices of one kind within (start, end]; None means all devices or
+        metrics.
         """
 
     @abstractmethod
     def tidy(self, now_ms: int, policy: Policy) -> None:
-        """Compress what is complete, thin what is old, drop what is older; safe to interrupt at any time."""
+        """Compress what is complete, thin old samples, drop older ones; safe to interrupt at any time."""
+
+    @abstractmethod
+    def damage(self) -> list[SampleDamage]:
+        """What could not be read of it, since this server started."""
+
+    def unreadable(self, node: str, start_ms: int, end_ms: int) -> list[str]:
+        """Which files may have more of a node's samples of that time than can be read."""
+        return sorted({each.file for each in self.damage() if each.concerns(node, start_ms, end_ms)})
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 def columns(filed: Filed) -> Iterable[tuple[str, str, str, float]]:
-    """(kind, device, metric, value) of all samples of a batch."""
+    """Yield (kind, device, metric, value) for all samples of a batch."""
     for kind, part in filed.batch.samples.items():
         for metric, values in part.values.items():
             for device, value in zip(part.devices, values, strict=True):
@@ -85,20 +92,22 @@ def columns(filed: Filed) -> Iterable[tuple[str, str, str, float]]:
 
 
 def time_ms(filed: Filed) -> int:
-    """When the batch was made, by the server's clock."""
+    """When the batch was made (ms since 1970), by the server's clock."""
     return filed.batch.wall_ms + filed.shift_ms
 
 
 def thinned(metric: str, points: Points, step_ms: int) -> Points:
-    """Means over steps of time; of a counter the last value, whose differences stay what they were."""
+    """Means over steps of time; for a counter the last value of each step, so
+    that its differences stay exact.
+    """
     if not points.times.size:
         return points
     slots = -(-points.times // step_ms)  # a sample stands for the time before it
     begins = np.flatnonzero(np.concatenate(([True], slots[1:] != slots[:-1])))
     ends = np.append(begins[1:], slots.size)
-    if METRICS[metric].type == "counter":
+    if metric.endswith("_total"):  # a counter; a newer version may have stored one that is not in METRICS
         values = points.values[ends - 1]
-        times = points.times[ends - 1]  # its own time, so that no rate changes
+        times = points.times[ends - 1]  # the sample's own time, so that no rate changes
     else:
         values = np.add.reduceat(points.values, begins) / (ends - begins)
         times = slots[begins] * step_ms

@@ -1,21 +1,24 @@
-"""The tables of jobs, allocations, verdicts, people and tokens, and how a database comes to the newest of
-them.
-"""
+"""The tables of jobs, intervals, verdicts, people and tokens, and how a database is migrated to them."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from peerway_jobs.store.disk import Connection, explained
 
-CACHE_KIB = 256  # of a connection
+CACHE_KIB = 256  # per connection
 RESTORE = "stop the server and restore jobs.db from its last backup (docs/jobs/server.md)"
+WAITING = (
+    "stop the server and restore this file from a backup, or move it elsewhere: the batches that wait in it "
+    "are lost then"
+)
 
-# Each entry brings a database one version on; none is ever changed once it was released.
+# Each entry migrates a database by one version; an entry is never changed after its release.
 VERSIONS = [
     """
     -- a requeued job keeps its id: each start of it is a row of its own
@@ -88,20 +91,20 @@ VERSIONS = [
     """,
     # whether a person wants notices
     "ALTER TABLE people ADD COLUMN mail INTEGER NOT NULL DEFAULT 1",
-    # how far a node's time since boot is from the server's clock: clock.py's Arrivals
+    # difference between a node's time since boot and the server's clock: clock.py's Arrivals
     """
     CREATE TABLE clocks (
       node TEXT PRIMARY KEY, boot TEXT NOT NULL, difference INTEGER NOT NULL
     ) WITHOUT ROWID
     """,
-    # of an array's job, how its owner knows it: 123_4
+    # the job's name within an array: 123_4
     """
     ALTER TABLE jobs ADD COLUMN array TEXT NOT NULL DEFAULT '';
     CREATE INDEX jobs_of_array ON jobs (array) WHERE array != '';
     """,
     # Slurm's WCKey: what a site calls a project
     "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT ''",
-    # all that lists.sums reads: it need not pass over the scripts
+    # all columns that lists.sums reads, so that the scripts need not be read
     """
     DROP INDEX jobs_ended;
     CREATE INDEX jobs_ended ON jobs (
@@ -116,7 +119,7 @@ VERSIONS = [
     ALTER TABLE jobs ADD COLUMN max_rss REAL NOT NULL DEFAULT 0;
     CREATE INDEX jobs_of_component ON jobs (component) WHERE component != '';
     """,
-    # runs that agents named and Slurm has yet to confirm, and what administrators have to know of agents
+    # runs that agents reported and Slurm has not confirmed yet; alarms about agents
     """
     ALTER TABLE jobs ADD COLUMN provisional INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX jobs_provisional ON jobs (node_list) WHERE provisional;
@@ -137,13 +140,15 @@ VERSIONS = [
     );
     CREATE INDEX audit_at ON audit (at);
     """,
-    # the nodes that a run had and gave back
+    # nodes that a run had and gave back
     "ALTER TABLE jobs ADD COLUMN former_nodes TEXT NOT NULL DEFAULT ''",
 ]
 
 
 def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
-    """A connection whose commits are on the disk when they return. Raises DiskFailed, also later."""
+    """Open a connection whose commits are on disk when they return. Raises DiskFailed, now or in later
+    calls.
+    """
     where = f"file:{quote(str(path))}" + ("?mode=ro" if readonly else "")
     if not readonly:
         _make(path)
@@ -161,42 +166,55 @@ def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
         base.execute("PRAGMA synchronous = FULL")
     base.execute("PRAGMA foreign_keys = ON")
     base.execute("PRAGMA mmap_size = 268435456")
-    # Each thread of the server has connections of its own, and each fills its cache over days: 2 MiB unless
-    # set. Pages are read through the mapping; the cache need hold only what is new.
+    # Each thread of the server has its own connections, and each connection fills its cache over days: to 2
+    # MiB by default. Pages are read through the memory mapping, so the cache need only hold new ones.
     base.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return base
 
 
+@contextmanager
+def advising(path: Path, advice: str) -> Iterator[None]:
+    """Raises sqlite3.DatabaseError, of a damaged file with its name and the advice."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError:  # a full disk or a lock, which damage nothing
+            raise
+        raise sqlite3.DatabaseError(f"{path.name}: {error}; {advice}") from None
+
+
 def _decoded(text: bytes) -> str:
-    """A damaged text must not fail the query: the other rows are good."""
+    """Decode a text, even a damaged one: it must not fail the query, because the other rows are good."""
     return text.decode(errors="replace")
 
 
 def _make(path: Path | str) -> None:
-    """Make the file if there is none, for its user alone; SQLite gives its logs the same mode. A file that is
-    there is not opened: to close it again would take SQLite's locks from this process.
+    """Create the file if there is none, readable by its user alone; SQLite gives its logs the same mode.
+
+    An existing file is not opened, because closing it would release SQLite's locks of this process.
     """
     with suppress(FileExistsError):
         number = os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        os.fchmod(number, 0o600)  # whatever the umask took
+        os.fchmod(number, 0o600)  # despite the umask
         os.close(number)
 
 
 def emptied(path: Path) -> str:
-    """What shows that an empty file was a database of jobs: SQLite would take it for a new one, and delete
-    its log. Nothing where it may be new.
+    """The evidence that an empty file was a database of jobs; empty if it may be new.
+
+    SQLite would take it for a new database and delete its log.
     """
     if not path.exists() or path.stat().st_size:
         return ""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         return log.name
-    # The folder of samples is made after the database.
+    # The folder of samples is created after the database.
     return "samples" if (path.parent / "samples").exists() else ""
 
 
 def bring_up(base: sqlite3.Connection, versions: list[str]) -> None:
-    """Bring a database to the newest version, each step whole or not at all."""
+    """Migrate a database to the newest version; each step is all or nothing."""
     have = base.execute("PRAGMA user_version").fetchone()[0]
     if have > len(versions):
         raise ValueError(

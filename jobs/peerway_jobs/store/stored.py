@@ -1,5 +1,7 @@
-"""What each column of the database may hold. A row may be older than the checks of what comes in, or damaged
-since then. A column that holds something else reads as absent and is named; the rest of the row still counts.
+"""What each column of the database may hold.
+
+A row may have been written before values were checked, or been damaged since. A column with an impossible
+value reads as absent and is listed as unreadable; the rest of the row counts.
 """
 
 from __future__ import annotations
@@ -18,17 +20,19 @@ from peerway_jobs.untrusted import MOST_NUMBER, BadBatch
 
 LAST_S = 253_402_300_799  # the end of the year 9999, the last that can be written as a date
 MOST_SIZE = 1e18  # of any number that is no time
-_LAST_MS = LAST_S * 1000
+LAST_MS = LAST_S * 1000
 
 
 class Unreadable(ValueError):
-    """A column that holds what it cannot."""
+    """A column has an impossible value."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column may hold. `parse` gives its content, or raises ValueError; `damaged` says in SQL the same
-    of the column {0}, as far as SQL can; `absent` stands for what cannot be read.
+    """What a column may hold.
+
+    `parse` returns the content, or raises ValueError. `damaged` is the same check in SQL for the column {0},
+    as far as SQL can do it. `absent` replaces a value that cannot be read.
     """
 
     parse: Callable[[Any], Any]
@@ -37,7 +41,7 @@ class Kind:
 
 
 def stored_json(text: Any) -> Any:
-    """JSON of a column, without numbers that only Python knows. Raises Unreadable."""
+    """Parse a column's JSON, without NaN and infinity, which only Python accepts. Raises Unreadable."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, TypeError, RecursionError):
@@ -59,8 +63,14 @@ def _text(value: Any) -> str:
     return value
 
 
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise Unreadable
+    return value
+
+
 def matching(pattern: str) -> Kind:
-    """A text of this form."""
+    """A text that matches the pattern."""
     form = re.compile(pattern, re.ASCII)
 
     def parse(value: Any) -> str:
@@ -84,7 +94,7 @@ def choice(*words: str, absent: str) -> Kind:
 
 
 def number(least: float, most: float, *, whole: bool = False) -> Kind:
-    """A number in this range; 0 where it cannot be read."""
+    """A number in this range; 0 if it cannot be read."""
 
     def parse(value: Any) -> Any:
         if not isinstance(value, (int, float)) or not least <= value <= most:  # NaN is in no range
@@ -93,14 +103,12 @@ def number(least: float, most: float, *, whole: bool = False) -> Kind:
             raise Unreadable
         return value
 
-    outside = (
-        f"coalesce({{0}} NOT BETWEEN {least!r} AND {most!r}, 1)"  # texts and bytes are beyond any number
-    )
+    outside = f"coalesce({{0}} NOT BETWEEN {least!r} AND {most!r}, 1)"  # texts and bytes are above any number
     return Kind(parse, f"typeof({{0}}) != 'integer' OR {outside}" if whole else outside, 0)
 
 
 def maybe(kind: Kind) -> Kind:
-    """The same, or nothing."""
+    """The kind, or NULL."""
     return Kind(
         lambda value: None if value is None else kind.parse(value),
         f"{{0}} IS NOT NULL AND ({kind.damaged})",
@@ -109,7 +117,7 @@ def maybe(kind: Kind) -> Kind:
 
 
 def listing(item: Callable[[Any], bool]) -> Kind:
-    """A list in JSON, of such items; empty where it cannot be read."""
+    """A JSON list of such items; empty if it cannot be read."""
 
     def parse(value: Any) -> list[Any]:
         content = stored_json(value)
@@ -121,7 +129,7 @@ def listing(item: Callable[[Any], bool]) -> Kind:
 
 
 def content(parse: Callable[[Any], Any]) -> Kind:
-    """An object in JSON; None where it cannot be read. `parse` gets the object."""
+    """A JSON object, passed to `parse`; None if it cannot be read."""
     return Kind(lambda value: parse(stored_json(value)), _not_json("object"), None)
 
 
@@ -144,24 +152,25 @@ def _is_range(value: Any) -> bool:
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a text; an item of a list."""
+    """Whether an item is a text."""
     return isinstance(value, str)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number that is not negative; an item of a list."""
+    """Whether an item is a non-negative integer."""
     return type(value) is int and 0 <= value < MOST_NUMBER
 
 
 TEXT = Kind(_text, "typeof({0}) != 'text'", "")
+BYTES = Kind(_bytes, "typeof({0}) != 'blob'", b"")
 WHOLE = number(0, MOST_NUMBER - 1, whole=True)
 TIME = number(0, LAST_S)  # seconds since 1970
-TIME_MS = number(0, _LAST_MS, whole=True)
+TIME_MS = number(0, LAST_MS, whole=True)
 SIZE = number(-MOST_SIZE, MOST_SIZE)
 TEXTS, WHOLES = listing(is_text), listing(is_whole)
 FACTS = content(_facts)
 
-# The columns of the tables, but for jobs (runs.py), verdicts (verdicts.py) and the cluster (cluster.py).
+# The columns of the tables, except jobs (runs.py), verdicts (verdicts.py) and the cluster (cluster.py).
 INTERVALS = {
     "node": TEXT, "id": TEXT, "job": TEXT, "step": maybe(TEXT), "slot": maybe(WHOLE), "restart": maybe(WHOLE),
     "start": TIME_MS, "end": maybe(TIME_MS), "user": maybe(TEXT), "partition": maybe(TEXT),
@@ -174,7 +183,7 @@ SEEN = {
 }  # fmt: skip
 RECEIVED = {"node": TEXT, "stream": TEXT, "ranges": listing(_is_range)}
 NODES = {"node": TEXT, "facts": FACTS, "told": SIZE}
-CLOCKS = {"node": TEXT, "boot": TEXT, "difference": number(-_LAST_MS, _LAST_MS, whole=True)}
+CLOCKS = {"node": TEXT, "boot": TEXT, "difference": number(-LAST_MS, LAST_MS, whole=True)}
 PEOPLE = {
     "name": TEXT, "password": TEXT, "role": choice("user", "admin", absent="user"), "accounts": TEXTS,
     "mail": number(0, 1, whole=True),
@@ -186,8 +195,9 @@ RULESETS = {"hash": TEXT, "since": TIME, "text": TEXT, "by": TEXT}
 
 
 def readable(kinds: Mapping[str, Kind], row: sqlite3.Row | None) -> tuple[dict[str, Any], list[str]]:
-    """The columns of a row that `kinds` names, and which of those that it has cannot be read. Without a row
-    all are absent.
+    """The columns of a row that `kinds` names, and the names of those that cannot be read.
+
+    Columns that the row lacks, and all columns if `row` is None, are absent.
     """
     values = {name: copy(kind.absent) for name, kind in kinds.items()}
     unreadable: list[str] = []
@@ -202,10 +212,10 @@ def readable(kinds: Mapping[str, Kind], row: sqlite3.Row | None) -> tuple[dict[s
 
 
 def readable_rows(kinds: Mapping[str, Kind], rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
-    """Rows as they can be read, each with the names of its columns that cannot be: `unreadable`."""
+    """Rows as far as they can be read; `unreadable` lists the columns of each that cannot."""
     return [{**values, "unreadable": names} for values, names in (readable(kinds, row) for row in rows)]
 
 
 def is_damaged(kinds: Mapping[str, Kind], *names: str) -> str:
-    """A condition of SQL: that one of these columns cannot be read."""
+    """An SQL condition: at least one of these columns cannot be read."""
     return "(" + " OR ".join(f"({kinds[name].damaged.format(name)})" for name in names or kinds) + ")"

@@ -1,4 +1,4 @@
-"""One connection that writes, and a transaction that is whole or not at all."""
+"""A transaction that is all or nothing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def transaction(base: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Everything within the block is kept when it ends, nothing of it when it raises."""
+    """Commit everything in the block when it ends; roll it back if it raises."""
     base.execute("BEGIN IMMEDIATE")
     try:
         yield base
         base.execute("COMMIT")
     except BaseException:
-        if base.in_transaction:  # of some errors, such as a full disk, SQLite has rolled back itself
+        if base.in_transaction:  # SQLite itself rolls back on some errors, such as a full disk
             base.execute("ROLLBACK")
         raise

@@ -1,6 +1,7 @@
-"""Runs that agents have named and Slurm has not confirmed are kept for two weeks: so long Slurm's accounts
-are asked of them, and agents send what they measured while the server was away. After that they are deleted,
-with all that agents said of them; the alarms stay.
+"""Deletes runs that agents reported and that Slurm has not confirmed within two weeks.
+
+For so long Slurm's accounts are asked about them, and agents send what they measured while the server was
+away. Everything that agents reported of such a run is deleted with it; the alarms stay.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from peerway_jobs.store.stored import is_damaged, readable
 from peerway_jobs.store.transaction import transaction
 
 KEPT_S = 14 * 86_400
-_ANSWERED_S = 3600.0  # Slurm answers if it did so in this time
-_BATCH = 500  # runs deleted at once: the writer is not held up for long
+_ANSWERED_S = 3600.0  # Slurm counts as answering if it did so within this time
+_BATCH = 500  # runs deleted at once, so that the writer is not blocked for long
 _FOREVER_MS = 1 << 62
-# Nobody has said anything of the run since: an agent that tells of it again is heard.
+# No agent has reported the run since: if one reports it again, it counts again.
 _SILENT = (
     "NOT EXISTS (SELECT 1 FROM intervals WHERE intervals.job = jobs.job AND step IS NULL "
     "AND intervals.start >= jobs.started * 1000 - :slack AND told >= :oldest_ms "
@@ -27,8 +28,9 @@ _SILENT = (
 
 
 def delete_unconfirmed(store: JobStore, now: float) -> int:
-    """Delete the runs that are still unconfirmed after two weeks; how many. None while Slurm gives no answer,
-    which might confirm them.
+    """Delete the runs that are unconfirmed after two weeks; returns their number.
+
+    Nothing is deleted while Slurm does not answer, because its answer might confirm them.
     """
     if not _answers(store.slurm_answered, now) or not _answers(store.accounts_answered, now):
         return 0
@@ -57,7 +59,7 @@ def _answers(answered: float | None, now: float) -> bool:
 
 
 def _delete(base: sqlite3.Connection, job: str, restart: int, start_ms: int) -> None:
-    """One run, up to the next run of that number."""
+    """Delete one run with its intervals and notes, up to the next run with that number."""
     base.execute("DELETE FROM jobs WHERE job = ? AND restart = ?", (job, restart))
     base.execute("DELETE FROM verdicts WHERE job = ? AND restart = ?", (job, restart))
     rows = base.execute("SELECT started, ended FROM jobs WHERE job = ? AND started IS NOT NULL", (job,))
@@ -73,7 +75,7 @@ def _delete(base: sqlite3.Connection, job: str, restart: int, start_ms: int) -> 
 
 
 def _delete_surplus(store: JobStore, oldest_ms: int) -> None:
-    """Of nodes that named more jobs than a node may: the intervals for which no run was begun."""
+    """Delete the intervals without a run, of nodes that reported more jobs than a node may."""
     nodes = store.reader.execute("SELECT DISTINCT node FROM alarms WHERE kind = 'too many'").fetchall()
     for row in nodes:
         store.write(

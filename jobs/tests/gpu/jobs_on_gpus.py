@@ -1,12 +1,12 @@
-"""The agent of the jobs monitor on a node with real GPUs, beside nvidia-smi in the same seconds.
+"""Runs the jobs monitor's agent on a node with real GPUs, and nvidia-smi in the same seconds.
 
     python jobs/tests/gpu/jobs_on_gpus.py [SECONDS]
 
 It prints one JSON line: both medians of each GPU, and the agent's cost.
 
-There is no Slurm: a step is a tree of processes that is named as Slurm's (which takes root), the prolog is
-Peerway's own script, and a scontrol of a few lines answers for the job that has had no prolog. Job 41 keeps
-all SMs of the first GPU busy. Job 42 keeps two SMs of the second busy; job 41 also holds memory there.
+There is no Slurm: a step is a tree of processes with the names of Slurm's (which takes root), the prolog is
+Peerway's own script, and a scontrol of a few lines answers for the job that has no prolog. Job 41 keeps all
+SMs of the first GPU busy. Job 42 keeps two SMs of the second GPU busy; job 41 also holds memory there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STEP = (
     "print(*(task.pid for task in tasks if task.stdout.readline()), flush=True)\n"
     "time.sleep(3600)\n"
 )
-# What agent and doctor ask; the second of the two jobs has the GPU whose number is put in.
+# Answers what agent and doctor ask; the GPU number of the second job is filled in.
 SCONTROL = """#!/bin/sh
 case "$*" in
 *"show config") echo "SLURM_VERSION = 26.05"; echo "GresTypes = gpu" ;;
@@ -59,7 +59,7 @@ esac
 
 @dataclass
 class Smi:
-    """What nvidia-smi says of a GPU at one moment."""
+    """What nvidia-smi reports of a GPU at one moment."""
 
     reasons: int
     utilization: float
@@ -72,7 +72,7 @@ class Smi:
 
 @dataclass
 class Seen:
-    """What was seen while the jobs ran: by the agent, and by nvidia-smi in the same seconds."""
+    """What the agent and nvidia-smi reported in the same seconds, while the jobs ran."""
 
     batches: list[Batch]
     smi: dict[str, list[Smi]] = field(default_factory=dict)
@@ -84,19 +84,19 @@ class Seen:
     error_text: str = ""
 
     def facts(self) -> Facts:
-        """What the agent says that the node is."""
+        """The agent's description of the node."""
         return next(batch.facts for batch in self.batches if batch.facts is not None)
 
     def notes(self, kind: str) -> list[Note]:
         return [note for batch in self.batches for note in batch.notes if note.kind == kind]
 
     def allocation(self, job: int) -> Interval:
-        """The last word on what a job has."""
+        """The newest interval of a job's allocation."""
         found = [each for batch in self.batches for each in batch.intervals if each.job == job]
         return [each for each in found if each.step is None][-1]
 
     def series(self, metric: str, uuid: str = "") -> list[float]:
-        """The values of a GPU, or of the node."""
+        """The values of a metric of a GPU, or of the node."""
         kind = "gpu" if uuid else "node"
         found = []
         for batch in self.batches:
@@ -108,7 +108,7 @@ class Seen:
         return found
 
     def median(self, metric: str, uuid: str) -> float | None:
-        """The median of a GPU's values; None for a figure that the agent does not have."""
+        """The median of a GPU's values; None if the agent does not report the metric."""
         found = self.series(metric, uuid)
         return statistics.median(found) if found else None
 
@@ -117,14 +117,14 @@ class Seen:
 
 
 def query(kind: str, names: str) -> list[list[str]]:
-    """The lines of nvidia-smi --query-WHAT."""
+    """The lines of `nvidia-smi --query-KIND`."""
     command = ["nvidia-smi", f"--query-{kind}={names}", "--format=csv,noheader,nounits"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
 
 
 def numbers() -> dict[str, int]:
-    """N of the /dev/nvidiaN of each GPU, in nvidia-smi's order."""
+    """The N of /dev/nvidiaN of each GPU, in nvidia-smi's order."""
     done = subprocess.run(["nvidia-smi", "-q", "-x"], capture_output=True, text=True, check=True)
     found = {}
     for place, gpu in enumerate(ElementTree.fromstring(done.stdout).iter("gpu")):
@@ -135,7 +135,7 @@ def numbers() -> dict[str, int]:
 
 @contextlib.contextmanager
 def step(job: int, *loads: str) -> Iterator[list[int]]:
-    """A step's tree of processes; gives those of its tasks, once each has its GPU."""
+    """Start a step's tree of processes; yields the pids of its tasks, once each has its GPU."""
     words = ["\t".join([*LOAD, *load.split()]) for load in loads]
     title = f'exec -a "slurmstepd: [{job}.batch]" {sys.executable} -c "$0" "$@"'
     tree = subprocess.Popen(
@@ -156,7 +156,7 @@ def step(job: int, *loads: str) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def agent(folder: Path, interval_s: float) -> Iterator[subprocess.Popen[str]]:
-    """The agent itself, as its unit starts it but for the settings."""
+    """Start the agent like its systemd unit, but with test settings."""
     settings = folder / "agent.toml"
     settings.write_text(
         f'node = "n1"\ninterval_s = {interval_s}\nstate = "{folder}/state"\n'
@@ -178,7 +178,7 @@ def environment(folder: Path) -> dict[str, str]:
 def spooled(folder: Path) -> list[Batch]:
     payloads = []
     for path in sorted((folder / "state" / "spool").glob("*.frames")):
-        with contextlib.suppress(BadFrame):  # the end is being written
+        with contextlib.suppress(BadFrame):  # the last frame is being written
             payloads += [payload for _, payload in read_frames(path.read_bytes())]
     return [decode(payload) for payload in payloads]
 
@@ -197,7 +197,7 @@ def doctor(folder: Path) -> list[dict[str, str]]:
 
 
 def watch(seconds: int, interval_s: float = 1) -> Seen:
-    """Run the jobs and the agent, and look with nvidia-smi each second."""
+    """Run the jobs and the agent, and read nvidia-smi every second."""
     minors = numbers()
     first, second = list(minors)[:2]
     with tempfile.TemporaryDirectory(prefix="peerway-nvml-") as name, contextlib.ExitStack() as stack:
@@ -212,7 +212,7 @@ def watch(seconds: int, interval_s: float = 1) -> Seen:
         few = stack.enter_context(step(42, f"1 {FEW_BLOCKS} {MEBIBYTES}"))
         of_41 = stack.enter_context(step(41, f"0 all {MEBIBYTES}", f"1 0 {MEBIBYTES}"))
         running = stack.enter_context(agent(folder, interval_s))
-        while len(spooled(folder)) < 3:  # GPM tells means between two samples
+        while len(spooled(folder)) < 3:  # GPM reports means between two samples
             if running.poll() is not None:
                 raise RuntimeError(f"the agent ended: {running.communicate()[1]}")
             time.sleep(0.2)
@@ -232,7 +232,7 @@ def watch(seconds: int, interval_s: float = 1) -> Seen:
         running.terminate()
         seen.error_text = running.communicate()[1]
     seen.batches = whole
-    # What was measured before nvidia-smi looked has its facts and notes here, and no figures.
+    # Batches from before nvidia-smi was read keep their facts and notes, but lose their figures.
     for batch in seen.batches[:before]:
         for part in batch.samples.values():
             part.values = {metric: [None] * len(part.devices) for metric in part.values}
@@ -252,7 +252,7 @@ def cost(seen: Seen) -> dict[str, float]:
 
 
 def record(seen: Seen) -> dict[str, object]:
-    """Both medians of each figure, and what only the agent tells."""
+    """Both medians of each figure, and the figures that only the agent reports."""
     gpus = []
     for facts in seen.facts().gpus:
         uuid = facts.uuid

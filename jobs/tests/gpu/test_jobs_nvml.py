@@ -1,4 +1,4 @@
-"""What the agent of the jobs monitor reads through NVML of real GPUs is what nvidia-smi says of them."""
+"""The agent of the jobs monitor reads the same from NVML of real GPUs as nvidia-smi."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs_on_gpus import FEW_BLOCKS, MEBIBYTES, Seen
 
 MIB = 1 << 20
 parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="the agent needs peerway-jobs")
-ROUND_MS = 100  # of CPU time: 1 % of a core, for rounds of 10 s
+ROUND_MS = 100  # CPU time: 1 % of a core for rounds of 10 s
 RESIDENT_MIB = 64
 
 
@@ -26,7 +26,7 @@ def seen(gpus: int) -> Seen:
 
 @pytest.fixture(params=[0, 1], ids=["all SMs busy", "few SMs busy"])
 def uuid(seen: Seen, request: pytest.FixtureRequest) -> str:
-    """The GPU of each of the two jobs."""
+    """The UUID of each of the two jobs' GPUs."""
     return [*seen.minors][int(request.param)]
 
 
@@ -38,7 +38,7 @@ def test_gpus_are_those_of_nvidia_smi(seen: Seen) -> None:
 
 
 def test_the_use_of_a_gpu_is_that_of_nvidia_smi(seen: Seen, uuid: str) -> None:
-    assert seen.smi_median("utilization", uuid) >= 95  # the load is one
+    assert seen.smi_median("utilization", uuid) >= 95  # the load keeps it busy all the time
     assert seen.median("gpu_utilization_ratio", uuid) == pytest.approx(
         seen.smi_median("utilization", uuid) / 100, abs=0.05
     )
@@ -71,7 +71,7 @@ def test_energy_grows_as_the_power_says(seen: Seen, uuid: str) -> None:
 
 
 def test_a_gpu_with_few_blocks_is_busy_and_its_sms_are_idle(seen: Seen) -> None:
-    """What the rule on busy-looking GPUs finds."""
+    """The rule on GPUs that only look busy relies on this."""
     full, few = (seen.median("gpu_sm_activity_ratio", uuid) for uuid in list(seen.minors)[:2])
     if not gpm_is_supported():
         assert (full, few) == (None, None)
@@ -100,7 +100,7 @@ def test_throttle_reasons_are_those_of_nvidia_smi(seen: Seen, uuid: str, why: st
     told = seen.median(f"gpu_throttled_{why}_ratio", uuid)
     assert told is not None
     smi = {float(bool(each.reasons & mask)) for each in seen.smi[uuid]}
-    if len(smi) == 1:  # else it came or went in these seconds
+    if len(smi) == 1:  # otherwise the reason came or went in these seconds
         assert {told} == smi
 
 

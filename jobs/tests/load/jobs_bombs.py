@@ -1,4 +1,4 @@
-"""What batches that unpack to much more than they are cost the server: CPU time for one POST of each kind.
+"""Measures the server's CPU time for POSTs with batches that decompress to far more than their size.
 
 python jobs/tests/load/jobs_bombs.py --out results/jobs/bombs.jsonl
 """
@@ -31,7 +31,7 @@ PORT = 18741
 
 
 def posts() -> Iterator[tuple[str, int, bytes]]:
-    """Name, bytes of JSON, body: one text of 600 MB, and bodies of as many frames as one may have."""
+    """Yield name, bytes of JSON and body: one text of 600 MB, and bodies with the most frames allowed."""
     text = b'{"a":"' + b"x" * (600 << 20) + b'"}'
     yield "one text of 600 MB", len(text), frame(zlib.compress(text, 9))
     of_one = 16 << 20

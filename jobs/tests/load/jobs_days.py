@@ -1,10 +1,10 @@
-"""The server of jobs over simulated days: does its memory grow with time?
+"""Runs the jobs server over simulated days, to see whether its memory grows with time.
 
     nice -n 12 python jobs/tests/load/jobs_days.py --minutes 6 --out results/jobs/days.jsonl
 
-The clock is simulated, all else is real: a node POSTs each batch of each 10 s over HTTP, jobs of half an
-hour follow each other and are judged, samples are sealed, old days are thinned, and four people at a time
-look at pages. After each 6 simulated hours: what the process has of memory, files, threads and objects.
+Only the clock is simulated: nodes POST a batch for every 10 s over HTTP, jobs of half an hour follow one
+another and are judged, samples are sealed, old days are thinned, and four people at a time look at pages.
+After every 6 simulated hours, the process's memory, files, threads and objects are recorded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NODES = ("n1",)
 
 
 class Simulated:
-    """A server in this process whose clock we set, and its agents."""
+    """A server in this process whose clock the test sets, and its agents."""
 
     def __init__(self, folder: Path) -> None:
         self.now = START
@@ -63,7 +63,7 @@ class Simulated:
         self.seq = 0
 
     def minutes(self) -> None:
-        """What all agents send in the time of one POST; then judging and tidying, as the server does."""
+        """Send what all agents send in the time of one POST; then judge and tidy, as the server does."""
         frames: dict[str, list[bytes]] = {node: [] for node in NODES}
         for _ in range(POST_S // PERIOD_S):
             self.now += PERIOD_S
@@ -79,7 +79,7 @@ class Simulated:
         self.monitor.tidy()
 
     def look(self) -> None:
-        """Four people at once; their threads end before the next come."""
+        """Let four people look at once; their threads end before the next four come."""
         head = {"Authorization": f"Bearer {self.person}"}
         job = 1000 + int(self.now - START) // JOB_S * len(NODES)
         paths = ("jobs", "cluster", "sums/user", f"jobs/{job - 2}", f"jobs/{job - 2}/series")

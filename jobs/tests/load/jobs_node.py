@@ -1,4 +1,4 @@
-"""A busy node with 8 GPUs for tests of load: what its agent sends, and a day of it as a server has it."""
+"""A busy node with 8 GPUs for load tests: its agent's batches, and a day of it as a server stores it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peerway_jobs.batch import Batch, Facts, Gpu, Interval, Samples
 from peerway_jobs.metrics import of_kind
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.store.chunk import Points, packed
-from peerway_jobs.store.chunks import STRETCH_MS
+from peerway_jobs.store.incoming import STRETCH_MS
 from peerway_jobs.store.samples import Filed
 
 BOOT = "00000000-0000-4000-8000-000000000000"
@@ -22,13 +22,13 @@ CORES, GPUS, STEPS = 64, 8, 4
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process so far."""
+    """CPU seconds that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def batch(node: str, seq: int, wall_ms: int) -> Batch:
-    """What an agent of a node with 8 busy GPUs sends each 10 s: all metrics of all devices."""
+    """A batch of a node with 8 busy GPUs, as its agent sends it every 10 s: all metrics of all devices."""
     devices = {
         "node": ["node"],
         "core": [str(n) for n in range(CORES)],
@@ -47,7 +47,9 @@ def batch(node: str, seq: int, wall_ms: int) -> Batch:
 
 
 def fill(monitor: Monitor, node: str, start: int, *, ended: bool = True) -> None:
-    """Sealed chunks of a node over 24 h, as sealing would leave them, and the allocation of job 1 there."""
+    """Store 24 h of a node as sealed chunks, as sealing would make them, and the allocation of job 1
+    there.
+    """
     end = (start + 86_400) * 1000 if ended else None
     one = batch(node, 1, start * 1000)
     one.intervals = [
@@ -72,7 +74,7 @@ def fill(monitor: Monitor, node: str, start: int, *, ended: bool = True) -> None
     random_of = np.random.default_rng(1)
     for first in range(start * 1000, (start + 86_400) * 1000, STRETCH_MS):
         times = np.arange(first + 10_000, first + STRETCH_MS + 1, 10_000)
-        base = samples._file(f"day-{time.strftime('%Y-%m-%d', time.gmtime(first / 1000))}")
+        base = samples._files.file(f"day-{time.strftime('%Y-%m-%d', time.gmtime(first / 1000))}")
         rows = []
         for kind, part in one.samples.items():
             for device in part.devices:

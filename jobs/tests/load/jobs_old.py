@@ -1,4 +1,4 @@
-"""What a server of jobs bears once it is old, and of jobs that are long: steps of jobs_load.py."""
+"""Measures a server that is old, or has long jobs: steps of jobs_load.py."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ NODES = 8
 
 
 def thinning(folder: Path) -> dict[str, Any]:
-    """The CPU time to thin a day of one node, which all nodes need once a day; and how long a batch of
-    another node waits meanwhile.
+    """The CPU time to thin a day of one node, which every node needs once a day.
+
+    Also how long a batch of another node waits meanwhile.
     """
     monitor = Monitor(folder)
     for number in range(NODES):
@@ -45,7 +46,7 @@ def thinning(folder: Path) -> dict[str, Any]:
     before, begun = time.process_time(), time.perf_counter()
     monitor.samples.tidy(DAY * 1000 + 2 * DAY_MS, Policy(raw_days=1))
     spent, passed = time.process_time() - before, time.perf_counter() - begun
-    # A second day, now with batches that come in between.
+    # A second day, now with batches that arrive meanwhile.
     for number in range(NODES):
         fill(monitor, f"node{number}", DAY + 86_400)
     other.start()
@@ -64,7 +65,7 @@ def thinning(folder: Path) -> dict[str, Any]:
 
 
 def big_job(monitor: Monitor, start: int) -> Run:
-    """A job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s, all sealed."""
+    """A job of 24 h on 2 nodes with 8 GPUs and 64 cores each, sampled every 10 s, all sealed."""
     for node in ("a", "b"):
         fill(monitor, node, start)
     run = Run(
@@ -76,8 +77,10 @@ def big_job(monitor: Monitor, start: int) -> Run:
 
 
 def beside(folder: Path, nodes: int) -> dict[str, Any]:
-    """Batches of so many nodes are written, one each in 10 s, while nothing else happens, while jobs of a day
-    are judged, and while a day is thinned: how much CPU time that takes, and how late a batch is on the disk.
+    """Write batches of `nodes` nodes, one per 10 s each, while nothing else happens, jobs are judged, or a
+    day is thinned.
+
+    Returns the CPU time in each case, and how late a batch is on disk.
     """
     now = [DAY + 86_400.0]
     monitor = Monitor(folder, clock=lambda: now[0])
@@ -104,7 +107,7 @@ def beside(folder: Path, nodes: int) -> dict[str, Any]:
 
 
 class Feed(threading.Thread):
-    """The thread of a server that writes what has come meanwhile; agents send evenly over the 10 s."""
+    """The server's writing thread, fed by agents that send evenly over the 10 s."""
 
     def __init__(self, monitor: Monitor, nodes: int) -> None:
         super().__init__(daemon=True)
@@ -132,7 +135,7 @@ class Feed(threading.Thread):
         return Filed(replace(made), 0, encode(made), 10_000)
 
     def during(self, action: Callable[[], object]) -> dict[str, float]:
-        """What it took while something was done: the CPU time of all threads, and how late batches were."""
+        """Run an action; returns the CPU time of all threads meanwhile, and how late batches were."""
         first, before, begun = len(self._late), time.process_time(), time.perf_counter()
         action()
         spent, passed = time.process_time() - before, time.perf_counter() - begun
@@ -147,13 +150,13 @@ class Feed(threading.Thread):
         }
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._ended.set()
         self.join()
 
 
 def judging(folder: Path) -> dict[str, Any]:
-    """The CPU time of a verdict on a job that has a whole node since a day and runs on."""
+    """The CPU time of a verdict on a job that has held a whole node for a day and is still running."""
     now = DAY + 86_400.0
     monitor = Monitor(folder, clock=lambda: now)
     fill(monitor, "a", DAY, ended=False)

@@ -1,5 +1,6 @@
-"""The page of a day-long job in a browser, a step of jobs_load.py: how long the server needs for its answers,
-and when the graphs are drawn.
+"""Opens the page of a day-long job in a browser (a step of jobs_load.py).
+
+Measures the server's time for its answers, and when the graphs are drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
 
 ROUNDS = 25
-# In the page itself, so that nothing is asked of the browser while it draws.
+# Runs in the page itself, so that the browser is not asked anything while it draws.
 WATCH = """
 const look = () => {
   const place = document.getElementById("graphs"), plots = [...document.querySelectorAll(".plot")];
@@ -37,8 +38,9 @@ return {drawn: drawn.at, plots: drawn.plots, page: page.responseEnd - page.reque
 
 
 def drawn(folder: Path) -> dict[str, Any]:
-    """The page of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s. The first round is
-    of a browser that has none of the files; the least of the others, which has them, and their median.
+    """The page of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, sampled every 10 s.
+
+    In the first round the browser has none of the files. Of the other rounds, the least and the median count.
     """
     monitor = Monitor(folder / "data", clock=lambda: DAY + 86_500.0)
     run = big_job(monitor, DAY)
@@ -71,8 +73,9 @@ def drawn(folder: Path) -> dict[str, Any]:
 
 
 def one_round(browser: Any, address: str) -> dict[str, float]:
-    """From the request for the page to the frame after the last graph; the server's part is in it. CPU time
-    is that of the server, and that of all processes of the browser.
+    """The time from the request for the page to the frame after the last graph, including the server's part.
+
+    CPU time is that of the server, and that of all processes of the browser.
     """
     before, cpu = cpu_below(browser.service.process.pid), time.process_time()
     browser.get(address)
@@ -91,7 +94,7 @@ def one_round(browser: Any, address: str) -> dict[str, float]:
 
 
 def cpu_below(pid: int) -> float:
-    """CPU seconds of a process and of all that it began and that runs still."""
+    """CPU seconds of a process and of its running descendants."""
     spent = cpu_of(pid)
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():

@@ -43,12 +43,12 @@ from peerway_jobs.serve.people import People
 PERIOD_S = 10
 PORT = 18741
 DATABASE = "127.0.0.1:18742"
-NODE_METRIC = "node_memory_total_bytes"  # one sample a batch
-SENDERS = 50  # each waits for its acknowledgement; so many may wait at once, as agents of 1,000 nodes do
+NODE_METRIC = "node_memory_total_bytes"  # one sample per batch
+SENDERS = 50  # each waits for its acknowledgement, so this many may wait at once, like agents of 1,000 nodes
 
 
 def first_of(node: str, number: int, pattern: Batch) -> Batch:
-    """The first batch of a node: what it is, and the job that has all of it."""
+    """The first batch of a node: its facts, and the job that has all of it."""
     pattern.facts = Facts(
         CORES,
         1 << 39,
@@ -69,7 +69,9 @@ def first_of(node: str, number: int, pattern: Batch) -> Batch:
 
 
 def send(names: list[str], tokens: list[str], first: int, minutes: float) -> list[float]:
-    """One sender's nodes, one after the other over each 10 s; the seconds to each acknowledgement."""
+    """Send as one sender's nodes, one after another within each 10 s;
+    returns the seconds to each acknowledgement.
+    """
     connection = connected(PORT)
     waits: list[float] = []
     begun, end = time.monotonic(), minutes * 60
@@ -91,7 +93,7 @@ def send(names: list[str], tokens: list[str], first: int, minutes: float) -> lis
 
 
 def look(token: str, done: threading.Event) -> dict[str, list[float]]:
-    """An administrator who looks at three pages each 5 s; the seconds to each answer."""
+    """Look at three pages every 5 s as an administrator; returns the seconds to each answer."""
     connection = connected(PORT)
     waits: dict[str, list[float]] = {"cluster": [], "jobs": [], "jobs/1000/series": []}
     while not done.wait(5):
@@ -118,7 +120,7 @@ def size_of(folder: Path) -> int:
 
 
 def resident_of(pid: int) -> dict[str, int]:
-    """Its own memory, and what of files (SQLite maps them) is resident beside it and can be dropped."""
+    """The process's own resident memory, and that of files (mapped by SQLite), which the kernel can drop."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     kib = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")}
     return {"own": int(kib["RssAnon"]) << 10, "of_files": int(kib["RssFile"]) << 10}
@@ -126,7 +128,7 @@ def resident_of(pid: int) -> dict[str, int]:
 
 @contextlib.contextmanager
 def victoria_metrics(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Debian's, with its own settings."""
+    """Start Debian's VictoriaMetrics with its default settings."""
     options = [
         f"-storageDataPath={folder}",
         f"-httpListenAddr={DATABASE}",
@@ -143,14 +145,14 @@ def victoria_metrics(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def waiting_in(folder: Path) -> int:
-    """Batches on the server's disk that the database has not been given yet."""
+    """The number of batches on the server's disk that the database does not have yet."""
     with contextlib.closing(sqlite3.connect(folder / "samples" / "ahead.db")) as base:
         row = base.execute("SELECT count(*) FROM batches WHERE written IS NULL").fetchone()
     return int(row[0])
 
 
 def counted(metric: str) -> int:
-    """How many samples of a metric the database has, of all nodes."""
+    """The number of samples of a metric in the database, over all nodes."""
     query = urllib.parse.urlencode({"query": f"sum(count_over_time({metric}[1h]))", "nocache": "1"})
     with urllib.request.urlopen(f"http://{DATABASE}/api/v1/query?{query}") as answer:
         (found,) = json.load(answer)["data"]["result"]
@@ -217,7 +219,7 @@ def sustained(
         server.terminate()
         server.wait(60)
     if database:
-        time.sleep(2)  # what it took in the last second is not found yet
+        time.sleep(2)  # samples of the last second cannot be found yet
         if (found := counted(NODE_METRIC)) != len(waits):
             raise SystemExit(f"{len(waits)} batches were acknowledged, the database has samples of {found}")
     kept = kept_of(folder)

@@ -1,4 +1,4 @@
-"""What all tests of jobs in one process share."""
+"""Fixtures for all tests of jobs in one process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> Iterator[None]:
-    """What a password costs whoever guesses it, a tenth of a second and 64 MiB, no test needs to pay."""
+    """Make password hashes cheap: normally each costs a tenth of a second and 64 MiB, to slow down
+    guessing.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if importlib.util.find_spec("argon2"):
             import argon2

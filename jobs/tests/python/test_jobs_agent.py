@@ -61,7 +61,7 @@ def test_rounds_become_batches_that_a_server_takes(agent: Agent, tmp_path: Path,
 
 
 def test_the_agent_is_small() -> None:
-    """It runs on every node beside the jobs: the libraries of the server's arithmetic stay out."""
+    """It runs on every node beside the jobs, so it must not load the server's numerical libraries."""
     program = "import sys, peerway_jobs.agent.loop; print(*{'numpy', 'scipy', 'fastapi'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
@@ -92,7 +92,7 @@ def test_a_source_that_fails_takes_nothing_from_the_others(
     batch = agent.round()
     agent.round()
     assert "core" in batch.samples
-    assert len([text for text in messages if text.startswith("lustre")]) == 1  # once, not each round
+    assert len([text for text in messages if text.startswith("lustre")]) == 1  # once, not in each round
     assert all(text.isprintable() for text in messages)
     assert agent.round().samples["node"].values["agent_failures_total"] == [3]
 
@@ -177,7 +177,7 @@ def test_the_prolog_leaves_a_record(tmp_path: Path) -> None:
     )
     assert abs(found.wall_ms - time.time() * 1000) < 60_000
     assert abs(found.mono_ms - time.clock_gettime(time.CLOCK_BOOTTIME) * 1000) < 60_000
-    assert [path.name[0] for path in tmp_path.iterdir()] == ["4"]  # no draft is left
+    assert [path.name[0] for path in tmp_path.iterdir()] == ["4"]  # no draft remains
 
 
 def test_the_prolog_never_fails_and_follows_no_link(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_prolog_never_fails_and_follows_no_link(tmp_path: Path) -> None:
     events = tmp_path / "events"
     events.mkdir()
     pid = os.getpid()
-    for number in range(pid, pid + 3000):  # whatever process number the script will have
+    for number in range(pid, pid + 3000):  # whichever process id the script gets
         (events / f".prolog.4711.{number}").symlink_to(victim)
     assert hook(events) == 0
     assert victim.read_text() == "precious"

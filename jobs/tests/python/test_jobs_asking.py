@@ -1,4 +1,4 @@
-"""What a verb of `peerway jobs` sends to the address of a server, and what it takes for the answer of one."""
+"""What commands of `peerway jobs` send to a server's address, and which answers they accept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refused(*words: str, **environment: str) -> str:
 
 @contextmanager
 def answering(body: bytes = b"", status: int = 200, **headers: str) -> Iterator[tuple[str, list[Any]]]:
-    """A server that answers everything alike, and what it was sent."""
+    """A server that gives every request the same answer, and the requests that it got."""
     sent = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -105,7 +105,7 @@ def test_a_token_for_this_host_goes_through_no_proxy(server: Server) -> None:
 
 
 def _job(**changes: object) -> dict[str, object]:
-    """As little of a job as an answer may hold."""
+    """The smallest answer about a job."""
     return {"job": "1", "verdict": None, "final": False, **changes}
 
 

@@ -1,8 +1,8 @@
-"""No run is charged another's use: whatever jobs do and however late, often and shuffled batches come.
+"""No run is charged for another run's use, however late, repeated and shuffled the batches arrive.
 
-One node is played: its agent's real ledger gives intervals and slots, each step uses a share of a core that
-no other step has (a power of two), and the batches go through the server's real ingest. So each sample of a
-run tells whose it is.
+One node is simulated: its agent's real ledger gives intervals and slots, each step uses a share of a core
+that no other step uses (a power of two), and the batches go through the server's real ingest. So each sample
+of a run shows whose it is.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Played:
     first: int
     last: int
     parts: list[Part]
-    cut: bool = False  # by a reboot, without an epilog
+    cut: bool = False  # ended by a reboot, without an epilog
 
     def expected(self) -> dict[int, float]:
-        """The cores that it kept busy, by the round at whose end that is measured."""
+        """The cores that the run kept busy, by the round at whose end they are measured."""
         found = {}
         for at in range(self.first + 1, self.last):
             found[at] = sum(part.rate for part in self.parts if part.first < at < part.last)
@@ -71,7 +71,7 @@ class Played:
 
 @some.composite
 def histories(draw: some.DrawFn) -> tuple[list[Played], int]:
-    """What ran on the node, and the round of a reboot."""
+    """The runs on the node, and the round of a reboot."""
     reboot = draw(some.integers(20, LAST - 1))
     runs: list[Played] = []
     bit = 0
@@ -97,11 +97,11 @@ def histories(draw: some.DrawFn) -> tuple[list[Played], int]:
 
 @dataclass
 class Node:
-    """The agent, without the kernel: what it sends."""
+    """A simulated node: the batches of its agent, without a kernel."""
 
     folder: Path
     reboot: int
-    ends: frozenset[int]  # rounds before which the agent is killed and begun anew
+    ends: frozenset[int]  # rounds before which the agent is killed and started again
     batches: list[Batch] = field(default_factory=list)
 
     def now(self, at: int) -> Now:
@@ -153,7 +153,7 @@ class Node:
 
     @staticmethod
     def record(event: str, run: Played, now: Now) -> Record:
-        restart = run.restart or None  # Slurm does not set the first
+        restart = run.restart or None  # Slurm does not set it for the first run
         return Record(
             "", event, run.job, now.wall_ms, now.mono_ms, now.boot, 1000, "ann", "p", restart, "", "", False
         )
@@ -212,7 +212,7 @@ def check(
 
 
 def pieces(batches: list[Batch], cuts: list[int]) -> list[list[Batch]]:
-    """Consecutive batches, as an agent sends them."""
+    """Groups of consecutive batches, as an agent sends them."""
     return [
         batches[first:last]
         for first, last in zip([0, *cuts], [*cuts, None], strict=True)

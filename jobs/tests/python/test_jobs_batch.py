@@ -1,4 +1,4 @@
-"""What an agent sends: it comes back as it was, and nothing else is taken for a batch."""
+"""A batch survives encoding and decoding, and nothing else is accepted as a batch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def full_batch() -> Batch:
 
 
 def content(**changes: Any) -> bytes:
-    """A batch whose fields are changed after it was made; a dotted name goes into the first of a list."""
+    """An encoded batch with fields changed after it was made; a dotted name changes the first item of a
+    list.
+    """
     fields = json.loads(zlib.decompress(encode(full_batch())))
     for path, value in changes.items():
         *way, last = path.split("__")
@@ -110,7 +112,7 @@ def test_what_is_wrong_refuses_the_batch(change: dict[str, Any]) -> None:
     assert len(str(refused.value)) < 300
 
 
-# What makes the first interval or the only note of a batch unreadable.
+# Changes that make a batch's first interval or only note unreadable.
 UNREADABLE: dict[str, dict[str, Any]] = {
     "job 0": {"intervals__job": 0},
     "a job beyond 32 bits": {"intervals__job": 1 << 32},
@@ -157,7 +159,7 @@ def test_a_size_of_an_interval_that_cannot_be_is_absent_and_the_interval_kept(na
     assert decoded.notes[:-1] == batch.notes
 
 
-# A figure of a driver that cannot be true, and the word of the reason by which it is known.
+# Impossible figures of drivers, and a word of the reason for each.
 NONSENSE: dict[str, tuple[str, Any, str]] = {
     "a counter below 0": ("core_busy_seconds_total", -3, "not from 0"),
     "a text": ("core_busy_seconds_total", "N/A", "not a number"),
@@ -190,7 +192,7 @@ def test_a_figure_that_cannot_be_true_is_left_out_with_its_reason(
     fields["samples"][kind]["values"][metric][1] = value
     decoded = decode(zlib.compress(json.dumps(fields).encode()))
     batch.samples[kind].values[metric][1] = None
-    assert decoded.samples == batch.samples  # all the others are kept
+    assert decoded.samples == batch.samples  # all others are kept
     *others, added = decoded.notes
     assert others == batch.notes
     assert added.kind == "unreadable"
@@ -311,7 +313,8 @@ def test_bad_bodies(body: bytes) -> None:
 
 T, HOUR = 1_795_300_000_000, 3_600_000
 
-# the batch's wall clock, time since boot and boot; the node's clocks at sending; when received; what is added
+# the batch's wall clock, time since boot and boot; the node's clocks at sending; time of receipt; expected
+# correction
 CLOCKS = {
     "right": (T, 1000, BOOT, (T + 5, 1005, BOOT), T + 20, 0),
     "right, an hour late": (T, 1000, BOOT, (T + HOUR, 1000 + HOUR, BOOT), T + HOUR + 20, 0),

@@ -1,6 +1,4 @@
-"""The pages of jobs in a real browser, as a user and as an administrator, wide and on a phone, in two
-languages.
-"""
+"""The pages of jobs in a real browser: as user and administrator, wide and on a phone, in two languages."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from browsing import until
 from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
 
 from peerway_common.printable import printable
+from peerway_jobs.measured import Measured
 from peerway_jobs.serve import series_data
 from peerway_jobs.store.promql import PromStore
 
@@ -33,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def shown(browser: Chrome, server: Server) -> Iterator[Callable[..., Chrome]]:
-    """Open a page of the server as somebody."""
+    """Yield a function that opens a page of the server as a given person."""
     browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **ONLINE})
     at: dict[str, Any] = {"who": None}
 
@@ -123,7 +122,7 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     graphs_drawn(browser)
     text = text_of(browser)
     assert "3 of 4 GPUs never computed" in text
-    assert "#SBATCH --gpus=1    # in place of --gres" in text
+    assert "#SBATCH --gpus=1" in text
     served = (
         "const r = new XMLHttpRequest(); r.open('GET', location.href, false); r.send();return r.responseText"
     )
@@ -295,16 +294,55 @@ def test_on_a_phone_tables_of_figures_are_not_cut_off(shown: Callable[..., Chrom
     assert max(hidden for _, hidden in rows) <= 0
 
 
+@pytest.mark.parametrize("lang", ["en", "ru"])
+@pytest.mark.parametrize("path", ["/jobs?everyone=true", "/admin/jobs?days=30", "/admin/audit", "/tokens"])
+def test_no_column_is_hidden_in_a_window_of_usual_width(
+    shown: Callable[..., Chrome], path: str, lang: str
+) -> None:
+    """Also where the reader's own time stands beside each time."""
+    browser = shown("admin", path, 1280, lang=lang)
+    browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    try:
+        browser.refresh()
+        hidden = "return [...document.querySelectorAll('.wide')].map((b) => b.scrollWidth - b.clientWidth)"
+        assert set(browser.execute_script(hidden)) <= {0}
+    finally:
+        browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
+
+
+def test_graphs_span_the_time_of_the_job_and_show_what_was_not_measured(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs/105")
+    graphs_drawn(browser)
+    ranges = browser.execute_script(
+        "return [...document.querySelectorAll('.plot')].map((p) => p._fullLayout.xaxis.range)"
+    )
+    assert ranges == [["2026-09-21 14:13:20.000", "2026-09-21 16:13:20.000"]]
+    text = text_of(browser)
+    assert "measurements are complete for 10 % of its time" in text
+    assert "GPU" not in text.partition("Findings")[2].partition("Rules that")[0]  # it had none
+    assert "`" not in text
+
+
+def test_graphs_name_the_files_of_which_something_is_missing(
+    shown: Callable[..., Chrome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Measured, "unreadable", property(lambda _: ["samples/day-2026-09-21.db"]))
+    browser = shown("alice", "/jobs/101", lang="ru")
+    graphs_drawn(browser)
+    (told,) = browser.find_elements("css selector", "#graphs > .alert")
+    assert told.text == "не читается: samples/day-2026-09-21.db"
+
+
 def test_on_a_phone_each_figure_of_a_job_says_what_it_is(shown: Callable[..., Chrome]) -> None:
     browser = shown("admin", "/admin/jobs?days=30", 390)
     labels = browser.execute_script(
         "return [...document.querySelector('.jobs tbody tr').querySelectorAll('td[data-label]')]"
         ".map((cell) => getComputedStyle(cell, '::before').content)"
     )
-    assert labels == ['"Nodes, cores, GPUs"', '"Idle GPU-hours"', '"Idle core-hours"']
+    assert labels == [f'"{name}: "' for name in ("Nodes, cores, GPUs", "Idle GPU-hours", "Idle core-hours")]
     picture(browser, "phone-wasted")
     tabs = "return [...document.querySelectorAll('nav a')].map((tab) => tab.getBoundingClientRect().right)"
-    assert max(browser.execute_script(tabs)) <= 390  # all can be seen
+    assert max(browser.execute_script(tabs)) <= 390  # all are visible
     assert complaints(browser) == []
 
 
@@ -334,7 +372,7 @@ def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
 
     browser = shown("alice", "/jobs")
     seen = []
-    for _ in range(40):  # each part of a date is a stop
+    for _ in range(40):  # each part of a date is a tab stop
         ActionChains(browser).send_keys(Keys.TAB).perform()
         seen.append(browser.execute_script("return document.activeElement.textContent.trim()"))
         if seen[-1] == "102":
@@ -347,7 +385,7 @@ def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
 
 
 def press(browser: Chrome, key: str, until_text: str) -> None:
-    """Tab to what is called so, and press the key on it."""
+    """Tab to the element with this name and press the key on it."""
     from selenium.webdriver import ActionChains, Keys
 
     for _ in range(60):
@@ -365,7 +403,7 @@ def test_evidence_tiles_and_rules_are_reached_by_keyboard(shown: Callable[..., C
     press(browser, Keys.ENTER, "Evidence")
     assert browser.execute_script("return document.querySelector('.finding details').open")
     browser = shown("alice", "/cluster")
-    press(browser, "", "node05")  # each tile can be stopped at, and read out
+    press(browser, "", "node05")  # each tile can be reached with Tab and read aloud
     browser = shown("admin", "/admin/rules")
     browser.find_element("id", "text").send_keys(Keys.HOME)
     ActionChains(browser).send_keys(Keys.TAB).perform()  # leaves the editor

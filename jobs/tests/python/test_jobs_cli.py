@@ -1,4 +1,4 @@
-"""The verbs of `peerway jobs` that read: on the server's folder, and through its API."""
+"""The commands of `peerway jobs` that read, on the server's folder and through its API."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_show_says_what_it_had_used_and_could_do_better(server: Server) -> None:
         "[|",
         "INEFFICIENT",
         "3 of 4 GPUs never computed",
-        "#SBATCH --gpus=1    # in place of --gres",
+        "#SBATCH --gpus=1",
         printable(EVIL),
     ):
         assert words in text
@@ -110,7 +110,7 @@ def refused(*words: object, **settings: Any) -> str:
 
 
 class _Other(http.server.BaseHTTPRequestHandler):
-    """A server of pages, none of jobs."""
+    """A web server that is no jobs server."""
 
     def do_GET(self) -> None:
         self.send_response(404 if "/jobs/" in self.path else 200)
@@ -169,7 +169,7 @@ def test_a_folder_that_is_not_the_servers_is_told_in_words(tmp_path: Path) -> No
 
 
 def nobody() -> dict[str, Any]:
-    """How a process starts as a user with no rights; the test is skipped where that cannot be."""
+    """The arguments to start a process as a user without rights; skips the test if that is impossible."""
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody who may not read it")
     somebody: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
@@ -202,7 +202,7 @@ def test_a_user_is_told_how_to_ask_the_server_whose_folder_may_not_be_read() -> 
 
 
 def test_the_folder_that_a_verb_makes_is_for_its_user_alone(tmp_path: Path) -> None:
-    """Hashes of passwords and the scripts of all users are in it."""
+    """It contains password hashes and the scripts of all users."""
     data = tmp_path / "above" / "data"
     run("user", "alice", "--no-password", "--data", data)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
@@ -220,7 +220,7 @@ def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:
 def test_what_fails_in_a_locked_folder_is_not_taken_for_its_lock(tmp_path: Path) -> None:
     with pytest.raises(BlockingIOError), only_one(tmp_path, "server", 0o700):
         raise BlockingIOError
-    with only_one(tmp_path, "server", 0o700):  # which is free again
+    with only_one(tmp_path, "server", 0o700):  # the port is free again
         pass
     (tmp_path / "file").write_text("")
     with (
@@ -257,7 +257,7 @@ def test_serve_tells_of_a_folder_that_everybody_can_read(tmp_path: Path, mode: i
 
 
 def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypatch: Any) -> None:
-    """Both would give their batches the same numbers, and the server would take those of one."""
+    """Both would number their batches alike, and the server would keep only those of one."""
     monkeypatch.setattr("peerway_jobs.agent.privileges.drop", lambda: "")
     settings = tmp_path / "agent.toml"
     settings.write_text(f'state = "{tmp_path / "state"}"\npage = ""\n')
@@ -356,12 +356,12 @@ def test_the_summary_goes_beside_the_output_and_follows_no_link(server: Server, 
 
 
 def test_the_summary_outlives_the_end_of_the_epilog(tmp_path: Path) -> None:
-    """Slurm ends the process group of an epilog as soon as that has let go of its output."""
+    """Slurm kills an epilog's process group as soon as the epilog has closed its output."""
     script = Path(summary.__file__).parents[1] / "slurm" / "summary.sh"
     stub = tmp_path / "peerway"
     stub.write_text('#!/bin/sh\ntouch "$(dirname "$0")/asked-$3"\n')
     stub.chmod(0o755)
-    left, held = os.pipe()  # held by all that is left of the epilogs
+    left, held = os.pipe()  # held open by whatever remains of the epilogs
     for job in range(20):
         environment = {
             "SLURM_JOB_ID": str(job),
@@ -440,7 +440,7 @@ def test_an_answer_that_breaks_off_may_come_whole_later() -> None:
 
 
 def agent(tmp_path: Path, server: Server, node: str) -> Path:
-    """The settings of a node's agent."""
+    """Write the settings of a node's agent; returns the file."""
     token, settings = tmp_path / f"{node}.token", tmp_path / f"{node}.toml"
     token.write_text(server.token("", "agent", node=node))
     token.chmod(0o600)
@@ -451,7 +451,7 @@ def agent(tmp_path: Path, server: Server, node: str) -> Path:
 def test_on_a_node_the_summary_comes_by_the_agents_token_on_the_first_node(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1)  # stays who it is
+    monkeypatch.setattr(os, "geteuid", lambda: 1)  # so that it stays the same user
     put(server.monitor, Job(950, {"step_cpu_user_seconds_total": 1.0}, nodes=2, minutes=20))
     for node, words in (("n950-0", "950"), ("n950-1", "")):
         found = run("summary", 950, "--agent", agent(tmp_path, server, node))
@@ -515,7 +515,9 @@ def test_the_tokens_of_a_node_are_taken_back(server: Server) -> None:
 
 
 def commands(folder: Path, **programs: str) -> str:
-    """A folder for PATH with commands of Slurm that print something; without one there is no such command."""
+    """A folder for PATH with Slurm commands that print something; commands that are not given do not
+    exist.
+    """
     folder.mkdir(exist_ok=True)
     for name, said in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{said}\n")
@@ -550,7 +552,7 @@ def test_doctor_tells_what_the_server_lacks(
     assert found["database"][0] == found["rules"][0] == "ok"
     (server.monitor.folder / "rules.toml").write_text("[[rule]]\nname = 7\n")
     try:
-        # Rules that cannot be used do not keep it from looking at the rest.
+        # Unusable rules do not stop the other checks.
         found = doctor(
             commands(tmp_path / "bad", squeue="echo denied >&2; exit 1", sinfo="echo '{}'", scontrol="exit 1")
         )
@@ -559,13 +561,13 @@ def test_doctor_tells_what_the_server_lacks(
     assert found["rules"][0] == "broken"
     assert found["squeue"][0] == "broken"
     assert "denied" in found["squeue"][1]
-    # A command that fails is not one that is missing.
+    # A failing command is not reported as missing.
     assert found["private"] == (
         "broken",
         "what Slurm hides is not known: scontrol ended with 1: it does not say why",
     )
     assert doctor(str(tmp_path / "none"))["private"][0] == "absent"
-    # Slurm is no business of a server that does not ask it.
+    # Slurm is not checked for a server that does not ask it.
     Monitor(tmp_path / "alone").close()
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -575,7 +577,7 @@ def test_doctor_tells_what_the_server_lacks(
     found = doctor(str(tmp_path / "none"), tmp_path / "alone")
     assert found["slurm"][0] == "absent"
     assert "was started with --no-slurm" in found["slurm"][1]
-    assert found.keys() == {"database", "rows", "rules", "disk", "slurm"}
+    assert found.keys() == {"database", "rows", "samples", "rules", "disk", "slurm"}
 
 
 def test_a_job_that_cannot_be_submitted_is_told_with_all_that_sbatch_said(

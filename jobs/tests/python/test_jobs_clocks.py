@@ -1,6 +1,6 @@
-"""What reaches the server from nodes whose clocks are wrong or are set, and from nodes that reboot, as data.
+"""How the server dates batches of nodes whose clocks are wrong or are set, and of nodes that reboot.
 
-A job keeps 3 cores busy for half an hour; whatever the node's clock says, its samples are found in its time.
+A job keeps 3 cores busy for half an hour; whatever the node's clock says, its samples must be in its time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Clocked:
         self.monitor = Monitor(self.folder, clock=lambda: self.now)
 
     def deliver(self, *posts: tuple[float, Sent, list[Batch]]) -> None:
-        """POSTs as agents make them: when, what the node's clocks say then, and the batches."""
+        """Deliver POSTs as agents make them: time, the node's clocks at that time, and the batches."""
 
         async def run() -> None:
             def failed(task: str, error: Exception) -> None:
@@ -70,7 +70,7 @@ def server(tmp_path: Path) -> Iterator[Clocked]:
 
 
 def at_minutes(job: Job) -> list[tuple[float, Batch]]:
-    """Its batches with the true times at which they are made."""
+    """The job's batches, each with the true time at which it was made."""
     batches = [each.batch for each in job.batches()]
     whole, step = batches[0].intervals
     batches[0].intervals = [replace(whole, end_ms=None), replace(step, end_ms=None)]
@@ -79,7 +79,7 @@ def at_minutes(job: Job) -> list[tuple[float, Batch]]:
 
 
 def shifted(batch: Batch, by_s: float) -> Batch:
-    """As a node says it whose clock is wrong by so much."""
+    """The batch as a node sends it whose clock is wrong by `by_s` seconds."""
     by = int(by_s * 1000)
     intervals = [
         replace(each, start_ms=each.start_ms + by, end_ms=None if each.end_ms is None else each.end_ms + by)
@@ -89,7 +89,7 @@ def shifted(batch: Batch, by_s: float) -> Batch:
 
 
 def right(measured: Measured, minutes: int = MINUTES, used: float = USED, start: float = START) -> None:
-    """The run has its own time, no gap in it, and no use but its own."""
+    """Check that the run has its own time, no gap in it, and no use but its own."""
     assert measured.run.started == pytest.approx(start, abs=1)
     assert measured.run.ended == pytest.approx(start + minutes * 60, abs=1)
     (cpu,) = measured["step.cpu"] or ()
@@ -97,7 +97,7 @@ def right(measured: Measured, minutes: int = MINUTES, used: float = USED, start:
     assert cpu.covered > 0.9 * cpu.seconds
 
 
-CLOCKS: dict[str, Callable[[float], float]] = {  # how wrong at which minute
+CLOCKS: dict[str, Callable[[float], float]] = {  # minute -> error of the clock
     "right": lambda minute: 0.0,
     "an hour fast": lambda minute: 3600.0,
     "two days slow": lambda minute: -172_800.0,
@@ -129,12 +129,14 @@ def test_and_none_of_a_spool_that_is_sent_an_hour_later(
     later, wrong = made[-1][0] + 3600, clock(MINUTES + 60)
     sent = Sent(int((later + wrong) * 1000), made[-1][1].mono_ms + 3_600_000, made[-1][1].boot)
     server.deliver((later, sent, batches))
-    server.deliver((later + 5, sent, batches))  # its answer was lost
+    server.deliver((later + 5, sent, batches))  # because its answer was lost
     right(server.run(7))
 
 
 def test_a_node_that_reboots_counts_from_zero_and_charges_nobody(server: Clocked) -> None:
-    """The first run is cut off by a reboot, told of after it; it runs again with the same id and slot."""
+    """A reboot ends the first run, which is reported after it; the job runs again with the same id and
+    slot.
+    """
     first = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
     again = START + 40 * 60
     second = [
@@ -143,7 +145,7 @@ def test_a_node_that_reboots_counts_from_zero_and_charges_nobody(server: Clocked
     ]
     for _, batch in first:
         batch.boot = BOOTS[0]
-    for _, batch in second:  # of its own boot
+    for _, batch in second:  # batches of the new boot
         batch.intervals = [replace(each, id=f"{each.id}b", restart=1) for each in batch.intervals]
     told_after = Sent(int(again * 1000), 30_000, BOOTS[1])
     server.deliver((again, told_after, [batch for _, batch in first]))
@@ -167,7 +169,7 @@ def test_a_counter_that_begins_anew_within_a_run_goes_on_from_zero(server: Clock
 
 @pytest.mark.parametrize("wrong", [0.0, -3600.0], ids=["right", "an hour slow"])
 def test_posts_that_are_long_on_their_way_move_no_sample(server: Clocked, wrong: float) -> None:
-    """A loaded server reads some a minute late; what the clock is, the others show."""
+    """A loaded server reads some POSTs a minute late; the other POSTs show the node's clock."""
     made = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
     posts = [
         (
@@ -186,7 +188,7 @@ def test_posts_that_are_long_on_their_way_move_no_sample(server: Clocked, wrong:
 
 @pytest.mark.parametrize("wrong", [0.0, -3600.0], ids=["right", "an hour slow"])
 def test_nor_does_the_first_one_after_a_restart_of_the_server(server: Clocked, wrong: float) -> None:
-    """Each delivery is to a server that has just begun: nothing of this run of it can be compared."""
+    """Each delivery goes to a newly started server, which has nothing of its own to compare with."""
     for number, (at, batch) in enumerate(at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))):
         sent = Sent(int((at + wrong) * 1000), batch.mono_ms, batch.boot)
         server.deliver((at + (60.0 if number else 0.0), sent, [shifted(batch, wrong)]))
@@ -195,7 +197,9 @@ def test_nor_does_the_first_one_after_a_restart_of_the_server(server: Clocked, w
 
 
 def test_what_was_kept_of_clocks_goes_when_the_servers_own_was_set(server: Clocked) -> None:
-    """It was an hour slow, and put right while it was down: the nodes' clocks agree with it now."""
+    """It was an hour slow, and was corrected while the server was down: now the nodes' clocks agree with
+    it.
+    """
     made = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
     for number, (at, batch) in enumerate(made):
         sent = Sent(int(at * 1000), batch.mono_ms, batch.boot)

@@ -1,5 +1,6 @@
-"""Whatever a row of the database holds, it breaks no page, answer of the API, agent, verdict or restart. Each
-column of each table holds in turn what it cannot, in a row of its own, and that row is named.
+"""No content of a database row breaks a page, an API answer, an agent, a verdict or a restart.
+
+Each column of each table in turn gets impossible values, in a row of its own, and that row must be listed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NOT_TEXT = [b"\xff\xfe", None]
 TEXTS = [*NOT_TEXT, "", "{", '{"a": 1}', '[1, null, [2], {"name": 3}]', "[1e999]", "9" * 400, "\udcff"]
 NUMBERS = ["x", b"\xff", None, -1e300, math.inf, -(1 << 63), 1 << 62]
 FIRST = 2001  # the number of the first damaged job
-NODES = 40  # of a job whose nodes tell damaged facts
+NODES = 40  # nodes of a job, which have damaged facts
 SECRET = "s{:042}"
 
 
@@ -47,7 +48,7 @@ def columns_of(base: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
 
 
 def insert(base: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
-    """Also text that is no UTF-8, which Python would not bind."""
+    """Insert a row, even with text that is not UTF-8, which Python would not bind."""
     broken = {name for name, value in row.items() if value == "\udcff"}
     places = ["CAST(? AS TEXT)" if name in broken else "?" for name in row]
     values = [b"\xff" if name in broken else value for name, value in row.items()]
@@ -55,11 +56,11 @@ def insert(base: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
 
 
 class Damaged:
-    """A server whose database has, beside good rows, one for each column and value."""
+    """A server whose database has good rows, and one bad row for each column and value."""
 
     def __init__(self, server: Server) -> None:
         self.server, self.base = server, server.monitor.jobs.writer
-        self.rows: dict[str, list[tuple[str, Any, dict[str, Any]]]] = {}  # column, value, the row's own key
+        self.rows: dict[str, list[tuple[str, Any, dict[str, Any]]]] = {}  # column, value, the row's key
         head = bearer(server.token("admin", "jobs:read", "cluster:read", "admin"))
         self.client = httpx.Client(base_url=server.url, headers=head, timeout=300)
 
@@ -70,7 +71,7 @@ class Damaged:
                 number = key(len(rows))
                 try:
                     insert(self.base, table, {**good, **number, column: value})
-                except sqlite3.IntegrityError:  # NOT NULL, or the key of another row
+                except sqlite3.IntegrityError:  # NOT NULL, or another row's key
                     continue
                 rows.append((column, value, number))
 
@@ -79,7 +80,7 @@ class Damaged:
         return dict(row)
 
     def unreadable(self, table: str) -> list[tuple[str, dict[str, Any]]]:
-        """Column and key of the rows that have to be named, whatever the product thinks of their values."""
+        """Column and key of the rows that must be listed, by the test's own rules."""
         kinds = dict(columns_of(self.base, table))
         return [
             (column, key)
@@ -146,7 +147,7 @@ def test_every_table_and_column_is_damaged_here(damaged: Damaged) -> None:
     tables = {
         row["name"] for row in damaged.base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
-    assert tables - {"cluster"} == damaged.rows.keys()  # which has one row: its test is below
+    assert tables - {"cluster"} == damaged.rows.keys()  # which has one row, tested below
     assert tables == TABLES.keys()
     for table in tables:
         assert {name for name, _ in columns_of(damaged.base, table)} - {"one"} == {*TABLES[table]}, table
@@ -183,7 +184,7 @@ def test_lists_go_on_behind_rows_that_cannot_be_read(damaged: Damaged, order: st
         following = re.match("<(.*?)>", answer.headers.get("link", ""))
         path = f"/api/v1/jobs{following[1]}" if following else ""
     assert len(listed) == len(set(listed))
-    others = {"started", "user", "provisional"}  # NULL is no start; the others hide a row by what they say
+    others = {"started", "user", "provisional"}  # NULL means "no start"; the other columns can hide a row
     jobs = {
         key["job"] for column, _, key in damaged.rows["jobs"] if column not in {"job", "restart", *others}
     }
@@ -346,7 +347,7 @@ def test_administrators_learn_of_every_damaged_table(damaged: Damaged) -> None:
     digests = {key["hash"] for table in ("sessions", "tokens") for _, _, key in damaged.rows[table]}
     assert not any(digest in str(each) for each in monitor.damage for digest in digests)
     page = damaged.get("/admin/alarms").text
-    assert "These rows of the database cannot be read" in page
+    assert "These rows and files cannot be read" in page
     assert "clocks (node" in page
     (rows,) = [each for each in all_checks(monitor.folder) if each.check == "rows"]
     assert rows.state == "warning"

@@ -1,4 +1,4 @@
-"""The files of the jobs server's databases: who may read them, and when one lost its content."""
+"""The files of the server's databases: who may read them, and what happens if one lost its content."""
 
 from __future__ import annotations
 
@@ -87,8 +87,15 @@ def test_a_damaged_database_is_not_taken_for_a_new_one(tmp_path: Path, content: 
     assert (tmp_path / "jobs.db").read_bytes() == content
 
 
+def test_a_damaged_file_of_waiting_batches_is_named(tmp_path: Path) -> None:
+    Monitor(tmp_path).close()
+    (tmp_path / "samples/incoming.db").write_bytes(b"something else" * 99)
+    told = refused("serve", "--no-slurm", "--listen", "127.0.0.1:1", "--data", tmp_path)
+    assert "incoming.db: file is not a database; stop the server and restore this file" in told
+
+
 def test_an_empty_file_beside_its_log_is_not_taken_for_a_new_database(tmp_path: Path) -> None:
-    """SQLite would delete the log, with all that is in it."""
+    """SQLite would delete the log with all its data."""
     (tmp_path / "jobs.db").touch()
     (tmp_path / "jobs.db-wal").write_bytes(b"changes")
     assert "jobs.db is empty (0 bytes), but the folder has jobs.db-wal" in refused("list", "--data", tmp_path)
@@ -96,7 +103,7 @@ def test_an_empty_file_beside_its_log_is_not_taken_for_a_new_database(tmp_path: 
 
 
 def test_an_empty_file_alone_becomes_a_database(tmp_path: Path) -> None:
-    """A server that was killed when it had just made the file leaves this, and its lock."""
+    """A server that was killed just after it created the file leaves this file and its lock."""
     for name in ("jobs.db", "server.lock"):
         (tmp_path / name).touch()
     told = refused("doctor", "--data", tmp_path)

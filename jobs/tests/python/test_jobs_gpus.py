@@ -30,7 +30,7 @@ HANDLE = fake_nvml.nvmlDeviceGetHandleByIndex
 
 @pytest.fixture
 def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gpus:
-    """An H100 with two instances, on one of which this process computes, and two that are whole."""
+    """An H100 with two MIG instances, on one of which this process computes, and two undivided GPUs."""
     instances = [
         {"uuid": f"MIG-{n}", "name": "H100 MIG 3g.40gb", "minor": 0, "memory": 40 * GIB, "instance": n}
         for n in (1, 2)
@@ -64,15 +64,15 @@ def test_an_instance_tells_its_own_use_and_processes(gpus: Gpus) -> None:
     def of(device: str, metric: str) -> float | None:
         return found.values[metric][found.devices.index(device)]
 
-    assert of("MIG-2", "gpu_utilization_ratio") == 0.75  # NVML has it only through GPM
+    assert of("MIG-2", "gpu_utilization_ratio") == 0.75  # only GPM reports it
     assert of("MIG-1", "gpu_utilization_ratio") == 0.0
-    assert of("GPU-a", "gpu_utilization_ratio") is None  # runs nothing by itself
+    assert of("GPU-a", "gpu_utilization_ratio") is None  # nothing runs on the divided GPU itself
     assert of("GPU-b", "gpu_utilization_ratio") == 0.75
     assert of("MIG-2", "gpu_sm_activity_ratio") == 0.5
     assert of("MIG-2", "gpu_memory_used_bytes") == 9 * GIB
     assert processes["MIG-2"] == [os.getpid()]
     assert processes["MIG-1"] == []
-    assert "GPU-a" not in processes  # NVML has those of its instances there once more
+    assert "GPU-a" not in processes  # NVML lists its instances' processes there again
     assert of("GPU-a", "gpu_processes") is None
 
 
@@ -81,7 +81,7 @@ def test_memory_that_the_driver_keeps_is_not_used(gpus: Gpus) -> None:
     used = dict(zip(found.devices, found.values["gpu_memory_used_bytes"], strict=True))
     assert used["GPU-b"] == 9 * GIB
     assert used["MIG-1"] == 0
-    assert used["GPU-c"] == RESERVED  # of a driver that does not tell the two apart
+    assert used["GPU-c"] == RESERVED  # the driver does not distinguish the two
 
 
 def test_a_driver_that_has_no_second_version_of_the_memory_is_asked_for_the_first(
@@ -102,7 +102,7 @@ def test_a_driver_that_has_no_second_version_of_the_memory_is_asked_for_the_firs
         found, _ = gpus.sample()
         used = dict(zip(found.devices, found.values["gpu_memory_used_bytes"], strict=True))
         assert used["GPU-b"] == 9 * GIB + RESERVED
-    assert fake_nvml.nvmlMemory_v2 not in asked  # a second time: the answer is slow
+    assert fake_nvml.nvmlMemory_v2 not in asked  # not a second time, because the answer is slow
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def raises(error: Exception) -> Callable[..., Any]:
 
 
 def of_gpu_b(function: str, answer: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """The function of NVML with another answer for one GPU."""
+    """The NVML function with a different answer for one GPU."""
     real = getattr(fake_nvml, function)
     return {function: lambda device, *more: (answer if device["uuid"] == "GPU-b" else real)(device, *more)}
 
@@ -155,7 +155,7 @@ def not_a_number(metrics: fake_nvml.c_nvmlGpmMetricsGet_t) -> None:
 LOST = fake_nvml.NVMLError(15)
 BROKEN = OSError("driver mismatch")
 NO_UTF8 = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")
-REFUSES = {  # what one GPU of the driver answers, the figure that it costs, words of the reason
+REFUSES = {  # the answer of a driver for one GPU, the figure that is lost, words of the reason
     "utilization of all ones": (
         of_gpu_b("nvmlDeviceGetUtilizationRates", lambda _: fake_nvml._Struct(gpu=4294967295, memory=1)),
         "gpu_utilization_ratio", "not from 0 to 1.01",
@@ -199,7 +199,7 @@ REFUSES = {  # what one GPU of the driver answers, the figure that it costs, wor
 }  # fmt: skip
 
 
-GPM = ("gpu_utilization_ratio", "gpu_sm_activity_ratio")  # MIG instances tell their utilization so
+GPM = ("gpu_utilization_ratio", "gpu_sm_activity_ratio")  # the utilization of MIG instances comes from GPM
 
 
 def figures(batch: Batch, metric: str) -> list[float | int | None]:
@@ -249,7 +249,7 @@ def test_a_library_that_breaks_when_it_is_started_leaves_the_node_its_other_figu
 
 @pytest.fixture
 def inside(tmp_path: Path, gpus: Gpus) -> tuple[Strangers, Ledger, Gpus]:
-    """This process is one of job 7."""
+    """This process belongs to job 7."""
     processes = Processes("/")
     processes.scan()
     ledger = Ledger(tmp_path / "ledger.json", gpus.facts)
@@ -267,7 +267,7 @@ def begins(ledger: Ledger, job: int, *, cuda: str = "", gpus: str = "") -> None:
 
 
 def accused(inside: tuple[Strangers, Ledger, Gpus]) -> list[tuple[str | None, int | None, int | None]]:
-    """On which GPUs job 7 is called foreign, and whose they are."""
+    """The GPUs on which job 7 is reported as foreign, with their owners."""
     strangers, _, gpus = inside
     samples, users = gpus.sample()
     notes = strangers.on_gpus(users, [Step(7, "0", 1, 1, pids=[os.getpid()])], samples, NOW)

@@ -1,4 +1,4 @@
-"""Who had what of the node: intervals and slots, from what prolog, epilog, processes and Slurm say."""
+"""The agent's ledger: intervals and slots, from what prolog, epilog, processes and Slurm report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def spans(ledger: Ledger, job: int) -> list[tuple[int, int | None]]:
-    """The job's intervals that changed, in seconds."""
+    """The changed intervals of the job, in seconds."""
     found = [each for each in ledger.changed() if each.job == job and each.step is None]
     return [((each.start_ms - WALL) // 1000, each.end_ms and (each.end_ms - WALL) // 1000) for each in found]
 
@@ -139,7 +139,7 @@ def test_a_job_without_steps_is_asked_for_and_ended_only_by_slurms_word(ledger: 
 
 
 def test_the_cores_of_a_job_are_those_of_all_its_steps(ledger: Ledger) -> None:
-    """Also of steps whose first process is there already when they are first seen, as nearly always."""
+    """Including steps whose first process exists when they are first seen, which is nearly always so."""
 
     def on_cores(name: str, cores: list[int] | None) -> Step:
         found = step(7, 2, name)

@@ -1,4 +1,4 @@
-"""Notices by mail, to a real SMTP server on loopback and through a sendmail command: who gets what."""
+"""Mails to owners, through a real SMTP server on loopback and a sendmail command: who gets what."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CPU = "step_cpu_user_seconds_total"
 
 
 class Sink:
-    """Takes mail, but for the users whom it does not know."""
+    """Accepts mail, except to unknown users."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -68,7 +68,7 @@ class Scene:
         self.messages: list[str] = []
 
     def idle(self, job: int, user: str = "alice", **slurm: Any) -> None:
-        """A job of two hours whose 16 cores do nothing."""
+        """Add a job of two hours whose 16 cores do nothing."""
         figures = {CPU: 0.01, "step_memory_bytes": 2 * GIB}
         put(self.monitor, Job(job, figures, cores=16, slurm={"user": user, **slurm}))
         assert self.monitor.judge_due() == 1

@@ -1,4 +1,4 @@
-"""`peerway jobs user` and `token`: what is kept of a person, and for whom a token is made."""
+"""`peerway jobs user` and `token`: what is stored about a person, and for whom a token is made."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refused(*words: object, text: str | None = None) -> str:
 
 
 def known(data: Path, name: str, password: str = "") -> tuple[Viewer, bool]:
-    """A person as the server sees them, and whether this is their password."""
+    """A person as the server sees them, and whether the password is right."""
     monitor = Monitor(data)
     try:
         people = People(monitor.jobs)
@@ -90,7 +90,7 @@ def test_a_person_who_is_added_is_an_ordinary_user(data: Path) -> None:
 
 def test_the_password_of_one_who_has_it_is_asked_for_where_nothing_else_is_changed(data: Path) -> None:
     assert "there is no terminal to ask for the password at" in refused("user", "alice", "--data", data)
-    assert "there is no terminal" in refused("user", "carol", "--admin", "--data", data)  # who is new
+    assert "there is no terminal" in refused("user", "carol", "--admin", "--data", data)  # she is new
 
 
 def test_with_a_password_that_is_refused_nothing_is_changed(data: Path, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_token_is_valid_for_at_most_ten_years(data: Path) -> None:
 
 
 def test_a_token_for_somebody_who_was_not_added_is_told(data: Path) -> None:
-    """They may come through a portal or OpenID Connect, and need not be added."""
+    """They may come through a portal or OpenID Connect, without being added."""
     made, told = token(data, "--user", "nobody7")
     assert len(made) == 43
     assert "'nobody7' was not added here" in told

@@ -1,4 +1,4 @@
-"""An agent's sender against the server, and against proxies: one bad batch never holds up those behind it."""
+"""An agent's sender against the server and proxies: one bad batch never holds up those after it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def spool_of(folder: Path, payloads: list[bytes]) -> Spool:
 
 
 def send_all(url: str, token: str, spool: Spool, folder: Path, node: str = "n1") -> list[str]:
-    """Run the sender until the spool is empty; what it said meanwhile."""
+    """Run the sender until the spool is empty; returns its messages."""
     file, said, empty = folder / "token", list[str](), threading.Event()
     file.write_text(token)
     file.chmod(0o600)
@@ -104,7 +104,7 @@ def test_a_batch_that_the_server_refuses_is_set_aside_and_the_others_arrive(
 
 @contextmanager
 def proxy(answer: Callable[[list[bytes]], tuple[int, bytes]]) -> Iterator[str]:
-    """A server that answers as `answer` says of a POST's batches."""
+    """A server that answers with `answer(batches of the POST)`."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,4 +1,4 @@
-"""The server's questions to Slurm beside one another: commands that hang, fail and come back."""
+"""The server's parallel questions to Slurm: commands that hang, fail and recover."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peerway_jobs.slurm_watch import Watch
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import due
 
-BEGAN = int(time.time()) - 5000  # accounts are not asked of what ended long ago
+BEGAN = int(time.time()) - 5000  # recent, because the accounts are not asked about runs that ended long ago
 ANSWERS = {
     "squeue": {"jobs": [{
         "job_id": 7, "job_state": "RUNNING", "user_name": "ann", "start_time": BEGAN, "nodes": "n1",
@@ -31,7 +31,7 @@ ANSWERS = {
 
 
 class Slurm:
-    """Commands that answer, hang while a file is there, or say what is no answer."""
+    """Slurm commands that answer, hang while a file exists, or print something unusable."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[JobStore]:
-    """An agent has told of job 8, which squeue does not know."""
+    """A store in which an agent has reported job 8, which squeue does not know."""
     made = JobStore(tmp_path / "jobs.db")
     interval = Interval("8.1", 8, BEGAN * 1000, BEGAN * 1000 + 499_000)
     made.file([filed(Batch("n1", "a" * 32, 1, BOOT, BEGAN * 1000 + 500_000, 1000, intervals=[interval]))])
@@ -137,7 +137,7 @@ def test_an_answer_that_is_none_holds_up_no_other_and_is_told_once(
         watch.stop()
     assert not ALL[name](store)
     assert len({*said}) == 1
-    if answer != '{"jobs": 5, "nodes": 5}':  # what is a surprise the caller tells seldom
+    if answer != '{"jobs": 5, "nodes": 5}':  # an unexpected failure is logged by the caller, less often
         assert len(said) == 1
 
 

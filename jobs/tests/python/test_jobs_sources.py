@@ -1,4 +1,4 @@
-"""What the agent reads of a node, on trees as the kernel and several versions of Slurm make them."""
+"""What the agent reads of a node, from file trees as the kernel and several versions of Slurm make them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_infiniband_and_lustre(tmp_path: Path) -> None:
     fabric, nics = Fabric(str(tmp_path)), System(str(tmp_path)).sample()["nic"]
     fabric.add_ports(nics)
     assert nics.devices == ["net:eth0", "ib:mlx5_0:1"]
-    assert nics.values["nic_received_bytes_total"] == [5000, 4000]  # the port counts words of four bytes
+    assert nics.values["nic_received_bytes_total"] == [5000, 4000]  # the port counts units of four bytes
     assert nics.values["nic_sent_wait_total"] == [None, 9]
     lustre = fabric.filesystems()
     assert lustre.devices == ["lustre:scratch"]
@@ -87,7 +87,7 @@ def test_a_counter_that_cannot_be_true_is_absent_with_its_reason(
     write(tmp_path, file, f"{text}\nwrite_bytes 3 samples [bytes] 1 9 12\n" if file == LUSTRE else text)
     if file == LUSTRE:
         (tmp_path / "proc/fs/lustre/llite/scratch-ffff8881/stats").unlink()
-        # mounted twice: a sane part must not hide the other
+        # mounted twice: a good part must not hide the bad one
         other = LUSTRE.replace("ffff0000", "ffff0001")
         write(tmp_path, other, "read_bytes 5 samples [bytes] 1 9 4500\nopen 70 samples [usec] 1 9 7\n")
     fabric, nics = Fabric(str(tmp_path)), Samples()
@@ -152,8 +152,10 @@ def test_what_the_kernel_does_not_say_is_absent_and_not_0(tmp_path: Path) -> Non
 
 
 def test_a_step_as_slurm_makes_it_in_version_2(tmp_path: Path) -> None:
-    """The files of a job on a kernel that has version 2 alone, with Slurm 22.05: `sbatch -n1 --mem=300` of a
-    script with two programs, one of which holds 100 MiB. Daemons of several nodes on one host name theirs.
+    """The files of a job on a kernel that has only version 2, with Slurm 22.05.
+
+    It is `sbatch -n1 --mem=300` of a script with two programs, one of which holds 100 MiB. If several nodes
+    run on one host, their daemons add the node's name.
     """
     make_node(tmp_path)
     files = json.loads(Path(__file__).with_name("cgroup2_slurm22.json").read_text())
@@ -181,7 +183,7 @@ def test_a_step_as_slurm_makes_it_in_version_2(tmp_path: Path) -> None:
     assert 100 << 20 < step.figures["step_memory_bytes"] < 120 << 20
     assert step.figures["step_memory_limit_bytes"] == 300 << 20
     assert step.figures["step_oom_kills_total"] == 0
-    # srun --mem=100 within the job: Slurm limits what is below "user"
+    # srun --mem=100 within the job: Slurm limits the memory of the folder "user"
     write(tmp_path, f"sys/fs/cgroup/{inside}/user/memory.max", f"{100 << 20}\n")
     assert sample(tmp_path)[0].figures["step_memory_limit_bytes"] == 100 << 20
 
@@ -247,7 +249,7 @@ def test_a_step_without_cgroups_is_the_tree_of_its_daemon(tmp_path: Path) -> Non
     (step,) = sample(tmp_path)
     assert 900 in step.pids
     assert 901 not in step.pids
-    # Two tasks with 200 ticks, a child with 100, and 100 of tasks that the daemon has waited for.
+    # Two tasks with 200 ticks each, a child with 100, and 100 of tasks that the daemon has waited for.
     assert step.figures["step_cpu_user_seconds_total"] == 600 / TICK
     assert step.figures["step_memory_bytes"] == 3 * (2048 << 10) + (1024 << 10)
 
@@ -289,7 +291,7 @@ def test_a_daemon_that_was_seen_before_it_had_its_title_is_a_step_later(tmp_path
     make_node(tmp_path)
     add_step(tmp_path, 5, "batch", version=0)
     title = (tmp_path / "proc/150/cmdline").read_text()
-    write(tmp_path, "proc/150/cmdline", "/usr/sbin/slurmstepd")  # between its exec and its set-up
+    write(tmp_path, "proc/150/cmdline", "/usr/sbin/slurmstepd")  # after its exec, before it sets its title
     processes = Processes(str(tmp_path))
     steps = Steps(processes, Cgroups(str(tmp_path)))
     processes.scan()
@@ -304,7 +306,7 @@ def test_a_step_that_was_seen_while_slurm_made_its_cgroups_gets_all_of_them(tmp_
     add_step(tmp_path, 5, "batch", version=1)
     memory = tmp_path / "sys/fs/cgroup/memory/slurm"
     later, task = memory.rename(tmp_path / "later"), tmp_path / "proc/151"
-    waits = task.rename(tmp_path / "not yet")  # the freezer comes first, and the tasks after all controllers
+    waits = task.rename(tmp_path / "not yet")  # the freezer is made first, tasks start last
     processes = Processes(str(tmp_path))
     steps = Steps(processes, Cgroups(str(tmp_path)))
     processes.scan()
@@ -359,7 +361,7 @@ def test_a_jobs_name_cannot_speak_for_slurm(name: str) -> None:
 
 
 def test_numbers_beyond_32_bits_are_none() -> None:
-    """The server would refuse them, and all else that their batch tells."""
+    """The server would refuse such a number with its whole batch."""
     text = "JobId=7 UserId=ann(9999999999) JobState=RUNNING Restarts=4294967296 Partition=p"
     found = parse(7, "n1", text)
     assert (found.known, found.uid, found.restart, found.partition) == (True, None, None, "p")
@@ -375,7 +377,7 @@ def test_a_jobs_name_cannot_claim_gpus() -> None:
 
 
 def test_a_program_that_a_process_runs_later_brings_its_own_environment(tmp_path: Path) -> None:
-    """A process has its number before and after exec: what was read of the one says nothing of the other."""
+    """A process keeps its number across exec, so what was read before says nothing about the new program."""
     make_node(tmp_path)
     processes = Processes(str(tmp_path))
 
@@ -385,6 +387,6 @@ def test_a_program_that_a_process_runs_later_brings_its_own_environment(tmp_path
         return processes.job_in_environment(processes.table[700])
 
     assert job_of("setpriv", "PATH=/bin\0") is None
-    assert job_of("sleep", "") is None  # within exec: the name is new, the environment not there yet
+    assert job_of("sleep", "") is None  # during exec: the name is new, the environment is empty
     assert job_of("sleep", "PATH=/bin\0SLURM_JOB_ID=42\0") == 42
-    assert job_of("sleep", "PATH=/bin\0") == 42  # asked once
+    assert job_of("sleep", "PATH=/bin\0") == 42  # read once

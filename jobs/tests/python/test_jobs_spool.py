@@ -1,4 +1,4 @@
-"""The spool: what is in it comes out in order, after a crash too; it keeps its bound and counts losses."""
+"""The spool returns batches in order, even after a crash; it keeps its size limit and counts losses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_new_process_goes_on_where_the_last_was_killed(tmp_path: Path) -> None
     for n in range(30):
         before.append(b"%d" % n + PAYLOAD)
     before.acknowledge(25)
-    after = Spool(tmp_path, MOST)  # nothing of the first was closed
+    after = Spool(tmp_path, MOST)  # the first spool was not closed
     assert after.stream == before.stream
     assert after.next_seq == 31
     again = drain(after)
@@ -63,7 +63,7 @@ def test_half_a_frame_of_a_loss_of_power_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / files(tmp_path)[-1]
     path.write_bytes(path.read_bytes()[:-2])
     after = Spool(tmp_path, MOST)
-    assert after.next_seq == 2  # the server cannot have it: it is sent only after the disk has it
+    assert after.next_seq == 2  # the server cannot have it, because it is sent only after it is on disk
     after.append(b"next")
     assert drain(after) == [(1, b"whole"), (2, b"next")]
 
@@ -106,7 +106,7 @@ def test_a_full_disk_drops_the_oldest_then_the_new_and_leaves_a_gap(
 
     def write(file: int, data: bytes) -> int:
         if full[0] and len(data) > 50_000:
-            return real(file, data[:10])  # a short write, as the kernel does it when the disk fills up
+            return real(file, data[:10])  # a short write, as the kernel makes when the disk fills up
         return real(file, data)
 
     monkeypatch.setattr(os, "write", write)

@@ -1,6 +1,4 @@
-"""The contract of the stores of samples, on the embedded one and on real servers; jobs and what is
-acknowledged.
-"""
+"""The contract of the stores of samples (built-in and real servers); jobs; what is acknowledged."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from jobs_scene import BOOT, START, Job, filed, put
 from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
 from peerway_jobs.monitor import Monitor, NotJudged
-from peerway_jobs.rules.engine import Verdict
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.store.ahead import AheadStore
 from peerway_jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
 from peerway_jobs.store.chunks import ChunkStore
@@ -44,7 +42,7 @@ from peerway_jobs.store.samples import Samples as Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-BASE = int(time.time()) // 3600 * 3600 * 1000 - 4 * 3_600_000  # servers take only what is not too old
+BASE = int(time.time()) // 3600 * 3600 * 1000 - 4 * 3_600_000  # servers accept only recent samples
 
 
 def batch(seq: int, node: str = "n1", stream: str = "0" * 32, **more: object) -> Batch:
@@ -109,7 +107,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(name: str, folder: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A real server on a folder, and where it answers; killed at the end."""
+    """Start a real server on a folder; yields its address and process, which is killed at the end."""
     port = port or free_port()
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(SERVERS[name](folder, port), stdout=log, stderr=log)
@@ -128,7 +126,7 @@ def running(name: str, folder: Path, port: int = 0) -> Iterator[tuple[str, subpr
 
 
 def read(store: Store, node: str, start: int, end: int, count: int) -> dict[tuple[str, str], Points]:
-    """What the store gives, once it gives `count` samples: a server shows what it took a moment later."""
+    """Read from the store until it returns `count` samples: a server shows new samples a moment later."""
     for _ in range(200):
         found = store.read(node, "gpu", BASE + start * 10_000, BASE + end * 10_000)
         if sum(points.times.size for points in found.values()) >= count or isinstance(store, ChunkStore):
@@ -161,7 +159,7 @@ def test_twice_late_and_out_of_order_is_as_once_and_in_order(store: Store) -> No
     random.Random(7).shuffle(batches)
     store.put(batches[:200])
     read(store, "late", 0, 300, 600)
-    store.tidy(int(time.time() * 1000), Policy())  # seals what is over; the rest comes late
+    store.tidy(int(time.time() * 1000), Policy())  # seals finished stretches; the other samples come late
     store.put(batches[100:])
     store.tidy(int(time.time() * 1000), Policy())
     use = read(store, "late", 0, 300, 900)["GPU-a", "gpu_utilization_ratio"]
@@ -177,7 +175,7 @@ def test_no_name_leaves_its_quotes_in_promql(store: Store, name: str) -> None:
     assert "\n" not in inside
 
 
-# -- the embedded one alone
+# -- only the built-in store
 
 
 def test_a_chunk_is_exact_and_much_smaller_than_its_samples() -> None:
@@ -211,13 +209,15 @@ def test_chunks_that_are_taken_apart_together_are_as_each_alone() -> None:
     for wanted in (None, frozenset("b"), frozenset("x")):
         together = unpacked_all(blocks, wanted)
         for one, block in zip(together, blocks, strict=True):
+            assert not isinstance(one, BadChunk)
             alone = unpacked(block, wanted)
             assert list(one) == list(alone)
             for name, each in alone.items():
                 assert (one[name].times == each.times).all()
                 assert (one[name].values == each.values).all()
-    with pytest.raises(BadChunk):
-        unpacked_all([*blocks, blocks[0][:-9]])
+    *others, cut = unpacked_all([*blocks, blocks[0][:-9]])
+    assert isinstance(cut, BadChunk)
+    assert not any(isinstance(each, BadChunk) for each in others)
     assert unpacked_all([]) == []
 
 
@@ -240,7 +240,7 @@ def test_old_days_are_thinned_to_means_and_older_months_dropped(tmp_path: Path) 
     assert found.times.size == 12
     assert found.values[0] == pytest.approx(sum(range(1, 31)) / 30 / 1000)
     busy = store.read("n1", "node", BASE, BASE + 3_600_000)["node", "node_cpu_busy_seconds_total"]
-    assert busy.values[-1] == 360 * 3.25  # of a counter the last value
+    assert busy.values[-1] == 360 * 3.25  # for a counter the last value
     store.tidy(BASE + 500 * DAY_MS, Policy())
     assert store.read("n1", "gpu", BASE, BASE + 3_600_000) == {}
     assert thinned("gpu_power_watts", Points(np.empty(0, np.int64), np.empty(0), 1), 10).times.size == 0
@@ -260,7 +260,7 @@ def test_the_step_that_ends_at_midnight_is_of_the_day_before(
 
 
 def everything(store: ChunkStore, *nodes: str) -> dict[tuple[str, ...], list[tuple[int, float]]]:
-    """All samples of nodes."""
+    """All samples of the nodes."""
     return {
         (node, kind, *key): list(zip(points.times.tolist(), points.values.tolist(), strict=True))
         for node in nodes
@@ -270,7 +270,7 @@ def everything(store: ChunkStore, *nodes: str) -> dict[tuple[str, ...], list[tup
 
 
 def thin(folder: Path, *nodes: str, seqs: Sequence[int] = range(1, 361)) -> ChunkStore:
-    """A store in which the samples of nodes are thinned."""
+    """A store with thinned samples of the nodes."""
     store = ChunkStore(folder)
     store.put([filed(batch(seq, node), period_ms=10_000) for node in nodes for seq in seqs])
     store.tidy(BASE + 40 * DAY_MS, Policy())
@@ -281,8 +281,8 @@ def test_a_batch_that_comes_after_its_day_was_thinned_is_added_and_takes_nothing
     store = thin(tmp_path / "late", "n1", "n2", seqs=[seq for seq in range(1, 361) if not 31 <= seq <= 60])
     before = everything(store, "n1", "n2")
     late = [filed(batch(seq), period_ms=10_000) for seq in range(31, 61)]
-    late += [filed(batch(1, other), period_ms=10_000) for other in ("n1", "n3")]  # once more, and a new node
-    for some in (late[:29], late[29:]):  # all of a step but its last counter, then that
+    late += [filed(batch(1, other), period_ms=10_000) for other in ("n1", "n3")]  # again, and a new node
+    for some in (late[:29], late[29:]):  # first all of a step but its last counter value, then that value
         store.put(some)
         store.tidy(BASE + 40 * DAY_MS, Policy())
         after = everything(store, "n1", "n2")
@@ -356,17 +356,12 @@ def test_a_seal_that_was_interrupted_loses_and_doubles_nothing(
     store = ChunkStore(tmp_path)
     store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 181)])
 
-    class Dying:
-        def __getattr__(self, name: str) -> object:
-            if name == "executemany":
-                raise KeyboardInterrupt  # the batches are about to be deleted: the chunks are written
-            return getattr(base, name)
+    def die(_: object) -> None:
+        raise KeyboardInterrupt  # the batches are about to be deleted: the chunks are written
 
-    base = store._incoming
-    store._incoming = Dying()  # type: ignore[assignment]
+    monkeypatch.setattr(store._incoming, "delete", die)
     with pytest.raises(KeyboardInterrupt):
         store.seal(BASE + DAY_MS)
-    store._incoming = base
     store.close()
     store = ChunkStore(tmp_path)
     for _ in range(2):
@@ -396,7 +391,7 @@ for first in range(1, 100_000, 5):
 
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path), str(BASE)]
-    modules = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the scenes, wherever they are
+    modules = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the test scenes
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=modules) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
@@ -412,26 +407,27 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     jobs.close()
 
 
-# Theirs is the promise, and the agent's spool is what keeps it; of the embedded one, tests above.
+# The database must keep what it accepted, and the server's own file covers its gap. For the built-in store
+# see the tests above.
 @pytest.mark.long
 @pytest.mark.parametrize("name", SERVERS)
 def test_what_was_acknowledged_outlives_kill_9_of_the_database(tmp_path: Path, name: str) -> None:
-    """Killed at once, while VictoriaMetrics has it in memory alone; and again while it is written anew."""
+    """Killed at once, while VictoriaMetrics has it only in memory; and again while it is rewritten."""
     if not shutil.which(name):
         pytest.skip(f"there is no {name}; on Debian: apt-get install {name}")
     port = free_port()
     with running(name, tmp_path, port) as (url, server):
         store = AheadStore(PromStore(url), tmp_path / "ahead")
         store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 21)])
-        store.tidy(0, Policy())  # all is written
+        store.tidy(0, Policy())  # everything is written
         server.kill()
         server.wait()
-        store.put([filed(batch(seq), period_ms=10_000) for seq in range(21, 41)])  # it is away
+        store.put([filed(batch(seq), period_ms=10_000) for seq in range(21, 41)])  # it is down
         with pytest.raises(StoreFailed):
             store.tidy(0, Policy())
     with running(name, tmp_path, port):
         store.tidy(0, Policy())
-    store.close()  # our own server ends too
+    store.close()  # our own server ends, too
     with running(name, tmp_path, port):
         store = AheadStore(PromStore(url), tmp_path / "ahead")
         found = read(store, "n1", 0, 100, 120)
@@ -475,7 +471,7 @@ def test_what_the_database_forgets_nothing_of_is_forgotten_here(
         store.tidy(0, Policy())
         assert base.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
     store.close()
-    assert Database.kept == 10  # at once, and then one by one
+    assert Database.kept == 10  # all at once, then one by one
 
 
 @pytest.mark.parametrize("version_0", [False, True], ids=["new", "of a file as older versions made it"])
@@ -500,7 +496,7 @@ def test_the_disk_that_an_absence_of_the_database_took_is_given_back(
         with contextlib.closing(sqlite3.connect(tmp_path / "ahead.db")) as base:
             base.execute("PRAGMA auto_vacuum = NONE")
             base.execute("CREATE TABLE something (a)")
-    monkeypatch.setattr("peerway_jobs.store.ahead.decode", lambda _: batch(1))
+    monkeypatch.setattr("peerway_jobs.store.blocks.decode", lambda _: batch(1))
     database = Database("http://none")
     store = AheadStore(database, tmp_path)
     for first in range(1, 4001, 500):
@@ -521,9 +517,9 @@ def test_the_disk_that_an_absence_of_the_database_took_is_given_back(
 
 
 def test_threads_that_read_much_keep_little_of_it(tmp_path: Path) -> None:
-    """A server has some forty threads, each with a connection of its own."""
+    """A server has some forty threads, each with its own connection."""
     store = JobStore(tmp_path / "jobs.db")
-    store.writer.execute("PRAGMA wal_autocheckpoint = 0")  # what is new is not in the mapped file
+    store.writer.execute("PRAGMA wal_autocheckpoint = 0")  # so that new data is not in the mapped file
     store.write("CREATE TABLE much (a INTEGER PRIMARY KEY, b BLOB)")
     store.write(
         "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 2000) "
@@ -582,7 +578,7 @@ def test_a_requeued_job_has_two_runs_and_neither_gets_the_others_use(tmp_path: P
     batches[150].intervals = [second]
     everything = [filed(each, period_ms=10_000) for each in batches]
     monitor.samples.put(everything)
-    monitor.jobs.file(reversed(everything))  # even when the second is told of first
+    monitor.jobs.file(reversed(everything))  # even if the later batch is filed first
     monitor.jobs.file(everything)
     assert monitor.jobs.restarts("7") == [0, 1]
     for run in (monitor.jobs.run("7", 0), monitor.jobs.run("7", 1)):
@@ -623,11 +619,11 @@ def test_a_batch_is_filed_once(tmp_path: Path) -> None:
     monitor.close()
 
 
-# -- what is judged when
+# -- which runs are judged, and when
 
 
 def put_batches(monitor: Monitor, batches: list[Filed]) -> None:
-    """As the server does with what comes."""
+    """File batches as the server does."""
     monitor.samples.put(batches)
     monitor.jobs.file(batches, monitor.late_ms())
 
@@ -639,12 +635,12 @@ def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(
     monitor = Monitor(tmp_path, clock=lambda: now[0])
     early, late = job.batches()[:6], job.batches()[6:]
     early[0].batch.intervals[0].end_ms = early[0].batch.intervals[1].end_ms = None
-    late[-1].batch.intervals = job.batches()[0].batch.intervals  # the agent learnt the end last
+    late[-1].batch.intervals = job.batches()[0].batch.intervals  # the agent learned the end last
     monitor.jobs.update([job.run()])
     for each in early:
         put_batches(monitor, [each])
-    assert monitor.judge_due() == 0  # the server was away, and the agent's spool is on its way
-    now[0] = end + 3700.0  # it seems that the agent is gone
+    assert monitor.judge_due() == 0  # the server was down, and the agent's spool is still arriving
+    now[0] = end + 3700.0  # the agent seems to be gone
     assert monitor.judge_due() == 1
     run = monitor.jobs.run("9")
     assert run is not None
@@ -656,7 +652,7 @@ def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(
     assert run is not None
     assert run.verdict == "inefficient"
     assert run.cpu_efficiency == pytest.approx(3 / 8)
-    monitor.jobs.file(late, monitor.late_ms())  # once more: nothing new
+    monitor.jobs.file(late, monitor.late_ms())  # again: nothing is new
     assert monitor.judge_due() == 0
     monitor.close()
 
@@ -675,7 +671,7 @@ def test_a_verdict_waits_for_agents_that_have_not_told_of_the_job_at_all(tmp_pat
     put_batches(monitor, second[-1:])
     assert monitor.judge_due() == 1
     assert monitor.judge_due() == 0
-    # An agent that was long gone when the job ended has nothing to tell.
+    # An agent that was gone long before the job ended is not waited for.
     later = dataclasses.replace(job.run(), job="10", started=end + 20_000.0, ended=end + 21_000.0)
     monitor.jobs.update([later])
     now[0] = end + 22_000.0
@@ -700,7 +696,7 @@ def test_what_arrives_while_a_run_is_judged_is_judged_as_well(
     judge = monitor.judge
 
     def judge_and_file(run: Run) -> Verdict:
-        verdict = judge(run)  # has read the samples
+        verdict = judge(run)  # it has read the samples
         put_batches(monitor, late)
         return verdict
 
@@ -719,7 +715,7 @@ def test_what_arrives_while_a_run_is_judged_is_judged_as_well(
 def test_an_end_that_is_told_while_a_run_is_judged_is_judged_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether Slurm tells it, or says nothing of the run any more."""
+    """Whether Slurm reports the end, or no longer reports the run."""
     end = START + 30 * 60
     monitor = Monitor(tmp_path, clock=lambda: end + 1000.0)
     judge = monitor.judge
@@ -747,7 +743,7 @@ def test_an_end_that_is_told_while_a_run_is_judged_is_judged_as_well(
 
 
 def test_a_run_whose_end_is_told_late_is_judged_once_more(tmp_path: Path) -> None:
-    """Its last verdict was made after it ended, but as of a run that goes on."""
+    """Its last verdict was made after its end, but as for a running run."""
     end = START + 30 * 60
     now = [end + 1000.0]
     monitor = Monitor(tmp_path, clock=lambda: now[0])
@@ -760,7 +756,7 @@ def test_a_run_whose_end_is_told_late_is_judged_once_more(tmp_path: Path) -> Non
     run = monitor.jobs.run("9")
     assert run is not None
     assert run.tag == "out-of-memory"
-    monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")])  # nothing new
+    monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")])  # nothing is new
     assert monitor.judge_due() == 0
     monitor.close()
 
@@ -779,7 +775,7 @@ def test_a_run_that_cannot_be_judged_does_not_keep_others_from_it(
 
 
 def cannot_judge(monitor: Monitor, patch: pytest.MonkeyPatch, job: str, error: Exception) -> None:
-    """Judging this job fails."""
+    """Make judging of this job fail."""
     judge = monitor.judge
 
     def judge_others(run: Run) -> Verdict:
@@ -791,7 +787,7 @@ def cannot_judge(monitor: Monitor, patch: pytest.MonkeyPatch, job: str, error: E
 
 
 def runs(monitor: Monitor, *, running: int, ended: int, now: float) -> None:
-    """So many that run since a day and were never judged, and that have just ended."""
+    """Add runs: some have been running for a day without a verdict, others have just ended."""
     monitor.jobs.update(Run(str(n), started=now - DAY_MS / 1000, cores=1) for n in range(1, running + 1))
     monitor.jobs.update(
         Run(str(n), state="COMPLETED", started=now - 9000, ended=now - 4000, cores=1)
@@ -806,7 +802,7 @@ def test_final_verdicts_come_before_those_on_runs_that_go_on(tmp_path: Path) -> 
     monitor.judge_due()
     judged = [run.judged for n in range(401, 404) if (run := monitor.jobs.run(str(n)))]
     assert judged == [now] * 3
-    while monitor.judge_due():  # and none of those that run is forgotten
+    while monitor.judge_due():  # and none of the running runs is forgotten
         pass
     never = "SELECT count(*) FROM jobs WHERE judged <= 0"
     assert monitor.jobs.reader.execute(never).fetchone()[0] == 0
@@ -841,14 +837,14 @@ def test_the_longer_a_run_is_the_seldomer_it_is_judged(tmp_path: Path) -> None:
 
 
 def test_threads_that_ended_leave_no_connection_behind(tmp_path: Path) -> None:
-    """A server's threads come and go with its requests: over months each must give back what it opened."""
+    """A server's threads come and go with its requests, so each must close what it opened."""
     store = JobStore(tmp_path / "jobs.db")
     path = str(store.path)
 
     def opened() -> int:
         found = 0
         for each in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(FileNotFoundError):  # the one that lists
+            with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
                 found += str(Path("/proc/self/fd", each).readlink()) == path
         return found
 
@@ -856,6 +852,6 @@ def test_threads_that_ended_leave_no_connection_behind(tmp_path: Path) -> None:
         thread = threading.Thread(target=lambda: store.reader.execute("SELECT 1"))
         thread.start()
         thread.join()
-    assert opened() <= 3  # the writer's, and of the last thread until another comes
+    assert opened() <= 3  # the writer's, and those of the last thread until another one starts
     store.close()
     assert opened() == 0

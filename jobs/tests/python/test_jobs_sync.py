@@ -1,4 +1,4 @@
-"""Runs whose end Slurm did not tell, as after the server was away or for a requeued job; types of nodes."""
+"""Runs whose end Slurm did not report (the server was down, or the job was requeued); types of nodes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jobs_scene import BOOT, filed
 from peerway_jobs import slurm_json, sync
 from peerway_jobs.accounting import Accounts
 from peerway_jobs.batch import Batch, Interval
-from peerway_jobs.rules.engine import Verdict
 from peerway_jobs.rules.hours import Hours
+from peerway_jobs.rules.judging import Verdict
 from peerway_jobs.scripts import Scripts
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.alarms import alarms
@@ -43,7 +43,7 @@ def job(number: int, state: str = "RUNNING", restart: int = 0, **more: Any) -> d
 
 
 def held(store: JobStore, number: int, start: float, end: float | None, seq: int = 1) -> None:
-    """An agent tells of the job's allocation."""
+    """File an agent's report of the job's allocation."""
     interval = Interval(f"{number}.{start:g}", number, int(start * 1000), int(end * 1000) if end else None)
     wall = int((end or start) * 1000)
     store.file([filed(Batch("n1", "a" * 32, seq, BOOT, wall, 1000, intervals=[interval]))])
@@ -56,7 +56,7 @@ def asked_all(
     accounts: Accounts | None = None,
     scripts: Scripts | None = None,
 ) -> None:
-    """One round of all that is asked of Slurm; squeue tells of `jobs`."""
+    """One round of all questions to Slurm; squeue reports `jobs`."""
     runs = sync.take(store, jobs, NODES, now)
     if scripts:
         scripts.fetch(store, runs, now)
@@ -76,8 +76,8 @@ def test_a_job_that_slurm_has_forgotten_ended_when_its_agent_says(store: JobStor
     held(store, 7, 1000, None)
     held(store, 9, 1000, None, 2)
     sync.take(store, [job(9)], NODES, 5000)
-    assert state_of(store, 7) == ("RUNNING", None)  # the agent's word is on its way
-    assert state_of(store, 8) == ("ENDED", 5000)  # nobody will tell more
+    assert state_of(store, 7) == ("RUNNING", None)  # the agent's report may still arrive
+    assert state_of(store, 8) == ("ENDED", 5000)  # nobody will report its end
     held(store, 7, 1000, 1500, 3)
     sync.take(store, [job(9)], NODES, 5030)
     assert state_of(store, 7) == ("ENDED", 1500)
@@ -86,19 +86,19 @@ def test_a_job_that_slurm_has_forgotten_ended_when_its_agent_says(store: JobStor
 
 def test_a_job_of_which_only_agents_have_told_is_not_judged_before_slurm_was_asked(store: JobStore) -> None:
     held(store, 7, 1000, 1500)
-    assert [run.job for run in due(store, 2000)] == ["7"]  # a server that asks no Slurm
+    assert [run.job for run in due(store, 2000)] == ["7"]  # the server does not ask Slurm
     store.slurm_answered = 0.0
     assert due(store, 2000) == []
-    sync.take(store, [], NODES, 1400)  # before it ended
+    sync.take(store, [], NODES, 1400)  # before the end
     assert due(store, 2000) == []
-    assert [run.job for run in due(store, 1500 + HOLD)] == ["7"]  # Slurm is silent for long
-    sync.take(store, [], NODES, 2010)  # and has nothing to say of it
+    assert [run.job for run in due(store, 1500 + HOLD)] == ["7"]  # Slurm has been silent for long
+    sync.take(store, [], NODES, 2010)  # and does not know the run
     assert [run.job for run in due(store, 2020)] == ["7"]
 
 
 def test_what_slurm_tells_after_all_is_taken(store: JobStore) -> None:
     sync.take(store, [job(7)], NODES, 1100)
-    sync.take(store, [], NODES, 1200)  # a controller that has just begun
+    sync.take(store, [], NODES, 1200)  # the controller has just started
     sync.take(store, [job(7)], NODES, 1300)
     assert state_of(store, 7) == ("RUNNING", None)
 
@@ -108,7 +108,7 @@ def test_a_job_keeps_its_nodes_while_their_epilogs_end(store: JobStore) -> None:
     sync.take(store, [whole], NODES, 1100)
     left = {"nodes": "n2", "node_count": 1, "end_time": 1200}
     for told in (
-        {**left, "job_state": "COMPLETING"},  # as older Slurm has it, and newer:
+        {**left, "job_state": "COMPLETING"},  # older Slurm; the next line is newer
         {**left, "job_state": ["CANCELLED", "COMPLETING"]},
         {"end_time": 1200, "job_state": "CANCELLED"},
     ):
@@ -146,7 +146,9 @@ def test_a_run_that_only_its_agent_told_of_was_requeued_when_slurm_tells_of_the_
 
 
 def test_a_requeue_that_goes_on_is_told_as_a_run_that_is_none(store: JobStore) -> None:
-    """Slurm 22.05, seen by asking many times a second: the number of the next run, the requeue as start."""
+    """Slurm 22.05, observed many times a second: the entry has the next run's number,
+    and the requeue as start.
+    """
     held(store, 7, 1000.6, 1001.2)
     sync.take(store, [job(7, "COMPLETING", 1, start_time=1001, end_time=1001 + 86_400)], NODES, 1001)
     assert store.restarts("7") == [0]
@@ -294,7 +296,7 @@ def test_a_command_of_slurm_that_fails_is_told_in_one_line(
 def test_a_command_of_slurm_that_hangs_is_ended_with_all_that_it_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: str
 ) -> None:
-    """A site's wrapper has the real one as its child, which holds the pipe."""
+    """A site's wrapper script has the real command as its child, which holds the pipe."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(slurm_json, "TIMEOUT_S", 0.2)
     (tmp_path / "squeue").write_text(f"#!/bin/sh\n{begun}\n")
@@ -304,7 +306,9 @@ def test_a_command_of_slurm_that_hangs_is_ended_with_all_that_it_began(
 
 
 def test_an_answer_with_errors_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While slurmctld is away, squeue 22.05 lists no jobs and ends with 0. So does sacct that finds none."""
+    """While slurmctld is down, squeue 22.05 lists no jobs and exits with 0; so does sacct if it finds
+    none.
+    """
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     def says(errors: object) -> None:
@@ -324,7 +328,7 @@ def test_an_answer_with_errors_is_none(tmp_path: Path, monkeypatch: pytest.Monke
 def test_scripts_wait_for_a_controller_that_gives_no_answer(
     store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """scontrol ends with 0 then. It is asked for one job, and that counts as no try."""
+    """scontrol exits with 0 then. It is asked about one job, and that does not count as a try."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     scontrol, log = tmp_path / "scontrol", tmp_path / "asked"
     why = "job script retrieval failed: Socket timed out on send/recv operation"
@@ -360,21 +364,21 @@ def test_a_script_that_could_not_be_had_is_asked_for_again_and_not_for_ever(
     assert run is not None
     assert run.script == "#!/bin/sh\n"
     asked_for = log.read_text().split()
-    assert (asked_for.count("7"), asked_for.count("8")) == (3, 3)  # one that salloc began has no script
+    assert (asked_for.count("7"), asked_for.count("8")) == (3, 3)  # a job that salloc began has no script
 
 
 # -- one number for several jobs, several numbers for one run
 
 
 def test_a_number_that_slurm_gives_again_is_another_job(store: JobStore, tmp_path: Path) -> None:
-    """As after `slurmctld -c`, a lost state, or MaxJobId jobs."""
+    """As after `slurmctld -c`, after a lost state, or after MaxJobId jobs."""
     old = job(7, "CANCELLED", submit_time=995, start_time=1000, end_time=1200, name="old")
     sync.take(store, [old], NODES, 1210)
     store.write("UPDATE jobs SET script = '#!/bin/old', verdict = 'inefficient', judged = 1300")
     verdict = Verdict("inefficient", "abc", Hours(1, 0, 1, 0, 0.1, None, None, 1, None), ())
     body = json.dumps(verdict.body())
     store.write("INSERT INTO verdicts VALUES ('7', 0, 'abc', 1300, ?)", (body,))
-    held(store, 7, 5000.4, None)  # an agent may be the first to tell
+    held(store, 7, 5000.4, None)  # an agent may report it first
     for state, more in (("PENDING", {"start_time": 0}), ("RUNNING", {}), ("COMPLETED", {"end_time": 5100})):
         told = job(7, state, **{"submit_time": 4990, "start_time": 5000, "name": "new", **more})
         sync.take(store, [told], NODES, 5110)
@@ -387,7 +391,7 @@ def test_a_number_that_slurm_gives_again_is_another_job(store: JobStore, tmp_pat
     assert (older.script, older.verdict, older.judged) == ("#!/bin/old", "inefficient", 1300)
     assert verdict_of(store, older) is not None
     assert store.restarts("7") == [-1, 0]
-    store.update([dataclasses.replace(older, restart=0)])  # what sacct was asked for before and says late
+    store.update([dataclasses.replace(older, restart=0)])  # a late answer to an earlier question to sacct
     assert store.run("7") == run
     again = job(7, submit_time=8000, start_time=8000, name="third")
     sync.take(store, [again], NODES, 8010)
@@ -395,16 +399,16 @@ def test_a_number_that_slurm_gives_again_is_another_job(store: JobStore, tmp_pat
 
 
 def test_a_run_that_an_agent_counted_otherwise_than_slurm_is_one(store: JobStore) -> None:
-    held(store, 7, 1001.5, None)  # which of its job's runs it is no one has said yet
+    held(store, 7, 1001.5, None)  # nobody has said yet which run of the job it is
     assert store.restarts("7") == [0]
     sync.take(store, [job(7, restart=2)], NODES, 1100)
     assert store.restarts("7") == [2]
     held(store, 7, 1001.5, 1400, 2)
     sync.take(store, [job(7, "COMPLETED", restart=2, end_time=1400)], NODES, 1410)
     assert store.restarts("7") == [2]
-    held(store, 7, 1402, None, 3)  # begun anew, and Slurm tells of the run before for the last time
+    held(store, 7, 1402, None, 3)  # a new run; Slurm reports the run before it for the last time
     sync.take(store, [job(7, "COMPLETED", restart=2, end_time=1400)], NODES, 1420)
-    assert store.restarts("7") == [2]  # of the next run Slurm has said nothing: nobody is shown it
+    assert store.restarts("7") == [2]  # Slurm has not reported the next run, so nobody is shown it
     following = store.run("7", 3, provisional=True)
     assert following is not None
     assert following.started == 1402
@@ -420,7 +424,7 @@ def test_a_run_that_only_its_agent_told_of_stays_when_the_next_begins_at_once(
     assert store.restarts("7") == [0, 1]
 
 
-# -- what sacct knows of what squeue has forgotten
+# -- what sacct knows of runs that squeue has forgotten
 
 
 def entry(number: int, start: int, end: int, state: Any = "COMPLETED", **more: Any) -> dict[str, Any]:
@@ -438,7 +442,7 @@ def entry(number: int, start: int, end: int, state: Any = "COMPLETED", **more: A
 
 @pytest.fixture
 def sacct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Let sacct say so; gives the jobs that it was asked for, in order."""
+    """Make sacct print this; returns a function that lists the jobs it was asked about, in order."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     script, log = tmp_path / "sacct", tmp_path / "asked"
 
@@ -458,12 +462,12 @@ def test_a_job_that_ended_while_nobody_looked_has_its_real_end(
     killed = {"status": "SIGNALED", "return_code": 3, "signal": {"signal_id": 9, "name": "Killed"}}
     sacct(entry(7, 1000, 1500, "FAILED", exit_code=killed))
     sync.take(store, [job(7), job(9)], NODES, 1100)
-    held(store, 7, 1000, None)  # its agent is away, too
+    held(store, 7, 1000, None)  # its agent is down, too
     asked_all(store, [job(9)], 5000, Accounts())
     run = store.run("7")
     assert run is not None
     assert (run.state, run.started, run.ended, run.exit_code, run.signal) == ("FAILED", 1000, 1500, 3, 9)
-    assert run.name == ""  # as squeue had told it
+    assert run.name == ""  # as squeue reported it
     assert state_of(store, 9) == ("RUNNING", None)
     assert sacct() == ["7"]
 
@@ -479,9 +483,9 @@ def test_the_accounts_tell_the_memory_of_a_job_that_was_killed_for_it(
     killed["time"] |= {"suspended": 2}
     sacct(killed)
     sync.take(store, [job(7)], NODES, 1100)
-    asked_all(store, [job(7, "OUT_OF_MEMORY", end_time=1003)], 1101, Accounts())  # squeue knows it yet
+    asked_all(store, [job(7, "OUT_OF_MEMORY", end_time=1003)], 1101, Accounts())  # squeue still knows it
     asked_all(store, [], 1102, Accounts())
-    asked_all(store, [job(7, "OUT_OF_MEMORY", end_time=1003)], 1103)  # and does not take it away
+    asked_all(store, [job(7, "OUT_OF_MEMORY", end_time=1003)], 1103)  # a later report does not remove it
     run = store.run("7")
     assert run is not None
     assert run.max_rss == 3 << 30
@@ -491,7 +495,7 @@ def test_a_job_that_began_and_ended_while_the_server_was_away_has_all_that_slurm
     store: JobStore, sacct: Callable[..., list[str]]
 ) -> None:
     held(store, 7, 1002, 1499)
-    sacct(entry(7, 1000, 1500, ["TIMEOUT"], exit_code=0))  # as newer Slurm has states
+    sacct(entry(7, 1000, 1500, ["TIMEOUT"], exit_code=0))  # states as in newer Slurm
     asked_all(store, [], 5000, Accounts())
     run = store.run("7")
     assert run is not None
@@ -499,7 +503,7 @@ def test_a_job_that_began_and_ended_while_the_server_was_away_has_all_that_slurm
     assert (run.user, run.account, run.name, run.project) == ("ann", "phys", "deep", "lattice")
     assert (run.cores, run.gpus, run.gpu_type, run.memory) == (8, 2, "h100", 2 << 30)
     assert (run.node_type, run.time_limit) == ("milan", 3600)
-    held(store, 7, 1002, 1498, 2)  # what an agent says later is no better
+    held(store, 7, 1002, 1498, 2)  # a later report of an agent does not change it
     assert state_of(store, 7) == ("TIMEOUT", 1500)
 
 
@@ -513,7 +517,7 @@ def test_a_job_that_neither_squeue_nor_the_accounts_know_is_an_alarm(
     accounts = Accounts()
     sacct(fails="slurmdbd: connection refused")
     asked_all(store, [job(9)], 5000, accounts)
-    assert alarms(store.reader) == []  # no answer is none
+    assert alarms(store.reader) == []  # no answer raises no alarm
     sacct(entry(8, 1003, 1400))
     asked_all(store, [job(9)], 5100, accounts)
     (alarm,) = alarms(store.reader)
@@ -536,7 +540,7 @@ def test_runs_of_a_requeued_job_have_ends_of_their_own(
 def test_a_run_that_ended_within_the_second_of_its_start_has_its_end(
     store: JobStore, sacct: Callable[..., list[str]]
 ) -> None:
-    """Slurm tells whole seconds, agents when they saw it."""
+    """Slurm reports whole seconds, agents the time at which they noticed."""
     held(store, 7, 1000.63, 1000.84)
     sacct(entry(7, 1000, 1000, "CANCELLED"))
     asked_all(store, [], 5000, Accounts())
@@ -548,7 +552,7 @@ def test_a_run_has_no_end_from_the_accounts_of_the_one_before(
 ) -> None:
     held(store, 7, 1000.2, 1040.9)
     held(store, 7, 1041.1, 1050, 2)
-    for latest in ([], [entry(7, 1041, 0, "RUNNING")]):  # the accounts lag
+    for latest in ([], [entry(7, 1041, 0, "RUNNING")]):  # the accounts lag behind
         sacct(entry(7, 1000, 1040, "NODE_FAIL"), *latest)
         asked_all(store, [], 5000, Accounts())
         assert state_of(store, 7, 0) == ("NODE_FAIL", 1040)
@@ -569,7 +573,7 @@ def test_accounts_that_lag_are_asked_again_and_those_that_are_none_are_not_misse
     sacct(fails="sacct: error: slurmdbd: Connection refused")
     asked_all(store, [], 2400, accounts)
     assert "Connection refused" in accounts.refused
-    asked_all(store, [], 2401, accounts)  # it has its peace for a while
+    asked_all(store, [], 2401, accounts)  # it is not asked again for a while
     sacct(entry(7, 1000, 1490))
     asked_all(store, [], 5000, accounts)
     assert (state_of(store, 7), accounts.refused) == (("COMPLETED", 1490), "")
@@ -581,7 +585,7 @@ def test_accounts_that_lag_are_asked_again_and_those_that_are_none_are_not_misse
     "value", [4294967294, 4294967295, (1 << 64) - 2, (1 << 64) - 1, float("nan"), 1e300, -1]
 )
 def test_numbers_that_stand_for_none_are_none(value: Any) -> None:
-    """Slurm 22.05 has plain numbers: NO_VAL and INFINITE of 32 and 64 bits."""
+    """Slurm 22.05 has plain integers for NO_VAL and INFINITE, in 32 and 64 bits."""
     fields = (
         "time_limit",
         "submit_time",

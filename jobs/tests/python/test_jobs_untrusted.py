@@ -1,4 +1,4 @@
-"""What a node with a stolen token, a mad clock or a broken driver can do to a server: nothing to others."""
+"""What a node with a stolen token, a wrong clock or a broken driver can do to a server: nothing to others."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def alarms(server: Server, node: str) -> dict[tuple[str, str], str]:
 
 
 def slurm(server: Server, job: int, node: str, **more: Any) -> Run:
-    """Let Slurm say that this job runs."""
+    """Make Slurm report that this job runs."""
     values = {"user": "vic", "started": BEFORE_MS / 1000, "nodes": 1, "cores": 8, "node_list": node, **more}
     run = Run(str(job), **values)
     server.monitor.jobs.update([run])
     return run
 
 
-# -- whose word on a job counts
+# -- whose claims about a job count
 
 
 def test_a_node_that_slurm_did_not_give_a_job_changes_nothing_of_it(server: Server) -> None:
@@ -98,7 +98,7 @@ def test_a_node_that_slurm_did_not_give_a_job_changes_nothing_of_it(server: Serv
     assert run is not None
     assert [part["node"] for part in server.monitor.jobs.intervals(run)] == ["good1"]
     assert server.monitor.jobs.notes(run) == []
-    # what the epilog may ask for is not widened either
+    # what the epilog may ask for is not extended either
     url = f"{server.url}/api/v1/agent/jobs/1001"
     assert httpx.get(url, headers=evil.head).status_code == 404
     assert httpx.get(url, headers=good.head).json()["on"] == ["good1"]
@@ -155,7 +155,7 @@ def test_a_job_that_was_shrunk_accuses_no_node_that_it_had(server: Server) -> No
     assert (kept.node_list, kept.former_nodes) == ("good5", "good6,good7")
     assert {part["node"] for part in server.monitor.jobs.intervals(kept)} == {"good5", "good6", "good7"}
     assert [alarms(server, node.name) for node in nodes] == [{}, {}, {}]
-    # what an agent claims is no node that the job once had
+    # a node that an agent claims does not count as a node that the job once had
     Node(server, "evil5").say(Interval("evil5.1", 1006, BEFORE_MS, cpus=8, user="vic"))
     slurm(server, 1006, "good5")
     slurm(server, 1006, "good6")
@@ -196,7 +196,7 @@ DAYS = 86_400.0
 def test_what_slurm_never_confirms_is_deleted_after_two_weeks(
     tmp_path: Path, slurm_answered: float | None, accounts_answered: float | None, deleted: bool
 ) -> None:
-    """The days after which Slurm answered last."""
+    """The days are counted up to Slurm's last answer."""
     now = [NOW]
     monitor = Monitor(tmp_path, clock=lambda: now[0])
     store = monitor.jobs
@@ -211,7 +211,7 @@ def test_what_slurm_never_confirms_is_deleted_after_two_weeks(
     ]
     notes = [Note("leftover", BEFORE_MS + 2000, job=7), Note("leftover", BEFORE_MS, job=9)]
     later = [Interval("7.2", 7, int(late * 1000), cpus=1, user="vic")]
-    again = [Interval("8.1", 8, BEFORE_MS, int(late * 1000), cpus=1, user="vic")]  # told of since
+    again = [Interval("8.1", 8, BEFORE_MS, int(late * 1000), cpus=1, user="vic")]  # reported since then
     store.file([filed(node_batch(1, "n1", intervals=intervals, notes=notes))])
     store.file([filed(node_batch(2, "n1", intervals=[*later, *again], wall_ms=int(late * 1000)))])
     store.update([confirmed, Run("9", started=BEFORE_MS / 1000, user="vic", nodes=1, node_list="n1")])
@@ -257,7 +257,7 @@ def test_intervals_of_more_jobs_than_a_node_may_name_are_deleted_too(tmp_path: P
     monitor.close()
 
 
-# -- times and sizes that cannot be
+# -- impossible times and sizes
 
 FUTURE = {
     "the last that fits": (1 << 48) - 1,
@@ -293,7 +293,7 @@ def test_a_batch_of_an_impossible_time_is_refused_and_never_kept(server: Server,
     answer = node.post(good, bad)
     assert (answer.status_code, answer.json()["frame"], answer.json()["seq"]) == (422, 1, 2)
     assert "set the node's clock" in answer.json()["error"]
-    server.monitor.tidy()  # a file for the year 10889 there cannot be
+    server.monitor.tidy()  # there must be no file for the year 10889
 
 
 @pytest.mark.parametrize(("field", "value"), [("memory_bytes", (1 << 63) - 1), ("cpus", 1 << 20)])
@@ -307,17 +307,17 @@ def test_sizes_that_no_node_has_are_unknown(server: Server, field: str, value: i
     assert f"{value:,}" in alarms(server, node.name)["implausible", ""]
 
 
-# -- numbers in addresses
+# -- numbers in URLs
 
 
 def routes_of(server: Server) -> list[Any]:
-    """All routes, of pages and API."""
+    """All routes of pages and API."""
     routers = [getattr(each, "original_router", None) for each in server.app.routes]
     return [route for router in routers if router for route in router.routes]
 
 
 def numbers_of(server: Server) -> list[tuple[str, str]]:
-    """Path and name of all parameters that are numbers, of pages and API."""
+    """Path and name of all numeric parameters of pages and API."""
     found = []
     for route in routes_of(server):
         if "GET" not in route.methods:
@@ -342,11 +342,11 @@ def test_every_number_in_an_address_has_bounds(server: Server, value: Any) -> No
     assert get(server, "/jobs?before=1:1:" + "9" * 30).status_code in (404, 422)
 
 
-# -- figures that cannot be
+# -- impossible figures
 
 
 def test_no_ratio_is_more_than_what_is_possible(server: Server) -> None:
-    """Figures of before they were checked."""
+    """Figures stored before they were checked."""
     figures = {
         "gpu_utilization_ratio": lambda d, m: 42_949_672.95 if m % 4 else 0.5,
         "step_cpu_user_seconds_total": 40.0,
@@ -360,7 +360,7 @@ def test_no_ratio_is_more_than_what_is_possible(server: Server) -> None:
     assert spent.idle_core_hours == 0
 
 
-# -- what costs the server more than it cost the sender
+# -- requests that cost the server more than their sender
 
 
 def bomb(text: bytes) -> bytes:
@@ -407,7 +407,7 @@ def test_a_post_that_costs_much_is_taken_in_parts_and_nothing_is_lost(server: Se
 
 
 def test_the_most_that_a_real_node_sends_is_taken() -> None:
-    """512 CPUs, 16 GPUs with 7 instances each, 500 jobs of 4 steps, all idle: it compresses best."""
+    """512 CPUs, 16 GPUs with 7 instances each, 500 jobs of 4 steps, all idle, which compresses best."""
     samples = {
         "core": Samples(
             [str(n) for n in range(512)], {f"core_{k}_seconds_total": [0] * 512 for k in ("busy", "iowait")}

@@ -1,4 +1,4 @@
-"""Jobs and what they used, written down in a few words and filed as batches of agents, for tests."""
+"""Describes jobs and their use in few words, and files them as agents' batches, for tests."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ BOOT = "00000000-0000-4000-8000-000000000000"
 
 Figure = (
     float | Sequence[float] | Callable[[int, int], float | None]
-)  # of a device at a minute; rates of counters
+)  # of a device at a minute; counters as rates
 
 
 @dataclass
 class Job:
-    """A job and its figures. Those of counters are rates a second; a list has one figure a device."""
+    """A job and its figures. Counters are given as rates per second; a list has one figure per device."""
 
     job: int
     figures: Mapping[str, Figure] = field(default_factory=dict)
     minutes: int = 120
     nodes: int = 1
     cores: int = 8
-    gpus: int = 0  # a node
+    gpus: int = 0  # per node
     memory: float = 64 * GIB
     node_cores: int = 64
     node_gpus: int = 0
     node_memory: int = 256 * GIB
-    stepless: int = 0  # so many of its nodes, the last ones, have no step
+    stepless: int = 0  # the number of its last nodes that have no step
     notes: Sequence[Note] = ()
-    measured: float = 1.0  # the share of the time at the beginning that has samples
+    measured: float = 1.0  # the share of the time, from the beginning, with samples
     slurm: Mapping[str, Any] = field(default_factory=dict)
 
     def node(self, number: int) -> str:
@@ -155,7 +155,7 @@ def _value(figure: Figure, device: int, minute: int, counter: bool) -> float | N
 
 
 def put(monitor: Monitor, *jobs: Job) -> None:
-    """File all that the agents of these jobs sent, and what Slurm says of them."""
+    """File everything that the agents of these jobs sent, and what Slurm reports of them."""
     batches = [each for job in jobs for each in job.batches()]
     monitor.samples.put(batches)
     monitor.jobs.update([job.run() for job in jobs])

@@ -1,4 +1,4 @@
-"""A server of jobs with people and a cluster in it, on loopback, for tests of its pages and its API."""
+"""A jobs server with people and a cluster on loopback, for tests of its pages and its API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def wave(device: int, minute: int) -> float:
 
 
 def scene(monitor: Monitor) -> None:
-    """Jobs of alice, bob and carol: good, bad, running, without data, of a hostile name."""
+    """Add jobs of alice, bob and carol: good, bad, running, without data, with a hostile name."""
     cpu, gpu, memory = "step_cpu_user_seconds_total", "gpu_utilization_ratio", "step_memory_bytes"
     busy = {"core_busy_seconds_total": lambda d, m: (0.95 if d % 8 else 0.4) * 60 * m}
     gpus = {"gpu_memory_used_bytes": 40 * GIB, "gpu_memory_total_bytes": 80 * GIB, "gpu_power_watts": 400.0}
@@ -96,7 +96,7 @@ def scene(monitor: Monitor) -> None:
 
 
 def cluster() -> dict[str, Any]:
-    """As the synchronisation with Slurm leaves it."""
+    """The cluster's state as sync.py stores it."""
     states = (
         "busy",
         "partly busy",
@@ -155,7 +155,7 @@ class Server:
 
 @contextmanager
 def served(folder: Path, **settings: Any) -> Iterator[Server]:
-    """A server with the scene, as long as the block runs."""
+    """A server with the scene while the block runs."""
     monitor = Monitor(folder, clock=lambda: NOW)
     scene(monitor)
     with serving(monitor, **settings) as server:
@@ -164,7 +164,7 @@ def served(folder: Path, **settings: Any) -> Iterator[Server]:
 
 @contextmanager
 def serving(monitor: Monitor, **settings: Any) -> Iterator[Server]:
-    """A server of a monitor, as long as the block runs; the monitor is closed with it."""
+    """A server of a monitor while the block runs; the monitor is closed with it."""
     import uvicorn
 
     app = create_app(monitor, work=False, **settings)
@@ -184,7 +184,7 @@ def serving(monitor: Monitor, **settings: Any) -> Iterator[Server]:
 
 
 def node_batch(seq: int = 1, node: str = "node01", **changes: Any) -> Batch:
-    """One batch of a node of the cluster, of this moment."""
+    """A current batch of a node of the cluster."""
     at = int(NOW * 1000)
     samples = {
         "node": Samples(

@@ -1,4 +1,4 @@
-"""Trees of /proc, /sys and cgroups in a folder, as the kernel and Slurm make them, for the agent to read."""
+"""Makes trees of /proc, /sys and cgroups in a folder, like the kernel and Slurm, for the agent to read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_process(
 
 
 def make_node(root: Path, cpus: int = 4) -> None:
-    """The node itself, with a disk, a NIC, an InfiniBand port and a Lustre mount."""
+    """Make the node itself, with a disk, a NIC, an InfiniBand port and a Lustre mount."""
     lines = ["cpu  1000 0 500 8000 200 0 0 0 0 0"] + [
         f"cpu{n} 250 0 125 2000 50 0 0 0 0 0" for n in range(cpus)
     ]
@@ -75,7 +75,9 @@ ioctl                     5 samples [reqs]
 
 
 def add_step(root: Path, job: int, step: str, *, version: int, tasks: int = 1, uid: int = 1000) -> list[int]:
-    """A step with its slurmstepd, in cgroups of that version (0 for none); gives the pids of its tasks."""
+    """Add a step with its slurmstepd, in cgroups of that version (0 for none); returns the pids of its
+    tasks.
+    """
     daemon = STEPD + 10 * job
     pids = [daemon + 1 + n for n in range(tasks)]
     add_process(root, daemon, "slurmstepd", 1, title=f"slurmstepd: [{job}.{step}]", waited=100)
@@ -100,7 +102,7 @@ def add_step(root: Path, job: int, step: str, *, version: int, tasks: int = 1, u
         write(
             root, f"{memory}/step_{step}/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n"
         )
-    if version in (2, 26):  # 26.05 calls the job's folder by its SLUID
+    if version in (2, 26):  # 26.05 names the job's folder after its SLUID
         folder = f"job_{job}" if version == 2 else "s8FXK2QZ9P0"
         scope = f"system.slice/slurmstepd.scope/{folder}"
         write(root, f"proc/{daemon}/cgroup", f"0::/{scope}/step_{step}/slurm\n")

@@ -1,11 +1,11 @@
-"""What the agent costs on a node with 50 jobs: CPU time of a round and resident memory, as it tells itself.
+"""Measures the agent on a node with 50 jobs: CPU time of a round and resident memory, as it reports them.
 
     python jobs/tests/system/jobs_cost.py [ROUNDS [NVML]]      one JSON line for each way of following steps
 
 "cgroups" is a node in a folder: 50 jobs with 4 tasks each in cgroups of version 2, 256 CPUs, 8 GPUs, and
-1,500 threads of the kernel. "processes" is this machine's own /proc with 50 real trees of a slurmstepd (named
-so, as root) and 4 tasks. The GPUs are 8 fake ones; with NVML pynvml they are this machine's own. The first
-round is left out: it reads what is read once.
+1,500 kernel threads. "processes" is this machine's own /proc with 50 real trees of a process named slurmstepd
+(as root) and 4 tasks. The GPUs are 8 fake ones; with NVML pynvml they are this machine's own. The first round
+does not count, because it reads things that are read only once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TREE = (
 
 
 def measure(folder: Path, root: str, rounds: int, nvml: str) -> dict[str, float]:
-    """Run the agent so many rounds and give what one costs."""
+    """Run the agent for `rounds` rounds; returns the cost of one."""
     (folder / "state" / "events").mkdir(parents=True)
     description = Description((NodeType("gpu", gpus=8, gpu_name="NVIDIA H100"),), (Partition("p", ("gpu",)),))
     if nvml == FAKE:
@@ -93,7 +93,7 @@ def spooled(folder: Path) -> list[Batch]:
     for path in spool(folder):
         try:
             payloads += [payload for _, payload in read_frames(path.read_bytes())]
-        except ValueError:  # the end is being written
+        except ValueError:  # the last frame is being written
             continue
     return [decode(payload) for payload in payloads]
 

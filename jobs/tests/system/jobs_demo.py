@@ -37,12 +37,12 @@ PASSWORD = "correct horse"
 
 
 def say(text: str) -> None:
-    """One line, seen at once."""
+    """Print one line at once."""
     print(text, flush=True)
 
 
 def jobs(folder: Path) -> dict[str, tuple[str, list[str], str, str]]:
-    """Owner, options, script, and the rule that should speak of it."""
+    """Owner, options, script, and the rule that should find the job."""
 
     def gpu(more: str, seconds: int = 3600) -> str:
         return f"exec python3 {folder / PROGRAM} {folder}/gpus/$(hostname) --seconds {seconds} {more}"
@@ -71,7 +71,7 @@ def jobs(folder: Path) -> dict[str, tuple[str, list[str], str, str]]:
 
 
 def demo() -> int:
-    """Start all, say where the page is, stay."""
+    """Start everything, print the page's address, and stay."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -130,7 +130,7 @@ def demo() -> int:
 
 
 def _conclusions(site: ServedSite, wanted: dict[int, tuple[str, str, str]]) -> None:
-    """Say each conclusion when it comes."""
+    """Print each conclusion when it appears."""
     deadline = time.monotonic() + 600
     while wanted:
         for number, (name, user, rule) in list(wanted.items()):

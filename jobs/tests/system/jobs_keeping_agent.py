@@ -1,7 +1,7 @@
-"""`peerway jobs agent` that also keeps a copy of every batch it took, to compare a server's store with.
+"""`peerway jobs agent` that also keeps a copy of every batch, to compare a server's store with.
 
-The spool itself forgets what was acknowledged. The copies lie beside it, in `taken.frames`; they are written
-after the spool's, so a batch that is among them is in the spool, whenever the agent is killed.
+The spool itself deletes acknowledged batches. The copies are in `taken.frames` beside it; each is written
+after the spool's, so whenever the agent is killed, every copied batch is in the spool.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from peerway_jobs.frames import frame
 
 
 class KeepingSpool(Spool):
-    """A spool, and the copies."""
+    """A spool that also writes the copies."""
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
         super().__init__(folder, most_bytes)

@@ -1,8 +1,10 @@
-"""A job for each rule of `peerway jobs`, to be submitted on the virtual cluster that small.toml describes.
+"""For each rule of `peerway jobs` a job of which it must speak and one of which it must not, to be submitted
+on the virtual cluster that small.toml describes.
 
-They are in two groups. Of the first only one computes, so all run at once on any machine; those of the second
-compete for its cores or need nodes of their own. Counters of hardware that is not here (Lustre,
-InfiniBand) are files of the node's namespaces which the job's own script counts up; GPUs are fake_nvml's.
+They are in three groups. Of the first only one computes, so all run at once on any machine; those of the
+second compete for its cores or need nodes of their own, and so do those of the third, of which no rule
+speaks. Counters of hardware that is not here (Lustre, InfiniBand) are files of the node's namespaces which
+the job's own script counts up; GPUs are fake_nvml's.
 """
 
 from __future__ import annotations
@@ -15,23 +17,25 @@ from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 LOOP = "while :; do :; done"
 SLEEP = "exec sleep 300"
 
-# What the jobs of partition lite need no more for to be spoken of.
+# Smaller thresholds for jobs of partition lite, so that small jobs suffice for a finding.
 LITE = {
     "gpu-idle-after-activity": 'long = "5s"',
     "short-swarm": "many = 5",
-    "cpu-low": "serial = 0.02",
+    "cpu-low": "serial = 0.02\n  low = 0.035",
+    "nothing-computes": "little = 0.02",
     "serial": "most = 0.02\n  little = 0.01",
-    "cpu-starved-gpu": "saturated = 0.2",
+    "cpu-starved-gpu": "saturated = 0.05",
 }
 
 
-# Jobs of partition lite last less than two minutes here, and most users have enough of them for a swarm.
+# Jobs of partition lite last less than two minutes here, and most users have enough of them to count as a
+# swarm.
 ANY_LITE = "short-swarm"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a job is and does, the rules that must speak of it, and those that may: none else does."""
+    """A job, the rules that must find it, and those that may; no other rule may find it."""
 
     user: str
     options: tuple[str, ...]
@@ -42,7 +46,7 @@ class Kind:
 
     @property
     def allowed(self) -> set[str]:
-        """All rules that may speak of it."""
+        """All rules that may find the job."""
         return {*self.rules, *self.may, *(() if "-p" in self.options else (ANY_LITE,))}
 
     @property
@@ -56,14 +60,22 @@ def _python(program: str) -> str:
 
 
 def _counts_up(file: str, line: str, each: int) -> str:
-    """A counter in a file that grows by so much five times a second; `line` says how it is written there."""
+    """A script that increments a counter in a file five times a second; `line` is the format in the file."""
     return (
         f"n=0; while :; do n=$((n + {each})); echo {line} > {file}.new; mv {file}.new {file}; sleep 0.2; done"
     )
 
 
+def _traffic(words: int, files: int) -> str:
+    """Words over InfiniBand and files that are opened on Lustre, so many five times a second."""
+    infiniband = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
+    lustre = "/proc/fs/lustre/llite/scratch-ffff0000/stats"
+    opened = _counts_up(lustre, '"open $n samples [usec] 1 1 1"', files)
+    return f"{_counts_up(infiniband, '$n', words)} & {opened}"
+
+
 def quiet(folder: Path) -> dict[str, Kind]:
-    """Those that may run at once."""
+    """The jobs that can run at once."""
 
     def gpu(node: str, more: str, seconds: int = 300) -> str:
         return f"python3 {folder / PROGRAM} {folder}/gpus/{node} --seconds {seconds} {more}"
@@ -87,8 +99,8 @@ def quiet(folder: Path) -> dict[str, Kind]:
     apart = [
         f"CUDA_VISIBLE_DEVICES={n} {gpu('a100-1', f'--utilization {u}')}" for n, u in ((0, 0.9), (1, 0.2))
     ]
-    # A parent whose child is still to exec sleeps as one that waits for a disk does; the child waits for a
-    # writer of the pipe.
+    # A parent whose child has not called exec yet is in state D, like a process that waits for a disk; the
+    # child waits for a writer of the pipe.
     blocked = "import os; pipe = '/tmp/pipe%d' % os.getpid(); os.mkfifo(pipe); os.posix_spawn('/bin/true', "
     blocked += "['true'], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3, pipe, os.O_RDONLY, 0)])"
     held = "import time; data = b'x' * ({} << 20); time.sleep(300)"
@@ -116,13 +128,15 @@ def quiet(folder: Path) -> dict[str, Kind]:
         "serial": Kind("ann", ("-p", "cpu", "-w", "cpu-1", "-c8"), LOOP, ("serial",)),  # any core will do
         "nothing": cpu("ben", 1, "-c2", SLEEP, "nothing-computes"),
         "killed": cpu("ben", 1, "--mem=100", f"sleep 1; {_python(held.format(300))}", "out-of-memory",
-            # What has no memory left reads its program again and again; agents may miss a life of seconds.
+            # Without free memory a job reads its program again and again; agents may miss its life of a few
+            # seconds.
             may=("nothing-computes", "io-wait", "no-data"),
         ),
         "near": cpu("ben", 1, "--mem=500", _python(held.format(482)), "memory-near-limit"),
         "long": cpu("ann", 1, "--time=10", "sleep 6", "time-over-requested", ends=True),
         "roomy": cpu("ann", 2, "--mem=60000", SLEEP, "memory-over-requested"),
         "blocked": cpu("ann", 2, "-c1 --mem=100", _python(blocked), "io-wait"),
+        "punctual": cpu("ann", 2, "--time=1 --mem=100", "sleep 6", ends=True),
         "swarm": cpu(
             "cat", 2, "--array=1-5 --mem=100", '[ "$SLURM_ARRAY_TASK_ID" != 5 ] || sleep 2', "short-swarm",
             ends=True, may=("time-over-requested", "no-data", "nothing-computes"),
@@ -131,30 +145,57 @@ def quiet(folder: Path) -> dict[str, Kind]:
 
 
 def computing(folder: Path) -> dict[str, Kind]:
-    """Those that keep cores busy, or have two nodes to themselves."""
+    """The jobs that keep cores busy, or have two nodes to themselves."""
     starts_and_stops = (
         f"while :; do python3 {folder / PROGRAM} {folder}/gpus/a100-1 --seconds 0.6 --utilization 0.9; "
         "sleep 0.6; done"
     )
-    infiniband = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
-    lustre = "/proc/fs/lustre/llite/scratch-ffff0000/stats"
-    both = [
-        _counts_up(infiniband, "$n", 100_000_000),
-        _counts_up(lustre, '"open $n samples [usec] 1 1 1"', 5000),
-    ]
     return {
-        "few_of_many": Kind("ann", ("-w", "h100-1", "-c8"), LOOP, ("cpu-low",), may=("wrong-node-type",)),
+        "few_of_many": Kind("ann", ("-w", "h100-1", "-c32"), LOOP, ("cpu-low",), may=("wrong-node-type",)),
         "starved": Kind(
             "ben", ("-w", "a100-1", "--gres=gpu:1", "-c1"), f"{LOOP} & {LOOP} & {LOOP} & {starts_and_stops}",
             ("cpu-starved-gpu", "oversubscribed"), may=("gpu-low", "gpu-too-big"),
         ),
         "scattered": Kind(
-            "ann", ("-N2", "-w", "cpu-1,cpu-2", "--exclusive"), f"{both[0]} & {both[1]}",
+            "ann", ("-N2", "-w", "cpu-1,cpu-2", "--exclusive"), _traffic(100_000_000, 5000),
             ("spread", "communication-bound", "metadata-storm"),
             may=("nothing-computes", "cpu-low", "serial"),
         ),
     }  # fmt: skip
 
+
+def right(folder: Path) -> dict[str, Kind]:
+    """Those that use what they asked for, where none of the quiet ones does."""
+    program = f"{folder / PROGRAM} {folder}/gpus/a100-1"
+    gpus = [f"CUDA_VISIBLE_DEVICES={n} python3 {program} --seconds 300 --utilization 0.9" for n in (0, 1)]
+    several = f"{LOOP} & {LOOP} & {LOOP}"
+    return {
+        "balanced": Kind("ann", ("-w", "a100-1", "--gres=gpu:2"), f"{gpus[0]} & {gpus[1]} & wait"),
+        "busy": Kind("ben", ("-w", "h100-1", "-c2"), f"{LOOP} & {LOOP}", may=("wrong-node-type",)),
+        "both_nodes": Kind(
+            "ann", ("-N2", "-w", "cpu-1,cpu-2", "--exclusive"),
+            f"{_traffic(100, 1)} & exec srun sh -c '{several}'",
+            may=("cpu-low",),  # three loops on 16 cores
+        ),
+    }  # fmt: skip
+
+
+# For each rule a job to which it applies, whose figures it has, and of which it must not speak.
+COUNTERPARTS = {
+    "good": (
+        "gpu-idle", "gpu-idle-after-activity", "gpu-memory-only", "gpu-low", "gpu-busy-looking",
+        "gpu-too-big", "cpu-starved-gpu", "throttled", "foreign-process", "no-data",
+    ),
+    "unbalanced": ("gpu-one-used",),
+    "balanced": ("gpu-unbalanced", "strands-gpus"),
+    "busy": ("cpu-low", "serial"),
+    "both_nodes": ("spread", "metadata-storm", "communication-bound"),
+    "serial": ("nothing-computes", "oversubscribed", "wrong-node-type", "short-swarm"),
+    "near": ("memory-over-requested", "out-of-memory"),
+    "roomy": ("memory-near-limit",),
+    "nothing": ("io-wait",),
+    "punctual": ("time-over-requested", "leftover-processes"),
+}  # fmt: skip
 
 HARDWARE = """
 mount -t tmpfs tmpfs /proc/fs
@@ -165,4 +206,4 @@ mount -t tmpfs tmpfs /sys/class
 mkdir -p /sys/class/net /sys/class/infiniband/mlx5_0/ports/1/counters
 mount --bind /tmp/class/net /sys/class/net
 chmod -R a+rwX /proc/fs/lustre /sys/class/infiniband
-"""  # a node's, as the first lines of its agent's sources say where they are
+"""  # a node's files, at the paths that its agent reads

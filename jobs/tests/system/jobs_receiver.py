@@ -1,9 +1,9 @@
-"""A server for agents that keeps what it gets: as strict as the real one, and does as a file tells it.
+"""A server for agents that keeps what it gets. It is as strict as the real one, and its answers can be set.
 
     python3 jobs_receiver.py FOLDER ADDRESS PORT
 
-FOLDER has cert.pem, key.pem, tokens.json (token -> node), and perhaps `answer` with a status to give instead
-of 200. What was acknowledged is appended to FOLDER/received/NODE.frames first.
+FOLDER has cert.pem, key.pem, tokens.json (token -> node), and perhaps `answer` with a status to return
+instead of 200. Batches are appended to FOLDER/received/NODE.frames before they are acknowledged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from peerway_jobs.frames import MOST_BODY, BadFrame, frame, post_payloads, read_
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """One POST, or a question for a job of the node."""
+    """Handles one POST, or a question for a job of the node."""
 
     protocol_version = "HTTP/1.1"
     folder: Path
@@ -85,7 +85,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         return 200, {"stream": stream, "acknowledged": done}
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quietly."""
+        """Log nothing."""
 
 
 def main() -> None:
@@ -93,7 +93,7 @@ def main() -> None:
     server = http.server.ThreadingHTTPServer((sys.argv[2], int(sys.argv[3])), Receiver)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(Receiver.folder / "cert.pem", Receiver.folder / "key.pem")
-    # The handshake in the thread of its request: one that stalls keeps no other waiting.
+    # The handshake runs in the thread of its request, so that one that stalls blocks no other.
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     server.serve_forever()
 

@@ -1,4 +1,4 @@
-"""A virtual cluster with agents on its nodes and the real server on its head: the whole monitor."""
+"""A virtual cluster with agents on its nodes and the real server on its head node: the whole monitor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ MONITOR = "monitor"  # the user that the server runs as
 
 
 def hurried(text: str, minute_s: float) -> str:
-    """Rules in which a minute lasts so many seconds: what the shipped ones say of hours shows in moments."""
+    """The rules with shorter times: a minute lasts `minute_s` seconds,
+    so findings about hours appear quickly.
+    """
     seconds = {"m": minute_s, "h": 60 * minute_s}
     return re.sub(
         r'"(\d+)([mh])"', lambda conclusions: f'"{int(conclusions[1]) * seconds[conclusions[2]]:g}s"', text
@@ -41,7 +43,7 @@ def hurried(text: str, minute_s: float) -> str:
 
 
 def lite(text: str, parameters: Mapping[str, str]) -> str:
-    """Rules with other parameters for the jobs of partition lite: what a test needs no large job for."""
+    """The rules with other parameters for the jobs of partition lite, so that a test needs no large jobs."""
     head, *rules = text.split("[[rule]]\n")
     for place, rule in enumerate(rules):
         name = tomllib.loads(rule)["name"]
@@ -51,8 +53,9 @@ def lite(text: str, parameters: Mapping[str, str]) -> str:
 
 
 class ServedSite(Site):
-    """Started like a Site; the server asks the cluster's Slurm and is reached over TLS. Its `batches`
-    are those that an agent took, whatever became of them.
+    """A Site whose server asks the cluster's Slurm and is reached over TLS.
+
+    Its `batches` are those that an agent spooled, whatever became of them.
     """
 
     program = (str(ROOT / "jobs" / "tests" / "system" / "jobs_keeping_agent.py"),)
@@ -88,7 +91,7 @@ class ServedSite(Site):
         monitor.close()
 
     def _program(self) -> Path:
-        """A `peerway` as an installation has it."""
+        """A `peerway` program like that of an installation."""
         program = self.folder / "peerway"
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m peerway "$@"\n')
         program.chmod(0o755)
@@ -99,11 +102,11 @@ class ServedSite(Site):
         self.wait("the server's answer", self.answers)
 
     def start_receiver(self) -> None:
-        """The real server, as an ordinary user who owns its folder."""
+        """Start the real server, as an ordinary user who owns its folder."""
         uid = self.cluster.users[MONITOR]
         for path in (self.data, *self.data.rglob("*"), self.folder / "key.pem"):
             _own(path, uid)
-        # An ordinary user; it may read this repository, which in the tests lies in somebody's home.
+        # An ordinary user who may read this repository, which is in somebody's home in the tests.
         ordinary = (
             "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=+dac_read_search",
             "--ambient-caps=+dac_read_search", "--",
@@ -123,7 +126,7 @@ class ServedSite(Site):
         return True
 
     def get(self, who: str, path: str) -> Any:
-        """What the API answers to somebody; None for 404."""
+        """The API's answer to a person; None for 404."""
         if self._inside is None:
             self._inside = in_network(self.cluster.spaces[HEAD])
         return self._inside.submit(self._get, who, path).result()
@@ -143,28 +146,28 @@ class ServedSite(Site):
             raise
 
     def job(self, job: int, who: str = "root", restart: int | None = None) -> dict[str, Any]:
-        """What the API says of a job; nothing while there is none."""
+        """What the API says of a job; empty if it does not know the job."""
         query = "" if restart is None else f"?restart={restart}"
         return self.get(who, f"jobs/{job}{query}") or {}
 
     def conclusions(self, job: int) -> set[str]:
-        """The rules that speak of a job."""
+        """The rules that found the job."""
         verdict = self.job(job).get("verdict") or {}
         return {each["rule"] for each in verdict.get("findings", [])}
 
     def finally_judged(self, job: int) -> bool:
-        """Whether there is a verdict on the whole job, with what Slurm says of it."""
+        """Whether there is a verdict on the whole job, including Slurm's record."""
         said = self.job(job)
         return bool(said.get("final")) and said["state"] != "ENDED"
 
     def acknowledged(self, node: str) -> list[list[int]]:
-        """The ranges of numbers that the server told a node's agent that it keeps."""
+        """The ranges of batch numbers that the server has acknowledged to a node's agent."""
         with contextlib.closing(sqlite3.connect(f"file:{self.data}/jobs.db?mode=ro", uri=True)) as base:
             row = base.execute("SELECT ranges FROM received WHERE node = ?", (node,)).fetchone()
         return json.loads(row[0]) if row else []
 
     def acknowledges(self, node: str, seq: int) -> bool:
-        """Whether it told the agent so of this batch."""
+        """Whether the server has acknowledged this batch."""
         return has(self.acknowledged(node), seq)
 
     def _frames(self, node: str) -> Path:

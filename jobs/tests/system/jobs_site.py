@@ -1,4 +1,4 @@
-"""A virtual cluster with agents on its nodes and a receiver on its head: what tests of the agent share."""
+"""A virtual cluster with agents on its nodes and a receiver on its head node, for tests of the agent."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[3]
 SLURM = ROOT / "jobs" / "peerway_jobs" / "slurm"
 PORT = 8443
 INTERVAL_S = 0.5
-LIMIT_S = 150  # a guard against hangs, no expectation
+LIMIT_S = 150  # a guard against hangs, not an expectation
 
 
 class Site:
-    """The cluster, started, with an agent on each node."""
+    """The started cluster, with an agent on each node."""
 
     program: tuple[str, ...] = ("-m", "peerway")  # of the agents
 
@@ -82,7 +82,7 @@ class Site:
         )  # fmt: skip
 
     def kill_agent(self, node: str) -> None:
-        """By kill -9."""
+        """Kill a node's agent with SIGKILL."""
         self.cluster.kill(self._agents[node])
 
     def settings(self, node: str) -> Path:
@@ -91,7 +91,7 @@ class Site:
     # what was received
 
     def batches(self, node: str) -> list[Batch]:
-        """What was acknowledged, in the order of arrival; each once, as a server keeps it."""
+        """The acknowledged batches in order of arrival, each once, as a server keeps them."""
         path = self._frames(node)
         found: dict[tuple[str, int], Batch] = {}
         try:
@@ -100,12 +100,12 @@ class Site:
                 if batch is None:
                     batch = self._decoded[payload] = decode(payload)
                 found.setdefault((batch.stream, batch.seq), batch)
-        except BadFrame:  # the end is being written
+        except BadFrame:  # the last frame is being written
             pass
         return list(found.values())
 
     def intervals(self, node: str, job: int, *, steps: bool = False) -> list[Interval]:
-        """What is known of a job on a node, the newest of each interval, by start."""
+        """The newest version of each interval of a job on a node, by start."""
         newest = {each.id: each for batch in self.batches(node) for each in batch.intervals}
         found = [each for each in newest.values() if each.job == job and (each.step is not None) == steps]
         return sorted(found, key=lambda each: each.start_ms)
@@ -114,7 +114,7 @@ class Site:
         return [note for batch in self.batches(node) for note in batch.notes if note.kind == kind]
 
     def series(self, node: str, kind: str, device: str, metric: str, of: Interval) -> list[float]:
-        """The samples of a device during an interval: the join that a server makes."""
+        """The samples of a device during an interval, joined as a server does it."""
         end = of.end_ms if of.end_ms is not None else 1 << 60
         found: list[float] = []
         for batch in self.batches(node):
@@ -143,7 +143,7 @@ class Site:
             time.sleep(0.1)
 
     def wait_ended(self, *jobs: tuple[str, int]) -> None:
-        """Until the receiver knows the end of each job on its node."""
+        """Wait until the receiver knows the end of each job on its node."""
         for node, job in jobs:
             self.wait(
                 f"the end of job {job} on {node}",
@@ -151,7 +151,7 @@ class Site:
             )
 
     def logs(self) -> str:
-        """What Slurm, agents and receiver say, for a failed test."""
+        """The logs of Slurm, agents and receiver, for a failed test."""
         said = [f"{node}: {len(self.batches(node))} batches" for node in self.nodes]
         for command in ("squeue -t all -o '%i %T %r %N'", "sinfo -N -o '%N %T %E'"):
             said.append(self.cluster.run("sh", "-c", command).stdout)
@@ -160,7 +160,7 @@ class Site:
             said + [f"{path.name}: {path.read_text(errors='replace')[-20000:]}" for path in logs]
         )
 
-    # within
+    # internals
 
     def _frames(self, node: str) -> Path:
         return self.folder / "received" / f"{node}.frames"

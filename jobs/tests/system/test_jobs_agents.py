@@ -1,6 +1,6 @@
-"""Agents on the nodes of a real Slurm, with real jobs: what they send is who had what and what it did.
+"""Agents on the nodes of a real Slurm, with real jobs: they report which job had what, and what it did.
 
-One virtual cluster runs all scenarios. Times are never judged; limits are guards against hangs.
+One virtual cluster runs all scenarios. Times are never judged; limits only guard against hangs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def site() -> Iterator[Site]:
 
 @dataclass
 class Jobs:
-    """The jobs that the first tests look at."""
+    """The jobs of the first tests."""
 
     busy: int
     idle: int
@@ -57,7 +57,7 @@ class Jobs:
 
 @pytest.fixture(scope="module")
 def jobs(site: Site) -> Jobs:
-    """One of each kind, all at once, until the receiver knows their ends."""
+    """Run one job of each kind, all at once, until the receiver knows their ends."""
     cluster = site.cluster
 
     def gpu(node: str, more: str) -> str:
@@ -84,7 +84,7 @@ def jobs(site: Site) -> Jobs:
     numbers = {}
     for name, (node, user, options, script) in kinds.items():
         numbers[name] = cluster.sbatch(user, "-w", node, *options, script=script)
-        if name == "h100":  # GPUs are given in the order of the starts
+        if name == "h100":  # GPUs are allocated in the order of the starts
             site.wait("the start of h100", lambda: cluster.state(numbers["h100"]) == "RUNNING")
     lasting = [name for name in kinds if name != "killed"]
     site.wait(
@@ -141,7 +141,7 @@ def test_cpu_time_is_the_jobs_own(site: Site, jobs: Jobs) -> None:
     for name in ("busy", "idle"):
         job = getattr(jobs, name)
         used[name] = grown(site.step_series("cpu-1", job, "batch", "step_cpu_user_seconds_total"))
-    assert used["busy"] > 0.05 + 10 * used["idle"]  # how much it got depends on what else this machine does
+    assert used["busy"] > 0.05 + 10 * used["idle"]  # the amount depends on what else this machine does
     running = site.step_series("cpu-1", jobs.busy, "batch", "step_running_processes")
     assert sorted(running)[len(running) // 2] == 1  # of the eight cores that it was given
 
@@ -175,7 +175,9 @@ def test_gpu_figures(site: Site, jobs: Jobs) -> None:
         assert max(site.series("a100-1", "gpu", uuid, "gpu_utilization_ratio", found)) == 0.9
         assert max(site.series("a100-1", "gpu", uuid, "gpu_power_watts", found)) == 300
         assert set(site.series("a100-1", "gpu", uuid, "gpu_foreign_processes", found)) == {0}
-        assert site.series("a100-1", "gpu", uuid, "gpu_sm_activity_ratio", found) == []  # an A100 cannot tell
+        assert (
+            site.series("a100-1", "gpu", uuid, "gpu_sm_activity_ratio", found) == []
+        )  # an A100 cannot report it
     other = gpu_uuid("a100-1", 3)
     assert max(site.series("a100-1", "gpu", other, "gpu_utilization_ratio", found)) == 0
 
@@ -217,9 +219,9 @@ def test_a_job_that_is_requeued_has_two_intervals(site: Site) -> None:
     site.wait("its start", lambda: len(site.intervals("cpu-2", job, steps=True)) == 1)
     assert site.cluster.run("scontrol", "requeue", str(job)).returncode == 0
     site.wait("its return to the queue", lambda: site.cluster.state(job) == "PENDING")
-    # Slurm would wait two minutes. For a run that follows at once it may run no prolog: then the agent sees
-    # the job by itself, and asks Slurm whose it is. In the second of the kill slurmd refuses to launch it
-    # ("already killed"): its credentials tell whole seconds.
+    # Slurm would wait two minutes. For a run that follows at once it may not run the prolog: then the agent
+    # finds the job by its processes and asks Slurm about it. In the second of the kill, slurmd refuses to
+    # launch the job ("already killed"), because its credentials have whole seconds.
     time.sleep(1.05 - time.time() % 1)
     site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     site.wait("its second run", lambda: len(site.intervals("cpu-2", job, steps=True)) == 2)
@@ -288,7 +290,8 @@ def test_while_the_server_answers_with_errors_all_is_kept(site: Site) -> None:
 
 def test_a_process_that_outlives_its_job_is_noted(site: Site) -> None:
     job = site.cluster.sbatch("ben", "-w", "cpu-2", script="sleep 1")
-    # Slurm's cgroups would end a child; this is what a daemon has that cron, ssh or another site let live.
+    # Slurm's cgroups would kill a child; this imitates a daemon that cron, ssh or another site's setup left
+    # alive.
     left = site.cluster.popen(
         "cpu-2", "sleep", "100", user="ben", log=site.folder / "left.log", SLURM_JOB_ID=str(job)
     )  # fmt: skip
@@ -298,7 +301,7 @@ def test_a_process_that_outlives_its_job_is_noted(site: Site) -> None:
     site.wait_ended(("cpu-2", job))
     site.wait("the note", lambda: any(note.job == job for note in site.notes("cpu-2", "leftover")))
     (note,) = [note for note in site.notes("cpu-2", "leftover") if note.job == job]
-    assert (note.uid, note.text) == (7002, "sleep")  # and not ann's, who only claims that job
+    assert (note.uid, note.text) == (7002, "sleep")  # not ann's process, which only claims that job
     for program in (left, other):
         site.cluster.kill(program)
 
@@ -311,7 +314,7 @@ def test_a_node_that_lost_power(site: Site) -> None:
     seen = max(batch.wall_ms for batch in site.batches("cpu-2"))
     site.cluster.boot_node("cpu-2")
     site.start_agent("cpu-2")
-    # Slurm would find out in half a minute; an administrator need not wait.
+    # Slurm would notice in half a minute; an administrator need not wait.
     for state in ("down", "resume"):
         site.cluster.run("scontrol", "update", "NodeName=cpu-2", f"State={state}", "Reason=power")
     site.wait_ended(("cpu-2", job))

@@ -1,7 +1,7 @@
-"""The agent reads a step in cgroups of version 2 of this machine's kernel, as Slurm lays them out.
+"""The agent reads a step in version 2 cgroups of this machine's kernel, in Slurm's layout.
 
-Slurm's own plugin for version 2 refuses a machine that has hierarchies of version 1, too, so what it would
-make is made here by hand. Controllers that version 1 has taken have no files in version 2.
+Slurm's own plugin for version 2 refuses a machine that also has version 1 hierarchies, so the test makes the
+folders itself. Controllers that version 1 uses have no files in version 2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from peerway_jobs.agent.steps import Step, Steps
 
 MIB = 1 << 20
 JOB = 4_000_000_041
-# A task that computes, one that holds memory, and one that leaves the tree of its slurmstepd.
+# One task computes, one holds memory, and one leaves the process tree of its slurmstepd.
 DAEMON = f"""
 import ctypes, os, subprocess, sys, time
 ctypes.CDLL(None).prctl(15, b"slurmstepd", 0, 0, 0)
@@ -39,7 +39,7 @@ time.sleep(600)
 
 
 def mounted() -> Path | None:
-    """Where the kernel's hierarchy of version 2 is."""
+    """The mount point of the kernel's version 2 hierarchy."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         if after.split()[0] == "cgroup2":
@@ -49,7 +49,7 @@ def mounted() -> Path | None:
 
 @dataclass
 class Made:
-    """The step's folder, and its processes."""
+    """The step's folder and its processes."""
 
     folder: Path
     daemon: int
@@ -66,7 +66,7 @@ def cgroups() -> Iterator[Made]:
     parts = [whole, whole / f"job_{JOB}", step, step / "slurm", step / "user", step / "user" / "task_0"]
     for part in parts:
         part.mkdir()
-    for part in parts[:3]:  # as Slurm does; none where version 1 has them
+    for part in parts[:3]:  # as Slurm does; no controllers if version 1 uses them
         offered = (part / "cgroup.controllers").read_text().split()
         wanted = " ".join(f"+{each}" for each in ("cpu", "memory") if each in offered)
         (part / "cgroup.subtree_control").write_text(wanted)
@@ -102,7 +102,7 @@ def test_a_step_in_cgroups_of_version_2(cgroups: Made) -> None:
     assert first.cgroup is not None
     assert (first.cgroup.version, first.cgroup.folders) == (2, {"all": str(cgroups.folder)})
     assert first.step == "batch"
-    # The last one has left the tree of its slurmstepd, but not the cgroup.
+    # The last task has left the tree of its slurmstepd, but not the cgroup.
     assert cgroups.tasks[2] not in processes.below(cgroups.daemon)
     assert first.pids == sorted(cgroups.tasks)
     before = first.figures["step_cpu_user_seconds_total"]
@@ -112,7 +112,7 @@ def test_a_step_in_cgroups_of_version_2(cgroups: Made) -> None:
     assert later["step_cpu_user_seconds_total"] >= int(kernel["user_usec"]) / 1e6
     assert later["step_cpu_system_seconds_total"] >= int(kernel["system_usec"]) / 1e6
     assert (cgroups.folder / "cpu.pressure").exists() == ("step_cpu_pressure_seconds_total" in later)
-    # From memory.stat, or of the processes where version 1 has the controller.
+    # From memory.stat, or from the processes if version 1 has the controller.
     assert 100 * MIB <= later["step_memory_bytes"] < 200 * MIB
     assert (cgroups.folder / "memory.stat").exists() == ("step_memory_cache_bytes" in later)
 

@@ -7,7 +7,7 @@ import os
 import jobs_cost
 import pytest
 
-ROUND_MS = 100  # of CPU time: 1 % of a core, for rounds of 10 s
+ROUND_MS = 100  # CPU time: 1 % of a core for rounds of 10 s
 RESIDENT_MIB = 64
 
 

@@ -1,5 +1,6 @@
-"""`make jobs-demo` as its user sees it: an address whose page answers, and an end at Ctrl-C, also one that is
-pressed twice, or before all is up. Nothing of it is left.
+"""`make jobs-demo` as its user sees it: a page that answers, and a clean end at Ctrl-C.
+
+Ctrl-C may also be pressed twice, or before everything has started. Nothing may remain.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pytest
 
 from peerway_measure.rehearse.cluster import cgroups, why_not
 
-LIMIT_S = 150  # a guard against hangs, no expectation
+LIMIT_S = 150  # a guard against hangs, not an expectation
 DEMO = Path(__file__).with_name("jobs_demo.py")
 
 pytestmark = pytest.mark.cluster
@@ -29,7 +30,9 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where the demonstration puts its folder: other users reach it, and its path is short, for sockets."""
+    """The place for the demonstration's folder: other users can reach it,
+    and its path is short enough for sockets.
+    """
     if why := why_not():
         pytest.skip(why)
     path = Path(tempfile.mkdtemp(prefix="demo-"))
@@ -39,7 +42,7 @@ def folder() -> Iterator[Path]:
 
 
 def started(folder: Path) -> tuple[subprocess.Popen[str], int]:
-    """The demonstration, the leader of a process group as in a terminal, and its port."""
+    """Start the demonstration as the leader of a process group, as in a terminal; returns it and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -52,7 +55,7 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], int]:
 
 
 def remains(folder: Path, demo: int) -> list[str]:
-    """Processes, mounts, cgroups and files of a demonstration that has ended."""
+    """Processes, mounts, cgroups and files that an ended demonstration left."""
     names = [f"{controller}: {path.name}" for controller in cgroups.CONTROLLERS
              for path in (cgroups.ROOT / controller).glob(f"peerway-{demo}")]  # fmt: skip
     names += [str(path) for path in folder.iterdir()]
@@ -71,7 +74,9 @@ def remains(folder: Path, demo: int) -> list[str]:
 
 
 def ended(demo: subprocess.Popen[str], signals: tuple[signal.Signals, signal.Signals]) -> str:
-    """Send two signals, the second while it cleans up, to the group as a terminal does; the rest it says."""
+    """Send two signals to the group, the second during the cleanup, as a terminal does;
+    returns the remaining output.
+    """
     first, second = signals
     os.killpg(demo.pid, first)
     time.sleep(0.2)

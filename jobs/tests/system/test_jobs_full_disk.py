@@ -1,7 +1,7 @@
-"""A disk that is really full, under the server and under the agent: nothing acknowledged is lost, both say
-what is wrong, and both go on when there is room again.
+"""The disk of the server and of the agent really becomes full.
 
-A small tmpfs is filled with ballast until the kernel refuses one more byte.
+Nothing acknowledged is lost, both say what is wrong, and both continue when there is space again. A small
+tmpfs is filled with ballast until the kernel refuses one more byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from peerway_jobs.agent.spool import Spool
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
 
-LIMIT_S = 150  # a guard against hangs, no expectation
+LIMIT_S = 150  # a guard against hangs, not an expectation
 PASSWORD = "correct horse"
 
 
@@ -50,7 +50,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> None:
-    """Until not one byte more fits."""
+    """Fill the disk until not one more byte fits."""
     with (disk / "ballast").open("ab", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(b"x" * 4096)
@@ -105,14 +105,14 @@ class Both:
             )
 
     def kill(self, name: str) -> None:
-        """By kill -9."""
+        """Kill a process with SIGKILL."""
         program = self._running.pop(name)
         program.kill()
         program.wait()
 
     @contextlib.contextmanager
     def stopped(self, name: str) -> Iterator[None]:
-        """Meanwhile the process stands still."""
+        """Stop the process while the block runs."""
         self._running[name].send_signal(signal.SIGSTOP)
         yield
         self._running[name].send_signal(signal.SIGCONT)
@@ -134,14 +134,14 @@ class Both:
         return False
 
     def kept(self) -> list[list[int]]:
-        """The ranges of batches that the server acknowledged."""
+        """The ranges of batches that the server has acknowledged."""
         base = sqlite3.connect(f"file:{self.data}/jobs.db?mode=ro", uri=True)
         with contextlib.closing(base):
             rows = base.execute("SELECT ranges FROM received").fetchall()
         return json.loads(rows[0][0]) if rows else []
 
     def sampled(self) -> set[int]:
-        """The batches whose samples are kept; the stretch of half an hour may have been sealed meanwhile."""
+        """The batches whose samples are stored; their stretch may have been sealed meanwhile."""
         base = sqlite3.connect(f"file:{self.data}/samples/incoming.db?mode=ro", uri=True)
         with contextlib.closing(base):
             return {seq for (seq,) in base.execute("SELECT seq FROM batches")}
@@ -189,7 +189,7 @@ def test_a_server_without_room_loses_nothing_and_says_so(both: Both, disk: Path)
     assert re.search(rf"^peerway: {disk}/data/jobs.db: .*; {free}", written.stderr.replace("\n", " "))
     full_at = both.last()
     before = both.sampled()
-    # What is there can be read, and what cannot be written is said.
+    # Stored data can be read, and it is reported that nothing can be written.
     head = {"Authorization": f"Bearer {both.token}"}
     assert httpx.get(f"{both.url}/api/v1/jobs", headers=head).status_code == 200
     entry = httpx.post(
@@ -197,8 +197,8 @@ def test_a_server_without_room_loses_nothing_and_says_so(both: Both, disk: Path)
     )
     assert entry.status_code == 503
     assert "the server&#39;s disk is full" in entry.text
-    assert str(disk) not in entry.text  # which is the administrator's business
-    # A server that starts anew on the full disk does no worse.
+    assert str(disk) not in entry.text  # the folder is only the administrator's business
+    # A server that starts on the full disk does no worse.
     both.kill("server")
     both.start_server()
     wait("the return of the server", lambda: both.ended("server") or both.answers())
@@ -211,7 +211,7 @@ def test_a_server_without_room_loses_nothing_and_says_so(both: Both, disk: Path)
     wait("more batches", lambda: both.last() >= full_at + 10)
     both.kill("agent")
     kept = both.kept()
-    assert len(kept) == 1, kept  # from the first on, not one is missing
+    assert len(kept) == 1, kept  # none is missing since the first
     assert kept[0][0] == 1
     now = both.sampled()
     assert before <= now
@@ -255,7 +255,7 @@ def test_an_agent_without_room_says_what_it_lost_and_goes_on(both: Both, disk: P
     assert lost > 0
     kept = both.kept()
     holes = sum(after[0] - before[1] - 1 for before, after in itertools.pairwise(kept))
-    assert 0 < holes <= lost + 50  # numbers that the killed agent gave are not given again
+    assert 0 < holes <= lost + 50  # the killed agent's numbers are not used again
 
 
 def test_a_disk_that_is_mounted_read_only_is_not_taken_for_somebody_elses(disk: Path) -> None:

@@ -1,4 +1,4 @@
-"""Login through an OpenID provider that others wrote: npm's oidc-provider, as a process, over TLS."""
+"""Login through an independent OpenID provider: npm's oidc-provider, as a process, over TLS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from peerway_jobs.serve.people import People
 from peerway_jobs.store.runs import Run
 
 HERE = Path(__file__).parent / "oidc_provider"
-LIMIT_S = 60  # a guard against hangs, no expectation
+LIMIT_S = 60  # a guard against hangs, not an expectation
 
 
 pytestmark = pytest.mark.long  # npm fetches the provider, which can take minutes
@@ -53,7 +53,7 @@ def library() -> Path:
 
 @dataclass
 class Place:
-    """A server of jobs that trusts a provider, and where both are."""
+    """A jobs server that trusts a provider, and the addresses of both."""
 
     jobs: str
     issuer: str
@@ -146,7 +146,7 @@ def place(folder: Path, library: Path, *, at_userinfo: bool, secret: str = "s3cr
 
 
 def to_consent(browser: httpx.Client, place: Place, name: str) -> httpx.Response:
-    """Log in on the provider's page, as a person does; its page that asks for consent."""
+    """Log in on the provider's page like a person; returns the page that asks for consent."""
     page = browser.get(f"{place.jobs}/oidc/start")
     assert page.url.host == "127.0.0.1"
     assert str(page.url).startswith(f"{place.issuer}/interaction/")
@@ -202,7 +202,7 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_asked(provided: Plac
         answer = agree(victim, consent)
         while not (at := answer.headers["location"]).startswith(provided.jobs):
             answer = victim.get(str(answer.url.join(at)))
-        assert thief.get(at).status_code == 403  # it knows the address, with code and state
+        assert thief.get(at).status_code == 403  # the thief knows the address with code and state
         assert thief.get(f"{provided.jobs}/api/v1/jobs").status_code == 401
         other = re.sub(r"code=[^&]+", "code=guessed", at)
         assert victim.get(other).status_code == 403

@@ -12,12 +12,12 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from jobs_kinds import HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet
+from jobs_kinds import COUNTERPARTS, HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet, right
 from jobs_served import MONITOR, ServedSite
 from jobs_site import INTERVAL_S
 
@@ -33,7 +33,7 @@ MINUTE_S = 0.3
 pytestmark = pytest.mark.cluster
 
 
-Jobs = dict[str, int]  # numbers by the names of jobs_kinds.py
+Jobs = dict[str, int]  # name in jobs_kinds.py -> job number
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,10 @@ def site() -> Iterator[ServedSite]:
 
 
 def submitted(site: ServedSite, kinds: dict[str, Kind]) -> Jobs:
-    """All have started. One with GPUs has before the next is submitted: they are given in that order."""
+    """Submit all jobs and wait until they have started.
+
+    A job with GPUs starts before the next is submitted, because GPUs are allocated in that order.
+    """
     numbers: Jobs = {}
 
     def started(name: str) -> None:
@@ -71,7 +74,7 @@ def submitted(site: ServedSite, kinds: dict[str, Kind]) -> Jobs:
 
 
 def ended(site: ServedSite, kinds: dict[str, Kind], numbers: Jobs) -> Jobs:
-    """Cancelled, unless they end by themselves, and judged."""
+    """Cancel the jobs, unless they end by themselves, and wait for their verdicts."""
     lasting = [str(number) for name, number in numbers.items() if not kinds[name].ends and name != "killed"]
     site.cluster.run("scancel", *lasting)
     for name, number in numbers.items():
@@ -81,7 +84,7 @@ def ended(site: ServedSite, kinds: dict[str, Kind], numbers: Jobs) -> Jobs:
 
 @pytest.fixture(scope="module")
 def jobs(site: ServedSite) -> Jobs:
-    """They run while the server is killed three times; the third time it is away for some rounds."""
+    """Run the jobs while the server is killed three times; the third time it stays down for some rounds."""
     kinds = quiet(site.cluster.folder)
     numbers = submitted(site, kinds)
     began = time.monotonic()
@@ -91,37 +94,47 @@ def jobs(site: ServedSite) -> Jobs:
         time.sleep(pause)
         site.start_receiver()
         site.wait("the server's return", site.answers)
-    time.sleep(max(0.0, 40 * MINUTE_S - (time.monotonic() - began)))  # the longest that a rule looks at
+    time.sleep(max(0.0, 40 * MINUTE_S - (time.monotonic() - began)))  # the longest time that a rule looks at
     return ended(site, kinds, numbers)
 
 
 def wrong(site: ServedSite, kinds: dict[str, Kind], numbers: Jobs) -> list[str]:
-    """The jobs of which a rule that should does not speak, or one that should not: which rules, and what is
-    known of the job.
-    """
+    """The jobs with a missing or a wrong finding: which rules, and what is known of the job."""
     said = []
     for name, number in numbers.items():
         kind, found = kinds[name], site.conclusions(number)
         missing, more = {*kind.rules} - found, found - kind.allowed
-        if missing or more:
-            said.append(f"{name}: lacks {missing}, has also {more}: {json.dumps(site.job(number))}")
+        verdict = site.job(number).get("verdict") or {}
+        blind = {*COUNTERPARTS.get(name, ())}.intersection(verdict.get("undecided", ()))
+        if missing or more or blind:
+            about = f"lacks {missing}, has also {more}, had no data for {blind}"
+            said.append(f"{name}: {about}: {json.dumps(site.job(number))}")
     return said
 
 
 def test_each_job_gets_the_conclusion_that_it_should(site: ServedSite, jobs: Jobs) -> None:
     kinds = quiet(site.cluster.folder)
-    if not site.cluster.cgroups:  # nobody limits memory
+    if not site.cluster.cgroups:  # nothing limits memory
         kinds["killed"] = dataclasses.replace(kinds["killed"], rules=())
     found = wrong(site, kinds, jobs)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.long
-def test_jobs_that_compete_for_cores_get_theirs(site: ServedSite) -> None:
+@pytest.fixture(scope="module")
+def hardware(site: ServedSite) -> None:
+    """Lustre and InfiniBand of the nodes cpu-1 and cpu-2."""
     for node in ("cpu-1", "cpu-2"):
-        made = site.cluster.run("sh", "-ec", HARDWARE, host=node)
-        assert made.returncode == 0, made.stderr
-    kinds = computing(site.cluster.folder)
+        mounted = site.cluster.run("sh", "-ec", HARDWARE, host=node)
+        assert mounted.returncode == 0, mounted.stderr
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("hardware")
+@pytest.mark.parametrize("kinds_in", [computing, right])
+def test_jobs_that_compete_for_cores_get_theirs(
+    site: ServedSite, kinds_in: Callable[[Path], dict[str, Kind]]
+) -> None:
+    kinds = kinds_in(site.cluster.folder)
     numbers = submitted(site, kinds)
     time.sleep(40 * MINUTE_S)
     found = wrong(site, kinds, ended(site, kinds, numbers))
@@ -131,7 +144,7 @@ def test_jobs_that_compete_for_cores_get_theirs(site: ServedSite) -> None:
 @pytest.mark.long
 def test_processes_that_a_job_left_behind_are_told_of_it(site: ServedSite) -> None:
     job = site.cluster.sbatch("ben", "-w", "cpu-2", script="sleep 1")
-    # As one that ssh or a daemon of the user has started; Slurm's cgroups would end a child.
+    # As if ssh or a daemon of the user had started it; Slurm's cgroups would kill a child.
     left = site.cluster.popen(
         "cpu-2", "sleep", "300", user="ben", log=site.folder / "left.log", SLURM_JOB_ID=str(job)
     )
@@ -156,6 +169,14 @@ def test_every_rule_has_a_real_job(tmp_path: Path) -> None:
     kinds = [*quiet(tmp_path).values(), *computing(tmp_path).values()]
     spoken = {rule for kind in kinds for rule in kind.rules} | {"leftover-processes", "no-data"}
     assert spoken == {rule.name for rule in read_rules().rules}
+
+
+def test_every_rule_has_a_real_job_of_which_it_must_not_speak(tmp_path: Path) -> None:
+    kinds = {**quiet(tmp_path), **computing(tmp_path), **right(tmp_path)}
+    silent = [rule for rules in COUNTERPARTS.values() for rule in rules]
+    assert sorted(silent) == sorted(rule.name for rule in read_rules().rules)
+    for name, rules in COUNTERPARTS.items():
+        assert not kinds[name].allowed.intersection(rules), name
 
 
 def test_a_verdict_has_its_evidence(site: ServedSite, jobs: Jobs) -> None:
@@ -191,12 +212,13 @@ def test_what_slurm_and_the_agents_know_is_joined(site: ServedSite, jobs: Jobs) 
 def test_a_script_is_for_its_owner_and_administrators(site: ServedSite, jobs: Jobs) -> None:
     for who in ("ann", "root"):
         assert LOOP in site.job(jobs["serial"], who)["script"]
-    assert site.job(jobs["serial"], "ben") == {}  # as a job that there is not
+    assert site.job(jobs["serial"], "ben") == {}  # as for a job that does not exist
 
 
 def test_what_was_acknowledged_outlives_every_kill(site: ServedSite, jobs: Jobs) -> None:
-    """Compared with what the agents took, however late they did. Times are not: the server may date anew a
-    batch that was long on its way.
+    """The store is compared with what the agents spooled, however late that was.
+
+    Times are not compared, because the server may correct the time of a batch that was delayed on its way.
     """
     taken = {node: site.batches(node) for node in site.nodes}
     for node, batches in taken.items():
@@ -204,7 +226,7 @@ def test_what_was_acknowledged_outlives_every_kill(site: ServedSite, jobs: Jobs)
     site.kill_receiver()
     store = ChunkStore(site.data / "samples")
     for node, batches in taken.items():
-        (one,) = site.acknowledged(node)  # from the first batch on, none is missing
+        (one,) = site.acknowledged(node)  # none is missing since the first batch
         assert one[0] == 1, node
         assert [each.seq for each in batches] == [*range(1, batches[-1].seq + 1)]
         expected: defaultdict[tuple[str, str, str], Counter[float]] = defaultdict(Counter)
@@ -245,7 +267,7 @@ def test_the_epilog_writes_the_summary_beside_the_output(site: ServedSite, jobs:
     folder.mkdir()
     os.chown(folder, site.cluster.users["ben"], -1)
     environment = 'cat /proc/[0-9]*/environ 2>/dev/null | tr "\\0" "\\n" >environments'
-    # What the user may see of the processes on the node; the other job's summary is on its way meanwhile.
+    # What the user may see of the processes on the node; meanwhile the other job's summary is being made.
     link = site.cluster.sbatch("ben", "-w", "cpu-1", "--chdir", str(folder), script="sleep 1")
     one = site.cluster.sbatch(
         "ben", "-w", "cpu-1,cpu-2", "-N2", "--chdir", str(folder), script=f"sleep 6; {environment}"
@@ -256,7 +278,7 @@ def test_the_epilog_writes_the_summary_beside_the_output(site: ServedSite, jobs:
     site.wait("the summary", lambda: out.exists() and "Verdict" in out.read_text())
     found, text = out.stat(), out.read_text()
     assert (found.st_uid, found.st_mode & 0o777) == (site.cluster.users["ben"], 0o600)
-    assert text.count(f"{one} sbatch") == 1  # from one of its nodes
+    assert text.count(f"{one} sbatch") == 1  # written by one of its nodes only
     assert "not judged yet" not in text
     site.wait("the other's verdict", lambda: site.finally_judged(link))
     site.wait(
@@ -274,7 +296,7 @@ def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
     found = {each["check"]: each for each in map(json.loads, done.stdout.splitlines())}
     disk = found.pop("disk")
     assert {name: each["state"] for name, each in found.items()} == dict.fromkeys(
-        ("database", "rows", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
+        ("database", "rows", "samples", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
     ), found
     assert disk["state"] in ("ok", "warning")
     assert "4 nodes" in found["sinfo"]["observed"]
@@ -288,11 +310,11 @@ def test_runs_of_a_requeued_job_are_told_apart(site: ServedSite, jobs: Jobs) -> 
     time.sleep(1.05 - time.time() % 1)  # slurmd launches nothing in the second of a kill
     site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     site.wait("its second run", lambda: site.job(job, restart=1).get("state") == "RUNNING")
-    # An agent may tell of the end first, and only Slurm that it was a requeue.
+    # An agent may report the end first, and only Slurm knows that it was a requeue.
     site.wait("the end of the first", lambda: site.job(job, restart=0).get("state") == "REQUEUED")
     site.cluster.run("scancel", str(job))
     first, second = site.job(job, restart=0), site.job(job, restart=1)
-    # Slurm tells whole seconds, the agent of the first run when it saw the end.
+    # Slurm reports whole seconds, and the first run's agent the time at which it noticed the end.
     assert first["started"] < first["ended"] < second["started"] + 1
 
 
@@ -301,7 +323,7 @@ exec python3 -c "import time; data = b'x' * (300 << 20); time.sleep(300)"
 """
 
 
-# Slurm sends SIGTSTP first: what ignores it is frozen in the state of one that waits for a disk.
+# Slurm sends SIGTSTP first: a process that ignores it is frozen in state D, like one that waits for a disk.
 UNSTOPPABLE = f"trap '' TSTP; {LOOP}"
 
 
@@ -318,8 +340,8 @@ def test_a_job_is_charged_for_what_it_could_use(site: ServedSite) -> None:
     time.sleep(4 * INTERVAL_S)
     assert site.cluster.run("scontrol", "suspend", str(suspended)).returncode == 0
     site.wait("that it is suspended", lambda: site.job(suspended).get("state") == "SUSPENDED")
-    paused_from = time.time() + 3  # Slurm freezes it some seconds after it sent SIGTSTP
-    time.sleep(3 + 20 * MINUTE_S)  # longer than the rules need to speak of idle cores
+    paused_from = time.time() + 3  # Slurm freezes it some seconds after SIGTSTP
+    time.sleep(3 + 20 * MINUTE_S)  # longer than the rules need to find idle cores
     paused_to = time.time()
     assert site.cluster.run("scontrol", "resume", str(suspended)).returncode == 0
     time.sleep(20 * MINUTE_S)
@@ -348,7 +370,7 @@ def test_a_job_is_charged_for_what_it_could_use(site: ServedSite) -> None:
 
 
 def test_a_job_that_scontrol_changes_while_it_runs(site: ServedSite) -> None:
-    """Another time limit, and one node fewer: what it had and used before counts on."""
+    """Another time limit, and one node fewer: what it had and used before still counts."""
     options = ("-N2", "-w", "cpu-1,cpu-2", "-n2", "--ntasks-per-node=1", "--mem=100", "--time=60")
     job = site.cluster.sbatch("ann", *options, script=f"srun sh -c '{LOOP}'")
     site.wait("its start", lambda: site.job(job).get("state") == "RUNNING")
@@ -377,7 +399,7 @@ def test_a_job_that_scontrol_changes_while_it_runs(site: ServedSite) -> None:
 
 
 def clock_seconds(text: str) -> int:
-    """Of [D-]HH:MM:SS, as sacct writes it."""
+    """The seconds of [D-]HH:MM:SS, as sacct writes it."""
     days, _, clock = text.rpartition("-")
     hours, minutes, rest = clock.split(":")
     return int(days or 0) * 86400 + int(hours) * 3600 + int(minutes) * 60 + int(rest)
@@ -385,7 +407,7 @@ def clock_seconds(text: str) -> int:
 
 @contextlib.contextmanager
 def forgetful(site: ServedSite) -> Iterator[None]:
-    """Slurm forgets jobs soon after their end, and not after minutes."""
+    """Let Slurm forget jobs seconds after their end instead of minutes."""
     file = site.cluster.folder / "slurm.conf"
     text = file.read_text()
     file.write_text(f"{text}\nMinJobAge=2\n")
@@ -398,7 +420,7 @@ def forgetful(site: ServedSite) -> Iterator[None]:
 
 
 def seconds(text: str) -> float:
-    """Since 1970, of the local time that sacct prints."""
+    """Seconds since 1970, from the local time that sacct prints."""
     return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 

@@ -31,8 +31,8 @@ class Context {
   using LocalBlock = Block<pw_region>;
   using FarBlock = Block<pw_remote>;
 
-  /// Collective over `team`. The context keeps the team: this rank leaves it after its last context has
-  /// ended.
+  /// Collective over `team`. The context keeps the team: this rank leaves it after its last context was
+  /// freed.
   explicit Context(Team& team) {
     pw_context* context = nullptr;
     check(pw_context_create(team.get(), &context));
@@ -124,8 +124,9 @@ class Context {
     return static_cast<Status>(pw_flush(get(), rank, detail::nanoseconds(timeout)));
   }
 
-  // The same with a request, which stands for the operation and its notification. Throws Error if nothing was
-  // started. The request may complete only after earlier operations on the same paths to the same rank.
+  // Like put() and get(), with a request that stands for the operation and its notification. Throws Error if
+  // nothing was started. The request may complete only after earlier operations on the same paths to the same
+  // rank.
   Request start_put(Far to, Local from) { return start_put(detail::whole(to), detail::whole(from)); }
   Request start_put(Far to, Local from, pw_notification notification) {
     return start_put(detail::whole(to), detail::whole(from), notification);
@@ -143,7 +144,7 @@ class Context {
   Request start_notify(pw_notification notification) {
     return requested([&](pw_request** request) { return pw_start_notify(get(), &notification, request); });
   }
-  /// A flush that does not wait: stands for all operations started towards `rank` so far.
+  /// A flush that does not wait: the request stands for all operations started towards `rank` so far.
   Request start_flush(int rank = any_rank) {
     return requested([&](pw_request** request) { return pw_start_flush(get(), rank, request); });
   }

@@ -101,14 +101,14 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
   [[nodiscard]] uint64_t bytes() const { return pw_remote_bytes(get()); }
   /// Whether its owner registered it as memory that may not be written.
   [[nodiscard]] bool read_only() const { return pw_remote_access(get()) == PW_READ_ONLY; }
-  /// What kernels of that GPU need to put into this region (peerway/device.cuh).
+  /// Returns the struct with which kernels of that GPU put into this region (peerway/device.cuh).
   [[nodiscard]] pw_remote_handle handle(pw_device device) const {
     pw_remote_handle handle{};
     check(pw_remote_get_handle(get(), device, &handle));
     return handle;
   }
-  /// What kernels of that GPU need to notify this signal. Until release_notify_handle() nothing else in this
-  /// rank may notify it.
+  /// Returns the struct with which kernels of that GPU notify this signal. Until release_notify_handle()
+  /// nothing else in this rank may notify it.
   [[nodiscard]] pw_notify_handle notify_handle(pw_device device) {
     pw_notify_handle handle{};
     check(pw_remote_get_notify_handle(get(), device, &handle));
@@ -142,7 +142,8 @@ class Signal {
   [[gnu::always_inline]] Status wait(uint64_t value, Timeout timeout = forever) {
     return static_cast<Status>(pw_signal_wait(get(), value, detail::nanoseconds(timeout)));
   }
-  /// What kernels of that GPU need to wait for this signal (peerway/device.cuh). `timeout` limits each wait.
+  /// Returns the struct with which kernels of that GPU wait for this signal (peerway/device.cuh). `timeout`
+  /// limits each wait.
   [[nodiscard]] pw_signal_handle handle(pw_device device, Timeout timeout = forever) {
     pw_signal_handle handle{};
     check(pw_signal_get_handle(get(), device, detail::nanoseconds(timeout), &handle));

@@ -90,8 +90,8 @@ class Plan {
     return static_cast<Status>(pw_plan_finish(get(), detail::nanoseconds(timeout)));
   }
 
-  /// The same with a request, which stands for the finish: testing it or waiting for it finishes the plan
-  /// unless finish() already did. Throws Error if the plan was not started.
+  /// Starts from the host and returns a request that stands for the finish: testing it or waiting for it
+  /// finishes the plan unless finish() already did. Throws Error if the plan was not started.
   [[gnu::always_inline]] Request start_request() {
     pw_request* request = nullptr;
     check(pw_plan_start(get(), &request));
@@ -118,15 +118,15 @@ class Plan {
   /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
 
-  /// What the plan moves and by which method: a line for each put and get, then for each send, then for each
-  /// receive, with no line break after the last.
+  /// Describes what the plan moves and by which method: a line for each put and get, then for each send, then
+  /// for each receive, with no line break after the last.
   [[nodiscard]] std::string describe() const {
     const char* text = nullptr;
     check(pw_plan_describe(get(), &text));
     return text;
   }
 
-  /// What a kernel needs to start and finish the plan; pass it by value.
+  /// Returns the struct with which a kernel starts and finishes the plan; pass it by value.
   [[nodiscard]] pw_plan_handle handle() const {
     pw_plan_handle handle{};
     check(pw_plan_get_handle(get(), &handle));
@@ -195,7 +195,7 @@ class PlanBuilder {
     return added(pw_plan_builder_wait(get(), signal.get(), by));
   }
 
-  /// Matched with the receive of the same tag in that rank's plan. A rank may send to itself.
+  /// The send is matched with the receive of the same tag in that rank's plan. A rank may send to itself.
   PlanBuilder& send(int rank, int tag, Local from) { return send(rank, tag, detail::whole(from)); }
   PlanBuilder& send(int rank, int tag, const LocalBlock& from) {
     return added(pw_plan_builder_send(get(), rank, tag, from.of, &from.block));
@@ -208,13 +208,13 @@ class PlanBuilder {
   /// Fixes paths, mappings and tables. Collective over the team; ranks that send and receive nothing must
   /// call it, too.
   [[nodiscard, gnu::always_inline]] Plan prepare() { return prepared(PW_PREPARE_COLLECTIVE); }
-  /// The same, collective over these ranks alone, this one among them.
+  /// Like prepare(), but collective over `ranks` alone, which must contain this rank.
   [[nodiscard, gnu::always_inline]] Plan prepare_among(std::span<const int> ranks) {
     pw_plan* plan = nullptr;
     check(pw_plan_builder_prepare_among(get(), ranks.data(), ranks.size(), &plan));
     return Plan(plan);
   }
-  /// The same without other ranks taking part: only if no rank's plan has a send or receive.
+  /// Like prepare(), but no other rank takes part. Allowed only if no rank's plan has a send or receive.
   [[nodiscard, gnu::always_inline]] Plan prepare_alone() { return prepared(PW_PREPARE_ALONE); }
 
   void close() { check(pw_plan_builder_free(builder_.release())); }
@@ -242,7 +242,7 @@ class Fifo {
  public:
   explicit Fifo(pw_fifo* fifo) : fifo_(fifo) {}
 
-  /// What kernels need to post puts; pass it by value (peerway/device/fifo.cuh).
+  /// Returns the struct with which kernels post puts; pass it by value (peerway/device/fifo.cuh).
   [[nodiscard]] pw_fifo_handle handle() const {
     pw_fifo_handle handle{};
     check(pw_fifo_get_handle(get(), &handle));

@@ -43,16 +43,16 @@ inline std::vector<pw_request*> all_of(std::span<const Request> requests) {
 }
 }  // namespace detail
 
-/// Returns once one of these requests is complete: `index` is its place, and the status is that of its
-/// operation. After a timeout `index` is the number of requests. All must be of one context.
+/// Returns once one of `requests` is complete, and sets `index` to its place in the list. The status is that
+/// of its operation. After a timeout `index` is the number of requests. All must belong to one context.
 inline Status wait_any(std::span<const Request> requests, Timeout timeout, size_t& index) {
   const auto all = detail::all_of(requests);
   return static_cast<Status>(
       pw_request_wait_any(all.data(), all.size(), detail::nanoseconds(timeout), &index));
 }
 
-/// Returns once all of them are complete: ok, or the status of the first in the list that failed. All must be
-/// of one context.
+/// Returns once all `requests` are complete: ok, or the status of the first in the list that failed. All must
+/// belong to one context.
 inline Status wait_all(std::span<const Request> requests, Timeout timeout = forever) {
   const auto all = detail::all_of(requests);
   return static_cast<Status>(pw_request_wait_all(all.data(), all.size(), detail::nanoseconds(timeout)));

@@ -43,7 +43,7 @@ enum class WaitPolicy : int {
   blocking = PW_WAIT_BLOCKING,    ///< polls for a few microseconds, then sleeps until woken
 };
 
-/// What a halo refreshes.
+/// The parts that a halo refreshes.
 enum class HaloParts : int {
   faces = PW_HALO_FACES,
   corners = PW_HALO_CORNERS,  ///< edges and corners, too

@@ -1,5 +1,5 @@
-// Regions of a program in its trace: `const peerway::trace::Region region("solve");` lasts to the end of its
-// scope. Needs no library, and costs one branch where `peerway trace` does not run.
+// Named regions of a program in its trace: `const peerway::trace::Region region("solve");` lasts to the end
+// of its scope. Needs no library, and costs one branch when the program does not run under `peerway trace`.
 #pragma once
 
 #include <string_view>
@@ -26,7 +26,7 @@ class Region {
   Region& operator=(const Region&) = delete;
 
  private:
-  // Not in line, so that a region costs next to nothing where nothing is recorded.
+  // Not inlined, so that a region costs almost nothing when nothing is recorded.
   [[gnu::noinline]] void begin(std::string_view name) {
     writer_ = pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open("program");
     if (writer_ == nullptr) return;
@@ -34,14 +34,14 @@ class Region {
     pw_trace_begin(writer_, &event_);
   }
   [[gnu::noinline]] void end() {
-    // A child of fork() has a writer of its own and records no region of its parent.
+    // A child of fork() has its own writer and does not record regions that its parent began.
     if (writer_ != pw_trace_mine) return;
     pw_trace_end(writer_, &event_);
     pw_trace_add(writer_, &event_);
   }
 
   pw_trace_writer* writer_ = nullptr;
-  bool counts_ = false;  // it is one of those that are recorded alone
+  bool counts_ = false;  // this region is one of those that were asked for
   pw_trace_event event_{};
 };
 

@@ -78,14 +78,15 @@ void need(uint64_t size, uint64_t wanted) {
 
 std::tuple<Array, double> copy_window(const Bytes& to, const Bytes& from, const pw_block& block,
                                       uint64_t window, uint64_t iterations) {
-  pw::join(block, to.size(), "target array", block, from.size(), "source array");  // throws what is wrong
+  pw::join(block, to.size(), "target array", block, from.size(),
+           "source array");  // throws if the block is invalid
   auto* target = reinterpret_cast<std::byte*>(to.data());
   const auto* source = reinterpret_cast<const std::byte*>(from.data());
   return run([&] { return pw::bench::copy_window(target, source, block, window, iterations); });
 }
 
-/// `words` is shared by two processes: word 0 belongs to the leader, word 64 (another page's worth of lines
-/// away) to the other.
+/// Two processes share `words`: the leader writes word 0, the other process word 64, which is several cache
+/// lines away.
 std::tuple<Array, double> flag_ping_pong(const Words& words, bool leads, uint64_t iterations,
                                          std::optional<double> seconds) {
   need(words.size(), 65);

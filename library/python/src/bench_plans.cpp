@@ -52,7 +52,7 @@ std::unique_ptr<KernelLoop> kernel_loop(Pair& pair, const std::string& test, con
                                       pw_timeout(seconds));
 }
 
-/// The part of a rank that only looks on while others prepare sends and receives for a test.
+/// The part of a rank that takes part in the collective while others prepare sends and receives for a test.
 void look_on(Context& context, Region& region, const std::string& test) {
   const nb::gil_scoped_release release;
   Ends ends;
@@ -62,7 +62,7 @@ void look_on(Context& context, Region& region, const std::string& test) {
   trip_of(test, ends, pw_block{});
 }
 
-/// One dimension: elements of a rank, layers below and above, whether it is periodic.
+/// One dimension: elements per rank, layers below and above, whether it is periodic.
 using HaloDim = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
 
 std::unique_ptr<PlanLoop> halo_loop(Context& context, Region& region, const std::vector<uint32_t>& ranks,

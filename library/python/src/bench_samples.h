@@ -1,4 +1,4 @@
-// Samples of the timed loops as Python gets them: a NumPy array of nanoseconds, and the CPU's use.
+// Converts samples of the timed loops for Python: a NumPy array of nanoseconds, and the CPU use.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -14,10 +14,10 @@ namespace pwpy {
 
 using Array = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
-/// (samples in ns, CPU use in percent of the loop's wall time)
+/// Returns (samples in ns, CPU use in percent of the loop's wall time).
 std::tuple<Array, double> to_python(pw::bench::Samples&& samples);
 
-/// Runs a loop with the interpreter's lock released.
+/// Runs a loop without the GIL.
 template <typename Loop>
 std::tuple<Array, double> run(Loop loop) {
   pw::bench::Samples samples;

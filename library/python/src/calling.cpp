@@ -12,12 +12,12 @@ namespace {
 
 namespace nb = nanobind;
 
-/// A line of Python, by the instruction that called; asked for once, because lines are slow to find. The
-/// interpreter's lock guards it.
+/// A line of Python, cached by the instruction that made the call, because lines are slow to find. The GIL
+/// protects it.
 struct Line {
-  nb::object code;  // held, so that no other code comes to lie there
+  nb::object code;  // kept alive, so that no other code gets the same address
   int offset = -1;
-  bool ours = false;  // of the package peerway, which the program called
+  bool ours = false;  // in the package peerway, which the program called
   std::string text;
 };
 
@@ -28,7 +28,7 @@ std::string text_of(PyObject* object) {
   return text != nullptr ? std::string(text, static_cast<size_t>(length)) : std::string();
 }
 
-/// The folder of the package, with a slash behind it.
+/// Returns the folder of the package, with a slash at the end.
 const std::string& our_folder() {
   static const std::string folder = [] {
     const std::string file = text_of(nb::module_::import_("peerway").attr("__file__").ptr());
@@ -38,8 +38,8 @@ const std::string& our_folder() {
 }
 
 const Line& line_of(const CodePlace& place) {
-  static auto* lines =
-      new std::array<Line, 256>;  // outlives the interpreter: nothing of it may be freed then
+  // Never destroyed, because its objects must not be freed after the interpreter has ended.
+  static auto* lines = new std::array<Line, 256>;
   auto* const code = reinterpret_cast<PyObject*>(place.code);
   const auto slot = (reinterpret_cast<uintptr_t>(code) / 32 + static_cast<unsigned>(place.offset) / 2) % 256;
   Line& line = (*lines)[slot];
@@ -53,7 +53,7 @@ const Line& line_of(const CodePlace& place) {
   return line;
 }
 
-/// The innermost line that is not of the package; empty where there is none.
+/// Returns the innermost line outside the package; empty if there is none.
 std::string_view calling_line() {
   std::string_view site;
   walk_frames(

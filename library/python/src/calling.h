@@ -1,5 +1,5 @@
-// A call from Python into the library: the interpreter's lock is let go of, and a trace learns which line of
-// the program it is.
+// A call from Python into the library: releases the GIL, and tells a trace which line of the program makes
+// the call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,8 +10,8 @@
 
 namespace pwpy {
 
-/// While it lives, this thread does not hold the interpreter's lock, and what the library records has the
-/// line of Python that called.
+/// While it exists, this thread does not hold the GIL, and events that the library records refer to the line
+/// of Python that made the call.
 class Calling {
  public:
   Calling() = default;
@@ -19,7 +19,7 @@ class Calling {
   Calling& operator=(const Calling&) = delete;
 
  private:
-  struct Place {  // found with the lock held
+  struct Place {  // found while the GIL is held
     Place();
     std::optional<pw::trace::NamedCall> call;
   } place_;

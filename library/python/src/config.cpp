@@ -1,5 +1,5 @@
-// The configuration table for Python: every setting with its value in force, where that came from, and what
-// is wrong with it if it cannot be used.
+// The configuration table for Python: every setting with its current value, where that came from, and what is
+// wrong with an invalid value.
 #include "base/config.h"
 
 #include <nanobind/nanobind.h>
@@ -43,7 +43,7 @@ std::vector<Setting> settings() {
   return all;
 }
 
-/// A variable may hold any bytes; Python's own os.environ gives them so, too.
+/// Decodes a variable, which may contain any bytes, like Python's own os.environ.
 nb::object text_of(const std::string& text) {
   return nb::steal(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));

@@ -1,5 +1,5 @@
-// Team, Context, Region, Remote and Signal for Python: thin, one method a call of peerway.hpp. The
-// interpreter's lock is released wherever a call may wait or move bytes. library/python/peerway adds the
+// Team, Context, Region, Remote and Signal for Python: a thin layer with one method for each call of
+// peerway.hpp. The GIL is released wherever a call may wait or move bytes. library/python/peerway adds the
 // convenience.
 #include "core.h"
 
@@ -45,7 +45,7 @@ namespace {
 using Seconds = std::optional<double>;
 using Release = nb::call_guard<Calling>;
 
-// Closing always ends; what a signal handler raised meanwhile comes after it.
+// Closing always completes; an exception that a signal handler raised meanwhile is thrown afterwards.
 template <typename Owner>
 void close_interruptibly(Owner& owner) {
   owner.close();
@@ -54,7 +54,7 @@ void close_interruptibly(Owner& owner) {
 
 nb::bytes to_bytes(const peerway::Key& key) { return nb::bytes(key.data(), key.size()); }
 
-/// A handle for kernels, as the bytes that they take by value.
+/// Returns a handle for kernels as the bytes that they take by value.
 template <typename Handle>
 nb::bytes handle_bytes(const Handle& handle) {
   return nb::bytes(&handle, sizeof handle);
@@ -66,7 +66,7 @@ std::span<const std::byte> as_span(const nb::bytes& bytes) {
 
 Team create_team(int rank, int size, const nb::callable& broadcast) {
   watch_signals();
-  const Calling calling;  // it waits for the other ranks
+  const Calling calling;  // waits for the other ranks
   return {peerway::Team::create(rank, size,
                                 [&](void* data, size_t bytes) {
                                   const nb::gil_scoped_acquire acquire;
@@ -112,13 +112,13 @@ void bind_team(nb::module_& module) {
       .def("close", &close_interruptibly<Team>, Release());
 }
 
-/// Keeps memory that allocate() gave, after its region and context.
+/// Keeps memory from allocate() alive after its region and context.
 struct Memory {
   explicit Memory(std::shared_ptr<void> memory) : held(std::move(memory)) {}
   Memory(Memory&&) noexcept = default;
   ~Memory() {
     if (held == nullptr) return;
-    if (pw::in_forked_child()) {  // the parent's, of which this process keeps its copy
+    if (pw::in_forked_child()) {  // the memory is the parent's; this process leaks its copy of the pointer
       static_cast<void>(new std::shared_ptr<void>(std::move(held)));
       return;
     }
@@ -128,13 +128,13 @@ struct Memory {
   std::shared_ptr<void> held;
 };
 
-/// None for memory of the caller.
+/// Returns None if the caller owns the memory.
 nb::object memory_of(Region& region) {
   auto held = pw::memory_of(region->get());
   return held == nullptr ? nb::none() : nb::cast(Memory(std::move(held)));
 }
 
-/// A block as Python makes one.
+/// Formats a block as the Python expression that makes it.
 std::string block_text(const pw_block& block) {
   nb::list counts, strides;
   for (uint32_t d = 0; d < block.dims; ++d) {
@@ -207,14 +207,14 @@ void bind_memory(nb::module_& module) {
       .def("__repr__", &block_text);
 }
 
-/// A region, which errors name by its size and device.
+/// Makes a region whose name in errors has its size and device.
 Region region_of(peerway::Region&& region) {
   std::string name =
       "region (" + std::to_string(region.bytes()) + " bytes, " + device_name(region.device()) + ")";
   return {std::move(region), std::move(name)};
 }
 
-/// A remote, which errors name by its size and rank.
+/// Makes a remote whose name in errors has its size and rank.
 Remote remote_of(peerway::Remote&& remote) {
   std::string name =
       "remote (" + std::to_string(remote.bytes()) + " bytes, rank " + std::to_string(remote.rank()) + ")";
@@ -346,12 +346,12 @@ void bind_context(nb::module_& module) {
       .def("close", &close_interruptibly<Context>, Release());
 }
 
-/// Address and size of an array that only speaks DLPack.
+/// Returns the address and size of an array that supports only DLPack.
 std::pair<uintptr_t, uint64_t> dlpack_span(const nb::ndarray<nb::c_contig>& array) {
   return {reinterpret_cast<uintptr_t>(array.data()), array.nbytes()};
 }
 
-/// Address, shape, strides in bytes and element size of an array that only speaks DLPack.
+/// Returns the address, shape, strides in bytes and element size of an array that supports only DLPack.
 std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpack_layout(
     const nb::ndarray<>& array) {
   const int64_t item = (array.dtype().bits * array.dtype().lanes + 7) / 8;
@@ -363,7 +363,7 @@ std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpac
   return {reinterpret_cast<uintptr_t>(array.data()), shape, strides, item};
 }
 
-/// A DLPack view of CUDA memory as bytes; `owner` lives as long as the view.
+/// Returns a DLPack view of CUDA memory as bytes; the view keeps `owner` alive.
 nb::ndarray<nb::array_api, uint8_t> cuda_bytes(uintptr_t address, uint64_t bytes, int32_t device,
                                                nb::object owner) {
   return {reinterpret_cast<uint8_t*>(address),

@@ -1,5 +1,5 @@
-// What the parts of the binding share: the closable owners behind Python's objects and the conversion of
-// timeouts.
+// Code that the parts of the binding share: the closable owners behind Python's objects, and the conversion
+// of timeouts.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -21,18 +21,18 @@ namespace pwpy {
 
 namespace nb = nanobind;
 
-/// Throws when a signal handler has raised something; Python then gets that.
+/// Throws if a signal handler has raised an exception; Python then receives that exception.
 inline void throw_if_interrupted() {
   if (interrupted()) throw peerway::Error(peerway::Status::interrupted, "peerway: interrupted");
 }
-/// The same, having run the signal handlers that are due.
+/// Runs the signal handlers that are due, and then does the same.
 inline void run_handlers() {
   run_signal_handlers();
   throw_if_interrupted();
 }
 
-/// Lets go of the interpreter's lock where this thread has it: what ends here may wait for a thread that
-/// needs it.
+/// Releases the GIL if this thread holds it, because what is destroyed here may wait for a thread that needs
+/// the GIL.
 class Unlocked {
  public:
   Unlocked() : state_(PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {}
@@ -45,13 +45,12 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// A C++ owner that Python may close before it is collected; use after that raises Closed. Closing waits for
-/// the calls that other threads are in (Context.close ends their waits first), so that none uses what is
-/// freed.
+/// A C++ owner that Python may close before it is collected; later use raises Closed. Closing waits for calls
+/// that other threads are in (Context.close ends their waits first), so that none uses freed objects.
 template <typename Owner>
 class Closable {
  public:
-  /// `name` is its name in errors, with what tells it from others.
+  /// `name` identifies the object in errors.
   Closable(Owner&& owner, std::string name)
       : state_(std::make_unique<State>(std::move(owner))), name_(std::move(name)) {}
   Closable(Closable&&) noexcept = default;
@@ -61,7 +60,7 @@ class Closable {
     state_.reset();
   }
 
-  /// The owner stays open as long as the pointer lives. Throws Closed, which names the operation `by`.
+  /// Keeps the owner open as long as the pointer exists. Throws Closed with the name of the operation, `by`.
   std::shared_ptr<Owner> hold(std::string_view by = {}) const {
     const std::lock_guard lock(state_->mutex);
     if (state_->owner == nullptr) {
@@ -76,7 +75,7 @@ class Closable {
     const std::lock_guard lock(state_->mutex);
     return state_->owner == nullptr;
   }
-  /// To be called without the interpreter's lock, which the calls to wait for may need.
+  /// Call it without the GIL, because the calls that it waits for may need the GIL.
   void close() {
     std::shared_ptr<Owner> last;
     {
@@ -88,7 +87,7 @@ class Closable {
       const auto now = std::chrono::steady_clock::now();
       if (now - looked < std::chrono::milliseconds(20)) continue;
       looked = now;
-      run_handlers();  // interrupted, the last of those calls frees it
+      run_handlers();  // if interrupted, the last of those calls frees the owner
     }
     last.reset();
     throw_if_interrupted();
@@ -115,7 +114,7 @@ using PlanBuilder = Closable<peerway::PlanBuilder>;
 using Plan = Closable<peerway::Plan>;
 using Fifo = Closable<peerway::Fifo>;
 
-/// Seconds as Python gives them; None waits for ever.
+/// Converts seconds from Python; None waits for ever.
 inline peerway::Timeout timeout(std::optional<double> seconds) {
   if (!seconds || *seconds > 9e9) return peerway::forever;
   if (!(*seconds >= 0)) {
@@ -130,7 +129,7 @@ inline uint64_t pw_timeout(std::optional<double> seconds) {
   return peerway::detail::nanoseconds(timeout(seconds));
 }
 
-/// Waits with the lock released and throws afterwards, with it held.
+/// Waits without the GIL, and throws afterwards, with the GIL held.
 template <typename Body>
 void released(Body body) {
   peerway::Status status;
@@ -144,11 +143,11 @@ void released(Body body) {
   throw_if_interrupted();
 }
 
-/// "host" or "cuda" and an index, -1 for the one bound to this rank.
+/// `kind` is "host" or "cuda"; index -1 is the device bound to this rank.
 pw_device parse_device(const std::string& kind, int32_t index);
-/// "host" or "cuda:1".
+/// Returns "host" or "cuda:1".
 std::string device_name(pw_device device);
-/// What repr() gives of a plain value: "Block(counts=(2, 3), ...)".
+/// Returns the repr() of a plain value: "Block(counts=(2, 3), ...)".
 std::string shown(const std::string& kind, std::initializer_list<std::pair<const char*, nb::object>> fields);
 
 void bind_core(nb::module_& module);

@@ -1,4 +1,4 @@
-// CollectiveLog for Python: what all ranks do together, but each talks to its partners alone (team/team.h).
+// Exchanges for Python: collectives in which each rank talks only to its partners (team/team.h).
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -18,7 +18,7 @@ namespace {
 
 using PeerMessage = std::pair<int, nb::bytes>;
 
-/// Of the ranks that make a halo.
+/// The exchange of the ranks that make a halo.
 class Exchange {
  public:
   explicit Exchange(Context& context) : context_(context->get()->context) {
@@ -42,7 +42,7 @@ class Exchange {
     return received;
   }
 
-  /// Ends it at all ranks. Throws what another rank has ended it by before.
+  /// Ends the exchange at all ranks. If another rank has ended it before, throws that rank's error.
   void abort(const std::string& status, const std::string& text) {
     const nb::gil_scoped_release release;
     exchange_->abort(pw::abort_reason_for(pw::Error(parse_status(status), text), context_->team().rank(),

@@ -1,7 +1,7 @@
 #include "frames.h"
 
-// The frames as the interpreter has them: each frame object that one asks for is made, and costs as much as
-// all the rest of what a trace records of a call.
+// Reads the interpreter's own frames: each frame object that is requested must be made, which costs as much
+// as the rest of what a trace records of a call.
 #if PY_VERSION_HEX < 0x030D0000
 #define Py_BUILD_CORE 1
 #include <internal/pycore_frame.h>

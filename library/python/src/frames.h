@@ -1,4 +1,4 @@
-// The frames of Python that this thread is in.
+// Walks the Python frames of this thread.
 #pragma once
 
 #include <Python.h>
@@ -8,11 +8,11 @@ namespace pwpy {
 /// A place in Python's code.
 struct CodePlace {
   PyCodeObject* code;
-  int offset;  ///< of the instruction, in bytes
+  int offset;  ///< offset of the instruction, in bytes
 };
 
-/// Calls `look` with the places that this thread is in, from the innermost on, until it returns true. With
-/// the interpreter's lock held.
+/// Calls `look` with the places of this thread's frames, from the innermost outwards, until it returns true.
+/// The GIL must be held.
 void walk_frames(bool (*look)(const CodePlace& place, void* user), void* user);
 
 }  // namespace pwpy

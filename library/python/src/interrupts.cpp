@@ -10,7 +10,7 @@
 namespace pwpy {
 namespace {
 
-// The exception that a signal handler raised, in the main thread: Python runs signal handlers nowhere else.
+// The exception that a signal handler raised in the main thread; Python runs signal handlers only there.
 PyObject *raised_type = nullptr, *raised = nullptr, *raised_trace = nullptr;
 
 int check(void*) {

@@ -1,4 +1,4 @@
-// The extension module peerway._core. Its public face is library/python/peerway/__init__.py.
+// The extension module peerway._core. Its public interface is library/python/peerway/__init__.py.
 #include <nanobind/nanobind.h>
 
 #include <cstring>
@@ -11,15 +11,16 @@ namespace nb = nanobind;
 
 namespace {
 
-/// An error becomes the exception class of its status in peerway.errors.
+/// Converts an error to the exception class of its status in peerway.errors.
 void raise_python(const char* status, const char* message) try {
   const nb::object type = nb::module_::import_("peerway.errors").attr("by_status")(status);
-  // Messages quote what was given, a file's bytes or name: not all of it needs to be UTF-8.
+  // Messages quote values, bytes of a file or names, so they may not be valid UTF-8.
   const auto length = static_cast<Py_ssize_t>(std::strlen(message));
   const auto text = nb::steal(PyUnicode_DecodeUTF8(message, length, "replace"));
   PyErr_SetObject(type.ptr(), text.ptr());
 } catch (nb::python_error& error) {
-  error.restore();  // of a signal handler that ran meanwhile (KeyboardInterrupt): it goes before
+  // An exception of a signal handler that ran meanwhile (KeyboardInterrupt) takes precedence.
+  error.restore();
 }
 
 }  // namespace
@@ -27,12 +28,12 @@ void raise_python(const char* status, const char* message) try {
 NB_MODULE(_core, module) {
   pwpy::watch_signals();
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
-    if (pwpy::restore_interrupt()) return;  // what the user asked for, whatever came of it here
+    if (pwpy::restore_interrupt()) return;  // an interrupt by the user takes precedence over any error here
     try {
       std::rethrow_exception(pointer);
     } catch (const peerway::Error& error) {
       raise_python(to_string(error.status()), error.what());
-    } catch (const pw::Error& error) {  // of what the tools ask beyond the C interface
+    } catch (const pw::Error& error) {  // thrown by functions of the tools beyond the C interface
       raise_python(pw_status_name(error.status()), (std::string("peerway: ") + error.what()).c_str());
     }
   });

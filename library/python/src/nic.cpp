@@ -1,4 +1,4 @@
-// Plugins of NICs (library/src/nic) for Python: how people name them, and their conformance tests.
+// NIC plugins (library/src/nic) for Python: how users name them, and their conformance tests.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
@@ -23,7 +23,7 @@ struct Nic {
 using Tell = const std::function<void(const std::string&, nb::object)>&;
 
 // Reports a NIC's properties one by one, as far as they can be read; an Error says what prevented the rest.
-// The NIC is opened as a job of its own.
+// The NIC is opened with a job number of its own.
 void probe_nic(const std::string& text, const std::string& origin, uint64_t job, Tell tell) {
   const pw::nic::NicSpec spec = pw::nic::parse_nic(text, origin);
   if (!spec.name.empty()) tell("name", nb::cast(spec.name));

@@ -1,4 +1,4 @@
-// Streams, plans and halos for Python: thin, one method a call of plan.hpp and halo.hpp.
+// Streams, plans and halos for Python: a thin layer with one method for each call of plan.hpp and halo.hpp.
 // library/python/peerway/plan.py and halo.py add the convenience.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -32,7 +32,7 @@ nb::bytes bytes_of(const Handle& handle) {
   return nb::bytes(&handle, sizeof handle);
 }
 
-/// The stream whose call this thread runs. Waiting for it there would never end.
+/// The stream whose call this thread runs. A wait for that stream would never end there.
 thread_local void* calling_stream = nullptr;
 
 void refuse_inside(const Stream& stream, const char* call) {
@@ -43,7 +43,8 @@ void refuse_inside(const Stream& stream, const char* call) {
                              "another thread.");
 }
 
-/// Runs a Python callable on a thread of the library; what it raises goes where Python reports such errors.
+/// Runs a Python callable on a thread of the library; Python reports exceptions that it raises like those in
+/// destructors.
 void call_in(Stream& stream, nb::callable body) {
   const std::shared_ptr<nb::callable> held(new nb::callable(std::move(body)), [](nb::callable* last) {
     const nb::gil_scoped_acquire acquire;
@@ -79,8 +80,7 @@ void bind_stream(nb::module_& module) {
       .def(
           "close",
           [](Stream& stream) {
-            // Waits for the work left in the stream first, interruptibly; if that fails the stream stays
-            // open.
+            // First waits interruptibly for the work left in the stream; if that fails the stream stays open.
             if (!stream.closed()) {
               refuse_inside(stream, "the end");
               static_cast<void>(stream->wait());
@@ -159,7 +159,7 @@ void bind_builder(nb::module_& module) {
       .def("close", &PlanBuilder::close, Release());
 }
 
-/// "ok", or why the plan was cancelled and the message that says so.
+/// Returns "ok", or why the plan was cancelled and the message.
 std::pair<std::string, std::string> status_of(Plan& plan) {
   const peerway::Status status = plan->status();
   return {to_string(status), status == peerway::Status::ok ? std::string() : peerway::error_message()};
@@ -236,7 +236,7 @@ Fifo make_fifo(Context& context, const std::vector<Remote*>& remotes, const std:
 /// extent, grid dimension, periodic, shadow below and above, width below and above, stride.
 using Dim = std::tuple<uint64_t, int, bool, uint64_t, uint64_t, uint64_t, uint64_t, int64_t>;
 
-/// A region (None where the rank owns nothing), the offset in it, the bytes of an element, the dimensions.
+/// A region (None if the rank owns nothing), the offset in it, the bytes of an element, the dimensions.
 using Array = std::tuple<Region*, uint64_t, uint64_t, std::vector<Dim>>;
 
 peerway::Array as_array(const Array& array, std::vector<std::shared_ptr<peerway::Region>>& held) {
@@ -260,7 +260,7 @@ Plan make_halo(Context& context, const std::vector<Array>& arrays, const std::ve
   std::vector<std::shared_ptr<peerway::Region>> held;
   std::vector<peerway::Array> list;
   for (const Array& array : arrays) list.push_back(as_array(array, held));
-  const Calling calling;  // it waits for the other ranks
+  const Calling calling;  // waits for the other ranks
   return {context->halo(list, peerway::Grid(std::span(grid)),
                         corners ? peerway::HaloParts::corners : peerway::HaloParts::faces),
           "halo"};

@@ -1,4 +1,4 @@
-// The replay of a trace's steps, for its critical path (peerway.trace.critical).
+// Replays the steps of a trace, to find its critical path (peerway.trace.critical).
 #include "trace/analysis/replay.h"
 
 #include <nanobind/ndarray.h>
@@ -20,7 +20,7 @@ std::span<const T> span(const Column<T>& column) {
   return {column.data(), column.size()};
 }
 
-/// The replay, and the columns that it reads.
+/// The replay, and the columns that it refers to.
 struct Kept {
   std::vector<nb::object> columns;
   std::unique_ptr<pw::trace::Replay> replay;

@@ -1,5 +1,5 @@
-// Requests for Python: what was started, to be tested and waited for. library/python/peerway/request.py adds
-// the convenience.
+// Requests for Python: started operations, to be tested and waited for. library/python/peerway/request.py
+// adds the convenience.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
@@ -14,7 +14,7 @@ namespace {
 using Seconds = std::optional<double>;
 using Release = nb::call_guard<Calling>;
 
-/// The requests as the C interface takes them; `held` keeps them open.
+/// Returns the requests in the form of the C interface; `held` keeps them open.
 std::vector<pw_request*> pointers(const std::vector<Request*>& requests,
                                   std::vector<std::shared_ptr<peerway::Request>>& held) {
   std::vector<pw_request*> all;
@@ -22,7 +22,8 @@ std::vector<pw_request*> pointers(const std::vector<Request*>& requests,
   return all;
 }
 
-/// The place of the first that is complete; None after the timeout. How it ended its own wait() says.
+/// Returns the index of the first complete request; None after the timeout. The request's own wait() reports
+/// how it ended.
 std::optional<size_t> wait_any(const std::vector<Request*>& requests, Seconds seconds) {
   std::vector<std::shared_ptr<peerway::Request>> held;
   const auto all = pointers(requests, held);

@@ -1,6 +1,5 @@
-// What bench, tune, explain and config ask beyond the C ABI: paths and their reasons, decisions, route
-// tables, devices. Tables and explanations are JSON text here, as the route layer reads and writes
-// them.
+// Functions for bench, tune, explain and config beyond the C interface: paths and their reasons, decisions,
+// route tables, devices. Tables and explanations are passed as JSON text, in the format of the route layer.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -27,7 +26,7 @@ namespace {
 
 using Text = std::string;
 
-/// Paths answer put and get alike; `op` is checked all the same.
+/// A path's answer is the same for put and get, but `op` is checked all the same.
 std::vector<std::tuple<Text, bool, Text, bool>> paths_for(Context& context, Remote& remote, Region& region,
                                                           const Text& op) {
   const bool sends = pw::route::parse_op(op) == pw::Op::send;
@@ -52,7 +51,7 @@ std::vector<std::pair<Text, Text>> devices() {
   return names;
 }
 
-/// A table as `tune` made it, checked and laid out as the file is.
+/// Checks a table made by `tune`, and returns it in the format of the file.
 Text table_text(const Text& draft) {
   return pw::route::print_table(pw::route::parse_table(draft, "the measured table"));
 }
@@ -83,7 +82,8 @@ std::vector<pw::route::SplitLane> to_lanes(const std::vector<std::pair<Text, Poi
 
 using Parts = std::vector<std::pair<Text, uint32_t>>;  // path, share of 256
 
-/// The shares with which all lanes would be done at the same time; empty when fewer than two are worth it.
+/// Returns the shares with which all lanes would finish at the same time; empty if fewer than two are worth
+/// using.
 Parts propose_split(const std::vector<std::pair<Text, Points>>& lanes, uint64_t bytes) {
   Parts parts;
   if (const auto split = pw::route::propose(to_lanes(lanes), bytes)) {
@@ -92,7 +92,7 @@ Parts propose_split(const std::vector<std::pair<Text, Points>>& lanes, uint64_t 
   return parts;
 }
 
-/// Indices of the measured splits that a table should keep.
+/// Returns the indices of the measured splits that a table should keep.
 std::vector<size_t> worth_keeping(const std::vector<std::pair<Parts, Points>>& given,
                                   const std::vector<std::pair<Text, Points>>& lanes) {
   std::vector<pw::route::Trial> trials;

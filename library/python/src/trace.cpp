@@ -1,5 +1,4 @@
-// What `peerway trace` needs of the library: regions of Python programs, and the clock that events are
-// recorded by.
+// Functions for `peerway trace`: regions of Python programs, and the clock of events.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -13,7 +13,7 @@
 namespace pw::array {
 namespace {
 
-/// The two ranks that are compared, the lower one first.
+/// The two ranks that are compared, the lower rank first.
 struct Pair {
   int first, second;
 };
@@ -96,7 +96,7 @@ void check_same(int rank, const HaloAsk& ask, int other_rank, const HaloAsk& oth
 }
 
 std::vector<int> listeners(std::span<const Distribution> arrays, int rank, bool corners) {
-  // Which ranks share a face does not depend on the strides.
+  // The strides do not affect which ranks share a face.
   const auto dense = [&](int of, uint32_t a) {
     return arrays[a].strides({}, arrays[a].grid().coordinates(of));
   };

@@ -1,5 +1,5 @@
-// Checks that all ranks of a halo describe the same arrays: each sends its request to its neighbours and
-// compares.
+// Checks that all ranks of a halo describe the same arrays: each rank sends its request to its neighbours,
+// and they compare.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,31 @@
 
 namespace pw::array {
 
-/// The facts that a rank sends the others beside the arrays themselves. Plain bytes.
+/// The message of a rank to the others besides the arrays. Plain bytes.
 struct HaloOpening {
-  int32_t device_kind = -1;  ///< of its arrays; -1: it owns no part of any
+  int32_t device_kind = -1;  ///< device kind of its arrays; -1: it owns no part of any array
   uint32_t arrays = 0;
   uint32_t corners = 0;
   pw_grid grid{};
 };
 
-/// The halo that a rank requests. Its arrays are without regions, which mean nothing elsewhere.
+/// The halo that a rank requests. Its arrays have no regions, because those mean nothing at other ranks.
 struct HaloAsk {
   HaloOpening opening;
   std::vector<pw_array> arrays;
 };
 
 Bytes pack(const HaloAsk& ask);
-/// Throws Error for bytes that are no such thing.
+/// Throws Error if the bytes are not a request.
 HaloAsk parse_ask(ByteView bytes);
 
-/// Throws Error where two ranks ask for different grids, numbers of arrays, corners, or arrays: all but
+/// Throws Error if two ranks request different grids, numbers of arrays, corners, or arrays: everything but
 /// strides, offsets and regions must be equal. Pure.
 void check_same(int rank, const HaloAsk& ask, int other_rank, const HaloAsk& other);
 
-/// Whom a rank tells what it asks for: those that it shares faces with; its neighbours in the grid, round the
-/// ends, so that every rank is compared with all by way of others; and rank 0, if this one owns nothing, from
-/// which it takes the kind of device. Pure.
+/// Returns the ranks that a rank sends its request to: those that it shares faces with; its neighbours in the
+/// grid, which wraps around, so that every rank is compared with all others indirectly; and rank 0, if this
+/// rank owns nothing and so takes the kind of device from rank 0. Pure.
 std::vector<int> listeners(std::span<const Distribution> arrays, int rank, bool corners);
 
 }  // namespace pw::array

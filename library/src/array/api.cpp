@@ -25,16 +25,16 @@ using pw::Error;
 using pw::format;
 using pw::given;
 
-/// A halo as this rank was asked for it.
+/// The arguments of pw_halo_create.
 struct HaloRequest {
   const pw_grid* grid;
   const pw_array* given;
   uint32_t count;
   pw_halo_parts parts;
   std::optional<pw_grid> grid_room{};
-  std::vector<pw_array> arrays{};  ///< as this library knows them
+  std::vector<pw_array> arrays{};  ///< converted to this library's version of the struct
 
-  /// Throws Error.
+  /// Checks and converts the arguments. Throws Error.
   void take() {
     if (grid == nullptr || (given == nullptr && count > 0))
       throw Error(PW_INVALID_ARGUMENT, "pw_halo_create was given a null pointer");
@@ -48,7 +48,7 @@ struct HaloRequest {
   }
 };
 
-// Whether this rank's part fits into the region. A rank that owns nothing needs none.
+// Checks that this rank's part fits into the region. A rank that owns nothing needs no region.
 void check_region(const pw_array& array, uint64_t span, size_t number) {
   if (span == 0) return;
   if (array.region == nullptr)
@@ -63,7 +63,7 @@ void check_region(const pw_array& array, uint64_t span, size_t number) {
                                         number, span, array.offset, bytes));
 }
 
-/// The device of the arrays that this rank holds a part of; null where there are none.
+/// Returns the device of the arrays of which this rank holds a part; null if there are none.
 pw::Device* device_of(std::span<const pw_array> arrays) {
   pw::Device* device = nullptr;
   for (const pw_array& array : arrays) {
@@ -79,7 +79,7 @@ pw::Device* device_of(std::span<const pw_array> arrays) {
   return device;
 }
 
-/// Makes every check that needs no other rank.
+/// Does every check that needs no other rank.
 pw::array::HaloOpening opening_of(HaloRequest& request, pw::Team& team) {
   request.take();
   if (request.arrays.empty()) throw Error(PW_INVALID_ARGUMENT, "a halo of 0 arrays; give at least one");
@@ -105,13 +105,13 @@ pw::array::HaloOpening opening_of(HaloRequest& request, pw::Team& team) {
   return opening;
 }
 
-/// The halo that the ranks have agreed on, as it is for this one.
+/// The halo on which the ranks have agreed, for this rank.
 struct Agreed {
   pw::array::Halo halo;
-  int32_t device_kind;  ///< of the arrays of this rank, or of rank 0 where this one holds no part
+  int32_t device_kind;  ///< of this rank's arrays, or of rank 0's if this rank holds no part
 };
 
-/// Tells the neighbours what this rank asks for. Throws Error where they ask for something else.
+/// Sends this rank's request to its neighbours. Throws Error if they request something else.
 Agreed agree(HaloRequest& request, pw::Team& team, pw::Exchange& exchange) {
   const pw::array::HaloOpening opening = opening_of(request, team);
   const pw::array::HaloAsk mine{opening, request.arrays};
@@ -136,11 +136,11 @@ Agreed agree(HaloRequest& request, pw::Team& team, pw::Exchange& exchange) {
           kind < 0 ? static_cast<int32_t>(PW_HOST) : kind};
 }
 
-/// The plan, not yet prepared.
+/// Returns the plan's builder; the plan is not prepared yet.
 std::unique_ptr<pw_plan_builder> builder_of(const std::shared_ptr<pw::Context>& context,
                                             const HaloRequest& request, const Agreed& agreed) {
   pw::Device* device = device_of(request.arrays);
-  // A rank that owns nothing still starts the plan as the others do.
+  // A rank that owns nothing still starts the plan like the others.
   if (device == nullptr)
     device = &context->device_named({static_cast<pw_device_kind>(agreed.device_kind), -1});
   auto builder = std::make_unique<pw_plan_builder>(context, *device);

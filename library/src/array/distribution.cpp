@@ -11,7 +11,7 @@ namespace {
 
 const char* name(Side side) { return side == below ? "below" : "above"; }
 
-// Far beyond any memory, and so small that sums and products of a few of them stay in 128 bits.
+// Far beyond any memory size, and small enough that sums and products of a few such numbers fit in 128 bits.
 constexpr unsigned __int128 kMost = INT64_MAX;
 
 }  // namespace
@@ -131,7 +131,7 @@ ArrayStrides Distribution::strides(const ArrayStrides& given, const Coordinates&
   const Counts counts = held(at);
   const bool dense = std::all_of(given.begin(), given.begin() + dims(), [](int64_t s) { return s == 0; });
   ArrayStrides strides = given;
-  unsigned __int128 inner = element_bytes();  // bytes that the dimensions seen so far span
+  unsigned __int128 inner = element_bytes();  // bytes spanned by the dimensions handled so far
   std::array<uint32_t, PW_MAX_ARRAY_DIMS> order{};
   for (uint32_t d = 0; d < dims(); ++d) order[d] = dims() - 1 - d;
   if (!dense)

@@ -1,5 +1,5 @@
-// One distributed array: which part each rank owns, who its neighbours are, and how the part lies in a rank's
-// memory. Pure.
+// One distributed array: which part each rank owns, who its neighbours are, and the layout of the part in a
+// rank's memory. Pure.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ using ArrayStrides = std::array<int64_t, PW_MAX_ARRAY_DIMS>;
 
 class Distribution {
  public:
-  /// Checks all that does not depend on a rank, so that all ranks refuse the same. `number` is the array's
-  /// place in the list, for messages. The grid must outlive it. Throws Error.
+  /// Checks everything that does not depend on a rank, so that all ranks refuse the same arrays. `number` is
+  /// the array's index in the list, for messages. The grid must outlive this object. Throws Error.
   Distribution(const Grid& grid, const pw_array& array, uint32_t number);
 
   [[nodiscard]] uint32_t dims() const { return array_.dims; }
@@ -27,21 +27,23 @@ class Distribution {
   [[nodiscard]] uint64_t shadow(uint32_t d, Side side) const { return array_.dim[d].shadow[side]; }
   [[nodiscard]] uint64_t width(uint32_t d, Side side) const { return array_.dim[d].width[side]; }
 
-  /// Elements that the rank there owns, in each dimension.
+  /// Returns the number of elements that the rank at `at` owns, in each dimension.
   [[nodiscard]] Counts owned(const Coordinates& at) const;
   [[nodiscard]] bool empty(const Coordinates& at) const;
 
-  /// Moves `at` to its neighbour in dimension d; false where there is none.
+  /// Moves `at` to its neighbour in dimension d; returns false if there is none.
   bool step(Coordinates& at, uint32_t d, Side side) const;
 
-  /// Elements of the rank's memory: what it owns and its shadow; all zero where it owns nothing.
+  /// Returns the number of elements in the rank's memory, owned and shadow, in each dimension; all zero if it
+  /// owns nothing.
   [[nodiscard]] Counts held(const Coordinates& at) const;
 
-  /// The strides of the rank's memory, `given` in bytes or all zero for dense. Throws Error for strides that
-  /// are not positive or do not nest.
+  /// Returns the strides of the rank's memory in bytes. `given` has strides in bytes, or zeros for dense
+  /// ones. Throws Error if strides are not positive or do not nest.
   [[nodiscard]] ArrayStrides strides(const ArrayStrides& given, const Coordinates& at) const;
 
-  /// Bytes from the first byte of the rank's memory to one past its last. Throws Error when it overflows.
+  /// Returns the bytes from the first byte of the rank's memory to one past its last. Throws Error on
+  /// overflow.
   [[nodiscard]] uint64_t span_bytes(const ArrayStrides& strides, const Coordinates& at) const;
 
  private:
@@ -56,7 +58,7 @@ class Distribution {
   uint32_t number_;
 };
 
-/// The strides that `array` gives.
+/// Returns the strides in `array`.
 ArrayStrides given_strides(const pw_array& array);
 
 }  // namespace pw::array

@@ -9,12 +9,14 @@
 namespace pw::array {
 namespace {
 
-// Whether all of `inner` is one step of `outer`. In 128 bits, where the product always fits.
+// Whether all of the inner dimension equals one step of the outer. Uses 128 bits, so that the product always
+// fits.
 bool continues(uint64_t count, int64_t stride, int64_t outer) {
   return static_cast<__int128>(count) * stride == outer;
 }
 
-// Slowest first as the target sees it, without those of one element, merged where both ends allow it.
+// Returns the dimensions sorted by the target's strides, slowest first, without those of one element, and
+// merged where both ends allow it.
 std::vector<FaceDim> merged(std::span<const FaceDim> dims, uint64_t& block_bytes) {
   std::vector<FaceDim> list;
   std::copy_if(dims.begin(), dims.end(), std::back_inserter(list),
@@ -38,7 +40,7 @@ std::vector<FaceDim> merged(std::span<const FaceDim> dims, uint64_t& block_bytes
   return list;
 }
 
-// Takes the dimension with the fewest elements out of the list.
+// Removes the dimension with the fewest elements from the list and returns it.
 FaceDim take_shortest(std::vector<FaceDim>& list) {
   const auto shortest = std::min_element(
       list.begin(), list.end(), [](const FaceDim& a, const FaceDim& b) { return a.count < b.count; });

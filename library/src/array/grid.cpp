@@ -9,7 +9,7 @@
 namespace pw::array {
 namespace {
 
-// Without the sum of extent and parts, which may overflow.
+// Avoids the sum of extent and parts, which may overflow.
 uint64_t longest(uint64_t extent, uint32_t parts) { return extent / parts + (extent % parts != 0 ? 1 : 0); }
 
 }  // namespace
@@ -53,7 +53,7 @@ Grid::Grid(const pw_grid& grid, int team_size) : grid_(grid) {
   for (uint32_t d = 0; d < grid.dims; ++d) {
     if (grid.extent[d] == 0)
       throw Error(PW_INVALID_ARGUMENT, format("process grid {}: dimension {} is 0", text_of(grid), d));
-    // Beyond any team it need not grow: so it cannot overflow.
+    // Stops multiplying beyond the size of any team, so that the product cannot overflow.
     if (product <= INT32_MAX) product *= grid.extent[d];
   }
   if (product != static_cast<uint64_t>(team_size))

@@ -10,7 +10,7 @@
 
 namespace pw::array {
 
-/// One of the two neighbours in a dimension: as in shadow[2] and width[2], 0 is below and 1 above.
+/// One of the two neighbours in a dimension, numbered as in shadow[2] and width[2]: 0 is below, 1 is above.
 enum Side : uint8_t { below = 0, above = 1 };
 
 struct Interval {
@@ -18,23 +18,23 @@ struct Interval {
   uint64_t count = 0;
 };
 
-/// The part of `extent` elements that is `index`'s of `parts`: all are ceil(extent / parts) long but the last
-/// ones, which are shorter or empty. Throws Error.
+/// Returns part number `index` of `extent` elements. All parts have ceil(extent / parts) elements except the
+/// last ones, which are shorter or empty. Throws Error.
 Interval block_of(uint64_t extent, uint32_t parts, uint32_t index);
 
-/// How many of the parts are not empty: they come first.
+/// Returns the number of non-empty parts, which come first.
 uint32_t used_parts(uint64_t extent, uint32_t parts);
 
-/// The part next to `index` among the `used` ones that are not empty, round the ends where periodic.
+/// Returns the part next to `index` among the `used` non-empty parts; wraps around if `periodic`.
 std::optional<uint32_t> neighbour(uint32_t used, uint32_t index, Side side, bool periodic);
 
-/// "2x3".
+/// Returns "2x3".
 std::string text_of(const pw_grid& grid);
 
-/// Where a rank is in the grid.
+/// The position of a rank in the grid.
 using Coordinates = std::array<uint32_t, PW_MAX_DIMS>;
 
-/// Ranks in a grid, the last dimension the fastest.
+/// The ranks in a grid; the last dimension varies fastest.
 class Grid {
  public:
   /// Throws Error unless the grid has as many places as the team has ranks.

@@ -11,13 +11,13 @@
 namespace pw::array {
 namespace {
 
-// Where a halo lies as its receiver sees it: -1 below, 0 beside what it owns, 1 above, in each dimension.
+// The position of a halo for its receiver, in each dimension: -1 below, 0 beside what it owns, 1 above.
 using Direction = std::array<int, PW_MAX_ARRAY_DIMS>;
 
 Side side_of(int offset) { return offset < 0 ? below : above; }
 
-/// Walks through all directions of `dims` dimensions but the middle one. Faces have one offset, edges and
-/// corners several.
+/// Calls `body` for all directions of `dims` dimensions except the middle one. Faces have one offset, edges
+/// and corners have several.
 template <typename Body>
 void for_each_direction(uint32_t dims, bool corners, Body body) {
   int all = 1;
@@ -33,14 +33,14 @@ void for_each_direction(uint32_t dims, bool corners, Body body) {
   }
 }
 
-/// Where the array lies on one rank.
+/// The array at one rank.
 struct End {
   int rank;
   Counts owned;
   ArrayStrides strides;
 };
 
-/// The transfers of one array, seen from one rank.
+/// The transfers of one array, for one rank.
 class Exchange {
  public:
   Exchange(const Distribution& array, uint32_t number, uint32_t arrays, const StridesOf& strides_of, int rank)
@@ -69,7 +69,7 @@ class Exchange {
     return true;
   }
 
-  /// The rank in that direction, or in the opposite one.
+  /// Returns the rank in that direction, or in the opposite direction.
   [[nodiscard]] std::optional<int> walk(const Direction& direction, bool backwards) const {
     Coordinates at = at_;
     for (uint32_t d = 0; d < array_.dims(); ++d) {
@@ -93,7 +93,7 @@ class Exchange {
       uint64_t to_first = first, from_first = first, count = to.owned[d];
       if (direction[d] != 0) {
         count = width;
-        // The halo is next to what the receiver owns; its source is the owner's end on the other side.
+        // The halo is next to what the receiver owns; its source is the opposite end of what the owner has.
         to_first = side == below ? first - width : first + to.owned[d];
         from_first = side == below ? first + from.owned[d] - width : first;
       }

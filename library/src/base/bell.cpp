@@ -53,7 +53,7 @@ uint64_t Bell::identity() const {
   return identity;
 }
 
-// A pipe that is full has rung.
+// A full pipe means that it was already written to.
 void Bell::ring() const noexcept {
   const char byte = 0;
   while (write(pipe_.get(), &byte, 1) < 0 && errno == EINTR) {

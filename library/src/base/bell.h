@@ -1,4 +1,4 @@
-// A bell wakes a thread that sleeps in poll(), of this process or, as a futex would, of another one.
+// A doorbell: a pipe that wakes a thread which sleeps in poll(), in this process or in another one.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@ namespace pw {
 
 class Bell {
  public:
-  /// A bell of this process. Throws Error.
+  /// Makes a doorbell of this process. Throws Error.
   Bell();
-  /// That of a process of this host, by the number of its descriptor there. Throws Error.
+  /// Opens the doorbell of a process on this host; `number` is the descriptor's number there. Throws Error.
   Bell(int process, int number, uint64_t identity);
 
   void ring() const noexcept;
-  /// To be called before a poll of what it may have rung for.
+  /// Call it before checking for the work that the doorbell announces.
   void clear() const noexcept;
 
-  [[nodiscard]] int descriptor() const { return pipe_.get(); }  ///< readable once it has rung
-  [[nodiscard]] uint64_t identity() const;                      ///< by which others know that it is this one
+  [[nodiscard]] int descriptor() const { return pipe_.get(); }  ///< readable once the doorbell was rung
+  [[nodiscard]] uint64_t identity() const;  ///< identifies this doorbell to other processes
 
  private:
-  // A pipe, as another process can open that by /proc, and open for both: writing to a pipe that nobody can
-  // read any more ends a process.
+  // A pipe, because another process can open it through /proc. It is opened for reading and writing, because
+  // writing to a pipe without readers ends a process.
   Descriptor pipe_;
 };
 

@@ -1,4 +1,4 @@
-// Writing and reading of bytes that travel between processes: little endian, bounds-checked on the way in.
+// Writes and reads bytes that travel between processes: little endian, with bounds checks when reading.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class ByteWriter {
     for (size_t i = 0; i < sizeof value; ++i) bytes_.push_back(static_cast<std::byte>(bits >> (8 * i)));
   }
   void put(ByteView raw) { bytes_.insert(bytes_.end(), raw.begin(), raw.end()); }
-  /// With their length before them.
+  /// Adds their length before them.
   void put_sized(ByteView raw) {
     put(static_cast<uint32_t>(raw.size()));
     put(raw);
@@ -41,7 +41,7 @@ class ByteWriter {
   Bytes bytes_;
 };
 
-/// Throws Error(PW_INVALID_ARGUMENT) rather than read past the end; `name` says what is read.
+/// Throws Error(PW_INVALID_ARGUMENT) instead of reading past the end; `name` says what is read.
 class ByteReader {
  public:
   ByteReader(ByteView bytes, const char* name) : rest_(bytes), name_(name) {}

@@ -62,15 +62,15 @@ constexpr ConfigEntry library_settings[] = {
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
 };
 
-/// Set by `peerway run` for its ranks and by the Python package for its children; not settings.
+/// Set by `peerway run` for its ranks, and by the Python package for its children; these are not settings.
 constexpr std::string_view of_launcher[] = {"RANK",       "SIZE",   "LOCAL_RANK", "LOCAL_SIZE",
                                             "RENDEZVOUS", "SECRET", "PACKAGES"};
 
-/// How the variables of other products begin. Each product checks its own.
+/// Prefixes of the variables of other products. Each product checks its own variables.
 constexpr std::string_view product_prefixes[] = {"ACC",  "BUILD", "JOBS",  "MPI",
                                                  "NIC_", "TEST",  "TRACE", "UCT"};
 
-/// The variables that products have declared, by the beginning of their names in capitals.
+/// The settings that products have declared, and the prefixes of their names in capitals.
 struct Declared {
   std::mutex mutex;
   std::vector<ConfigEntry> entries{std::begin(library_settings), std::end(library_settings)};
@@ -78,7 +78,7 @@ struct Declared {
 };
 
 Declared& declared() {
-  static auto& all = *new Declared;  // outlives what is destroyed at exit
+  static auto& all = *new Declared;  // never destroyed, because it may be used at exit
   return all;
 }
 
@@ -96,7 +96,7 @@ std::string in_capitals(std::string_view name) {
 
 std::string variable_of(std::string_view name) { return "PEERWAY_" + in_capitals(name); }
 
-/// Whether a variable, without PEERWAY_, is of a product that this process has not loaded.
+/// Whether a variable, without PEERWAY_, belongs to a product that this process has not loaded.
 bool is_of_another_product(std::string_view name) {
   std::lock_guard lock(declared().mutex);
   return std::ranges::any_of(product_prefixes, [&](std::string_view prefix) {
@@ -113,7 +113,7 @@ ConfigEntry entry_of(std::string_view name) {
 }
 
 std::string directory(const char* xdg_variable, const char* below_home) {
-  // The XDG rules: a relative value is ignored.
+  // By the XDG rules a relative value is ignored.
   if (const char* base = std::getenv(xdg_variable); base && base[0] == '/')
     return std::string(base) + "/peerway";
   const char* home = std::getenv("HOME");
@@ -149,7 +149,7 @@ std::map<std::string, Value, std::less<>> read_file(const std::string& path) {
   return values;
 }
 
-/// The file is read once for each place it can be at.
+/// Reads the file once for each path that it can have.
 std::map<std::string, Value, std::less<>> file_values() {
   static std::mutex mutex;
   static std::map<std::string, std::map<std::string, Value, std::less<>>> files;
@@ -167,15 +167,16 @@ Value value_of(const ConfigEntry& entry) {
   return {std::string(entry.default_value), format("the default of '{}'", entry.name)};
 }
 
-/// Empty stands for "derived" where the default is empty.
+/// An empty value means "derived" if the default is empty.
 uint64_t check(const ConfigEntry& entry, const Value& value) {
   if (value.text.empty() && entry.default_value.empty()) return 0;
   return parse_config_value(entry.type, value.text, value.origin);
 }
 
-/// A misspelt setting would be a setting that is ignored.
+/// Refuses unknown variables, because a misspelt setting would otherwise be ignored.
 void refuse_unknown_variables() {
-  constexpr std::string_view prefix = "PEERWAY_";  // common to all names, so useless for the distance
+  // The prefix is common to all names, so it is left out of the edit distance.
+  constexpr std::string_view prefix = "PEERWAY_";
   std::vector<std::string> known;
   known.assign(std::begin(of_launcher), std::end(of_launcher));
   for (const std::string_view setting : names()) known.push_back(in_capitals(setting));

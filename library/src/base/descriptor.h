@@ -23,7 +23,7 @@ class Descriptor {
     number_ = -1;
   }
   [[nodiscard]] int get() const { return number_; }
-  [[nodiscard]] int release() { return std::exchange(number_, -1); }  ///< now the caller's to close
+  [[nodiscard]] int release() { return std::exchange(number_, -1); }  ///< the caller must close it
   explicit operator bool() const { return number_ >= 0; }
 
  private:

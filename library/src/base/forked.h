@@ -1,7 +1,7 @@
 // Children of fork(). A child has a copy of its parent's teams and contexts but none of their threads, and
-// what it did to memory and sockets that the two share would reach the parent. So in a child of a process
-// that was in a team every call is refused, and what releases does nothing. A child that runs another program
-// (exec) or whose parent was in no team is a process like any other.
+// what it did to shared memory and sockets would affect the parent. So in a child of a process that was in a
+// team every call is refused, and functions that free do nothing. A child that runs another program (exec),
+// or whose parent was in no team, is a normal process.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,10 @@ extern std::atomic<bool> is_forked_child;
 
 inline bool in_forked_child() noexcept { return is_forked_child.load(std::memory_order_relaxed); }
 
-/// Throws Error(PW_UNSUPPORTED) in such a child. `call` is what was called.
+/// Throws Error(PW_UNSUPPORTED) in such a child. `call` is the name of the called function.
 void refuse_in_forked_child(const char* call);
 
-/// For as long as it lives, children of this process are such children.
+/// While it exists, children of this process are such children.
 class ForkGuard {
  public:
   ForkGuard();
@@ -23,7 +23,7 @@ class ForkGuard {
   ForkGuard(const ForkGuard&) = delete;
 };
 
-/// Deletes what a handle stands for. In a forked child it is the parent's, and stays.
+/// Deletes the object behind a handle. In a forked child the object is the parent's, so it is kept.
 template <typename Handle>
 void release(Handle* handle) {
   if (!in_forked_child()) delete handle;

@@ -1,5 +1,5 @@
-// std::format for gcc 12, which has none: a typed front to {fmt}, whose heavy part is compiled once, in
-// format.cpp.
+// A replacement for std::format, which gcc 12 lacks: a typed front end to {fmt}, whose heavy part is compiled
+// once, in format.cpp.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ std::string vformat(fmt::string_view text, fmt::format_args arguments);
 
 template <typename... Arguments>
 std::string format(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  // Newer versions deprecate the conversion that older ones only have.
+  // Newer versions deprecate the conversion that is the only one in older versions.
   if constexpr (requires { text.get(); })
     return pw::vformat(text.get(), fmt::make_format_args(arguments...));
   else

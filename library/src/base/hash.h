@@ -9,7 +9,7 @@ namespace pw {
 
 constexpr uint64_t kNoHash = 14695981039346656037u;
 
-/// `before`: the hash of what stands before the text.
+/// `before` is the hash of the text before this one.
 constexpr uint64_t hash_of(std::string_view text, uint64_t before = kNoHash) {
   for (const char c : text) before = (before ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return before;

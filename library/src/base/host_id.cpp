@@ -26,7 +26,7 @@ uint64_t network_id() {
 }
 
 void allow_attachment() noexcept {
-  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // fails harmlessly where there is no Yama
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // fails harmlessly if there is no Yama
 }
 
 }  // namespace pw

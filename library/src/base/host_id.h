@@ -6,17 +6,17 @@
 
 namespace pw {
 
-/// The same value in processes that share a running kernel and a process-id namespace, where they can watch
-/// one another and reach one another's memory. `simulated` sets apart processes that are to act as if they
-/// did not.
+/// Returns the same value in processes that share a running kernel and a process-id namespace, which can
+/// watch one another and access one another's memory. `simulated` separates processes that must act as if
+/// they were on different hosts.
 uint64_t host_id(std::string_view simulated = {});
 
-/// The same value in processes of one host that reach one another's abstract Unix sockets.
+/// Returns the same value in processes of one host that can connect to one another's abstract Unix sockets.
 uint64_t network_id();
 
 /// Lets processes of the same user read this process's memory and copy its descriptors. Both count as
-/// tracing, which Yama restricts to parents, and the ranks of a job are siblings. The user ids are checked as
-/// before.
+/// tracing, which Yama restricts to parents, but the ranks of a job are siblings. The kernel still checks the
+/// user ids.
 void allow_attachment() noexcept;
 
 }  // namespace pw

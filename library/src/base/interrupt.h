@@ -13,19 +13,19 @@ struct InterruptCheck {
 };
 extern constinit thread_local InterruptCheck interrupt_check;
 
-/// PW_INTERRUPTED, with the message for pw_error_message().
+/// Returns PW_INTERRUPTED, with the message for pw_error_message().
 pw_status fail_interrupted(const char* awaited) noexcept;
 
-/// One wait's calls of the check: none in a wait that is short, and then one a slice.
+/// The calls of the check in one wait: none in a short wait, then one in each slice of time.
 class Interrupt {
  public:
-  static constexpr uint64_t kSlice = 20'000'000;  ///< ns; people do not notice twice that
+  static constexpr uint64_t kSlice = 20'000'000;  ///< ns; people do not notice twice this time
 
   Interrupt() : next_(interrupt_check.check == nullptr ? PW_FOREVER : coarse_now_ns() + kSlice) {}
 
-  /// Whether anybody is to be asked. Without a check waits need no slices.
+  /// Whether a check is set. Without one, waits need no slices.
   [[nodiscard]] bool possible() const { return next_ != PW_FOREVER; }
-  /// To be asked at least once a slice.
+  /// Call it at least once in each slice.
   [[nodiscard]] bool wanted() {
     if (!possible()) return false;
     const uint64_t now = coarse_now_ns();
@@ -33,7 +33,7 @@ class Interrupt {
     next_ = now + kSlice;
     return ask();
   }
-  /// Now, whatever the time: a signal may have ended a system call.
+  /// Calls the check now, because a signal may have ended a system call.
   [[nodiscard]] static bool ask() {
     return interrupt_check.check != nullptr && interrupt_check.check(interrupt_check.user) != 0;
   }
@@ -42,7 +42,7 @@ class Interrupt {
   uint64_t next_;
 };
 
-/// For poll(): like poll_milliseconds, at most a slice where there is a check.
+/// For poll(): like poll_milliseconds, but at most a slice if a check is set.
 inline int sliced_milliseconds(uint64_t deadline) {
   const int milliseconds = poll_milliseconds(deadline);
   constexpr int kMost = Interrupt::kSlice / 1'000'000;

@@ -15,7 +15,7 @@ void log(LogLevel level, std::string_view message) {
     std::string name;
     try {
       name = config("log");
-    } catch (const Error&) {  // told by check_config(); logging itself must not fail
+    } catch (const Error&) {  // check_config() reports it; logging itself must not fail
     }
     const char* names[] = {"error", "warning", "info", "debug"};
     for (int i = 0; i < 4; ++i)

@@ -10,7 +10,7 @@ enum class LogLevel { error, warning, info, debug };
 /// Writes `peerway: message` when `level` is within PEERWAY_LOG.
 void log(LogLevel level, std::string_view message);
 
-/// As log(), but each distinct message only once in the life of the process.
+/// Like log(), but writes each distinct message only once in the life of the process.
 void log_once(LogLevel level, std::string_view message);
 
 }  // namespace pw

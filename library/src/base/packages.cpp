@@ -11,7 +11,7 @@
 namespace pw {
 namespace {
 
-// The folders that Python found; see library/python/peerway/packages.py.
+// Returns the folders that Python found; see library/python/peerway/packages.py.
 std::vector<std::string> named_folders() {
   std::vector<std::string> folders;
   const char* named = std::getenv("PEERWAY_PACKAGES");

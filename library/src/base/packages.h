@@ -1,4 +1,4 @@
-// Folders of installed Python packages, where NVIDIA and UCX libraries lie that came as wheels.
+// Finds folders of installed Python packages, which may contain NVIDIA and UCX libraries from wheels.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace pw {
 
-/// Folders that exist: those that the Python package names in PEERWAY_PACKAGES (for this process and its
-/// children; separated by colons), the one this library itself is installed in, and those of the active
-/// virtual or Conda environment.
+/// Returns the existing ones of these folders: those that the Python package names in PEERWAY_PACKAGES (for
+/// this process and its children; separated by colons), the one in which this library is installed, and those
+/// of the active virtual or Conda environment.
 std::vector<std::string> package_folders();
 
-/// Files that match a shell pattern, sorted.
+/// Returns the files that match a shell pattern, sorted.
 std::vector<std::string> matching_files(const std::string& pattern);
 
 }  // namespace pw

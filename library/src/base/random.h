@@ -1,4 +1,4 @@
-// Secrets and nonces from the kernel.
+// Random bytes from the kernel, for secrets and nonces.
 #pragma once
 
 #include <sys/random.h>

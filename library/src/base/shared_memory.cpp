@@ -12,7 +12,8 @@
 namespace pw {
 namespace {
 
-// Sealed, so that nobody who has the file can shrink it, which would end others that touch it by SIGBUS.
+// Seals the size, so that nobody can shrink the file; a shrunk file would end processes that access it by
+// SIGBUS.
 bool seal_size(const Descriptor& shared) {
   return fcntl(shared.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
@@ -21,7 +22,7 @@ bool seal_size(const Descriptor& shared) {
 
 Descriptor make_shared_memory(const char* purpose, uint64_t bytes, uint64_t held) {
   rlimit most{};
-  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes) {  // the kernel would send a signal
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes) {  // the kernel would send SIGXFSZ
     errno = EFBIG;
     return {};
   }

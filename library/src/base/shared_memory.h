@@ -8,15 +8,15 @@
 
 namespace pw {
 
-/// `purpose` is what /proc shows. Nobody who has it can change its size. The first `held` bytes have memory
-/// from the beginning: where memory comes only at the first touch and there is none, the process ends by a
-/// signal. None, with errno, where it cannot be made.
+/// Makes shared memory; /proc shows `purpose`. Nobody can change its size. The first `held` bytes are
+/// allocated at once: memory that is only allocated at the first access ends the process by a signal if there
+/// is none left. Returns no descriptor, with the reason in errno, on failure.
 Descriptor make_shared_memory(const char* purpose, uint64_t bytes, uint64_t held = 0);
 
-/// Whether these bytes of it have memory from now on; else errno says why not.
+/// Allocates these bytes of it now; returns false, with the reason in errno, on failure.
 bool hold_memory(const Descriptor& shared, uint64_t offset, uint64_t bytes);
 
-/// ": File too large (errno 27); raise ...", for the errno of those above.
+/// Returns a text for the errno of the functions above: ": File too large (errno 27); raise ...".
 std::string why_no_shared_memory(int error);
 
 }  // namespace pw

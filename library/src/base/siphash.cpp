@@ -10,7 +10,7 @@ namespace {
 uint64_t load(std::span<const std::byte> bytes) {  // up to 8 bytes, little endian
   uint64_t word = 0;
   if constexpr (std::endian::native == std::endian::little)
-    if (bytes.size() == sizeof word) {  // one load, which compilers do not make of the loop
+    if (bytes.size() == sizeof word) {  // one load, which compilers do not generate for the loop
       std::memcpy(&word, bytes.data(), sizeof word);
       return word;
     }

@@ -27,8 +27,9 @@ void let_sleepers_order() {
   static_cast<void>(registered);
 }
 
-// The barrier is of all CPUs that run a process which registered. A kernel that has none here has none
-// there either (ranks of a host share it), and then wakers order.
+// The barrier covers all CPUs that run a registered process. If the kernel does not support it for this
+// process, it does not for the others either (ranks of a host share the kernel), and then wakers do the
+// ordering.
 Sleeper::Sleeper(Sleepers& where) : where_(where) {
   where_.count.fetch_add(1, std::memory_order_seq_cst);
   if (!detail::wakers_order.load(std::memory_order_relaxed))

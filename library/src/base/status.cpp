@@ -17,8 +17,8 @@ struct Message {
   ~Message() { message_ended = true; }
 };
 
-/// The last message of this thread. Functions of atexit run in a thread whose objects have ended: an error
-/// there has a string of its own, which stays.
+/// The last message of this thread. Functions of atexit run in a thread whose thread-local objects are
+/// already destroyed: an error there gets a string of its own, which is never destroyed.
 std::string& last_message() noexcept {
   thread_local Message message;
   alignas(std::string) thread_local std::byte room[sizeof(std::string)];

@@ -28,22 +28,22 @@ class Error : public std::exception {
 /// Keeps `message` for pw_error_message() of this thread and returns `status`.
 pw_status fail(pw_status status, std::string message) noexcept;
 
-/// The message of this thread's last failure; empty when there was none.
+/// Returns the message of this thread's last failure; empty if there was none.
 const char* last_error_message() noexcept;
 
-/// The same as users see it, with the name of the library in front.
+/// Returns the same with the name of the library in front, as users see it.
 const char* last_error_message_with_name() noexcept;
 
-/// ": No such file or directory (errno 2)" for the errno given.
+/// Returns ": No such file or directory (errno 2)" for `error` 2.
 std::string errno_text(int error);
 
-/// Whether none of the pointers that a C function was given is null.
+/// Whether none of the pointers passed to a C function is null.
 template <typename... Pointers>
 bool given(Pointers... pointers) noexcept {
   return ((pointers != nullptr) && ...);
 }
 
-/// Why the C function `function` does nothing: this is a forked child (PW_UNSUPPORTED), or it was given a
+/// Fails because this is a forked child (PW_UNSUPPORTED) or because the C function `function` was given a
 /// null pointer (PW_INVALID_ARGUMENT).
 pw_status refuse_call(const char* function) noexcept;
 
@@ -63,7 +63,7 @@ pw_status guard(Body&& body) noexcept {
   }
 }
 
-/// The same for a C function that needs pointers: `all_given` says whether it got them. Refused in a forked
+/// The same for a C function that needs pointers; `all_given` says whether it got them. Fails in a forked
 /// child.
 template <typename Body>
 pw_status guard(const char* function, bool all_given, Body&& body) noexcept {

@@ -1,4 +1,4 @@
-// How the threads of one context wait: the policy, where they sleep, and how often they poll before they do.
+// How the threads of one context wait: the policy, where they sleep, and how long they poll before that.
 #pragma once
 
 #include <algorithm>
@@ -12,26 +12,26 @@
 
 namespace pw {
 
-/// Whether somebody calls wake() when what is waited for has come.
+/// Whether wake() is called when the awaited event has occurred.
 enum class Wakes : uint8_t {
-  as_known,  ///< yes, unless Sleepers::unseen says that there are others
+  as_known,  ///< yes, unless Sleepers::unseen says that something else may cause it
   always,
   perhaps,
 };
 
-/// How long a wait polls before it sleeps, decided by how long the last wait at the same place took: a wait
-/// that is shorter than a sleep and its wake had better poll.
+/// Decides how long a wait polls before it sleeps, from the duration of the last wait at the same place: a
+/// wait that is shorter than a sleep and its wake-up should poll.
 class PollTime {
  public:
   [[nodiscard]] uint64_t ns() const { return soon_ ? kSleepCost : kLook; }
   void polled() { soon_ = true; }
   /// Records a wait that slept. The time includes our wake-up and, if it slept too, the partner's: two ranks
-  /// that sleep for one another's messages must find out that these come at once.
+  /// that sleep for one another's messages must find out that these arrive soon.
   void slept(uint64_t took_ns) { soon_ = took_ns <= 3 * kSleepCost; }
 
  private:
-  // The callback by which a GPU's driver wakes took 45 us of CPU time on a virtual machine with H100s, and as
-  // long to come.
+  // The callback with which a GPU's driver wakes us took 45 us of CPU time on a virtual machine with H100s,
+  // and arrived as late.
   static constexpr uint64_t kSleepCost = 50'000, kLook = 5'000;
   bool soon_ = true;
 };
@@ -43,7 +43,7 @@ class Waiting {
   [[nodiscard]] bool blocking() const { return blocking_.load(std::memory_order_relaxed); }
   void set_blocking(bool blocking) { blocking_.store(blocking, std::memory_order_relaxed); }
 
-  /// Ranks share CPUs: who spins keeps away the one it waits for.
+  /// Ranks share CPUs, so a spinning thread may keep the thread that it waits for from running.
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_.load(std::memory_order_relaxed); }
   void set_oversubscribed(bool oversubscribed) {
     oversubscribed_.store(oversubscribed, std::memory_order_relaxed);
@@ -52,10 +52,10 @@ class Waiting {
   [[nodiscard]] Sleepers& sleepers() const { return *sleepers_; }
   void wake() const { pw::wake(*sleepers_); }
 
-  /// Polls without a pause, before all others. A pause takes 40 ns on some CPUs; a wait for the answer of a
-  /// rank that runs on the same host would last half of that longer.
+  /// Number of polls without a pause, before all others. A pause takes 40 ns on some CPUs, so on average it
+  /// would delay the answer of a rank on the same host by half of that.
   [[nodiscard]] int quick_polls() const { return oversubscribed() ? 1 : kQuickPolls; }
-  /// Polls before the CPU is given away for the first time. False: `done()` does not hold yet.
+  /// Polls before the CPU is yielded for the first time. Returns false if `done()` is still false.
   template <typename Done>
   bool poll_first(Done&& done) const {
     for (int i = oversubscribed() ? kOversubscribedPolls : kIdlePolls; i > 0; --i) {
@@ -64,8 +64,8 @@ class Waiting {
     }
     return false;
   }
-  /// Polls before a sleep. Not a number of polls: one may ask the driver of a GPU, which takes as long as a
-  /// hundred looks at a flag.
+  /// Polls for a while before a sleep. The limit is a time and not a number, because one poll may ask the
+  /// driver of a GPU, which takes as long as a hundred reads of a flag.
   template <typename Done>
   bool poll_before_sleep(PollTime& poll_time, Done&& done) const {
     if (oversubscribed()) return poll_first(done);
@@ -76,11 +76,11 @@ class Waiting {
     } while (now_ns() < until);
     return false;
   }
-  /// Polls between further times.
+  /// Number of polls between further checks of the time.
   [[nodiscard]] int polls_between() const { return oversubscribed() ? 1 : 16; }
 
-  /// How long to sleep at most, having waited for `waited_ns`. Where nobody wakes, an eighth of that: so the
-  /// end is found late by no more than an eighth, and a long wait costs little.
+  /// Returns the longest time to sleep, having waited for `waited_ns`. If nobody wakes, it is an eighth of
+  /// that: so the end is noticed late by at most an eighth of the wait, and a long wait costs little.
   [[nodiscard]] uint64_t nap_ns(Wakes wakes, uint64_t waited_ns) const {
     constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000, kBackstop = 10'000'000;
     if (wakes == Wakes::as_known)
@@ -89,22 +89,22 @@ class Waiting {
   }
 
  private:
-  static constexpr int kQuickPolls = 128;          // about what an answer from the same host takes
+  static constexpr int kQuickPolls = 128;          // about as long as an answer from the same host takes
   static constexpr int kIdlePolls = 4096;          // longer than any wait between processes that both run
-  static constexpr int kOversubscribedPolls = 32;  // about what giving the CPU away costs
+  static constexpr int kOversubscribedPolls = 32;  // about as long as yielding the CPU takes
 
   std::shared_ptr<Sleepers> sleepers_;
   std::atomic<bool> blocking_{false};
   std::atomic<bool> oversubscribed_{false};
 };
 
-/// Tells a wait of something by a callback, which may come when nobody waits any more.
+/// Informs a wait of an event by a callback, which may come when nobody waits any more.
 class Notice {
  public:
   explicit Notice(std::shared_ptr<const Waiting> waiting) : waiting_(std::move(waiting)) {}
   [[nodiscard]] bool given() const { return given_.load(std::memory_order_acquire); }
 
-  /// What the callback is given; give() takes it back.
+  /// Returns the argument for the callback; it must be passed to give() or take_back().
   static void* hand_out(const std::shared_ptr<Notice>& notice) { return new std::shared_ptr<Notice>(notice); }
   static void take_back(void* user) { delete static_cast<std::shared_ptr<Notice>*>(user); }
   static void give(void* user) {

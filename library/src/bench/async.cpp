@@ -10,7 +10,7 @@ namespace pw::bench {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr unsigned kManyThreads = 512;  ///< of the one block that does all
+constexpr unsigned kManyThreads = 512;  ///< of the one block that does everything
 constexpr unsigned kWord = 16;          ///< bytes of the kernel's words
 
 unsigned blocks_for(uint64_t bytes) {
@@ -116,7 +116,7 @@ void AsyncPingPong::touch(void* self) {
   for (uint64_t i = 0; i < self_test->compute_bytes_ / sizeof *words; ++i) ++words[i];
 }
 
-/// One call on the host's stream, in which all plans are started and finished: the host's twin of a
+/// One call on the host's stream, in which all plans are started and finished: the host's equivalent of a
 /// persistent kernel.
 Samples AsyncPingPong::run_in_one(uint64_t samples) {
   Samples taken;
@@ -126,7 +126,7 @@ Samples AsyncPingPong::run_in_one(uint64_t samples) {
   const double cpu = process_cpu_ns();
   const uint64_t start = now_ns();
   need(pw_stream_call(ends_.context, stream_.get(), &loop, this));
-  stream_.wait(PW_FOREVER);  // each wait in it is bounded
+  stream_.wait(PW_FOREVER);  // each wait in it has a timeout
   taken.wall_ns = static_cast<double>(now_ns() - start);
   taken.cpu_ns = process_cpu_ns() - cpu;
   if (failed_ != PW_OK) throw Error(failed_, why_);

@@ -22,7 +22,7 @@ uint64_t mixed(uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
   return x ^ (x >> 31);
 }
 
-/// Random bytes [offset, offset + bytes) of the stream of `seed`; offset is a multiple of 8.
+/// Generates the random bytes [offset, offset + bytes) of the sequence of `seed`; offset is a multiple of 8.
 void random_bytes(std::byte* to, uint64_t offset, uint64_t bytes, uint64_t seed) {
   const uint64_t base = mixed(seed);
   for (uint64_t at = 0; at < bytes; at += 8) {
@@ -31,7 +31,7 @@ void random_bytes(std::byte* to, uint64_t offset, uint64_t bytes, uint64_t seed)
   }
 }
 
-/// Copies between host and any device, whole when it returns.
+/// Copies between the host and any device; complete when it returns.
 void copy_now(const pw_region* region, std::byte* to, const std::byte* from, uint64_t bytes) {
   const pw_device where = pw_region_device(region);
   if (where.kind == PW_HOST) {
@@ -48,8 +48,8 @@ void copy_now(const pw_region* region, std::byte* to, const std::byte* from, uin
 
 std::byte* address_of(const pw_region* region) { return static_cast<std::byte*>(pw_region_address(region)); }
 
-/// Calls `body(buffer, offset, bytes)` for the chunks of the region's first `all` bytes and stores each
-/// buffer in the region.
+/// Calls `body(buffer, offset, bytes)` for chunks of the region's first `all` bytes, and stores each buffer
+/// in the region.
 template <typename Body>
 void store_chunks(const pw_region* region, uint64_t all, Body body) {
   std::vector<std::byte> buffer(std::min(all, kChunk));
@@ -60,7 +60,8 @@ void store_chunks(const pw_region* region, uint64_t all, Body body) {
   }
 }
 
-/// Writes what [at, at + bytes) of a target must hold: random data in the block's rows, poison between them.
+/// Writes what [at, at + bytes) of a target must contain: random data in the block's rows, poison between
+/// them.
 void expected(std::byte* to, uint64_t at, uint64_t bytes, const pw_block& block, uint64_t seed) {
   random_bytes(to, at, bytes, seed);
   const uint64_t pitch = block.dims == 0 ? block.block_bytes : static_cast<uint64_t>(block.stride[0]);

@@ -11,7 +11,7 @@
 
 namespace pw::bench {
 
-// The part of the driver that only benchmarks use; handles are plain pointers here. Facts of cuda.h.
+// The part of the driver that only benchmarks use, from cuda.h; handles are plain pointers here.
 struct Gpu::Driver {
   static constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
   static constexpr int kMajor = 75;              // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR

@@ -1,5 +1,5 @@
-// What the timed loops do on a GPU apart from the library: capture streams into graphs, and launch kernels of
-// their own.
+// GPU functions of the timed loops, apart from the library: they capture streams into graphs, and launch
+// kernels of their own.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace pw::bench {
 
 class Gpu {
  public:
-  /// Throws Error where there is no driver or no such GPU.
+  /// Throws Error if there is no driver or no such GPU.
   explicit Gpu(pw_device device);
 
   /// Makes it the current GPU of the calling thread.
   void enter() const;
 
-  /// The work that `body` gives to the stream, ready to be replayed.
+  /// The work that `body` gives to the stream, captured for replay.
   class Graph {
    public:
     Graph() = default;
@@ -31,16 +31,16 @@ class Gpu {
     std::shared_ptr<void> exec_;
   };
 
-  /// A kernel of library/src/bench/kernels, compiled for this GPU when it is first asked for.
+  /// Returns a kernel of library/src/bench/kernels.cu, compiled for this GPU when it is first requested.
   [[nodiscard]] void* kernel(const char* name) const;
 
-  /// Enqueues the kernel; `arguments` as cuLaunchKernel takes them.
+  /// Enqueues the kernel; `arguments` has the form for cuLaunchKernel.
   void launch(void* kernel, unsigned blocks, unsigned threads, pw_stream stream, void** arguments) const;
 
-  /// Memory of the GPU.
+  /// Allocates memory on the GPU.
   [[nodiscard]] std::shared_ptr<void> allocate(uint64_t bytes) const;
 
-  /// Copies between host and device, whole when it returns.
+  /// Copies between host and device; complete when it returns.
   void copy(void* to, const void* from, uint64_t bytes) const;
 
  private:

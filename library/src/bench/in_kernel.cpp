@@ -11,21 +11,21 @@ namespace pw::bench {
 
 namespace {
 
-/// Launches the kernel, waits for it, and reads what it took: a number of cycles for each sample, and the
-/// nanoseconds of all.
+/// Launches the kernel, waits for it, and reads the times that it measured: a number of cycles for each
+/// sample, and the nanoseconds of all together.
 Samples timed_kernel(const Gpu& gpu, pw_context* context, pw_stream stream,
                      const std::function<void()>& launch, const void* took, uint64_t samples) {
   Samples taken;
   const double cpu = process_cpu_ns();
   const uint64_t start = now_ns();
   launch();
-  need(pw_stream_wait(context, stream, PW_FOREVER));  // each wait in it is bounded
+  need(pw_stream_wait(context, stream, PW_FOREVER));  // each wait in it has a timeout
   taken.wall_ns = static_cast<double>(now_ns() - start);
   taken.cpu_ns = process_cpu_ns() - cpu;
 
   std::vector<uint64_t> cycles(samples + 1);
   gpu.copy(cycles.data(), took, cycles.size() * sizeof(uint64_t));
-  const auto total = static_cast<double>(cycles.back());  // ns: the clock that cycles are scaled to
+  const auto total = static_cast<double>(cycles.back());  // ns: the time to which cycles are scaled
   cycles.pop_back();
   const auto sum = static_cast<double>(std::accumulate(cycles.begin(), cycles.end(), uint64_t{0}));
   for (const uint64_t sample : cycles) taken.ns.push_back(static_cast<double>(sample) / sum * total);

@@ -9,12 +9,12 @@ namespace {
 
 constexpr uint64_t kMovedWord = 16, kPacketWord = 8;  ///< bytes that a thread moves at a time
 constexpr uint64_t kWarp = 32, kMostThreads = 512;    // of bench_ping_pong
-constexpr unsigned kMostBlocks = 64;                  ///< all of them run at once on any GPU that this is for
-constexpr uint64_t kTripsOfSample = 10;  ///< of packets: reading the clock takes a tenth of a trip
+constexpr unsigned kMostBlocks = 64;     ///< all of them run at once on any GPU that this supports
+constexpr uint64_t kTripsOfSample = 10;  ///< with packets: reading the clock takes a tenth of a trip
 
-/// The most pieces that a start or a finish of the plans has: messages' pieces go their ways alone, a block
-/// each. A put and its signal are one block's work: nothing would keep the others from the next put until the
-/// signal has come.
+/// Returns the largest number of pieces of a start or a finish of the plans: the pieces of messages are
+/// independent, one per block. A put and its signal must be done by one block: nothing would keep other
+/// blocks from the next put until the signal has arrived.
 unsigned blocks_of(const Trip& trip, InKernel kind) {
   if (kind != InKernel::messages) return 1;
   unsigned pieces = 1;

@@ -8,19 +8,19 @@
 
 namespace pw::bench {
 
-/// What the kernel does.
+/// The work of the kernel.
 enum class InKernel : uint8_t {
   one_sided,  ///< starts and finishes the plans of a latency_trip()
-  messages,   ///< those of a message_trip(), by as many blocks as they have pieces
-  packets,    ///< sends and receives over the lanes of a message_trip() itself, by one block
+  messages,   ///< starts and finishes those of a message_trip(), with as many blocks as they have pieces
+  packets,    ///< sends and receives over the lanes of a message_trip() itself, with one block
 };
 
 class KernelLoop {
  public:
-  /// On a GPU; `bytes` contiguous bytes move. Throws Error.
+  /// Runs on a GPU; each message has `bytes` contiguous bytes. Throws Error.
   KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, InKernel kind, uint64_t timeout_ns);
 
-  /// A sample is one trip there and back; of packets the mean of some.
+  /// A sample is one round trip; with packets it is the mean of several.
   Samples run(uint64_t samples);
 
  private:
@@ -29,7 +29,7 @@ class KernelLoop {
   uint64_t bytes_;
   InKernel kind_;
   unsigned blocks_;
-  uint64_t trips_ = 0;  ///< made so far
+  uint64_t trips_ = 0;  ///< number of trips made so far
   Gpu gpu_;
   Stream stream_;
 };

@@ -15,7 +15,7 @@ std::string bench_kernels(int capability) {
   const auto nvrtc = cuda::Nvrtc::load(cuda::nvrtc_candidates(config("nvrtc_library")), why);
   if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
   std::vector<cuda::KernelSource> sources{{"bench.cu", kernel_text()}};
-  const auto library = cuda::kernel_sources();  // its headers are what this text includes
+  const auto library = cuda::kernel_sources();  // this text includes its headers
   sources.insert(sources.end(), library.begin() + 1, library.end());
   const auto options = nvrtc->options(capability);
   std::string key = format("benchmark kernels\nnvrtc {}\n", nvrtc->version());

@@ -7,7 +7,8 @@ namespace {
 using peerway::device::Block;
 using peerway::device::Result;
 
-/// Reads and writes each of `count` words once: adds 1 to each of its four numbers. By `threads` threads.
+/// Reads and writes each of `count` words once: adds 1 to each of its four numbers. `threads` threads share
+/// the words.
 __device__ void compute(uint4* words, unsigned long long count, unsigned long long thread,
                         unsigned long long threads) {
   for (unsigned long long i = thread; i < count; i += threads) {
@@ -17,7 +18,7 @@ __device__ void compute(uint4* words, unsigned long long count, unsigned long lo
   }
 }
 
-/// Starts the plan and finishes it; false when it was cancelled.
+/// Starts the plan and finishes it; returns false if it was cancelled.
 __device__ bool both(const pw_plan_handle& plan) {
   return peerway::device::start(Block{}, plan, blockIdx.x, gridDim.x) == Result::ok &&
          peerway::device::finish(Block{}, plan, blockIdx.x, gridDim.x) == Result::ok;
@@ -30,10 +31,10 @@ extern "C" __global__ void bench_compute(uint4* words, unsigned long long count)
           (unsigned long long)gridDim.x * blockDim.x);
 }
 
-/// There and back, `batch` times a sample: the rank that leads sends first; each computes between what it
-/// receives and what it sends next. Blocks share the plans' pieces, and each sends its own back once it has
-/// them. `took`: cycles of each sample in the first block, and after them the nanoseconds of all in the
-/// slowest.
+/// `batch` round trips per sample. The leading rank sends first; each rank computes between what it receives
+/// and what it sends next. Blocks share the plans' pieces, and each sends its own pieces back once it has
+/// received them. `took` receives the cycles of each sample in the first block, and after them the
+/// nanoseconds of all samples in the slowest block.
 extern "C" __global__ void __launch_bounds__(512)
     bench_ping_pong(const __grid_constant__ pw_plan_handle out, const __grid_constant__ pw_plan_handle in,
                     int leads, uint4* words, unsigned long long count, unsigned long long samples,
@@ -52,8 +53,8 @@ extern "C" __global__ void __launch_bounds__(512)
   if (threadIdx.x == 0) atomicMax(took + samples, peerway::device::detail::clock_ns() - began);
 }
 
-/// There and back over the lanes of two plans, `batch` times a sample, `bytes` bytes from `from` to `to`, in
-/// the epochs after `epoch`.
+/// `batch` round trips per sample over the lanes of two plans: `bytes` bytes from `from` to `to`, in the
+/// epochs after `epoch`.
 extern "C" __global__ void __launch_bounds__(512)
     bench_packets(const __grid_constant__ pw_lane_handle out, const __grid_constant__ pw_lane_handle in,
                   int leads, const void* from, void* to, unsigned long long bytes, unsigned long long epoch,

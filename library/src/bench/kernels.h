@@ -5,11 +5,11 @@
 
 namespace pw::bench {
 
-/// Its text, embedded by the build.
+/// Returns its text, which the build embeds.
 const char* kernel_text();
 
-/// Machine code or PTX for a GPU of that capability (90 for 9.0), from the cache of compiled kernels or by
-/// NVRTC. Throws Error.
+/// Returns machine code or PTX for a GPU of that capability (90 for 9.0), from the cache of compiled kernels
+/// or compiled by NVRTC. Throws Error.
 std::string bench_kernels(int capability);
 
 }  // namespace pw::bench

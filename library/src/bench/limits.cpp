@@ -17,7 +17,8 @@ Samples copy_window(std::byte* to, const std::byte* from, const pw_block& block,
         const int64_t at = static_cast<int64_t>(block.offset) + static_cast<int64_t>(row) * stride;
         std::memcpy(to + at, from + at, block.block_bytes);
       }
-      std::atomic_signal_fence(std::memory_order_seq_cst);  // every copy of the window is made
+      // This fence forces the compiler to make every copy of the window.
+      std::atomic_signal_fence(std::memory_order_seq_cst);
     }
   });
 }

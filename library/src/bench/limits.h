@@ -9,11 +9,11 @@
 
 namespace pw::bench {
 
-/// `window` copies of a block between two places of this process; a sample is one window.
+/// Makes `window` copies of a block between two places of this process per sample.
 Samples copy_window(std::byte* to, const std::byte* from, const pw_block& block, uint64_t window,
                     uint64_t iterations);
 
-/// A counter bounced between two processes in memory that both have mapped: each writes its own line and
+/// Bounces a counter between two processes in memory that both have mapped: each writes its own line and
 /// spins on the other's. A sample is a round trip. Both words must start at the same value. Throws
 /// Error(PW_TIMEOUT).
 Samples flag_ping_pong(uint64_t* mine, const uint64_t* partners, bool leads, uint64_t iterations,

@@ -12,7 +12,7 @@ void check(pw_status status) {
   if (status != PW_OK) throw Error(status, last_error_message());
 }
 
-/// Reads one word of every cache line of a block in host memory, as a consumer of the data would.
+/// Reads one word of every cache line of a block in host memory, like a consumer of the data.
 void touch_block(const pw_region* region, const pw_block& block) {
   const auto* base = static_cast<const std::byte*>(pw_region_address(region)) + block.offset;
   const uint64_t rows = block.dims == 0 ? 1 : block.count[0];
@@ -106,7 +106,7 @@ Samples Pair::get_window(const Work& work) {
 Samples Pair::register_again(const Work& work) {
   if (!ends_.leads) return {};
   auto* address = static_cast<std::byte*>(pw_region_address(ends_.source)) + work.block.offset;
-  std::vector<std::unique_ptr<pw_region, pw_status (*)(pw_region*)>> regions;  // closed after the last sample
+  std::vector<std::unique_ptr<pw_region, pw_status (*)(pw_region*)>> regions;  // freed after the last sample
   regions.reserve(work.iterations);
   return timed(work.iterations, [&] {
     pw_region* region = nullptr;

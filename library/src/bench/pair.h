@@ -1,5 +1,5 @@
-// The timed loops between two ranks. Both ranks make a Pair and call the same loop at the same time; the one
-// that leads measures.
+// The timed loops between two ranks. Both ranks make a Pair and call the same loop at the same time; the
+// leading rank measures.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace pw::bench {
 
-/// What one rank of a pair holds. Nothing here is owned.
+/// The objects that one rank of a pair uses. It owns none of them.
 struct Ends {
   pw_context* context = nullptr;
-  const pw_region* source = nullptr;      ///< mine, sent from
-  pw_region* target = nullptr;            ///< mine, received into
-  const pw_remote* far_source = nullptr;  ///< the partner's
+  const pw_region* source = nullptr;      ///< own region, sent from
+  pw_region* target = nullptr;            ///< own region, received into
+  const pw_remote* far_source = nullptr;  ///< the partner's region
   pw_remote* far_target = nullptr;
-  pw_signal* arrived = nullptr;  ///< mine, notified by the partner only
+  pw_signal* arrived = nullptr;  ///< own signal, notified only by the partner
   pw_remote* far_arrived = nullptr;
   int partner = 0;
   bool leads = false;
 };
 
-/// Which operation moves how many bytes, how often, and how long to wait for it.
+/// The size of the messages, how often they move, and how long to wait for them.
 struct Work {
   pw_block block;           ///< the same on both sides
   uint64_t window = 1;      ///< messages in one sample of the windowed loops
-  uint64_t iterations = 1;  ///< samples
-  bool touch = false;       ///< the receiver reads every cache line that arrived before it answers
+  uint64_t iterations = 1;  ///< number of samples
+  bool touch = false;       ///< the receiver reads every cache line of the data before it answers
   uint64_t timeout_ns = PW_FOREVER;
 };
 
@@ -36,17 +36,18 @@ class Pair {
   explicit Pair(const Ends& ends) : ends_(ends) {}
   [[nodiscard]] const Ends& ends() const { return ends_; }
 
-  /// Put with signal, there and back: a sample is a round trip.
+  /// Put with signal, back and forth: a sample is a round trip.
   Samples ping_pong(const Work& work);
-  /// A signal alone, there and back.
+  /// Only a signal, back and forth.
   Samples signal_ping_pong(const Work& work);
   /// The leader puts `window` messages and flushes: a sample is one window.
   Samples put_window(const Work& work);
-  /// Both put `window` messages, the last with a signal, flush and wait for the partner's.
+  /// Both ranks put `window` messages, the last with a signal, flush, and wait for the partner's signal.
   Samples put_both(const Work& work);
   /// The leader gets `window` messages and flushes.
   Samples get_window(const Work& work);
-  /// The leader registers a span of its source, which is registered: what the registration cache saves.
+  /// The leader registers a part of its source again, which is registered already: measures the registration
+  /// cache.
   Samples register_again(const Work& work);
 
  private:
@@ -57,7 +58,7 @@ class Pair {
   void notify_next();
 
   Ends ends_;
-  uint64_t seen_ = 0;  ///< notifications of `arrived` that were waited for
+  uint64_t seen_ = 0;  ///< notifications of `arrived` that this rank has waited for
 };
 
 }  // namespace pw::bench

@@ -35,7 +35,7 @@ Trip alone(Plan plan) {
   return trip;
 }
 
-/// A plan that sends, or receives, or (without a partner) only takes part in preparing.
+/// Makes a plan that sends, or receives, or (without a partner) only takes part in preparing.
 Plan message_plan(const Ends& ends, const pw_block& block, bool sends, bool receives) {
   const Builder builder = builder_of(ends);
   if (ends.partner >= 0 && sends)

@@ -26,31 +26,32 @@ using Trip = std::vector<Plan>;
 /// All sends and receives here have this tag.
 inline constexpr int kTag = 1;
 
-/// One plan: put with signal to the partner, and wait for the partner's. Throws Error, as all of these.
+/// One plan: put with signal to the partner, and wait for the partner's signal. Throws Error, like the
+/// functions below.
 Trip exchange_trip(const Ends& ends, const pw_block& block);
 
-/// One plan: send to the partner, receive from it. Collective; a rank without a partner takes part with
-/// `ends` of partner -1.
+/// One plan: send to the partner, and receive from it. Collective; a rank without a partner takes part with
+/// `ends.partner` -1.
 Trip sendrecv_trip(const Ends& ends, const pw_block& block);
 
-/// Two plans: put with signal, and wait; the one that leads puts first.
+/// Two plans: put with signal, and wait; the leading rank puts first.
 Trip latency_trip(const Ends& ends, const pw_block& block);
 
-/// Two plans: send, and receive; the one that leads sends first. Collective, as sendrecv_trip().
+/// Two plans: send, and receive; the leading rank sends first. Collective, like sendrecv_trip().
 Trip message_trip(const Ends& ends, const pw_block& block);
 
-/// One plan: the halo of an array that fills `array` from its first byte on. Collective.
+/// One plan: refreshes the halo of `array`. Collective.
 Trip halo_trip(pw_context* context, const pw_grid& grid, const pw_array& array, pw_halo_parts parts);
 
 enum class Start : uint8_t { host, stream, graph };
 
-/// "host", "stream" or "graph". Throws Error.
+/// Parses "host", "stream" or "graph". Throws Error.
 Start start_of(std::string_view name);
 
 class PlanLoop {
  public:
-  /// A sample is `batch` trips, after which the host waits once. Collective for graphs: their first trips are
-  /// made when the loop is.
+  /// A sample is `batch` trips, after which the host waits once. Collective for graphs, because the
+  /// constructor makes their first trips.
   PlanLoop(pw_context* context, pw_device device, Trip trip, Start start, uint64_t batch,
            uint64_t timeout_ns);
   Samples run(uint64_t samples);
@@ -63,8 +64,8 @@ class PlanLoop {
   Start start_;
   uint64_t batch_;
   uint64_t timeout_ns_;
-  std::unique_ptr<Stream> stream_;  ///< none for starts from the host
-  std::unique_ptr<Gpu> gpu_;        ///< for graphs only
+  std::unique_ptr<Stream> stream_;  ///< null for starts from the host
+  std::unique_ptr<Gpu> gpu_;        ///< only for graphs
   Gpu::Graph graph_;
 };
 

@@ -1,5 +1,5 @@
-// Samples of a timed loop and the CPU time it took. One reading of the clock an iteration: the end of
-// one is the start of the next.
+// The samples of a timed loop, and the CPU time that it took. The clock is read once per iteration: the end
+// of one iteration is the start of the next.
 #pragma once
 
 #include <sys/resource.h>
@@ -11,9 +11,9 @@
 namespace pw::bench {
 
 struct Samples {
-  std::vector<double> ns;  ///< wall time of each iteration, as timed
-  double wall_ns = 0;      ///< of the whole loop
-  double cpu_ns = 0;       ///< of all threads of this process meanwhile
+  std::vector<double> ns;  ///< wall time of each iteration
+  double wall_ns = 0;      ///< wall time of the whole loop
+  double cpu_ns = 0;       ///< CPU time of all threads of this process during the loop
 };
 
 inline uint64_t now_ns() {
@@ -29,11 +29,11 @@ inline double process_cpu_ns() {
   return seconds * 1e9 + static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3;
 }
 
-/// Times `iterations` calls of `body()`, which throws when it cannot go on.
+/// Times `iterations` calls of `body()`, which throws if it cannot continue.
 template <typename Body>
 Samples timed(uint64_t iterations, Body&& body) {
   Samples samples;
-  samples.ns.resize(iterations);  // touched before the clock starts
+  samples.ns.resize(iterations);  // touches the memory before the clock starts
   const double cpu = process_cpu_ns();
   const uint64_t start = now_ns();
   uint64_t last = start;

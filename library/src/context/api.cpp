@@ -1,5 +1,5 @@
 // The C functions of contexts, regions, remotes, signals and operations. Each checks its pointers and turns
-// what is thrown inside into a status.
+// exceptions into a status.
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"

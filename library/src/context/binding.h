@@ -1,4 +1,4 @@
-// Which GPU a rank uses if the program does not name one.
+// Chooses the GPU that a rank uses if the program does not name one.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,9 @@
 
 namespace pw {
 
-/// The ordinal of the GPU bound to a rank: the one that the setting `device` names, else the rank's
-/// place among those of its host modulo the number of GPUs this process sees. Throws Error(PW_BAD_CONFIG).
+/// Returns the ordinal of the GPU bound to a rank: the one that the setting `device` names, else the rank's
+/// number among the ranks of its host, modulo the number of GPUs this process sees. Throws
+/// Error(PW_BAD_CONFIG).
 int32_t bound_gpu(int local_rank, size_t gpus);
 
 }  // namespace pw

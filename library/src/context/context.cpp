@@ -17,10 +17,10 @@ namespace {
 
 constexpr size_t kMostTransports = 32;
 
-/// What a rank assumes about all ranks before it has heard from any: the transports that are wanted, and the
-/// hosts.
+/// The assumptions of a rank about all ranks before they have exchanged anything: which transports are
+/// wanted, and whether there are several hosts.
 struct Assumed {
-  uint32_t wanted = 0;  ///< a bit each
+  uint32_t wanted = 0;  ///< one bit for each transport
   uint8_t several_hosts = 0;
   bool operator==(const Assumed&) const = default;
 };
@@ -29,7 +29,7 @@ struct Assumed {
 struct Introduction {
   ProcessFacts facts{};
   Assumed assumed;
-  std::vector<Bytes> transport_facts;  ///< by its transports
+  std::vector<Bytes> transport_facts;  ///< one entry for each transport
 };
 
 Bytes pack(const Introduction& introduction) {
@@ -57,7 +57,7 @@ Introduction parse_introduction(ByteView bytes, size_t transports) {
   return introduction;
 }
 
-/// Derives the same facts from what all ranks sent.
+/// Derives the true facts from what all ranks sent.
 Assumed truth_of(std::span<const Introduction> all) {
   Assumed truth;
   for (const Introduction& introduction : all) {
@@ -99,14 +99,14 @@ Context::Context(Team& team)
   progress_.start();
 }
 
-// One exchange, however many transports there are: the team knows whether there are several hosts, and ranks
-// usually want the same transports. If any rank guessed wrong, those ranks reopen theirs and all exchange
-// again.
+// Needs one collective, however many transports there are: the team knows whether there are several hosts,
+// and ranks usually want the same transports. If any rank guessed wrong, those ranks reopen their transports
+// and all ranks exchange again.
 void Context::meet_others() {
   if (transports_.size() > kMostTransports)
     throw Error(PW_INTERNAL, format("more than {} transports", kMostTransports));
   Introduction mine{facts_of_process(control_), {}, std::vector<Bytes>(transports_.size())};
-  AbortReason abort_reason;  // what one rank cannot do ends the context of all alike
+  AbortReason abort_reason;  // if one rank fails, the contexts of all ranks fail alike
   const auto open = [&](const Assumed& assumed) {
     attempt(abort_reason, [&] {
       for (size_t t = 0; t < transports_.size(); ++t)
@@ -149,16 +149,16 @@ Context::~Context() {
 
 void Context::close() {
   control_.close_for_all();
-  std::lock_guard lock(close_book_->mutex);
-  for (const auto& callback : close_book_->callbacks) callback();
-  close_book_->callbacks.clear();
+  std::lock_guard lock(close_callbacks_->mutex);
+  for (const auto& callback : close_callbacks_->callbacks) callback();
+  close_callbacks_->callbacks.clear();
 }
 
 std::shared_ptr<void> Context::on_close(std::function<void()> callback) {
-  std::lock_guard lock(close_book_->mutex);
-  close_book_->callbacks.push_back(std::move(callback));
-  const std::function<void()>* mine = &close_book_->callbacks.back();
-  return {nullptr, [book = close_book_, mine](void*) {
+  std::lock_guard lock(close_callbacks_->mutex);
+  close_callbacks_->callbacks.push_back(std::move(callback));
+  const std::function<void()>* mine = &close_callbacks_->callbacks.back();
+  return {nullptr, [book = close_callbacks_, mine](void*) {
             std::lock_guard locked(book->mutex);
             book->callbacks.remove_if([&](const auto& other) { return &other == mine; });
           }};
@@ -233,8 +233,8 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   return remote;
 }
 
-// The driver takes 1 ms to 20 ms to map memory of another GPU, which the first transfer would wait for. Where
-// it cannot, that transfer says why or goes another way.
+// Maps the memory at the import: the driver takes 1 ms to 20 ms to map memory of another GPU, and the first
+// transfer would have to wait for that. If mapping fails, that transfer reports why or uses another path.
 void Context::map_early(Remote& remote) {
   Device* device = registry_.accelerator();
   if (device != nullptr && remote.key.device.kind != PW_HOST) reaches(*device, remote);
@@ -252,7 +252,7 @@ bool Context::reaches(Device& device, Remote& remote) {
   }
 }
 
-// This rank reaches its own memory by the address in the key alone, so that address must be a region's.
+// This rank accesses its own memory by the address in the key alone, so that address must be a region's.
 void Context::check_own(const Key& key) {
   if (key.type == KeyType::signal && !is_device_signal(key))
     return;  // its word is one of the control segment

@@ -42,7 +42,7 @@ class Context {
   /// dropped.
   [[nodiscard]] std::shared_ptr<void> on_close(std::function<void()> callback);
 
-  /// The policy by which its threads wait from now on, and where they sleep.
+  /// The wait policy of the threads of this context, and where they sleep.
   [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return control_.waiting(); }
 
   [[nodiscard]] Team& team() const { return team_; }
@@ -58,23 +58,24 @@ class Context {
   std::vector<std::byte> key_of(Region& region);
   std::shared_ptr<Remote> import(std::span<const std::byte> key);
 
-  /// The secret that the keys of this team are made with.
+  /// The secret that seals the keys of this team.
   [[nodiscard]] const KeySeal& seal() const { return seal_; }
 
-  /// Words of that device's memory, for signals and for what kernels notify.
+  /// The pool of 8-byte words in that device's memory, for signals and for counters of kernels that notify.
   WordPool& words(Device& device);
 
   /// Adds to the key of a signal what peers on other hosts need to notify it.
   void attach_signals(Key& key);
 
-  /// The chunk size of paths that cut transfers into chunks, for what is started from now on.
+  /// Sets the chunk size of paths that cut transfers into chunks; applies to operations started after the
+  /// call.
   void set_chunk_bytes(uint64_t bytes);
 
   /// The progress engine that its waiting threads drive.
   [[nodiscard]] Progress& progress() { return progress_; }
   [[nodiscard]] Notifications& notifications() { return notifications_; }
 
-  /// Data paths: checked and joined operations.
+  /// Data paths. Both sides are checked against their regions and joined into one layout.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
                 const Notification* notification, Marks* marks = nullptr) {
     return transfer_blocks(Op::put, to, to_block, from, from_block, notification, marks);
@@ -83,8 +84,8 @@ class Context {
                 Marks* marks = nullptr) {
     return transfer_blocks(Op::get, from, from_block, to, to_block, nullptr, marks);
   }
-  /// A contiguous range, not yet checked. In line, because here its numbers are still in registers, and what
-  /// is no more than a copy by the CPU is done here.
+  /// Starts a transfer of a contiguous range, which is not checked yet. It is inline because its numbers are
+  /// still in registers here, and a transfer that is only a copy by the CPU is done here.
   pw_status transfer(const RangeTransfer& range) {
     if (trace::recording()) [[unlikely]]
       return transfer_traced(range, nullptr);
@@ -95,31 +96,32 @@ class Context {
       return transfer_traced(range, &notification);
     return transfer_untraced(range, notification);
   }
-  /// Checked against the regions and joined. `marks`: where the marks go that it is complete with, if wanted.
+  /// Starts a transfer that was checked against its regions and joined. If `marks` is not null, the marks
+  /// that the transfer is complete with are added to it.
   pw_status start(const Transfer& transfer, const Notification* notification, Marks* marks = nullptr);
-  /// After all that was started towards the signal's owner before, on whatever path.
+  /// Notifies the signal after all that was started towards its owner before, on any path.
   pw_status notify(const Notification& notification);
-  /// Behind nothing but earlier notifications of the same signal.
+  /// Notifies the signal after nothing but earlier notifications of the same signal.
   pw_status notify_at_once(const Notification& notification);
   pw_status flush(int rank, uint64_t timeout_ns);
-  /// Adds what was started towards the rank so far, on every path; PW_ANY_RANK: towards all. The latter
-  /// refuses ranks that the team does not have.
+  /// Adds marks for what was started towards the rank so far, on every path; PW_ANY_RANK: towards all ranks.
+  /// add_marks_of() also refuses a rank that the team does not have.
   void add_marks(int rank, Marks& marks);
   pw_status add_marks_of(int rank, Marks& marks);
-  /// A rank that is lost may have been lost with what had arrived there. PW_ANY_RANK: any to which something
-  /// was started, or was to be.
+  /// Returns PW_PEER_LOST if the rank was lost, since data that had arrived there may be lost with it.
+  /// PW_ANY_RANK: if any rank was lost towards which something was started or attempted.
   pw_status check_started(int rank) const;
   [[nodiscard]] Failures& failures() { return failures_; }
 
-  /// Whether the device reaches what the remote names, which this maps for it. Where the program restricts
-  /// the paths to others, memory of other ranks counts as out of reach.
+  /// Maps the remote's memory for the device and returns whether that succeeded. Returns false for memory of
+  /// other ranks if the program allows no path that uses mapped memory.
   bool reaches(Device& device, Remote& remote);
 
-  /// Decides the way of a transfer and makes what it needs there. Throws Error where there is none.
+  /// Chooses the path of a transfer and makes what the path needs for it. Throws Error if there is no path.
   void prepare(const Transfer& transfer);
 
-  /// An object that a layer above keeps here (the proxy of plans): made by `make` at the first call,
-  /// destroyed after close() and before all else.
+  /// An object that a layer above keeps in the context (the proxy of plans). `make` makes it at the first
+  /// call; it is destroyed after close() and before everything else.
   std::shared_ptr<void> attachment(const std::function<std::shared_ptr<void>()>& make);
 
  private:
@@ -133,10 +135,10 @@ class Context {
     return range.remote_offset <= remote_bytes && range.bytes <= remote_bytes - range.remote_offset &&
            range.local_offset <= local_bytes && range.bytes <= local_bytes - range.local_offset;
   }
-  /// As far as can be told at once.
+  /// A quick check: whether the remote is current, no rank is lost and the context is open.
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
   pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : why_not(remote); }
-  pw_status why_not(const Remote& remote);  ///< PW_OK where it is another rank that is lost
+  pw_status why_not(const Remote& remote);  ///< PW_OK if the lost rank is another one
   pw_status check_notification(const Remote& signal);
   pw_status transfer_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
                             const pw_block& local_block, const Notification* notification, Marks* marks);
@@ -144,7 +146,8 @@ class Context {
     const pw_status status = check(remote);
     return status != PW_OK || notification == nullptr ? status : check_notification(*notification->signal);
   }
-  static pw_status refuse(const RangeTransfer& range);  ///< says which side it leaves or may not write
+  /// Fails with a message that says which side is out of range or may not be written.
+  static pw_status refuse(const RangeTransfer& range);
   pw_status transfer_untraced(const RangeTransfer& range) {
     if (!is_inside(range)) return refuse(range);
     if (is_usable(*range.remote)) {
@@ -161,7 +164,7 @@ class Context {
   pw_status transfer_untraced(const RangeTransfer& range, const Notification& notification) {
     return is_inside(range) ? transfer_inside(range, &notification) : refuse(range);
   }
-  // The same operations with an event recorded around each, for `peerway trace`.
+  // The same operations, with an event for `peerway trace` recorded around each.
   pw_status transfer_traced(const RangeTransfer& range, const Notification* notification);
   pw_status start_traced(const Transfer& transfer, const Notification* notification, Marks* marks);
   pw_status start_untraced(const Transfer& transfer, const Notification* notification, Marks* marks);
@@ -170,12 +173,12 @@ class Context {
   pw_status flush_untraced(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
   pw_status transfer_inside(const RangeTransfer& range, const Notification* notification);
-  /// Notes that something was started towards the rank, which a flush asks `by` about.
+  /// Records that something was started towards the rank; `by` has the bit of what a flush must ask about it.
   void record_start(int rank, uint64_t by) {
     auto& started = started_towards_[static_cast<size_t>(rank)];
     if ((started.load(std::memory_order_relaxed) & by) != by) started.fetch_or(by, std::memory_order_relaxed);
   }
-  /// The same for a notification; on another host any path may store it.
+  /// The same for a notification; a notification on another host may go by any path.
   void record_start(const Remote& signal) {
     record_start(signal.rank(), signal.same_host() ? kNotified : kNotified | later_paths_);
   }
@@ -186,14 +189,15 @@ class Context {
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Notification* notification);
 
-  struct CloseBook {  ///< who wants to know when the context is closed; outlives it while a handle is held
+  struct CloseCallbacks {  ///< callbacks for the close of the context; outlives the context while a handle is
+                           ///< held
     std::mutex mutex;
     std::list<std::function<void()>> callbacks;
   };
 
   Team& team_;
   const KeySeal seal_;
-  std::shared_ptr<CloseBook> close_book_ = std::make_shared<CloseBook>();
+  std::shared_ptr<CloseCallbacks> close_callbacks_ = std::make_shared<CloseCallbacks>();
   ControlSegment control_;
   Progress progress_{team_, control_};
   Registry registry_{control_};
@@ -208,12 +212,12 @@ class Context {
   Failures failures_;
   static constexpr uint64_t kAtStart = uint64_t{1} << 63, kNotified = uint64_t{1} << 62;
   static constexpr size_t kMostPaths = 62;
-  uint64_t later_paths_ = 0;  ///< the bits of all that do not complete at the start
+  uint64_t later_paths_ = 0;  ///< the bits of all paths whose transfers do not complete at the start
   std::vector<std::atomic<uint64_t>>
-      started_towards_;            ///< of each rank: the bits of what was started towards it, and by
-  std::shared_ptr<void> on_loss_;  ///< wakes who sleeps
+      started_towards_;  ///< for each rank: bits of the paths by which something was started towards it
+  std::shared_ptr<void> on_loss_;  ///< wakes sleeping threads when a rank is lost
   std::mutex attachment_mutex_;
-  std::shared_ptr<void> attachment_;  ///< last: it uses all of the above
+  std::shared_ptr<void> attachment_;  ///< last, because it uses all of the above
 };
 
 }  // namespace pw

@@ -1,5 +1,5 @@
-// Failures towards each rank, for everyone who must hear of them. A path reports a failure once, to the first
-// reader of its mark's outcome. All others find it here: the requests that were open, and the next flush.
+// Keeps failures towards each rank for everyone who must learn of them. A path reports a failure only once,
+// to the first reader of its mark's outcome. Open requests and the next flush find it here.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,17 @@ class Failures {
  public:
   explicit Failures(int ranks) : lines_(static_cast<size_t>(ranks)) {}
 
-  /// The number of failures noted towards the rank so far (PW_ANY_RANK: in all).
+  /// Returns the number of failures recorded towards the rank so far (PW_ANY_RANK: towards all ranks).
   [[nodiscard]] uint64_t count(int rank) const;
 
-  /// That of the marks, with what failed noted.
+  /// Returns the outcome of the marks and records failures among them.
   pw_status outcome(Marks& marks);
 
-  /// PW_OK, or the last failure towards the rank (PW_ANY_RANK: any) if there are more than `seen`.
+  /// Returns PW_OK, or the last failure towards the rank (PW_ANY_RANK: any rank) if there were more than
+  /// `seen`.
   pw_status since(int rank, uint64_t seen) const;
 
-  /// For a flush of the rank: PW_OK, or what no flush of it has told yet.
+  /// For a flush of the rank: returns a failure that no earlier flush has reported, or PW_OK.
   pw_status flushed(int rank);
 
  private:
@@ -40,7 +41,8 @@ class Failures {
   mutable std::mutex mutex_;
   std::vector<Line> lines_;
   int last_ = 0;                   ///< rank of the last failure
-  std::atomic<uint64_t> all_ = 0;  ///< failures; 0: nothing else need be looked at
+  std::atomic<uint64_t> all_ = 0;  ///< number of failures towards all ranks; if it is 0, nothing else need be
+                                   ///< read
 };
 
 }  // namespace pw

@@ -17,7 +17,7 @@ struct pw_context {
   ~pw_context() { context->close(); }
   pw_context(const pw_context&) = delete;
 
-  /// The context, for what makes something from it. Throws Error(PW_CLOSED).
+  /// Returns the context for a call that makes an object from it. Throws Error(PW_CLOSED).
   [[nodiscard]] const std::shared_ptr<pw::Context>& open() const;
 
   std::shared_ptr<pw::Context> context;
@@ -31,21 +31,21 @@ struct pw_region {
 struct pw_remote {
   std::shared_ptr<pw::Context> context;
   std::shared_ptr<pw::Remote> remote;  ///< shared with the plans and FIFOs that use it
-  std::shared_ptr<void> in_kernels;    ///< what kernels that notify it need (plan/in_kernel.h)
+  std::shared_ptr<void> in_kernels;    ///< state for kernels that notify it (plan/in_kernel.h)
 };
 
 struct pw_signal {
   std::shared_ptr<pw::Context> context;
   std::shared_ptr<pw::Signal> signal;  ///< shared with the plans that use it
-  std::shared_ptr<void> in_kernels;    ///< what kernels that wait for it need (plan/in_kernel.h)
+  std::shared_ptr<void> in_kernels;    ///< state for kernels that wait for it (plan/in_kernel.h)
 };
 
 namespace pw {
 
-/// Whatever a plan or FIFO uses beyond regions, kept for as long as it may.
+/// Objects other than regions that a plan or FIFO uses; it keeps them alive.
 using Uses = std::vector<std::shared_ptr<const void>>;
 
-/// The notification as the inside knows it; null stays null. Throws Error for one that cannot be.
+/// A checked copy of a program's notification; null stays null. Throws Error if it is invalid.
 class CheckedNotification {
  public:
   explicit CheckedNotification(const pw_notification* notification) {
@@ -71,7 +71,7 @@ class CheckedNotification {
   bool given_ = false;
 };
 
-/// A block that a C function was given. Throws Error.
+/// A checked block that a program passed to a C function. Throws Error if it is invalid.
 class CheckedBlock {
  public:
   explicit CheckedBlock(const pw_block* given) : block_(sized(given, room_, "pw_block")) {}

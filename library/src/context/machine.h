@@ -1,5 +1,5 @@
-// What identifies a machine to a route table (costs measured on one are not used on another), and where a
-// user keeps tables and rules.
+// Identifies a machine for route tables, because costs measured on one machine are not used on another, and
+// says where a user keeps tables and rules.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@ namespace pw {
 /// "cpu" -> "...", "cores" -> "2", "cuda:0" -> "NVIDIA H200", ...
 std::map<std::string, std::string> machine();
 
-/// Where this machine's route table is looked for when no other is named.
+/// Where to look for this machine's route table if no other file is named.
 std::string default_table_file();
 
-/// Where the user's rules are looked for when no other file is named.
+/// Where to look for the user's rules if no other file is named.
 std::string default_rules_file();
 
 }  // namespace pw

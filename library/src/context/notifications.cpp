@@ -12,7 +12,7 @@ namespace pw {
 pw_status Notifications::after(Path& path, int rank, const Notification& notification) {
   Remote& signal = *notification.signal;
   if (path.completes_at_start() && signal.word() != nullptr) return this->notify({}, notification, nullptr);
-  // Its own stores come after its own transfers.
+  // A path's own stores come after its own transfers.
   if (rank == signal.rank() && path.can_store(signal)) return this->notify({}, notification, &path);
   Marks before;
   before.add(path, rank);
@@ -45,7 +45,7 @@ pw_status Notifications::make(SignalTurn& turn, Path* by) {
   return status;
 }
 
-// With the turn, so that notifications of one signal come here in their order.
+// Called while `turn` is held, so that notifications of one signal are queued in order.
 void Notifications::defer(SignalTurn& turn, Marks before, const Notification& notification, Path* by) {
   std::lock_guard lock(mutex_);
   const uint64_t number = ++lines_[notification.signal->rank()].deferred;
@@ -103,7 +103,7 @@ void Notifications::settle(Remote& signal) {
   if (status != PW_OK) throw Error(status, last_error_message());
 }
 
-// ---- what waits ----
+// ---- queued notifications ----
 
 bool Notifications::turn() {
   if (!has_work()) return false;
@@ -114,7 +114,7 @@ bool Notifications::turn() {
     std::lock_guard lock(mutex_);
     for (Deferred& deferred : deferred_) all.push_back(&deferred);
   }
-  std::vector<const SignalSender*> blocked;  // by an earlier notification of the same signal
+  std::vector<const SignalSender*> blocked;  // senders with an earlier notification that is not stored yet
   std::vector<const Deferred*> ended;
   bool happened = false;
   for (Deferred* deferred : all) {
@@ -132,7 +132,7 @@ bool Notifications::turn() {
 
 void Notifications::forget(const std::vector<const Deferred*>& ended) {
   if (ended.empty()) return;
-  std::list<Deferred> over;  // remotes may go with their entries, without the lock
+  std::list<Deferred> over;  // remotes may be destroyed with their entries, so do that without the lock
   std::lock_guard lock(mutex_);
   for (auto each = deferred_.begin(); each != deferred_.end();) {
     const auto next = std::next(each);
@@ -142,7 +142,7 @@ void Notifications::forget(const std::vector<const Deferred*>& ended) {
   open_.fetch_sub(ended.size(), std::memory_order_release);
 }
 
-// Does what can be done now; true when the notification has arrived, or has failed.
+// Does what can be done now; returns true when the notification has arrived or failed.
 bool Notifications::advance(Deferred& deferred) {
   while (deferred.before.reached()) {
     const pw_status status = guard([&] {
@@ -231,9 +231,9 @@ void Notifications::end(const Deferred& deferred, pw_status status) {
   failed_.store(true, std::memory_order_release);
 }
 
-// The marks may be reached by something that wakes nobody, so this naps.
+// The marks may be reached by an event that wakes nobody, so this source asks for naps.
 Armed Notifications::arm(bool) {
-  std::lock_guard lock(mutex_);  // which defer() has while it looks whether somebody sleeps
+  std::lock_guard lock(mutex_);  // defer() holds this lock while it checks whether a thread sleeps
   if (!has_work()) return {};
   const uint64_t waited = now_ns() - since_.load(std::memory_order_relaxed);
   return {-1, progress_.waiting().nap_ns(Wakes::perhaps, waited)};

@@ -1,5 +1,6 @@
-// Notifications of signals. A notification is made as soon as the operation that it follows is complete: at
-// once if possible, else it waits here, in order for each signal. The thread that starts it never waits.
+// Makes notifications of signals. A notification is stored as soon as the operation that it follows is
+// complete: at once if possible; otherwise it is queued here, in order for each signal. The thread that
+// starts it never waits.
 #pragma once
 
 #include <atomic>
@@ -18,17 +19,17 @@ namespace pw {
 
 class Notifications final : public Source, public Marker {
  public:
-  /// `far` finds the path that stores the words of signals on other hosts; throws Error where there is none.
+  /// `far` finds the path that stores the words of signals on other hosts, and throws Error if there is none.
   Notifications(Team& team, Progress& progress, std::function<Path&(const Remote&)> far)
       : team_(team), progress_(progress), far_(std::move(far)) {}
 
-  /// Notifies the signal after all that the path was given towards the rank so far.
+  /// Notifies the signal after everything that was started on `path` towards the rank so far.
   pw_status after(Path& path, int rank, const Notification& notification);
-  /// The same after whatever the marks stand for.
+  /// Notifies the signal after the marks are reached.
   pw_status after(Marks before, const Notification& notification);
 
-  /// Gives the signal to a plan or to kernels, once all that this rank added to it has arrived: until
-  /// give_back() nobody else of this rank notifies it. Throws Error.
+  /// Reserves the signal for a plan or for kernels. Waits until all that this rank added to it has arrived.
+  /// Until give_back(), every other notification of it by this rank is refused. Throws Error.
   void reserve(Remote& signal);
   static void give_back(Remote& signal);
 
@@ -37,34 +38,33 @@ class Notifications final : public Source, public Marker {
   [[nodiscard]] bool rings() const override { return true; }
   [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_acquire) > 0; }
 
-  /// A mark behind the notifications that wait here towards the rank.
+  /// Returns a mark after the notifications towards the rank that are queued here.
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;
   [[nodiscard]] Source* source() override { return this; }
 
  private:
-  /// How far a notification is that could not be made at once. At each stage it waits for the marks of
-  /// `before`.
+  /// The progress of a queued notification. At each stage it waits for the marks in `before`.
   enum class Stage : uint8_t {
-    deferred,  ///< until what it follows is complete
-    in_line,   ///< until what was added to the signal before, on another path, is there
-    fetched,   ///< until it is known how far an earlier import brought it
-    stored,    ///< until the store is
+    deferred,  ///< waits for the operation that it follows
+    in_line,   ///< waits for an earlier notification of the signal by another path to arrive
+    fetched,   ///< waits for the signal's present word, if it is not known what an earlier import added
+    stored,    ///< waits for the store of the word to arrive
     arrived,
   };
   struct Deferred {
     std::shared_ptr<Remote> signal;
     uint64_t by;
-    Path* path;  ///< that stores the word; null: the CPU
+    Path* path;  ///< the path that stores the word; null: the CPU does
     Marks before;
-    uint64_t number;  ///< among those towards its rank
+    uint64_t number;  ///< number among the notifications towards its rank
     Stage stage = Stage::deferred;
     std::shared_ptr<const uint64_t> fetched;
   };
-  struct Line {  ///< towards one rank
+  struct Line {  ///< the queued notifications towards one rank
     uint64_t deferred = 0;
-    pw_status failed = PW_OK;  ///< the first since the last outcome(), and what it says
+    pw_status failed = PW_OK;  ///< the first failure since the last outcome(); `why` is its message
     std::string why;
   };
 
@@ -81,13 +81,13 @@ class Notifications final : public Source, public Marker {
   Team& team_;
   Progress& progress_;
   const std::function<Path&(const Remote&)> far_;
-  std::mutex turning_;            ///< one thread at a time; before the lock of a signal
-  std::mutex mutex_;              ///< of what follows; after the lock of a signal
-  std::list<Deferred> deferred_;  ///< what lies in an entry belongs to who turns
+  std::mutex turning_;            ///< held by the thread that turns; lock it before the lock of a signal
+  std::mutex mutex_;              ///< protects the members below; lock it after the lock of a signal
+  std::list<Deferred> deferred_;  ///< the contents of an entry belong to the thread that turns
   std::map<int, Line> lines_;
-  std::atomic<uint64_t> open_{0};    ///< entries
-  std::atomic<bool> failed_{false};  ///< some notification ever did
-  std::atomic<uint64_t> since_{0};   ///< ns: when something happened last
+  std::atomic<uint64_t> open_{0};    ///< number of entries
+  std::atomic<bool> failed_{false};  ///< whether any notification has ever failed
+  std::atomic<uint64_t> since_{0};   ///< ns: the time of the last change
 };
 
 }  // namespace pw

@@ -1,5 +1,5 @@
-// Put, get, notify and flush: checks, finds the route and hands over to paths. The hot path of a small
-// transfer is two range checks, two loads and one virtual call.
+// Put, get, notify and flush: checks the arguments, finds the route and hands over to paths. The hot path of
+// a small transfer is two range checks, two loads and one virtual call.
 #include <bit>
 #include <optional>
 
@@ -11,7 +11,7 @@
 
 namespace pw {
 
-// Throws what join() throws.
+// Throws the error of join().
 pw_status Context::refuse(const RangeTransfer& range) {
   pw_block remote{}, local{};
   remote.offset = range.remote_offset;
@@ -110,10 +110,10 @@ pw_status Context::check_notification(const Remote& signal) {
   return check(signal);
 }
 
-// A rank that is gone has closed its regions, too; no new key will come from it.
+// Checks for a lost rank first: such a rank has closed its regions, too, but will never send a new key.
 pw_status Context::why_not(const Remote& remote) {
   if (team_.lost(remote.rank())) {
-    record_start(remote.rank(), kAtStart);  // so that a flush says so, too
+    record_start(remote.rank(), kAtStart);  // so that a flush reports the loss, too
     return fail(PW_PEER_LOST, "" + team_.describe_loss(remote.rank()));
   }
   if (!remote.current())
@@ -131,7 +131,8 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
   const uint64_t slice_bytes = whole.shape.contiguous() ? 0 : bytes / whole.shape.count[0];
   const route::SplitPieces pieces = split.divide(bytes, slice_bytes);
   const uint64_t unit = slice_bytes == 0 ? 1 : slice_bytes;
-  // Starts first the parts that go on by themselves, so that all are at work while another keeps this thread.
+  // First starts the parts that progress by themselves, so that they run while another part occupies this
+  // thread.
   for (const bool at_start : {false, true})
     for (const route::SplitPiece& piece : pieces) {
       Path* path = resolved.paths[split.path[piece.part]];
@@ -169,7 +170,7 @@ pw_status Context::notify_untraced(const Notification& notification) {
   return notify_behind(later, notification);
 }
 
-// Where one of the paths stores the word itself, that store comes after its transfers anyway.
+// The storing path needs no mark: its store comes after its own transfers anyway.
 pw_status Context::notify_behind(uint64_t paths, const Notification& notification) {
   const Remote& signal = *notification.signal;
   const Path* const storing = signal.word() != nullptr ? nullptr : &resolver_->far_notifier(signal);
@@ -210,11 +211,11 @@ void Context::add_marks(int rank, Marks& marks) {
 pw_status Context::flush_untraced(int rank, uint64_t timeout_ns) {
   Marks marks;
   if (const pw_status status = add_marks_of(rank, marks); status != PW_OK) return status;
-  if (!marks.reached())  // else the time need not be asked for
+  if (!marks.reached())  // avoids reading the clock if they are reached already
     if (const pw_status waited = wait_for(marks, progress_, deadline_after(timeout_ns)); waited != PW_OK)
       return waited;
   const pw_status ended = failures_.outcome(marks);
-  const pw_status failure = failures_.flushed(rank);  // also what a request was told
+  const pw_status failure = failures_.flushed(rank);  // includes failures that only a request has reported
   if (ended != PW_OK) return ended;
   return failure != PW_OK ? failure : check_started(rank);
 }

@@ -54,13 +54,14 @@ using pw::given;
 
 using Requests = std::span<pw_request* const>;
 
-// Waits until `done()`, which looks at the requests. They are of one context, at least one of them open.
+// Waits until `done()` returns true, which looks at the requests. All belong to one context, and at least one
+// is open.
 template <typename Done>
 pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done) {
   std::optional<pw::trace::Operation> operation;
   if (pw::trace::recording()) operation.emplace("wait for requests", PW_TRACE_REQUESTS);
   pw::Context& context = *requests.front()->context;
-  pw::Source* source = nullptr;  // that of the first; all are turned, this one most often
+  pw::Source* source = nullptr;  // the first request's source; all sources are polled, this one most often
   for (pw_request* request : requests)
     if (source == nullptr) source = request->source();
   const auto wakes = [&] {
@@ -79,7 +80,7 @@ pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done)
                              static_cast<double>(timeout_ns) * 1e-9, incomplete, requests.size()));
 }
 
-// Throws Error.
+// Throws Error if the list cannot be waited for.
 void check_list(Requests requests) {
   if (requests.empty())
     throw pw::Error(PW_INVALID_ARGUMENT, "a wait for an empty list of requests; give at least one");
@@ -94,7 +95,7 @@ void check_list(Requests requests) {
   }
 }
 
-// `start` starts the operation, given where its marks go; the request stands for it and for a notification
+// Calls `start` with the marks to fill. The request stands for the started operation and for a notification
 // with it.
 template <typename Start>
 pw_status start_request(pw_context* context, int rank, const pw::Notification* notification,
@@ -154,7 +155,7 @@ pw_status pw_start_flush(pw_context* context, int rank, pw_request** request) {
     pw::Context& in = *context->context;
     if (rank < PW_ANY_RANK || rank >= in.team().size()) {
       pw::Marks none;
-      return in.add_marks_of(rank, none);  // which says so
+      return in.add_marks_of(rank, none);  // it reports the error
     }
     return start_request(context, rank, nullptr, request,
                          [&](pw::Marks& marks) { return in.add_marks_of(rank, marks); });
@@ -201,7 +202,7 @@ pw_status pw_request_wait_all(pw_request* const* requests, size_t count, uint64_
     if (count == 0) return PW_OK;
     const Requests all(requests, count);
     check_list(all);
-    size_t reached = 0;  // the first so many
+    size_t reached = 0;  // number of leading requests that are complete
     const auto done = [&] {
       while (reached < count && all[reached]->complete()) ++reached;
       return reached == count;

@@ -1,5 +1,5 @@
 // Requests: started operations, to be tested and waited for. An operation's request consists of the marks
-// that it is complete with. The request for the finish of a plan is in the layer above (plan/plan_request.h).
+// that complete it. The request for the finish of a plan is in the layer above (plan/plan_request.h).
 #pragma once
 
 #include <memory>
@@ -15,21 +15,22 @@ class Request {
  public:
   virtual ~Request() = default;
 
-  /// Whether it is complete; from then on never called again. `ended`: how, with the message in this thread.
+  /// Returns whether the request is complete, and then sets `ended` to the status, with its message in this
+  /// thread. Not called again once it has returned true.
   virtual bool complete(pw_status& ended) = 0;
-  /// The source that brings the end nearer while somebody waits for it, if there is one.
+  /// The source of progress that a waiting thread should poll most, or null.
   [[nodiscard]] virtual Source* source() { return nullptr; }
-  /// Whether this rank's threads are woken at the end.
+  /// Whether the completion always wakes this rank's threads.
   [[nodiscard]] virtual Wakes wakes() { return Wakes::perhaps; }
 };
 
-/// A request for operations towards one rank, or all, and notifications of signals of another.
+/// A request for operations towards one rank, or all ranks, and for notifications of another rank's signals.
 class MarksRequest final : public Request {
  public:
-  /// To be made before the operation is started: what fails from here on is its concern.
+  /// Make it before the operation is started: it reports failures that occur from now on.
   MarksRequest(Context& context, int rank) : context_(context) { depend(rank); }
 
-  /// Also on this rank.
+  /// Makes failures towards `rank` count, too.
   void depend(int rank) { on_.push_back({rank, context_.failures().count(rank)}); }
   [[nodiscard]] Marks& marks() { return marks_; }
 
@@ -40,7 +41,7 @@ class MarksRequest final : public Request {
  private:
   struct On {
     int rank;
-    uint64_t failures;  ///< towards it, before
+    uint64_t failures;  ///< towards the rank, before the operation
   };
   Context& context_;
   std::vector<On> on_;
@@ -53,11 +54,11 @@ class MarksRequest final : public Request {
 struct pw_request {
   explicit pw_request(std::shared_ptr<pw::Context> in) : context(std::move(in)) {}
 
-  /// Asks, unless it was found complete before.
+  /// Tests the request, unless it was found complete before.
   bool complete();
-  /// The status with which it ended, with the message in this thread.
+  /// Returns the status of the complete request, with its message in this thread.
   pw_status ending();
-  /// As of a Request; of one that is complete: none, and always.
+  /// Like those of Request; for a complete request: no source, and always.
   [[nodiscard]] pw::Source* source();
   [[nodiscard]] pw::Wakes wakes();
 

@@ -19,7 +19,7 @@ namespace {
 std::optional<route::Table> find_table(const KnownPaths& known, std::string& why_none) {
   const std::string named = config("routes");
   const std::string file = named.empty() ? default_table_file() : named;
-  if (named.empty() && !std::filesystem::exists(file)) return std::nullopt;  // nobody has measured yet
+  if (named.empty() && !std::filesystem::exists(file)) return std::nullopt;  // nothing was measured yet
   try {
     route::Table table = route::load_table(file, known);
     route::check_machine(table, machine(), file);
@@ -35,10 +35,10 @@ route::Rules find_rules(const KnownPaths& known) {
   const std::string named = config("rules");
   const std::string file = named.empty() ? default_rules_file() : named;
   if (named.empty() && !std::filesystem::exists(file)) return {};
-  return route::load_rules(file, known);  // what a user wrote is followed, or refused
+  return route::load_rules(file, known);  // a user's rules are followed or refused, never ignored
 }
 
-/// Peers see only the far end, so its kind of memory decides which paths there are.
+/// Which paths exist depends on the far end's kind of memory; peers see only that end.
 route::PairClass pair_class(Op op, const Pair& pair) {
   const auto near = route::memory_class(pair.local.kind, Handle::memfd);
   const auto far = route::memory_class(pair.remote.kind, pair.same_host ? pair.remote_handle : Handle::memfd);
@@ -142,7 +142,8 @@ void Resolver::use(const std::string& given) {
   std::lock_guard lock(mutex_);
   used_ = given;
   used_patterns_ = std::move(patterns);
-  // One epoch a choice, however often it is made: what was resolved under it is found again, and never grows.
+  // The same choice always gets the same epoch: earlier decisions under it are found again, so the list does
+  // not grow.
   auto choice = std::find(choices_.begin(), choices_.end(), given);
   if (choice == choices_.end()) choice = choices_.insert(choices_.end(), given);
   epoch_.store(static_cast<uint64_t>(choice - choices_.begin()) + 1, std::memory_order_relaxed);
@@ -186,7 +187,7 @@ route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remo
   return query;
 }
 
-// Where use() names paths only, plans have all their methods, and the other way round.
+// If use() names only paths, plans may use all their methods, and the other way round.
 void Resolver::add(route::Query& query, std::string name, Offer offer, bool restricted) {
   const std::array names{name};
   if (!offer.available)
@@ -198,7 +199,7 @@ void Resolver::add(route::Query& query, std::string name, Offer offer, bool rest
     query.available.push_back(std::move(name));
 }
 
-// By its bytes alone: what decides between one copy and two is how many there are, not how they lie.
+// Asks by the number of bytes alone: it decides between one copy and two, not their layout.
 route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const PathInfo> methods) {
   const Pair pair = facts(local, remote, importer_);
   route::Query query;

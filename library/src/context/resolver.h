@@ -1,5 +1,5 @@
-// From a pair of memories to the paths that carry its bytes: gathers the facts, asks every path's probe, and
-// has the router decide. Answers are kept in the remote, so that an operation finds its route with one load.
+// Finds the paths for a pair of memories: gathers the facts, asks every path's probe, and lets the router
+// decide. The remote keeps the answers, so that an operation finds its route with one load.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,16 @@ namespace pw {
 
 /// A decision with the paths themselves. Immutable once published.
 struct Resolved {
-  uint64_t epoch;             ///< of the resolver when it was made; an older one is made anew
-  uint64_t small_bytes = 0;   ///< up to so many `small` is the path: beside the epoch, with nothing to walk
-  uint64_t copied_bytes = 0;  ///< the same where that path copies by the CPU (Path::copies), else 0
-  Path* small = nullptr;      ///< null where they are split
+  uint64_t epoch;  ///< of the resolver when it was made; if that has changed since, the decision is made
+                   ///< again
+  uint64_t small_bytes = 0;   ///< up to this size `small` is the path: beside the epoch, and without a lookup
+                              ///< in the route
+  uint64_t copied_bytes = 0;  ///< the same if that path copies by the CPU (Path::copies), else 0
+  Path* small = nullptr;      ///< null if small transfers are split
   std::shared_ptr<const route::Route> route;
   std::vector<Path*> paths;  ///< in the order of the route's indices
 
-  /// The path of so many bytes; null where they are split.
+  /// Returns the path for a transfer of `bytes` bytes; null if it is split.
   [[nodiscard]] Path* path_of(uint64_t bytes) const noexcept {
     if (bytes <= small_bytes) return small;
     const route::Choice& choice = route->lookup(bytes);
@@ -31,7 +33,7 @@ struct Resolved {
   }
 };
 
-/// One path's answer for one pair, for people.
+/// One path's answer for one pair, to be shown to people.
 struct PathInfo {
   std::string name;
   Offer offer;
@@ -46,50 +48,53 @@ class Resolver {
   /// Restricts later decisions to `names` (comma-separated; empty: all). Throws Error for an unknown name.
   void use(const std::string& names);
 
-  /// The route for an operation between the two. Throws Error(PW_UNSUPPORTED) with every path's reason.
+  /// Returns the route for an operation between the two. Throws Error(PW_UNSUPPORTED) with every path's
+  /// reason.
   const Resolved& resolve(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
     const Resolved* known = find(op, shape, local, remote);
     return known != nullptr ? *known : decide(op, shape, local, remote);
   }
-  /// The same where it was asked for before, else null.
+  /// Returns the route if it was resolved before, else null.
   [[nodiscard]] const Resolved* find(Op op, route::ShapeClass shape, const Region& local,
                                      const Remote& remote) const noexcept {
     const Resolved* known = remote.routes[place(op, shape, local)].load(std::memory_order_acquire);
     return known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed) ? known : nullptr;
   }
 
-  /// The route of a plan's sends from `local` to `remote`, chosen among the methods given that are available.
-  /// Where the table has no costs, those that come with Peerway decide (route/defaults.json).
+  /// Returns the route of a plan's sends from `local` to `remote`, chosen among those of `methods` that are
+  /// available. If the table has no costs for them, the shipped costs decide (route/defaults.json).
   std::shared_ptr<const route::Route> route_send(Region& local, Remote& remote,
                                                  std::span<const PathInfo> methods);
   std::string explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
 
-  /// Every path's answer, in order of preference.
+  /// Returns every path's answer, in order of preference.
   std::vector<PathInfo> probe(Region& local, Remote& remote);
 
-  /// Gives the region the number of its kind of memory.
+  /// Sets the number of the region's class of memory.
   void classify(Region& region);
 
-  /// The decision explained, as JSON text (route/explain.h).
+  /// Returns the decision with its explanation, as JSON text (route/explain.h).
   std::string explain(Op op, route::ShapeClass shape, Region& local, Remote& remote);
 
-  /// Whether the paths to be used include some over mapped memory.
+  /// Returns whether the paths in use include one over mapped memory.
   [[nodiscard]] bool uses_mappings();
 
-  /// The path whose transfers are copies by the CPU (Path::copies); empty where there is none.
+  /// Returns the name of the path whose transfers are copies by the CPU (Path::copies); empty if there is
+  /// none.
   [[nodiscard]] std::string_view copying_path() const;
 
-  /// Whether the settings or the route table name a path of that transport.
+  /// Returns whether the settings or the route table name a path of that transport.
   [[nodiscard]] bool names_path_of(size_t transport) const;
 
-  /// The path that notifies signals on other hosts; throws Error(PW_UNSUPPORTED) with every path's reason.
+  /// Returns the path that notifies signals on other hosts. Throws Error(PW_UNSUPPORTED) with every path's
+  /// reason.
   Path& far_notifier(const Remote& signal) const;
 
-  /// The chunk size that the table measured; 0 when there is none.
+  /// Returns the chunk size that the table measured; 0 if there is none.
   [[nodiscard]] uint64_t chunk_bytes() const;
 
  private:
-  /// Where a remote keeps the answer.
+  /// The index at which a remote keeps the answer.
   static size_t place(Op op, route::ShapeClass shape, const Region& local) noexcept {
     return (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) *
                Remote::kShapeClasses +
@@ -103,23 +108,24 @@ class Resolver {
   void add(route::Query& query, std::string name, Offer offer, bool restricted);
   [[nodiscard]] bool restricted_among(std::span<const std::string> names) const;
   [[nodiscard]] std::vector<std::string> names() const;
-  [[nodiscard]] KnownPaths known_paths() const;  ///< the methods of plans among them
+  [[nodiscard]] KnownPaths known_paths() const;  ///< includes the methods of plans
 
   std::vector<std::unique_ptr<Path>> paths_;
-  std::vector<size_t> transport_of_;  ///< of each path: its place in the list
+  std::vector<size_t> transport_of_;  ///< for each path: the index of its transport
   Importer& importer_;
   std::unique_ptr<route::Router> automatic_;
   std::unique_ptr<route::Router> defaults_;
-  std::string used_;  ///< what use() was given
+  std::string used_;  ///< the argument of the last use()
   std::vector<route::Rule> used_patterns_;
-  std::vector<std::string> choices_{""};  ///< all that use() was given; the epoch is a place in it, plus 1
+  std::vector<std::string> choices_{""};  ///< all arguments of use() so far; the epoch is the index of the
+                                          ///< current one, plus 1
   std::atomic<uint64_t> epoch_{1};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Resolved>> resolved_;
   std::vector<std::pair<DeviceId, Handle>> classes_;
 };
 
-/// The facts about a pair that hold for every path.
+/// Gathers the facts about a pair that are the same for every path.
 Pair facts(Region& local, Remote& remote, Importer& importer);
 
 }  // namespace pw

@@ -12,7 +12,8 @@ pw_status closed_at(uint64_t now, uint64_t wanted) {
                                 wanted, now));
 }
 
-// A wait that ended for lack of time says what it waited for; all else was told by the wait itself.
+// Turns a timeout into a message that says what was waited for; the wait itself has reported all other
+// failures.
 pw_status explain_timeout(pw_status ended, int sender, uint64_t now, uint64_t wanted, uint64_t timeout_ns) {
   if (ended != PW_TIMEOUT) return ended;
   const std::string who = sender == PW_ANY_RANK ? "any rank" : format("rank {}", sender);
@@ -89,7 +90,7 @@ pw_status Signal::wait_now(uint64_t value, uint64_t timeout_ns) const {
   return now >= value ? PW_OK : closed_at(now, value);
 }
 
-// Reads by copies follow one another for as long as it takes.
+// Reads the words by copies, one after another, until the wait ends.
 pw_status Signal::wait_on_device(uint64_t value, uint64_t timeout_ns) const {
   const uint64_t deadline_ns = deadline_after(timeout_ns);
   WordAccess access(device_words_.region->device(), words_);

@@ -1,4 +1,4 @@
-// A signal: the counter that peers notify and this rank waits on.
+// Signals: the counters that peers notify and this rank waits on.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@ namespace pw {
 class Signal {
  public:
   Signal(Context& context, int sender);
-  /// Its words lie in the memory of that device, where kernels poll them without leaving it; the host reads
-  /// them by copies. On the host device the same as above.
+  /// Makes a signal whose words lie in the memory of `device`, where kernels poll them without leaving it;
+  /// the host reads them by copies. On the host device this is the same as the constructor above.
   Signal(Context& context, int sender, Device& device);
   ~Signal();
   Signal(const Signal&) = delete;
 
-  /// Throws Error when words in device memory cannot be read.
+  /// Throws Error if words in device memory cannot be read.
   [[nodiscard]] uint64_t value() const;
   pw_status wait(uint64_t value, uint64_t timeout_ns) const;
   [[nodiscard]] std::vector<std::byte> key() const;
 
   [[nodiscard]] int sender() const { return sender_; }
-  /// Its words, which are summed, as the device's queues reach them. Throws Error when they do not.
+  /// Returns the addresses of the signal's words for the device's queues, and how many there are. Throws
+  /// Error if the queues cannot reach them.
   uint64_t* words_on(Device& device, uint32_t& count) const;
 
-  /// The value that plans have waited for so far: where the next one begins to count.
+  /// The value that plans have waited for so far; the next plan counts from there.
   uint64_t planned = 0;
 
   /// The name of this signal in a trace.
@@ -43,8 +44,8 @@ class Signal {
   int sender_;
   uint32_t slot_;
   uint32_t words_;
-  uint32_t first_ = 0;        ///< of its words in the control segment
-  DeviceWords device_words_;  ///< in place of them
+  uint32_t first_ = 0;        ///< index of its first word in the control segment
+  DeviceWords device_words_;  ///< used instead of the control segment if the signal lies on a device
 };
 
 }  // namespace pw

@@ -1,4 +1,4 @@
-// The operations of a context as `peerway trace` records them. The path is asked for behind the operation,
+// The operations of a context with events for `peerway trace`. The path is looked up after the operation,
 // when its route is known and nobody waits for it.
 #include "context/context.h"
 
@@ -11,7 +11,7 @@ int32_t tag_of(const Notification* notification) {
 
 pw_trace_kind kind_of(Op op) { return op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT; }
 
-/// A notification by more than one says by how much in an event of its own.
+/// Records an event of its own for a notification by more than one, with the amount.
 void note(const Notification* notification) {
   if (notification != nullptr && notification->by != 1)
     const trace::Operation notified(PW_TRACE_NOTIFY, notification->signal->rank(), notification->by,

@@ -10,9 +10,9 @@ namespace pw {
 namespace {
 
 #if defined(__x86_64__)
-// Loads from write-combined memory go one by one unless they are streaming loads, which fetch a whole line.
+// Loads from write-combined memory are slow one by one; streaming loads fetch a whole line.
 __attribute__((target("sse4.1"))) void stream_load(std::byte* to, const std::byte* from, uint64_t bytes) {
-  _mm_mfence();  // streaming loads may pass earlier stores
+  _mm_mfence();  // streaming loads may overtake earlier stores
   uint64_t done = -reinterpret_cast<uintptr_t>(from) & 15;
   if (done > bytes) done = bytes;
   std::memcpy(to, from, done);
@@ -29,7 +29,7 @@ __attribute__((target("sse4.1"))) void stream_load(std::byte* to, const std::byt
 void CpuMapping::store(std::byte* to, const std::byte* from, uint64_t bytes) {
   std::memcpy(to, from, bytes);
 #if defined(__x86_64__)
-  _mm_sfence();  // empties the write-combining buffers
+  _mm_sfence();  // flushes the write-combining buffers
 #else
   __sync_synchronize();
 #endif

@@ -1,4 +1,4 @@
-// Device memory mapped for the CPU, which then stores and loads directly, without a queue.
+// Device memory mapped for the CPU, which stores and loads directly, without a queue.
 #pragma once
 
 #include <cstddef>
@@ -6,17 +6,17 @@
 
 namespace pw {
 
-/// A device allocation that the CPU has mapped. On x86 it is write-combined: stores are gathered and fast,
-/// loads are slow (about 1 GB/s).
+/// A device allocation that the CPU has mapped. On x86 the mapping is write-combined: stores are combined and
+/// fast, loads are slow (about 1 GB/s).
 class CpuMapping {
  public:
   virtual ~CpuMapping() = default;
   CpuMapping(const CpuMapping&) = delete;
 
-  /// Where the first byte of the allocation appears.
+  /// The address of the allocation's first byte in the mapping.
   [[nodiscard]] std::byte* address() const { return address_; }
 
-  /// Copies into the mapping; `to` lies in it. A store that follows is seen after the bytes.
+  /// Copies into the mapping; `to` lies in it. A later store becomes visible after the copied bytes.
   virtual void store(std::byte* to, const std::byte* from, uint64_t bytes);
   /// Copies out of the mapping; `from` lies in it.
   virtual void load(std::byte* to, const std::byte* from, uint64_t bytes);

@@ -1,4 +1,4 @@
-// The devices of this process, and what all kinds share.
+// The devices of this process, and code that all kinds share.
 #include <unistd.h>
 
 #include <utility>
@@ -29,7 +29,7 @@ struct Devices {
   }
 };
 
-// Never destroyed: at the end of the process the driver may be gone before us.
+// Never destroyed, because at the end of the process the driver may already be gone.
 const Devices& all_devices() {
   static const auto* devices = new Devices;
   return *devices;
@@ -50,7 +50,7 @@ Export Device::describe(const Allocation& allocation, const void* address) {
 
 std::string to_string(DeviceId id) {
   if (id.kind == PW_HOST) return "host";
-  const auto kind = static_cast<size_t>(id.kind);  // a program may have given any number
+  const auto kind = static_cast<size_t>(id.kind);  // a program may pass any number
   return kind < device_kinds().size() ? format("{}:{}", device_kinds()[kind].name, id.index)
                                       : format("of kind {}", kind);
 }

@@ -1,4 +1,4 @@
-// The list of kinds of device. It is compiled alone, so that another list can take its place.
+// The list of kinds of devices. It is a file of its own, so that another list can replace it.
 #include "device/kinds.h"
 
 #include "device/cuda/cuda.h"

@@ -1,4 +1,4 @@
-// The kinds of device that this library is built with.
+// The kinds of devices that this library is built with.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@
 namespace pw {
 
 struct DeviceKind {
-  std::string_view name;  ///< in keys, tables, settings: "host", "cuda"
-  /// The devices of this kind that the process may use; none where something is missing, with the reason and
-  /// what to do in `why_none`.
+  std::string_view name;  ///< used in keys, tables and settings: "host", "cuda"
+  /// Returns the devices of this kind that the process may use. If there are none, `why_none` has the reason
+  /// and what to do.
   std::vector<std::unique_ptr<Device>> (*find)(std::string& why_none);
-  /// The environment variable that says which of them a process is shown; null: there is none.
+  /// The environment variable that selects the devices a process can see; null: there is none.
   const char* shown_by = nullptr;
 };
 
-/// In the order of pw_device_kind, the host first.
+/// In the order of pw_device_kind, with the host first.
 std::span<const DeviceKind> device_kinds();
 
 }  // namespace pw

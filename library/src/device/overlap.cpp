@@ -12,10 +12,10 @@ struct Dimension {
   uint32_t number;  ///< of the dimension in the block
 };
 
-// Two blocks share a byte if the difference of their indices, a vector of whole numbers that are not all
-// zero, leads to a distance of less than one block. The search fixes one difference after the other, largest
-// stride first, and leaves out those that the smaller strides cannot make up for. Where strides nest, that is
-// all of them: the search is long only where they interleave.
+// Two blocks share a byte if the difference of their indices, a vector of integers that are not all zero,
+// gives a distance of less than one block. The search fixes one difference after the other, largest stride
+// first, and skips those that the smaller strides cannot compensate. If strides nest, it skips all of them,
+// so the search is long only if strides interleave.
 class Search {
  public:
   explicit Search(const pw_block& block) : block_bytes_(static_cast<int64_t>(block.block_bytes)) {
@@ -27,7 +27,7 @@ class Search {
 
   Overlap run() {
     for (uint32_t d = 0; d < dims_; ++d) {
-      // A vector and its negative tell the same, so the first difference that is not zero can be positive.
+      // A vector and its negative are equivalent, so the first non-zero difference can be positive.
       for (int64_t k = 1; k <= dimension_[d].last && k * dimension_[d].stride <= slack(d); ++k) {
         if (steps_ > kOverlapSteps) return at(d, Overlap::Kind::undecided);
         if (comes_close(d, k * dimension_[d].stride)) return at(d, Overlap::Kind::some);
@@ -48,10 +48,10 @@ class Search {
     return {kind, dimension_[d].number, static_cast<uint64_t>(reach_[d] + block_bytes_)};
   }
 
-  // How far off the `dims` smallest dimensions can still bring to less than a block.
+  // The largest distance that the `dims` smallest dimensions can reduce to less than a block.
   [[nodiscard]] int64_t slack(uint32_t dims) const { return reach_[dims] + block_bytes_ - 1; }
 
-  // Whether differences in the `dims` smallest dimensions bring `distance` to less than a block.
+  // Whether differences in the `dims` smallest dimensions reduce `distance` to less than a block.
   bool comes_close(uint32_t dims, int64_t distance) {
     if (++steps_ > kOverlapSteps) return false;
     if (dims == 0) return distance > -block_bytes_ && distance < block_bytes_;
@@ -70,11 +70,13 @@ class Search {
   int64_t block_bytes_;
   uint32_t dims_ = 0;
   std::array<Dimension, PW_MAX_DIMS> dimension_{};  ///< smallest stride first
-  std::array<int64_t, PW_MAX_DIMS + 1> reach_{};    ///< of so many dimensions: their largest distance
+  std::array<int64_t, PW_MAX_DIMS + 1> reach_{};    ///< for each number of dimensions: the largest distance
+                                                    ///< that they span
   uint32_t steps_ = 0;
 };
 
-// Whether each dimension's stride is at least what those after it span: the usual order, told at once.
+// Whether each stride is at least as large as the span of the dimensions after it. That is the usual order,
+// and it is quick to check.
 bool nests_in_order(const pw_block& block) {
   int64_t within = static_cast<int64_t>(block.block_bytes);
   for (uint32_t d = block.dims; d-- > 0;) {

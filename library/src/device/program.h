@@ -1,5 +1,5 @@
-// A program is what a plan does on one device: an immutable list of steps over addresses of the program's
-// process. A runner is a program made ready on its device.
+// A program is what a plan does on one device: an immutable list of steps with addresses of the program's
+// process. A runner is a program prepared on its device.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ struct Copy;
 
 using peerway::device::StepKind;
 
-/// `count` words in a row whose value in epoch e is base + (e - lag) * by; none while `word` is null.
+/// `count` consecutive words whose value in epoch e is base + (e - lag) * by; there are none if `word` is
+/// null.
 struct GrowingWords {
   uint64_t* word = nullptr;
   uint64_t base = 0;
@@ -34,44 +35,45 @@ struct GrowingWords {
 
 struct ProgramStep {
   StepKind kind = StepKind::copy;
-  int rank = -1;  ///< whom it depends on
+  int rank = -1;  ///< the rank that the step depends on
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   Layout layout;
   uint32_t pieces = 1;  ///< workers that share it; waits and marks of more than one word have one for each
-  uint32_t unit = 0;    ///< packets: bytes of a word
-  int64_t to_odd_offset = 0;    ///< by which the target lies further in odd epochs
-  int64_t from_odd_offset = 0;  ///< the same for the source
-  bool early = false;           ///< copy: the wait is for the target alone, so the source may be read before
+                        ///< worker
+  uint32_t unit = 0;    ///< packets: bytes per word
+  int64_t to_odd_offset = 0;    ///< distance of the target in odd epochs
+  int64_t from_odd_offset = 0;  ///< distance of the source in odd epochs
+  bool early = false;  ///< copy: the wait concerns only the target, so the source may be read before it ends
   GrowingWords wait;
   GrowingWords mark;
   // For a trace:
-  uint8_t moves = 0;      ///< PW_TRACE_PUT or PW_TRACE_GET where it moves bytes for or to another rank
-  int32_t notified = -1;  ///< tag of the signal whose words the mark is
-  int32_t awaited = -1;   ///< tag of the signal whose words the wait is for, where it is a step of its own
-  std::string_view way = "";  ///< how it moves them; the text outlives the runner
-  Sleepers* woken = nullptr;  ///< who may sleep until the mark is made; the CPU wakes them
+  uint8_t moves = 0;      ///< PW_TRACE_PUT or PW_TRACE_GET if it moves bytes to or from another rank
+  int32_t notified = -1;  ///< tag of the signal whose words are the mark
+  int32_t awaited = -1;   ///< tag of the signal whose words the wait reads, if the wait is a step of its own
+  std::string_view way = "";  ///< method of the transfer; the text must outlive the runner
+  Sleepers* woken = nullptr;  ///< threads that may sleep until the mark is made; the CPU wakes them
 };
 
-/// Host memory by which the host ends a program's waits and is told of those that ended early: one page,
+/// Host memory with which the host ends a program's waits, and learns of waits that ended early: one page,
 /// pinned for the device.
 struct Guard {
   std::atomic<uint64_t> stop;
-  alignas(64) std::atomic<uint64_t> report;  ///< peerway::device::detail::report_of
-  uint64_t timeout_ns;                       ///< of each wait
+  alignas(64) std::atomic<uint64_t> report;  ///< a value of peerway::device::detail::report_of
+  uint64_t timeout_ns;                       ///< limit of each wait
   uint64_t* polled;                          ///< pw_guard::polled, in the device's memory
-  // Used by programs with operations that the proxy does:
-  alignas(64) std::atomic<uint64_t> trigger;  ///< the epoch that was started, stored by the device
+  // Used by programs with operations that the proxy performs:
+  alignas(64) std::atomic<uint64_t> trigger;  ///< the epoch that was started; stored by the device
   alignas(64) std::atomic<uint64_t> done;     ///< the epoch whose operations are complete
   std::atomic<int32_t> awaited;               ///< the rank that the proxy waits for, plus 1; 0: none
-  char why[1024];                             ///< the message to `stop`, where there is one
+  char why[1024];                             ///< the message for `stop`, if there is one
 };
 
 struct Program {
   std::vector<ProgramStep> start;
   std::vector<ProgramStep> finish;
   std::shared_ptr<Guard> guard;
-  std::shared_ptr<const Waiting> waiting;  ///< of the threads that wait for it
+  std::shared_ptr<const Waiting> waiting;  ///< of the threads that wait for the program
 };
 
 enum class PlanPart : uint8_t { start, finish, both };
@@ -80,23 +82,24 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  /// Does the part in the order of a stream of the device.
+  /// Runs the part in the order of a stream of the device.
   virtual pw_status enqueue(void* stream, PlanPart part) = 0;
 
-  /// Begins the part for the host, which calls done() until it is true; after what `after`, a stream, was
-  /// given.
+  /// Begins the part for the host, which then calls done() until it returns true. If `after` has a stream,
+  /// the part runs after the work in that stream.
   virtual pw_status begin(PlanPart part, const std::optional<void*>& after) = 0;
 
-  /// True once what begin() began is done; false with a status when the device failed.
+  /// Returns true once what begin() began is done. Returns false with a status if the device failed.
   virtual bool done(pw_status& status) = 0;
 
-  /// Calls `call(user)` on some thread once what begin() began is done; false where only done() finds out.
+  /// Calls `call(user)` on some thread once what begin() began is done. Returns false if only done() can
+  /// tell.
   virtual bool notify(void (*call)(void*), void* user) = 0;
 
-  /// How often the part was done, by all that started it; to be asked when nothing is under way.
+  /// Returns how often the part was run, whoever started it. Call it only while nothing is under way.
   virtual uint64_t epochs(PlanPart part) = 0;
 
-  /// PW_UNSUPPORTED where there are no kernels.
+  /// Returns PW_UNSUPPORTED if there are no kernels.
   virtual pw_status handle(pw_plan_handle& handle) = 0;
 };
 

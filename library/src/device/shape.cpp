@@ -24,7 +24,7 @@ uint64_t add(uint64_t a, uint64_t b, const char* name) {
   return sum;
 }
 
-// Checks the numbers of one side and returns the bytes from its first byte to one past its last.
+// Checks the numbers of one side, and returns the distance from its first byte to one past its last.
 uint64_t checked_extent(const pw_block& block, const Described& span) {
   if (block.dims > PW_MAX_DIMS)
     throw Error(PW_INVALID_ARGUMENT, format("a block of {} dimensions in the {}; at most {}", block.dims,
@@ -42,7 +42,7 @@ uint64_t checked_extent(const pw_block& block, const Described& span) {
   return extent;
 }
 
-// Dimensions may nest in any order (a transpose is fine) and interleave; two blocks must not share a byte.
+// Dimensions may nest in any order (a transpose is fine) or interleave, but no two blocks may share a byte.
 void check_overlap(const pw_block& block, const Described& span) {
   const Overlap overlap = find_overlap(block);
   if (overlap.kind == Overlap::Kind::none) return;
@@ -88,8 +88,8 @@ void drop(Layout& layout, uint32_t d) {
   layout.to[last] = layout.from[last] = 0;
 }
 
-// Slowest dimension first, as the target sees it: neighbours in memory become neighbours in the layout, and
-// writes go through the target in one direction.
+// Sorts dimensions by the target's strides, slowest first: neighbours in memory become neighbours in the
+// layout, and writes go through the target in one direction.
 void sort_dimensions(Layout& layout) {
   for (uint32_t d = 1; d < layout.shape.dims; ++d)
     for (uint32_t i = d; i > 0 && layout.to[i - 1] < layout.to[i]; --i) {
@@ -99,7 +99,8 @@ void sort_dimensions(Layout& layout) {
     }
 }
 
-// Whether `count` steps of `stride` are one step of `outer`. In 128 bits, where the product always fits.
+// Whether `count` steps of `stride` equal one step of `outer`. Uses 128 bits, so that the product always
+// fits.
 bool continues(uint64_t count, int64_t stride, int64_t outer) {
   return static_cast<__int128>(count) * stride == outer;
 }

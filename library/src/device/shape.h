@@ -1,5 +1,5 @@
-// The shape of a transfer: blocks of bytes at regular strides in up to four dimensions, index 0 the slowest.
-// A count and strides for each dimension, never a list of pieces.
+// The shape of a transfer: blocks of bytes at regular strides in up to four dimensions; index 0 is the
+// slowest. A shape has a count and strides for each dimension, never a list of pieces.
 #pragma once
 
 #include <array>
@@ -26,24 +26,24 @@ struct Shape {
   [[nodiscard]] bool contiguous() const { return dims == 0; }
 };
 
-/// A shape with where its blocks lie on both sides, in the fewest dimensions: the slowest comes first as the
-/// target sees it, neighbouring blocks are merged, and dimensions of one element dropped.
+/// A shape with the positions of its blocks on both sides, in the fewest dimensions. The target's slowest
+/// dimension comes first, neighbouring blocks are merged, and dimensions of one element are dropped.
 struct Layout {
   Shape shape;
   Strides to{};
   Strides from{};
 };
 
-/// Checks two sides of an operation against the spans they must stay in and joins them. Throws Error:
-/// PW_OUT_OF_RANGE or PW_INVALID_ARGUMENT, naming the value and the allowed range. `to_what` and `from_what`
-/// describe the spans in messages, e.g. "remote region (1048576 bytes, rank 3)".
+/// Checks the two sides of an operation against the ranges they must stay in, and joins them. Throws
+/// Error(PW_OUT_OF_RANGE) or Error(PW_INVALID_ARGUMENT) with the value and the allowed range. `to_what` and
+/// `from_what` describe the ranges in messages, e.g. "remote region (1048576 bytes, rank 3)".
 Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
             uint64_t from_span, const char* from_what);
 
 /// Whether the memory of a region may be written, by peers and by this rank's own operations.
 enum class Access : uint8_t { read_write = 0, read_only = 1 };
 
-/// A span that is only described when something is wrong with it.
+/// A range whose description is made only if something is wrong with it.
 struct Described {
   uint64_t bytes;
   Access access;
@@ -58,14 +58,14 @@ void require_writable(const Described& span);
 /// The same; a target that is read-only throws Error(PW_INVALID_ARGUMENT).
 Layout join(const pw_block& to, const Described& to_span, const pw_block& from, const Described& from_span);
 
-/// The strides of `shape` with nothing between its blocks.
+/// Returns the strides of `shape` without gaps between its blocks.
 Strides dense_strides(const Shape& shape);
 
-/// `bytes` in one piece on both sides.
+/// Returns the layout of `bytes` contiguous bytes on both sides.
 Layout contiguous_layout(uint64_t bytes);
 
-/// The part of `layout` from `first` on, `count` long, along its slowest dimension (in bytes where it is
-/// contiguous), and where that part begins on both sides.
+/// Returns the part of `layout` from index `first` on, `count` long, along its slowest dimension (in bytes if
+/// it is contiguous), and where that part begins on both sides.
 Layout slice(const Layout& layout, uint64_t first, uint64_t count, uint64_t& to_offset,
              uint64_t& from_offset);
 
@@ -76,19 +76,19 @@ struct Chunk {
   uint64_t from_offset = 0;
 };
 
-/// Walks a layout in chunks of at most `chunk_bytes`, in the same order wherever it is run, so that two
-/// processes agree on what each chunk holds without telling one another.
+/// Walks a layout in chunks of at most `chunk_bytes`. The order is the same everywhere, so two processes
+/// agree on what each chunk holds without exchanging anything.
 class ChunkCursor {
  public:
   ChunkCursor() = default;
   ChunkCursor(const Layout& layout, uint64_t chunk_bytes);
-  bool next(Chunk& chunk);  ///< false when all were given
+  bool next(Chunk& chunk);  ///< returns false after the last chunk
 
  private:
   void advance(uint64_t count);
 
   Layout layout_;
-  uint32_t level_ = 0;        ///< the dimension that is cut; dims when a block itself is cut
+  uint32_t level_ = 0;        ///< the dimension that is cut; `dims` if blocks themselves are cut
   uint64_t inner_bytes_ = 1;  ///< bytes of one index of that dimension
   uint64_t length_ = 0;
   uint64_t step_ = 1;

@@ -10,7 +10,7 @@ namespace pw {
 namespace {
 
 constexpr unsigned kFirstPlanTid = 0x50000000;
-constexpr uint64_t kMostEvents = 16384;  // of a plan: a program may have many
+constexpr uint64_t kMostEvents = 16384;  // per plan, because a program may have many plans
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What a trace says of a plan that a stream or kernels ran: each start and finish, and what it did for other
-// ranks, on a track of the plan's own.
+// Records plans that a stream or kernels ran: each start and finish, and what it did for other ranks, on a
+// track of the plan's own.
 #pragma once
 
 #include <cstdint>
@@ -13,46 +13,47 @@
 
 namespace pw {
 
-/// The name of an event for a part of a plan.
+/// The kind and the name of an event for a part of a plan.
 pw_trace_kind kind_of(PlanPart part);
 std::string_view name_of(PlanPart part);
 
-/// What a step does for another rank: a put, a get, a notification or a wait. None: `kind` is 0.
+/// The action of a step for another rank: a put, a get, a notification or a wait. `kind` is 0 if it does
+/// nothing.
 struct StepEvent {
   int kind = 0;
   int peer = -1;
   uint64_t bytes = 0;
   int32_t tag = -1;
 };
-/// The events of one step in an epoch; a put that notifies by more than one has a second event.
+/// Returns the events of one step in an epoch; a put that notifies by more than one has a second event.
 std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch);
 
-/// What a start sends.
+/// Returns the number of bytes that a start sends.
 uint64_t sent_bytes(const Program& program);
 
-/// A part of a plan that ran, in ns of the GPU.
+/// A run of a part of a plan, in ns of the GPU's clock.
 struct StepRun {
   PlanPart part;
   bool in_kernel;
-  unsigned site;  ///< of StepTrack::site()
+  unsigned site;  ///< a number from StepTrack::site()
   uint64_t begin, end;
 };
 
-/// The track of one plan of a GPU.
+/// The track of one plan on a GPU.
 class StepTrack {
  public:
-  /// Null where nothing is traced. `clock`: a number of the GPU that all processes give it.
+  /// Returns null if nothing is traced. `clock` is a number of the GPU that is the same in all processes.
   static std::unique_ptr<StepTrack> make(const Program& program, DeviceId device, uint32_t clock);
   ~StepTrack();
   StepTrack(const StepTrack&) = delete;
 
-  /// The number of the place that this thread was called from; 0 where it is not known.
+  /// Returns the number of the place that called this thread's current operation; 0 if it is unknown.
   unsigned site();
-  /// Records a run, unless recording is stopped. A run in a kernel has the place that made the plan.
+  /// Records a run, unless recording is stopped. A run in a kernel gets the place at which the plan was made.
   void ran(const StepRun& run);
-  /// Counts parts that ran and could not be kept.
+  /// Counts parts that ran but whose records were lost.
   void lost(uint64_t parts);
-  /// The GPU's time and that of the host at one moment.
+  /// Records the times of the GPU and of the host at one moment.
   void read_clock(uint64_t gpu_ns, uint64_t host_ns);
 
  private:
@@ -64,7 +65,7 @@ class StepTrack {
   uint64_t sent_;
   pw_trace_writer* writer_;
   int32_t number_;    ///< of the plan
-  unsigned made_at_;  ///< the place
+  unsigned made_at_;  ///< the place at which the plan was made
   uint64_t starts_ = 0, finishes_ = 0;
   bool whole_ = true;  ///< no epoch was lost
 };

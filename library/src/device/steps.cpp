@@ -21,7 +21,7 @@ peerway::device::StepWords words_of(const GrowingWords& words, uint64_t address)
   return {reinterpret_cast<peerway::device::Word*>(address), words.base, words.by, words.lag};
 }
 
-// Words of each piece. Pieces do not share a line.
+// Returns the number of words of each piece. Pieces do not share a line.
 unsigned share_of(const peerway::device::Step& step) {
   const unsigned unit = by_lines(step.kind) ? peerway::device::kWordsOfLine : 1;
   const unsigned units = (step.copy.words + unit - 1) / unit;

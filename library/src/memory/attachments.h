@@ -1,5 +1,5 @@
-// Data that a path keeps with a region or a remote for its lifetime: a registration, a key made usable. Each
-// path has a number of its own in a context.
+// Data that a path keeps with a region or a remote for its lifetime, such as a registration or an imported
+// key. Each path has a number of its own in a context.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ class Attachments {
  public:
   static constexpr size_t kMost = 8;
 
-  /// The attachment of that number, made by `make` (a shared_ptr<Kind>) at the first call. Throws what `make`
-  /// throws.
+  /// Returns the attachment of that number; `make` makes it (a shared_ptr<Kind>) at the first call. Throws
+  /// what `make` throws.
   template <typename Kind, typename Make>
   Kind& get(size_t number, Make&& make) {
     Entry& entry = entries_[number];
@@ -43,10 +43,10 @@ class Attachments {
   std::array<Entry, kMost> entries_;
 };
 
-/// The numbers of one context.
+/// Assigns the numbers of one context.
 class AttachmentNumbers {
  public:
-  /// A number that nobody else has; Attachments::kMost when there is none left.
+  /// Returns a number that no other path has; Attachments::kMost if none is left.
   size_t take() { return next_ < Attachments::kMost ? next_++ : Attachments::kMost; }
 
  private:

@@ -1,7 +1,7 @@
-// The control segment: one small piece of shared memory a rank, which its peers on the same host map. It
-// holds the generations of the rank's regions (so that a stale key is seen by one load, with no message), the
-// words of its signals, and the mailboxes and doorbell of its staging service. It is a memfd: nothing is left
-// behind when a process dies.
+// The control segment: one small piece of shared memory per rank, which its peers on the same host map. It
+// holds the generations of the rank's regions (so that one load shows whether a key is stale, without a
+// message), the words of its signals, and the mailboxes and doorbell of its staging service. It is a memfd,
+// so nothing remains when a process dies.
 #pragma once
 
 #include <sched.h>
@@ -20,25 +20,25 @@ namespace pw {
 
 inline constexpr uint32_t kRegionSlots = 65536;
 inline constexpr uint32_t kSignalWords = 65536;
-inline constexpr uint32_t kSignalUnit = 8;  ///< words: signals begin on cache lines of their own
+inline constexpr uint32_t kSignalUnit = 8;  ///< in words: signals begin on their own cache lines
 inline constexpr uint32_t kMailboxes = 1024;
 
-/// The mailbox in which one rank (index: rank modulo kMailboxes) announces the staging channel it wants
-/// served.
+/// The mailbox in which one rank (index: rank modulo kMailboxes) announces a staging channel that it wants to
+/// have served.
 struct alignas(32) Mailbox {
   std::atomic<int32_t> descriptor;  ///< memfd number in the announcing process, plus 1; 0: none
   std::atomic<int32_t> rank;
   std::atomic<uint64_t> identity;  ///< of the memfd
-  std::atomic<int32_t> refused;    ///< the answer when it cannot be served: a pw_status
+  std::atomic<int32_t> refused;    ///< the answer if the channel cannot be served: a pw_status
 };
 
 /// Zero-filled memory is a valid, empty control segment.
 struct Control {
   std::atomic<uint64_t> generation[kRegionSlots];  ///< odd while the slot's region is open
   alignas(64) std::atomic<uint64_t> signal[kSignalWords];
-  alignas(64) std::atomic<uint32_t> doorbell;  ///< counted up when there is staging work for this rank
-  std::atomic<uint32_t> watchers;              ///< threads of this rank that look at it; 0: ring the bell
-  std::atomic<int32_t> bell;                   ///< descriptor number in this rank's process
+  alignas(64) std::atomic<uint32_t> doorbell;  ///< incremented when there is staging work for this rank
+  std::atomic<uint32_t> watchers;  ///< threads of this rank that poll it; 0: write to the doorbell pipe
+  std::atomic<int32_t> bell;       ///< the doorbell pipe's descriptor number in this rank's process
   std::atomic<uint64_t> bell_identity;
   std::atomic<uint32_t> closed;  ///< 1 once the context is closed: it serves nobody any more
   Sleepers sleepers;             ///< threads of this rank that sleep until a peer does something
@@ -52,24 +52,24 @@ class ControlSegment {
   ControlSegment(const ControlSegment&) = delete;
 
   [[nodiscard]] Control& control() const { return *control_; }
-  /// The waiting policy of this rank's threads; it holds on to the segment.
+  /// The wait policy of this rank's threads; it keeps the segment alive.
   [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  /// Wakes this rank's progress thread.
+  /// The doorbell that wakes this rank's progress thread.
   [[nodiscard]] const Bell& bell() const { return bell_; }
 
-  /// False in a forked child, which has copies of this rank's objects: what it does to them must not reach
-  /// the shared memory.
+  /// False in a forked child. The child has copies of this rank's objects, and what it does to them must not
+  /// reach the shared memory.
   [[nodiscard]] bool mine() const;
 
-  /// Tells peers, and this rank's own waits, that the context is being closed.
+  /// Tells peers, and this rank's own waits, that the context is closed.
   void close_for_all();
 
-  /// A free slot, opened: its generation is odd from now on. Throws Error when all are in use.
+  /// Opens a free slot: its generation is odd from now on. Throws Error if all are in use.
   uint32_t open_slot();
   void close_slot(uint32_t slot);
 
-  /// `words` signal words in a row, all zero. Throws Error when there are not enough.
+  /// Returns the first of `words` consecutive signal words, all zero. Throws Error if there are not enough.
   uint32_t take_words(uint32_t words);
   void give_words(uint32_t first, uint32_t words);
 
@@ -83,23 +83,23 @@ class ControlSegment {
   std::vector<uint32_t> free_slots_;
   uint32_t next_slot_ = 0;
   std::vector<bool> used_units_;
-  uint32_t next_unit_ = 0;  ///< where the search begins: words are used again as late as possible
+  uint32_t next_unit_ = 0;  ///< where the search begins, so that words are reused as late as possible
 };
 
-/// The facts that a rank sends the others about itself when a context is made.
+/// The facts about itself that a rank sends to the others when a context is made.
 struct ProcessFacts {
-  uint64_t host_id;  ///< equal where processes share a running kernel and a process-id namespace
+  uint64_t host_id;  ///< equal if processes share a running kernel and a process-id namespace
   int32_t process;
   int32_t control;            ///< memfd number of the control segment
   uint64_t control_identity;  ///< of that memfd
-  cpu_set_t cpus;             ///< that it may run on
-  uint64_t shown_devices;     ///< differs where processes were shown different devices
+  cpu_set_t cpus;             ///< CPUs that the process may run on
+  uint64_t shown_devices;     ///< differs if processes see different devices
 };
 
 /// The facts of this process.
 ProcessFacts facts_of_process(const ControlSegment& segment);
 
-/// The part of them that a rank keeps of another one of its host.
+/// The facts that a rank keeps of another rank on its host.
 struct Neighbour {
   int32_t rank = 0;
   int32_t process = 0;

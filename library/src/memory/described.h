@@ -1,4 +1,4 @@
-// How error messages name the two sides of an operation; the text is made only when something is wrong.
+// Texts that name the two sides of an operation in error messages; they are made only if something is wrong.
 #pragma once
 
 #include "device/shape.h"

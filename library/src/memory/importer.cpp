@@ -9,7 +9,7 @@
 namespace pw {
 namespace {
 
-// A host mapping that one more device may reach.
+// A host mapping that is pinned for one more device.
 class PinnedMapping final : public Mapping {
  public:
   PinnedMapping(std::shared_ptr<Mapping> host, uint64_t bytes, Device& device)
@@ -24,7 +24,7 @@ class PinnedMapping final : public Mapping {
   Device& device_;
 };
 
-// Forgets what nobody holds any more, each time the map has doubled: imports come and go without end.
+// Removes expired entries each time the map has doubled, because imports come and go for ever.
 template <typename Map>
 void sweep(Map& map, size_t& limit) {
   if (map.size() < limit) return;
@@ -55,7 +55,7 @@ void Importer::meet(std::span<const ProcessFacts> processes) {
       expect_hidden_peers();
   }
   neighbours_.shrink_to_fit();
-  // No CPU: the machine has more than the set can tell.
+  // CPU_COUNT is 0 if the machine has more CPUs than the set can hold.
   oversubscribed_ = static_cast<int>(neighbours_.size()) > std::max(CPU_COUNT(&cpus), 1);
 }
 
@@ -111,7 +111,8 @@ std::shared_ptr<SignalSender> Importer::sender(int rank, uint32_t slot, uint64_t
   if (auto sender = entry.lock()) return sender;
   auto sender = std::make_shared<SignalSender>();
   if (word != nullptr)
-    sender->notified = word->load(std::memory_order_acquire);  // an earlier import may have notified it
+    sender->notified = word->load(std::memory_order_acquire);  // an earlier import may have notified the
+                                                               // signal
   sender->known = word != nullptr;
   entry = sender;
   return sender;
@@ -144,8 +145,8 @@ void Importer::pin_control(int rank, Device& device) {
   device.pin(segment.get(), sizeof(Control));
   entry = segment;
   if (device.id().kind == PW_HOST) return;
-  segment->sleepers.unseen.store(1);  // a GPU can write a word there, and wake nobody
-  wake(segment->sleepers);            // who sleeps must know
+  segment->sleepers.unseen.store(1);  // a GPU can write a word there, and wakes nobody
+  wake(segment->sleepers);            // sleeping threads must notice the change
 }
 
 }  // namespace pw

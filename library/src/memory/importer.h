@@ -1,4 +1,4 @@
-// Mappings of peers' memory. Remotes share them, and the last remote of a mapping undoes it.
+// Maps peers' memory. Remotes share a mapping, and the last remote that uses it undoes it.
 #pragma once
 
 #include <atomic>
@@ -17,69 +17,69 @@ namespace pw {
 
 class Path;
 
-/// This rank's side of one remote signal, shared by all remotes that import it: what was added in all, and
-/// through which path last. Notifications arrive in order: what may not go yet waits in a queue
-/// (context/notifications.h), and the next ones behind it.
+/// This rank's state of one remote signal, shared by all remotes that import the signal: the sum of what was
+/// added, and the path of the last addition. Notifications arrive in order: one that must wait is queued
+/// (context/notifications.h), and later ones are queued behind it.
 struct SignalSender {
   SpinLock lock;
   uint64_t notified = 0;
-  uint64_t deferred = 0;           ///< notifications that wait in the queue
-  Path* through = nullptr;         ///< null: the CPU, whose stores are done at once
-  bool planned = false;            ///< a plan or kernels notify it: nobody else does meanwhile
-  std::atomic<bool> known{false};  ///< `notified` counts what an earlier import added, too
+  uint64_t deferred = 0;           ///< notifications in the queue
+  Path* through = nullptr;         ///< null: the CPU, whose stores are complete at once
+  bool planned = false;            ///< a plan or kernels notify it; all other notifications are refused
+  std::atomic<bool> known{false};  ///< whether `notified` includes what an earlier import added
 };
 
 class Importer {
  public:
-  /// Knows of the other ranks what their NICs say, which may come later.
+  /// `processes` may also be given later, by meet().
   Importer(ControlSegment& own, int own_rank, std::span<const ProcessFacts> processes = {});
-  /// Takes the facts of all processes, by rank. It keeps none of ranks of other hosts.
+  /// Takes the facts of all processes, indexed by rank. It keeps only those of ranks on this host.
   void meet(std::span<const ProcessFacts> processes);
   ~Importer();
   Importer(const Importer&) = delete;
 
-  /// The process id of a rank of this host.
+  /// Returns the process id of a rank of this host.
   [[nodiscard]] int process(int rank) const { return neighbour(rank)->process; }
   [[nodiscard]] bool same_host(int rank) const { return neighbour(rank) != nullptr; }
   [[nodiscard]] bool same_process(int rank) const { return rank == own_rank_; }
 
-  /// Whether the ranks of this host have fewer CPUs than there are of them.
+  /// Whether the ranks of this host outnumber their CPUs.
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
 
-  /// The number of ranks of this host that come before this one.
+  /// The number of ranks on this host with a smaller rank number.
   [[nodiscard]] int local_rank() const { return local_rank_; }
 
-  /// The rank's control segment; null when it lives on another host. Throws Error when it cannot be mapped.
+  /// Returns the rank's control segment; null if the rank is on another host. Throws Error if mapping fails.
   std::shared_ptr<Control> control(int rank);
 
-  /// The peer's allocation, mapped for `device`. Host memory is pinned when the device is another one. Throws
-  /// Error.
+  /// Returns the peer's allocation, mapped for `device`. Host memory is also pinned if the device is not the
+  /// host. Throws Error.
   std::shared_ptr<Mapping> map(int rank, const Export& exported, Device& device);
 
-  /// This rank's side of the signal whose word of that rank's control segment this is.
+  /// Returns this rank's state of a signal; `word` is its word in the control segment of `rank`.
   std::shared_ptr<SignalSender> sender(int rank, uint32_t slot, uint64_t generation,
                                        const std::atomic<uint64_t>* word);
 
-  /// The same for a signal in device memory, whose words the CPU does not see: kept for as long as the
-  /// owner has the signal, because later imports go on from where earlier ones were.
+  /// The same for a signal in device memory, whose words the CPU cannot read. The state is kept as long as
+  /// the owner has the signal, because later imports continue the count of earlier ones.
   std::shared_ptr<SignalSender> device_sender(int rank, uint32_t slot, uint64_t generation);
 
-  /// The rank's control segment, pinned so that queues of `device` can write its signal words.
+  /// Pins the rank's control segment so that queues of `device` can write its signal words.
   void pin_control(int rank, Device& device);
 
  private:
-  [[nodiscard]] const Neighbour* neighbour(int rank) const;  ///< null: on another host
+  [[nodiscard]] const Neighbour* neighbour(int rank) const;  ///< null if the rank is on another host
 
   ControlSegment& own_;
   int own_rank_;
-  std::vector<Neighbour> neighbours_;  ///< in the order of their ranks, this one too
+  std::vector<Neighbour> neighbours_;  ///< sorted by rank, including this one
   bool oversubscribed_ = false;
   int local_rank_ = 0;
   std::mutex mutex_;
   std::map<int, std::shared_ptr<Control>> controls_;
   std::map<std::pair<int, Device*>, std::shared_ptr<Control>> pinned_controls_;
   std::map<std::tuple<int, uint32_t, uint64_t>, std::weak_ptr<SignalSender>> senders_;
-  /// By rank, allocation, its bytes (no key reaches past what was mapped), address and device.
+  /// Key: rank, allocation, its bytes (so that no key reaches past what was mapped), address and device.
   std::map<std::tuple<int, uint64_t, uint64_t, uint64_t, const Device*>, std::weak_ptr<Mapping>> mappings_;
   std::map<std::tuple<int, uint32_t, uint64_t>, std::shared_ptr<SignalSender>> device_senders_;
   size_t senders_limit_ = 64, device_senders_limit_ = 64, mappings_limit_ = 64;

@@ -15,14 +15,14 @@ constexpr uint32_t kMagic = 0x594b5750;  // "PWKY"
 constexpr uint16_t kVersion = 4;
 constexpr size_t kWhyMax = 300;
 
-// The key on the wire: fixed fields in host order (a job runs on one byte order), then what is attached, the
+// The key on the wire: fixed fields in host order (a job has one byte order), then the attachments, the
 // reason why the region has no handle, and the keyed hash of all that.
 struct Wire {
   uint32_t magic;
   uint16_t version;
   uint8_t type;
   uint8_t device_kind;
-  uint32_t body_bytes;  ///< before the hash
+  uint32_t body_bytes;  ///< bytes before the hash
   uint16_t attached_bytes;
   uint16_t why_bytes;
   uint64_t job;
@@ -49,7 +49,7 @@ static_assert(sizeof(Wire) % 8 == 0 && sizeof(Wire) + sizeof(Digest) < PW_KEY_MA
 
 Error refusal(std::string why) { return Error(PW_BAD_KEY, "" + std::move(why)); }
 
-// The fixed fields of a body that is one, as far as its beginning and its size tell.
+// Reads the fixed fields of a body. Throws if its size and first fields show that it is not a key.
 Wire wire_of(std::span<const std::byte> body) {
   Wire wire;
   if (body.size() < sizeof wire)
@@ -69,7 +69,7 @@ Wire wire_of(std::span<const std::byte> body) {
   return wire;
 }
 
-// Each with its name and its length before it.
+// Packs each attachment after its name and its length.
 Bytes pack_attached(const Key& key) {
   ByteWriter writer;
   for (const auto& [name, bytes] : key.attached) {

@@ -22,7 +22,7 @@ Region::Region(Device& device, Allocation allocation, std::byte* address, uint64
       generation_(control.control().generation[slot_].load(std::memory_order_relaxed)) {}
 
 Region::~Region() {
-  retire();  // first of all: from here on peers are refused
+  retire();  // first of all: peers are refused from now on
   attachments.drop();
   cpu_map.mapping.reset();
   for (Device* device : pinned_for_) device->unpin(address_);
@@ -54,7 +54,7 @@ namespace {
 
 Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
   for (Device* device : devices()) {
-    if (device->id().kind == PW_HOST) continue;  // the host answers for every address, so it is asked last
+    if (device->id().kind == PW_HOST) continue;  // asked last, because the host answers for every address
     if (auto allocated = device->find(address, bytes)) {
       allocation = *allocated;
       return *device;
@@ -82,11 +82,12 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes, Access acce
                                             bytes, pointer));
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
     throw Error(PW_OUT_OF_RANGE, format("{} bytes at {} wrap around the address space", bytes, pointer));
-  std::shared_ptr<Region> old;  // let go of after the lock: the last to do so waits for the service thread
+  // Released after the lock, because releasing the last pointer waits for a thread that serves a peer.
+  std::shared_ptr<Region> old;
   std::lock_guard adding(adding_);
   old = known({address, bytes, access});
   if (old != nullptr && old->current()) return old;
-  // The memory was freed and is something else now: holders of the old key must not reach it.
+  // The memory was freed and allocated again: holders of the old key must not reach it.
   if (old != nullptr) old->retire();
   Allocation allocation;
   Device& device = owner_of(address, bytes, allocation);
@@ -114,7 +115,8 @@ std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
   std::shared_ptr<Region> held(plain, [this, region](Region*) mutable {
     region->retire();
     forget(*region);
-    // The service thread may be copying for a peer; it lets go within one chunk. A forked child has none.
+    // A thread may be serving a staged transfer of a peer from this region; it releases the region within one
+    // chunk. A forked child has no such thread.
     while (region.use_count() > 1 && control_.mine()) sched_yield();
     region.reset();
   });
@@ -139,7 +141,8 @@ std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
 }
 
 bool Registry::holds(uint64_t address, uint64_t bytes) {
-  std::vector<std::shared_ptr<Region>> held;  // let go of after the lock: the last to do so closes the region
+  // Released after the lock, because releasing the last pointer closes the region.
+  std::vector<std::shared_ptr<Region>> held;
   std::lock_guard lock(mutex_);
   return std::ranges::any_of(by_slot_, [&](const auto& entry) {
     const auto region = held.emplace_back(entry.second.lock());

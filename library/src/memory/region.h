@@ -1,6 +1,6 @@
-// Regions: registered ranges of this rank's memory. Registering one range twice shares one registration. If
-// memory was freed and reused, the id of its allocation shows it: the old registration is closed, and its
-// keys become stale.
+// Regions: registered ranges of this rank's memory. Registering a range twice shares one registration. If
+// memory was freed and allocated again, its allocation has another id: the old registration is then closed,
+// and its keys become stale.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ namespace pw {
 
 class CpuMapping;
 
-/// One span, known to peers by slot and generation. Shared by all regions over the same span.
+/// One range, known to peers by slot and generation. All registrations of the same range share it.
 class Region : public std::enable_shared_from_this<Region> {
  public:
-  /// `memory` keeps the memory of allocate(); it is null for memory of the caller.
+  /// `memory` owns the memory of allocate(); it is null if the caller owns the memory.
   Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, Access access,
          std::shared_ptr<void> memory, ControlSegment& control);
   ~Region();
@@ -37,35 +37,36 @@ class Region : public std::enable_shared_from_this<Region> {
   [[nodiscard]] uint64_t writable_bytes() const { return access_ == Access::read_write ? bytes_ : 0; }
   [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] const Allocation& allocation() const { return allocation_; }
-  /// Keeps the memory usable after the region, and its context, have ended; null for memory of the caller.
+  /// Keeps the memory usable after the region and its context have ended; null if the caller owns the memory.
   [[nodiscard]] const std::shared_ptr<void>& memory() const { return memory_; }
   [[nodiscard]] uint32_t slot() const { return slot_; }
   [[nodiscard]] uint64_t generation() const { return generation_; }
 
-  /// The handle that peers map; made at the first call. A region that cannot be exported has Handle::none.
+  /// Returns the handle that peers map; made at the first call. A region that cannot be exported has
+  /// Handle::none.
   const Export& exported();
 
-  /// Lets `device` reach this region, which is host memory, at full speed. Undone when the region is closed.
+  /// Lets `device` access this region, which is host memory, at full speed. Undone when the region is closed.
   void pin_for(Device& device);
 
-  /// Ends the region for peers: its keys are stale from here on. Ending it twice does nothing.
+  /// Ends the region for peers: its keys are stale from now on. A second call does nothing.
   void retire();
   [[nodiscard]] bool closed() const { return retired_.load(std::memory_order_acquire); }
 
-  /// True while the memory is still the allocation that was registered.
+  /// Whether the memory is still the allocation that was registered.
   [[nodiscard]] bool current() const { return device_.allocation_id(address_) == allocation_.id; }
 
-  /// Data that paths keep with it (a registration with UCX), destroyed with the region.
+  /// Data that paths keep with the region (a registration with UCX), destroyed with it.
   Attachments attachments;
 
-  /// This region of device memory as the CPU sees it, or why it cannot; kept here by CpuMaps.
+  /// The CPU's mapping of this region of device memory, or why there is none. CpuMaps keeps it here.
   struct CpuMap {
     std::shared_ptr<CpuMapping> mapping;
     std::string why_not;
-    std::atomic<CpuMapping*> ready{nullptr};  ///< the mapping, once there
+    std::atomic<CpuMapping*> ready{nullptr};  ///< the mapping, once it exists
   } cpu_map;
 
-  /// Small number of this kind of memory (device, handle), by which routes are looked up. Set by the context.
+  /// Small number of this class of memory (device, handle), used to look up routes. The context sets it.
   std::atomic<uint32_t> memory_class = 0;
 
  private:
@@ -85,26 +86,26 @@ class Region : public std::enable_shared_from_this<Region> {
   std::atomic<bool> retired_ = false;
 };
 
-/// All open regions of a context. The last pointer that allocate() or add() gave out closes the region: it
-/// becomes stale, and once the service thread has let go of it, its memory is the caller's own again.
+/// All open regions of a context. Dropping the last pointer from allocate() or add() closes a region: it
+/// becomes stale, and when no thread serves a peer from it any more, the caller may free its memory.
 class Registry {
  public:
   explicit Registry(ControlSegment& control) : control_(control) {}
 
   std::shared_ptr<Region> allocate(Device& device, uint64_t bytes);
 
-  /// The registration of exactly this span with this access, shared with those who registered it before.
-  /// Throws Error when the span is empty, wraps around, or leaves its allocation.
+  /// Returns the registration of exactly this range with this access, shared if it was registered before.
+  /// Throws Error if the range is empty, wraps around, or leaves its allocation.
   std::shared_ptr<Region> add(void* address, uint64_t bytes, Access access = Access::read_write);
 
-  /// The open region with this slot and generation, for the service thread that works on behalf of a peer;
-  /// null when it was closed.
+  /// Returns the open region with this slot and generation, for a thread that serves a peer; null if it was
+  /// closed.
   std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
 
-  /// The device other than the host whose memory was registered last; null where none was.
+  /// Returns the device (not the host) whose memory was registered last; null if there is none.
   [[nodiscard]] Device* accelerator() const { return accelerator_.load(std::memory_order_relaxed); }
 
-  /// Whether these bytes of this process all lie in one open region.
+  /// Whether these bytes of this process lie in one open region.
   bool holds(uint64_t address, uint64_t bytes);
 
  private:
@@ -116,8 +117,8 @@ class Registry {
 
   ControlSegment& control_;
   std::atomic<Device*> accelerator_ = nullptr;
-  std::mutex adding_;  ///< so that two threads that register one span share it
-  std::mutex mutex_;   ///< the maps
+  std::mutex adding_;  ///< makes two threads that register the same range share it
+  std::mutex mutex_;   ///< protects the maps
   std::map<Span, std::weak_ptr<Region>> by_span_;
   std::map<uint32_t, std::weak_ptr<Region>> by_slot_;
 };

@@ -1,4 +1,4 @@
-// A remote: another rank's region or signal, imported by key and mapped as far as this host allows.
+// A remote: another rank's region or signal, imported by key and mapped if this host allows it.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct Resolved;
 
 class Remote : public std::enable_shared_from_this<Remote> {
  public:
-  /// Throws Error when the owner is on this host and its memory cannot be mapped.
+  /// Throws Error if the owner is on this host and its memory cannot be mapped.
   Remote(Key key, Importer& importer, int own_rank);
 
   const Key key;
@@ -32,29 +32,29 @@ class Remote : public std::enable_shared_from_this<Remote> {
   [[nodiscard]] bool same_host() const { return control_ != nullptr; }
   [[nodiscard]] bool same_process() const { return importer_.same_process(key.rank); }
 
-  /// False once the owner has closed the region. Known without a message on the owner's host; elsewhere
-  /// always true.
+  /// False once the owner has closed the region. Needs no message if the owner is on this host; for other
+  /// hosts it is always true.
   [[nodiscard]] bool current() const noexcept {
     return generation_ == nullptr || generation_->load(std::memory_order_acquire) == key.generation;
   }
 
-  /// Where the CPU reaches the region, or null.
+  /// The address at which the CPU reaches the region, or null.
   [[nodiscard]] std::byte* host_address() const noexcept { return host_address_; }
 
-  /// Where queues of `device` reach the region; mapped at the first call. Throws Error with the reason when
-  /// it cannot be.
+  /// Returns the address at which queues of `device` reach the region; maps it at the first call. Throws
+  /// Error with the reason if that fails.
   std::byte* address_on(Device& device);
 
-  /// The word of the owner's control segment that this rank notifies; null when the owner is on another host
-  /// or the signal lies in device memory. With a device: the word that this rank notifies, reachable by its
-  /// queues; null when the owner is on another host. Throws Error when the device cannot reach it.
+  /// word(): the word of the owner's control segment that this rank notifies; null if the owner is on another
+  /// host or the signal lies in device memory. word_on(): the word that this rank notifies, for queues of
+  /// `device`; null if the owner is on another host. Throws Error if the device cannot reach it.
   [[nodiscard]] std::atomic<uint64_t>* word() const noexcept { return word_; }
   uint64_t* word_on(Device& device);
-  /// The word's address in the owner, for paths that reach it by UCX or a NIC.
+  /// The word's address in the owner's process, for paths that reach it by UCX or a NIC.
   [[nodiscard]] uint64_t word_address() const noexcept { return word_address_; }
 
-  /// The place where its owner's threads sleep, to be woken after something that they may wait for; null when
-  /// the owner is on another host.
+  /// Where the owner's threads sleep, to be woken after something that they may wait for; null if the owner
+  /// is on another host.
   [[nodiscard]] Sleepers* sleepers() const noexcept {
     return control_ == nullptr ? nullptr : &control_->sleepers;
   }
@@ -62,13 +62,13 @@ class Remote : public std::enable_shared_from_this<Remote> {
   /// Whether this is a signal in device memory, which only kernels and plans of devices notify.
   [[nodiscard]] bool is_device_signal() const noexcept { return pw::is_device_signal(key); }
 
-  /// This rank's side of the signal; null for a region.
+  /// This rank's state of the signal; null for a region.
   [[nodiscard]] SignalSender* sender() const noexcept { return sender_.get(); }
 
-  /// Data that paths need to reach it, destroyed with the remote.
+  /// Data that paths need to reach the memory, destroyed with the remote.
   Attachments attachments;
 
-  /// Routes already looked up, by memory class of the local side, operation and shape class
+  /// Routes that were looked up before, by memory class of the local side, operation and shape class
   /// (context/resolver.h).
   static constexpr uint32_t kMemoryClasses = 16, kOps = 2, kShapeClasses = 8;
   std::array<std::atomic<const Resolved*>, kMemoryClasses * kOps * kShapeClasses> routes{};
@@ -82,7 +82,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
   std::atomic<uint64_t>* generation_ = nullptr;
   std::atomic<uint64_t>* word_ = nullptr;
   uint64_t word_address_ = 0;
-  uint64_t word_offset_ = 0;  ///< of a signal in device memory: this rank's word in `exported`
+  uint64_t word_offset_ = 0;  ///< of a signal in device memory: offset of this rank's word in `exported`
   std::shared_ptr<SignalSender> sender_;
   std::byte* host_address_ = nullptr;
   std::mutex mutex_;
@@ -93,7 +93,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
 struct Notification {
   Remote* signal = nullptr;
   uint64_t by = 0;
-  bool by_plan = false;  ///< of the plan that owns the signal
+  bool by_plan = false;  ///< made by the plan that has reserved the signal
 };
 
 }  // namespace pw

@@ -1,5 +1,5 @@
-// A connection to one other endpoint, with that endpoint's control memory as this end reaches it. Shared by
-// the stream to that peer and by the work done on the peer's behalf.
+// A connection to one other endpoint, with access to that endpoint's control memory. The stream to that peer
+// and the service for the peer's requests share it.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace pw::nic {
 
 class Connection {
  public:
-  /// Throws Error with what the NIC says.
+  /// Throws Error with the NIC's reason.
   Connection(Endpoint& endpoint, const EndpointFacts& facts);
   ~Connection();
   Connection(const Connection&) = delete;

@@ -1,5 +1,5 @@
-// The memory that an endpoint registers for itself, for peers' markers and requests. It has a place for each
-// number that a peer may have; places that no peer uses are never touched.
+// The memory that an endpoint registers for the markers and requests of peers. It has a place for each number
+// that a peer may have; places that no peer uses are never touched.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 
 namespace pw::nic {
 
-/// For any NIC. The peer of that number puts `marker`; what this end gets of that peer's comes to `landing`.
+/// Used with every NIC. The peer of that number puts `marker`; what this end gets from that peer arrives in
+/// `landing`.
 struct alignas(16) Place {
   uint64_t marker;
   uint64_t landing;
 };
 
-/// Requests that one endpoint can have under way with another, and the sizes of one.
+/// How many requests one endpoint can have under way with another, and their sizes.
 inline constexpr uint32_t kSlots = 16, kSlotWords = 64, kBounceBytes = 1024;
 
-/// For NICs without guarantees (nic/message.h). The peer of that number puts requests and answers.
+/// Used with NICs without guarantees (nic/message.h). The peer of that number puts requests and answers.
 struct alignas(64) Box {
   uint64_t request[kSlots][kSlotWords];
   uint64_t answer[kSlots];
@@ -44,7 +45,7 @@ class ControlSpan {
     return static_cast<uint64_t>(static_cast<const std::byte*>(address) - address_);
   }
 
-  /// The same in the span of an endpoint that has places for `endpoints`.
+  /// Offsets of the same in the span of an endpoint that has places for `endpoints` endpoints.
   static uint64_t place_at(uint32_t number) { return uint64_t{number} * sizeof(Place); }
   static uint64_t box_at(uint32_t endpoints, uint32_t number) {
     const uint64_t places = (uint64_t{endpoints} * sizeof(Place) + 4095) / 4096 * 4096;

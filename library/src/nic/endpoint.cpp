@@ -150,8 +150,8 @@ Memory* Endpoint::find(const pw_nic_key& key) const {
 
 // ---- peers ----
 
-// What a peer says of itself is bounded before a plugin reads it. And both ends must speak alike: what proves
-// an arrival for one must be understood by the other.
+// Checks the bounds of what a peer says about itself before a plugin reads it. Also, both ends must have the
+// same guarantees, because one end must understand how the other proves arrival.
 void Endpoint::check_peer(const EndpointFacts& peer) const {
   if (peer.address.length > PW_NIC_ADDRESS_BYTES || peer.control.length > PW_NIC_KEY_BYTES)
     throw Error(PW_BAD_KEY,

@@ -1,5 +1,5 @@
-// An open endpoint of a NIC, the memory it knows, and the streams to its peers. Like the plugin's, its calls
-// are made one at a time: the owner has the lock.
+// An open endpoint of a NIC, the memory registered with it, and the streams to its peers. Like the plugin's
+// functions, its calls are made one at a time: the owner holds a lock.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Endpoint;
 class Service;
 class Stream;
 
-/// Memory of this process that the NIC knows. Must be destroyed before the endpoint.
+/// Memory of this process, registered with the NIC. Must be destroyed before the endpoint.
 class Memory {
  public:
   ~Memory();
@@ -38,8 +38,8 @@ class Memory {
   pw_nic_key key_{};
 };
 
-/// Memory of a peer, as one stream reaches it. Must be destroyed before the stream, and after a flush: words
-/// that still wait to be stored there are dropped.
+/// Memory of a peer, for use by one stream. Destroy it before the stream, and after a flush: words that still
+/// wait to be stored there are dropped.
 class RemoteMemory {
  public:
   ~RemoteMemory();
@@ -55,10 +55,10 @@ class RemoteMemory {
   pw_nic_key key_{};
 };
 
-/// What an endpoint tells others so that they can open a stream to it. Plain bytes.
+/// The data with which others open a stream to an endpoint. Plain bytes.
 struct EndpointFacts {
   pw_nic_address address;
-  pw_nic_key control;  ///< of its markers and mailboxes
+  pw_nic_key control;  ///< key of its markers and mailboxes
   uint32_t number;
   uint32_t endpoints;
   uint32_t guarantees;
@@ -68,7 +68,7 @@ bool equal(const pw_nic_key& a, const pw_nic_key& b);
 
 class Endpoint {
  public:
-  /// Throws Error with what the NIC says.
+  /// Throws Error with the NIC's reason.
   Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string& configuration);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
@@ -79,25 +79,25 @@ class Endpoint {
   [[nodiscard]] const pw_nic_info& info() const { return info_; }
   [[nodiscard]] const EndpointFacts& facts() const { return facts_; }
 
-  /// Whether the puts of peers are done by this end's progress(), because the NIC guarantees nothing.
+  /// Whether this end's progress() does the puts of peers, because the NIC guarantees no order.
   [[nodiscard]] bool serves() const { return service_ != nullptr; }
-  /// Bytes that a put of a stream copies from memory that is not registered.
+  /// The most bytes that a put of a stream copies from memory that is not registered.
   [[nodiscard]] uint64_t copied() const;
 
-  /// Throws Error with what the NIC says.
+  /// Registers memory. Throws Error with the NIC's reason.
   std::unique_ptr<Memory> add(const pw_nic_span& span);
 
-  /// The only stream to that peer. Throws Error.
+  /// Opens the only stream to that peer. Throws Error.
   std::unique_ptr<Stream> open(const EndpointFacts& peer);
 
-  /// Lets the NIC call what is done, words whose turn has come go, and requests of peers be served. Returns
-  /// how many things happened.
+  /// Calls the `done` of completed operations, sends words that need not wait any longer, and serves requests
+  /// of peers. Returns how many things happened.
   unsigned progress();
 
-  /// Whether something waits for progress().
+  /// Whether operations wait for progress().
   [[nodiscard]] bool unfinished() const { return !active_.empty(); }
 
-  /// "PW_NIC_REFUSED: <what the NIC says>".
+  /// Returns "PW_NIC_REFUSED: <the NIC's reason>".
   [[nodiscard]] std::string why(pw_nic_status status) const;
 
  private:
@@ -120,9 +120,9 @@ class Endpoint {
   std::unique_ptr<ControlSpan> control_;
   std::vector<Memory*> memories_;
   std::unique_ptr<Memory> control_memory_;
-  std::map<uint32_t, std::weak_ptr<Connection>> connections_;  ///< by number
-  std::vector<Stream*> active_;                                ///< with something to do at progress()
-  std::vector<std::shared_ptr<void>> abandoned_;               ///< the NIC may still call what lies in them
+  std::map<uint32_t, std::weak_ptr<Connection>> connections_;  ///< by the peer's number
+  std::vector<Stream*> active_;                                ///< streams with something to do at progress()
+  std::vector<std::shared_ptr<void>> abandoned_;  ///< operations whose `done` the NIC may still call
   std::unique_ptr<Service> service_;
 };
 

@@ -9,12 +9,12 @@
 namespace pw::nic {
 
 struct Job {
-  uint64_t number;               ///< no other job's; anybody may know it
-  std::optional<Secret> secret;  ///< only the job's own processes know it; empty: nobody gave them one
+  uint64_t number;               ///< unique to the job; not secret
+  std::optional<Secret> secret;  ///< known only to the job's processes; empty: the job has none
 };
 
-/// PEERWAY_NIC_SECRET, which `peerway mpirun` gives all ranks; empty where it is not set. Use it only through
-/// derive_secret(). Throws Error, which does not show it.
+/// Returns PEERWAY_NIC_SECRET, which `peerway mpirun` gives to all ranks; empty if it is not set. Use it only
+/// through derive_secret(). Throws Error, without the value, if it is malformed.
 std::optional<Secret> secret_from_environment();
 
 }  // namespace pw::nic

@@ -1,6 +1,6 @@
 // Messages between endpoints of a NIC without guarantees, in memory whose words may arrive in any order.
-// Every word carries the tag of its message, so the reader knows when all of them are there. A slot is used
-// again, with the next tag, once its answer was seen: by then all of its words had arrived.
+// Every word carries the tag of its message, so the reader knows when all of them have arrived. A slot is
+// reused, with the next tag, once its answer was seen: by then all of its words had arrived.
 //
 // Request k of an endpoint lies in slot k % kSlots with the tag first + k / kSlots. `first` is random, drawn
 // when the stream is opened and sent with the marker, so that words which an earlier endpoint of the same
@@ -20,7 +20,7 @@ namespace pw::nic {
 enum class RequestKind : uint8_t {
   hello = 1,  ///< the sender introduces itself: the first request
   get = 2,    ///< get these bytes
-  store = 3,  ///< store this word, after all that was asked for before
+  store = 3,  ///< store this word, after everything requested before
 };
 
 inline uint32_t tag_of(uint32_t first, uint64_t request) {
@@ -29,7 +29,7 @@ inline uint32_t tag_of(uint32_t first, uint64_t request) {
 
 struct NicMessage {
   RequestKind kind = RequestKind::hello;
-  uint32_t count = 1;  ///< of words, the head among them
+  uint32_t count = 1;  ///< number of words, including the head
   std::array<uint32_t, kSlotWords> content{};
 
   void add(uint32_t value) { content[count++] = value; }
@@ -37,7 +37,7 @@ struct NicMessage {
     add(static_cast<uint32_t>(value));
     add(static_cast<uint32_t>(value >> 32));
   }
-  /// pw_nic_key or pw_nic_address; at most 64 bytes.
+  /// Adds a pw_nic_key or pw_nic_address of at most 64 bytes.
   template <typename Name>
   void add_name(const Name& name) {
     add(name.length);
@@ -45,12 +45,12 @@ struct NicMessage {
     count += (name.length + 3) / 4;
   }
 
-  /// Writes it to the slot.
+  /// Writes the message to the slot.
   void write(uint64_t* slot, uint32_t tag) const {
     slot[0] = uint64_t{tag} << 32 | count << 8 | static_cast<uint32_t>(kind);
     for (uint32_t i = 1; i < count; ++i) slot[i] = uint64_t{tag} << 32 | content[i];
   }
-  /// False when not all of it is there.
+  /// Reads the message; returns false if some words have not arrived yet.
   bool read(uint64_t* slot, uint32_t tag) {
     const auto word = [&](uint32_t i) { return std::atomic_ref(slot[i]).load(std::memory_order_acquire); };
     const uint64_t head = word(0);
@@ -67,7 +67,7 @@ struct NicMessage {
   }
 };
 
-/// Reads what add*() added, in the same order. Members that are missing are zero.
+/// Reads what the add functions added, in the same order. Missing members are zero.
 class MessageReader {
  public:
   explicit MessageReader(const NicMessage& message) : message_(message) {}
@@ -92,7 +92,7 @@ class MessageReader {
   uint32_t at_ = 1;
 };
 
-/// The answer to a request: one word.
+/// The answer to a request is one word.
 inline uint64_t answer_word(uint32_t tag, pw_nic_status status) {
   return uint64_t{tag} << 32 | 0x100u | static_cast<uint32_t>(status);
 }

@@ -24,7 +24,7 @@ NicSpec parse_entry(std::string_view entry, std::string_view origin) {
   if (question != std::string_view::npos) spec.options = entry.substr(question + 1);
   std::string_view plugin = entry.substr(0, question);
   const size_t equals = plugin.find('=');
-  if (equals < plugin.find('/')) {  // else it is part of a file's name
+  if (equals < plugin.find('/')) {  // otherwise '=' is part of a file's name
     spec.name = plugin.substr(0, equals);
     plugin.remove_prefix(equals + 1);
     if (!is_nic_name(spec.name))
@@ -37,8 +37,8 @@ NicSpec parse_entry(std::string_view entry, std::string_view origin) {
   return spec;
 }
 
-// Where plugins lie that come with Peerway: beside the library that this is part of, or in the lib/ of the
-// Python package.
+// Returns the folders of plugins that come with Peerway: beside the library that contains this code, or the
+// lib/ of the Python package.
 std::vector<fs::path> plugin_folders() {
   Dl_info here{};
   static const int in_this_library = 0;

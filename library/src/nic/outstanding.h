@@ -1,5 +1,5 @@
 // Operations that a stream itself waits for. They live on the heap: if a stream ends before the NIC has
-// called their `done`, its endpoint keeps them.
+// called their `done`, the endpoint keeps them.
 #pragma once
 
 #include "nic/stream.h"
@@ -9,11 +9,11 @@ namespace pw::nic {
 /// One such operation.
 template <typename Owner>
 struct Outstanding : pw_nic_done {
-  Owner* owner = nullptr;  ///< null once the owner is gone
+  Owner* owner = nullptr;  ///< null once the owner was destroyed
   bool under_way = false;
 };
 
-/// Calls (owner->*Method)(operation, status) when the NIC is done with it.
+/// Calls (owner->*Method)(operation, status) when the NIC has completed the operation.
 template <typename Owner, typename Kind, auto Method>
 void on_done(pw_nic_done* done, pw_nic_status status) {
   auto* operation = static_cast<Kind*>(done);

@@ -15,7 +15,7 @@
 namespace pw::nic {
 namespace {
 
-// The entries that every NIC has, as far as they are missing: "put, get".
+// Returns the required entries that are missing: "put, get".
 std::string missing_entries(const pw_nic_ops& ops) {
   const std::pair<const char*, bool> entries[] = {
       {"open", ops.open != nullptr},
@@ -41,7 +41,7 @@ std::string missing_entries(const pw_nic_ops& ops) {
 
 }  // namespace
 
-// An older plugin was built with a shorter struct: what it does not have stays null.
+// A plugin built with an older header has a shorter struct; the entries that it lacks stay null.
 void Plugin::set_ops(const pw_nic_ops* ops) {
   const auto refuse = [this](const std::string& why) {
     return Error(PW_UNAVAILABLE, format("the NIC plugin {}: {}", path_, why));
@@ -56,7 +56,7 @@ void Plugin::set_ops(const pw_nic_ops* ops) {
     throw refuse(
         format("its pw_nic_ops says that it has {} bytes; set size to sizeof(pw_nic_ops)", ops->size));
   std::memcpy(&ops_, ops, std::min<size_t>(ops->size, sizeof ops_));
-  if (ops_.arm == nullptr) ops_.event = nullptr;  // a descriptor that cannot be armed tells nothing
+  if (ops_.arm == nullptr) ops_.event = nullptr;  // a descriptor that cannot be armed is useless
   if (const std::string missing = missing_entries(ops_); !missing.empty())
     throw refuse(
         format("its pw_nic_ops has no {}; only the entries from put_strided on may be left out", missing));

@@ -10,7 +10,7 @@ namespace pw::nic {
 
 class Plugin {
  public:
-  /// Loads the library at `path`. Throws Error when it is not a plugin of this ABI, naming what was found.
+  /// Loads the library at `path`. Throws Error if it is not a plugin of this ABI, and says what was found.
   static std::shared_ptr<const Plugin> load(const std::string& path);
   /// The same for a plugin that is part of this program; `ops` must outlive it.
   static std::shared_ptr<const Plugin> of(const pw_nic_ops* ops, const std::string& path);

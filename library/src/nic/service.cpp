@@ -18,7 +18,7 @@ bool Service::idle(const Client& client) {
   return std::ranges::none_of(client.tasks, [](const Task& task) { return task.state == State::getting; });
 }
 
-// False when the NIC still has something of it.
+// Releases the client's keys and connection. Returns false if the NIC still has operations of the client.
 bool Service::release(Client& client) {
   const bool done = settle(endpoint_.ops(), endpoint_.handle(), [&] { return idle(client); });
   for (const auto& [key, remote] : client.imported) endpoint_.ops().release_key(endpoint_.handle(), remote);
@@ -43,7 +43,7 @@ unsigned Service::turn() {
   return happened;
 }
 
-// Known clients are looked at every time; a new one is noticed within a few turns.
+// Checks known clients every time; a new client is noticed within a few turns.
 unsigned Service::look_for_clients() {
   constexpr uint32_t kPolls = 128;
   unsigned handled = 0;
@@ -84,7 +84,7 @@ unsigned Service::serve(Client& client) {
   return happened;
 }
 
-// ---- reading requests ----
+// ---- read requests ----
 
 bool Service::take_request(Client& client) {
   const uint64_t number = client.taken;
@@ -99,7 +99,7 @@ bool Service::take_request(Client& client) {
   if (message.kind == RequestKind::hello)
     hello(client, reader);
   else if (client.connection == nullptr)
-    client.broken = true;  // hello is the first request
+    client.broken = true;  // the first request must be a hello
   else if (message.kind == RequestKind::get)
     read_get(task, reader);
   else if (message.kind == RequestKind::store)
@@ -125,7 +125,7 @@ void Service::hello(Client& client, MessageReader& reader) try {
   client.broken = true;
 }
 
-// The place that the bytes are to go to, if that is memory of this process.
+// Finds the memory that the bytes must go to, if this process registered it.
 pw_nic_status Service::find(Task& task, const pw_nic_key& key) {
   task.to = endpoint_.find(key);
   if (task.to == nullptr) return PW_NIC_REFUSED;
@@ -156,7 +156,7 @@ void Service::read_store(Task& task, MessageReader& reader) {
   if (task.status == PW_NIC_OK) task.state = State::to_store;
 }
 
-// Few keys are used again and again.
+// Keeps imported keys, because few keys are used again and again.
 pw_nic_remote* Service::import(Client& client, const pw_nic_key& key, pw_nic_status& status) {
   constexpr size_t kKept = 64;
   if (equal(key, client.connection->facts().control)) return client.connection->control();
@@ -172,9 +172,9 @@ pw_nic_remote* Service::import(Client& client, const pw_nic_key& key, pw_nic_sta
   return remote;
 }
 
-// ---- doing what is asked ----
+// ---- serve requests ----
 
-/// Whether the task went on.
+/// Returns whether the task made progress.
 bool Service::step(Task& task, bool all_before_in_place) {
   switch (task.state) {
     case State::to_get:
@@ -222,12 +222,12 @@ bool Service::answer(Task& task) {
   const pw_nic_status status = endpoint_.ops().put(endpoint_.handle(), client.connection->control(), to,
                                                    &word, nullptr, sizeof word, nullptr);
   if (status == PW_NIC_BUSY) return false;
-  client.broken |= status != PW_NIC_OK;  // nobody is there to be answered
+  client.broken |= status != PW_NIC_OK;  // nobody is there to receive the answer
   task.state = State::answered;
   return true;
 }
 
-// Whatever is asked for that memory from here on finds it closed.
+// Refuses all tasks that have not started yet and use this memory.
 void Service::forget(const Memory& memory) {
   for (const auto& client : clients_)
     for (Task& task : client->tasks)

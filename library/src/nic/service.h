@@ -20,7 +20,7 @@ class Service {
   Service(const Service&) = delete;
 
   unsigned turn();
-  /// The memory goes: nothing is stored there any more.
+  /// Called before the memory is deregistered: nothing is stored there any more.
   void forget(const Memory& memory);
 
  private:
@@ -38,15 +38,15 @@ class Service {
     uint64_t from_offset = 0;
   };
 
-  /// An endpoint that asks.
+  /// An endpoint that sends requests.
   struct Client {
     uint32_t number = 0;
     uint32_t first = 0;
     bool broken = false;
-    std::shared_ptr<Connection> connection;  ///< null until its hello was read
+    std::shared_ptr<Connection> connection;  ///< null until the client's hello was read
     std::vector<std::pair<pw_nic_key, pw_nic_remote*>> imported;
-    uint64_t taken = 0;  ///< requests that were read
-    uint64_t ended = 0;  ///< that were answered, and all before them
+    uint64_t taken = 0;  ///< number of requests that were read
+    uint64_t ended = 0;  ///< number of leading requests that were answered
     std::array<Task, kSlots> tasks;
   };
 
@@ -66,7 +66,7 @@ class Service {
   bool release(Client& client);
 
   Endpoint& endpoint_;
-  std::vector<uint32_t> known_;  ///< by number: the tag that its client began with
+  std::vector<uint32_t> known_;  ///< by number: the first tag of the client of that number
   uint32_t next_look_ = 0;
   std::vector<std::unique_ptr<Client>> clients_;
 };

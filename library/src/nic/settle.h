@@ -1,4 +1,4 @@
-// Waits briefly for operations that the NIC still has of an object that is being destroyed.
+// Waits briefly for operations of an object that is being destroyed to complete.
 #pragma once
 
 #include <sched.h>

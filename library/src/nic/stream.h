@@ -1,6 +1,6 @@
-// Operations of one endpoint towards one peer, with what a NIC of put and get does not have: words that are
-// stored after everything before them, and a flush that reports arrival. Both are built only on the
-// guarantees of the plugin (peerway/nic.h):
+// Operations of one endpoint towards one peer, with what a NIC with only put and get lacks: words that are
+// stored after everything before them, and a flush that reports arrival. Both rely only on the guarantees of
+// the plugin (peerway/nic.h):
 //
 //   puts in order | gets behind puts | a word                          | a flush
 //   yes           | yes              | put                             | get of a marker
@@ -8,7 +8,7 @@
 //   yes           | no               | put                             | put of a marker, got until it shows
 //   no            | no               | stored by the peer              | the peer answers
 //
-// In the last case nothing proves that a put has arrived: the peer gets the bytes itself, on request.
+// In the last case nothing proves that a put has arrived, so the peer gets the bytes itself, on request.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@
 
 namespace pw::nic {
 
-/// A word of memory of a peer.
+/// A word in a peer's memory, and the value to store.
 struct Word {
   RemoteMemory* remote;
   uint64_t offset;
   uint64_t value;
 };
 
-/// Many blocks of one size, as far apart as the strides say.
+/// Blocks of equal size at regular strides.
 struct Blocks {
   uint64_t count;
   uint64_t bytes;
@@ -33,37 +33,37 @@ struct Blocks {
   uint64_t from_stride;
 };
 
-/// Nothing here waits: PW_NIC_BUSY says that nothing was started, and to progress() and try again. Every
-/// `done` may be null, and is called from Endpoint::progress(); none may call back into the endpoint.
+/// No function waits. PW_NIC_BUSY means that nothing was started: call progress() and try again. Every `done`
+/// may be null, and is called from Endpoint::progress(). It must not call the endpoint.
 class Stream {
  public:
   virtual ~Stream();
   Stream(const Stream&) = delete;
 
-  /// A key of this peer, made usable. Throws Error with what the NIC says.
+  /// Imports a key of this peer. Throws Error with the NIC's reason.
   std::unique_ptr<RemoteMemory> import(const pw_nic_key& key);
 
-  /// As the entry of the plugin: `memory` null copies the bytes, at most Endpoint::copied(). `done`: `data`
-  /// may be changed.
+  /// Like the plugin's entry: if `memory` is null the bytes are copied, at most Endpoint::copied(). `done`:
+  /// `data` may be changed again.
   virtual pw_nic_status put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
                             uint64_t bytes, pw_nic_done* done) = 0;
   virtual pw_nic_status get(RemoteMemory& remote, uint64_t offset, void* data, Memory& memory, uint64_t bytes,
                             pw_nic_done* done);
 
-  /// The same with many blocks, where the NIC can (has_strided()).
+  /// The same with many blocks, if the NIC supports it (has_strided()).
   [[nodiscard]] virtual bool has_strided() const { return ops_.put_strided != nullptr; }
   virtual pw_nic_status put_strided(RemoteMemory& remote, uint64_t offset, const void* data, Memory& memory,
                                     const Blocks& blocks, pw_nic_done* done);
 
-  /// A put and a word after it, both started or neither; where the NIC can, as one operation.
+  /// Starts a put and a word after it, or neither; as one operation if the NIC supports it.
   virtual pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
                                  uint64_t bytes, const Word& word, pw_nic_done* done) = 0;
 
-  /// Stores a word at the peer once all puts before it are in place there; words of a stream are stored in
-  /// order. Puts that follow may come before it.
+  /// Stores a word at the peer once all puts before it are in place there. Words of a stream are stored in
+  /// order. Later puts may overtake the word.
   virtual pw_nic_status word(const Word& word) = 0;
 
-  /// `done` once all puts and words before it are in place at the peer.
+  /// Calls `done` once all puts and words before it are in place at the peer.
   virtual pw_nic_status flush(pw_nic_done* done) = 0;
 
  protected:
@@ -71,19 +71,19 @@ class Stream {
   friend class RemoteMemory;
   Stream(Endpoint& endpoint, std::shared_ptr<Connection> connection);
 
-  /// Does what waited for progress. `unfinished`: there may be more.
+  /// Continues operations that waited for progress. Sets `unfinished` if there may be more to do.
   virtual unsigned advance(bool& unfinished) = 0;
   virtual void forget(const RemoteMemory&) {}  ///< drops words that wait to be stored there
 
   pw_nic_status start_word(const Word& word);
   pw_nic_status start_get_of_marker(pw_nic_done* done);
   void activate() { endpoint_.activate(*this); }
-  /// What the NIC may still call, once this stream is gone.
+  /// Keeps operations whose `done` the NIC may still call after this stream was destroyed.
   void keep(std::shared_ptr<void> operations) { endpoint_.abandoned_.push_back(std::move(operations)); }
   static void call(pw_nic_done* done, pw_nic_status status) {
     if (done != nullptr) done->call(done, status);
   }
-  /// Ends all that follows with that status, when it is one that lasts.
+  /// Records a status that is final, with which everything later fails. Returns the status.
   pw_nic_status note(pw_nic_status status) {
     if (status == PW_NIC_UNREACHABLE || status == PW_NIC_BROKEN) failed_ = status;
     return status;
@@ -96,9 +96,9 @@ class Stream {
   std::shared_ptr<Connection> connection_;
   pw_nic_remote* const peer_control_;
   pw_nic_memory* const control_memory_;
-  uint64_t* const landing_;  ///< of markers
+  uint64_t* const landing_;  ///< where markers arrive
   pw_nic_status failed_ = PW_NIC_OK;
-  bool active_ = false;  ///< in the endpoint's list
+  bool active_ = false;  ///< whether it is in the endpoint's list
 };
 
 /// Makes the stream that the NIC's guarantees allow.

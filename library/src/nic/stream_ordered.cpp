@@ -36,7 +36,7 @@ pw_nic_status OrderedStream::put_word(RemoteMemory& remote, uint64_t offset, con
     waiting_ = word;
     activate();
   } else if (status != PW_NIC_OK) {
-    failed_ = status;  // the put was accepted and will call `done`: the next call tells of the failure
+    failed_ = status;  // the put was accepted and will call `done`, so the next call reports the failure
   }
   return PW_NIC_OK;
 }
@@ -84,7 +84,7 @@ pw_nic_status ProbingStream::flush(pw_nic_done* done) {
                     sizeof marker, nullptr));
   if (status != PW_NIC_OK) return status;
   flushes_[put_++ % kFlushes] = done;
-  activate();  // the get follows at the next progress(), as all that do
+  activate();  // progress() will start the get
   return PW_NIC_OK;
 }
 

@@ -1,4 +1,4 @@
-// Streams of NICs whose puts arrive in order: a word is a put.
+// Streams for NICs whose puts arrive in order: a word is a put.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace pw::nic {
 
-/// Gets are behind puts: a marker's get is a flush.
+/// For NICs whose gets come behind puts: a flush is the get of a marker.
 class OrderedStream : public Stream {
  public:
   OrderedStream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
@@ -26,13 +26,14 @@ class OrderedStream : public Stream {
   unsigned advance(bool& unfinished) override;
   void forget(const RemoteMemory& remote) override;
 
-  /// A word whose put was started and that the NIC had no room for. Words and flushes wait behind it.
+  /// A word that must still be put, because the NIC had no room for it. Later words and flushes wait for it.
   Word waiting_{};
   [[nodiscard]] bool word_waits() const { return waiting_.remote != nullptr; }
 };
 
-/// Gets may overtake puts: a marker whose value grows is put, and got until it is there. A NIC that prefers
-/// gets must come to the put, so after gets in vain there is a pause, a quarter of the time since the first.
+/// For NICs whose gets may overtake puts: puts a marker with a growing value, and gets it until the value has
+/// arrived. A NIC that prefers gets must have a chance to do the put, so after a get in vain there is a pause
+/// of a quarter of the time since the first get.
 class ProbingStream final : public OrderedStream {
  public:
   ProbingStream(Endpoint& endpoint, std::shared_ptr<Connection> connection);
@@ -49,12 +50,13 @@ class ProbingStream final : public OrderedStream {
   void landed(Probe& probe, pw_nic_status status);
   unsigned end_flushes(uint64_t until, pw_nic_status status);
 
-  const uint64_t first_;  ///< markers have the values behind it; no earlier endpoint of that number had them
-  uint64_t put_ = 0;      ///< markers that were put
-  uint64_t seen_ = 0;     ///< markers that are known to be there
-  uint64_t ended_ = 0;    ///< flushes that were done
+  const uint64_t first_;  ///< markers have the values after this one, which no earlier endpoint of that
+                          ///< number used
+  uint64_t put_ = 0;      ///< number of markers that were put
+  uint64_t seen_ = 0;     ///< number of markers that are known to have arrived
+  uint64_t ended_ = 0;    ///< number of flushes that are complete
   std::array<pw_nic_done*, kFlushes> flushes_{};  ///< flush i waits for marker i + 1
-  uint64_t looking_since_ = 0;                    ///< the first get of those in vain; 0: none
+  uint64_t looking_since_ = 0;                    ///< time of the first get in vain; 0: none
   uint64_t next_look_ = 0;
   std::shared_ptr<Probe> probe_;
 };

@@ -37,9 +37,9 @@ RequestStream::~RequestStream() {
   if (!settle(ops_, nic_, idle)) keep(outstanding_);
 }
 
-// ---- asking ----
+// ---- requests ----
 
-// The peer looks at the marker of every endpoint, and then at the requests of those that it found.
+// Puts the marker. The peer polls the markers of all endpoints, and then the requests of those that it found.
 pw_nic_status RequestStream::greet() {
   if (!announced_) {
     const uint64_t marker = uint64_t{first_} << 32 | 1;
@@ -110,7 +110,7 @@ pw_nic_status RequestStream::word(const Word& word) {
 
 pw_nic_status RequestStream::request_store(const Word& word) {
   if (!has_room(1)) return PW_NIC_BUSY;
-  std::byte* bounce = box_.bounce[requested_ % kSlots];  // for memory that only the NIC reaches
+  std::byte* bounce = box_.bounce[requested_ % kSlots];  // used for memory that only the NIC can access
   std::memcpy(bounce, &word.value, sizeof word.value);
   NicMessage store;
   store.kind = RequestKind::store;
@@ -128,7 +128,7 @@ pw_nic_status RequestStream::put_word(RemoteMemory& remote, uint64_t offset, con
   if (!has_room(2) || word_.remote != nullptr) return PW_NIC_BUSY;
   const pw_nic_status status = put(remote, offset, data, memory, bytes, done);
   if (status != PW_NIC_OK) return status;
-  if (request_store(word) == PW_NIC_BUSY) word_ = word;  // the NIC's own want of room
+  if (request_store(word) == PW_NIC_BUSY) word_ = word;  // the NIC itself has no room
   return PW_NIC_OK;
 }
 
@@ -157,7 +157,7 @@ void RequestStream::look_for_answers() {
   }
 }
 
-// In order, so that a slot is only used again when both ends are done with all before it.
+// Ends requests in order, so that a slot is reused only when both ends are done with everything before it.
 unsigned RequestStream::end_requests() {
   unsigned ended = 0;
   for (; ended_ < requested_; ++ended_, ++ended) {
@@ -180,7 +180,7 @@ unsigned RequestStream::end_flushes() {
   return ended;
 }
 
-// If an answer is late the peer may be dead, which the end of this get reveals.
+// If an answer is late the peer may be dead. Then this get fails.
 void RequestStream::send_heartbeat() {
   constexpr uint64_t kInterval = 10'000'000;  // ns
   if (outstanding_->heartbeat.under_way || coarse_now_ns() < next_heartbeat_ns_) return;

@@ -1,5 +1,5 @@
-// The stream of a NIC without guarantees: it requests that the peer get the bytes and store the words, and
-// the peer answers when that is done (nic/service.h is the other end).
+// The stream for a NIC without guarantees: it asks the peer to get the bytes and store the words, and the
+// peer answers when that is done (nic/service.h is the other end).
 #pragma once
 
 #include <array>
@@ -35,11 +35,11 @@ class RequestStream final : public Stream {
   };
   struct Flush {
     pw_nic_done* done;
-    uint64_t after;  ///< so many requests are answered
+    uint64_t after;  ///< number of requests that must be answered first
   };
   struct OutstandingRequests {
     std::array<PutRequest, kSlots> request;
-    Outstanding<RequestStream> heartbeat;  ///< a get now and then: it ends when the peer is gone
+    Outstanding<RequestStream> heartbeat;  ///< a get now and then, which fails when the peer is gone
   };
 
   unsigned advance(bool& unfinished) override;
@@ -56,16 +56,16 @@ class RequestStream final : public Stream {
   unsigned end_flushes();
   void send_heartbeat();
 
-  Box& box_;           ///< of the peer, here
+  Box& box_;           ///< this end's box for that peer
   uint64_t peer_box_;  ///< offset of this end's box in the peer's control memory
   const uint32_t first_;
-  bool announced_ = false;  ///< the marker was put
-  Word word_{};             ///< whose put was asked for, and that the NIC had no room for
+  bool announced_ = false;  ///< whether the marker was put
+  Word word_{};  ///< a word that could not be requested yet for lack of room, after its put was requested
   uint64_t requested_ = 0;
-  uint64_t ended_ = 0;  ///< requests that were answered, and all before them
+  uint64_t ended_ = 0;  ///< number of leading requests that were answered
   uint64_t flushed_ = 0, flushes_ended_ = 0;
   std::array<Flush, kFlushes> flushes_{};
-  pw_nic_status refused_ = PW_NIC_OK;  ///< an answer that no flush has told yet
+  pw_nic_status refused_ = PW_NIC_OK;  ///< the status of a refused request that no flush has reported yet
   uint64_t next_heartbeat_ns_ = 0;
   std::shared_ptr<OutstandingRequests> outstanding_;
 };

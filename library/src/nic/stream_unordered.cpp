@@ -41,7 +41,7 @@ pw_nic_status UnorderedStream::put_strided(RemoteMemory& remote, uint64_t offset
 pw_nic_status UnorderedStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data,
                                         Memory* memory, uint64_t bytes, const Word& word, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
-  // The NIC orders the word after these bytes; before them there must be nothing to wait for.
+  // The NIC orders the word after these bytes, but the word must have nothing else to wait for.
   if (ops_.put_with_word != nullptr && all_in_place() && waiting() == 0) {
     const pw_nic_status status = started(ops_.put_with_word(
         nic_, remote.handle(), offset, data, memory == nullptr ? nullptr : memory->handle(), bytes,
@@ -74,8 +74,8 @@ pw_nic_status UnorderedStream::wait(const Later& later) {
   return PW_NIC_OK;
 }
 
-// A probe's get proves all puts that were started before it. There is one under way for what waits first, as
-// far as that is not under way already; gets come back in order.
+// Starts the get of a probe, which proves all puts that were started before it, unless the probes under way
+// suffice for what waits. Gets come back in order.
 void UnorderedStream::ask_for_proof() {
   if (waiting() == 0 || failed_ != PW_NIC_OK) return;
   const uint64_t last = later_[(entered_ - 1) % kWaiting].after;
@@ -109,7 +109,7 @@ unsigned UnorderedStream::advance(bool& unfinished) {
   return happened;
 }
 
-// A dropped word is a flush that nobody waits for.
+// Turns a dropped word into a flush that nobody waits for.
 void UnorderedStream::forget(const RemoteMemory& remote) {
   for (uint64_t i = finished_; i < entered_; ++i)
     if (Later& later = later_[i % kWaiting]; later.word.remote == &remote) later.word = {};

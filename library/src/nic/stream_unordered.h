@@ -1,5 +1,5 @@
-// The stream of a NIC whose puts may overtake one another but whose gets come behind all of them. A word is
-// put once the get of a probe has proven that what precedes it is in place.
+// The stream for a NIC whose puts may overtake one another but whose gets come behind all of them. A word is
+// put once the get of a probe has proven that everything before it is in place.
 #pragma once
 
 #include <array>
@@ -29,12 +29,12 @@ class UnorderedStream final : public Stream {
 
   /// A word or a flush that waits until the first `after` puts are in place.
   struct Later {
-    Word word;  ///< remote null: a flush
+    Word word;  ///< if `remote` is null, this is a flush
     pw_nic_done* done;
     uint64_t after;
   };
   struct Probe : Outstanding<UnorderedStream> {
-    uint64_t proves = 0;  ///< how many puts are in place once it is back
+    uint64_t proves = 0;  ///< number of puts that are in place once the probe is back
   };
 
   unsigned advance(bool& unfinished) override;
@@ -47,10 +47,10 @@ class UnorderedStream final : public Stream {
   [[nodiscard]] uint64_t waiting() const { return entered_ - finished_; }
   Later& front() { return later_[finished_ % kWaiting]; }
 
-  uint64_t puts_ = 0;      ///< that were started, words among them
-  uint64_t in_place_ = 0;  ///< the first so many are proven to be in place
-  uint64_t probed_ = 0;    ///< probes under way prove so many
-  uint64_t behind_ = 0;    ///< puts before the end of the last word: the next word waits for them
+  uint64_t puts_ = 0;      ///< number of puts that were started, including words
+  uint64_t in_place_ = 0;  ///< number of these that are proven to be in place
+  uint64_t probed_ = 0;    ///< number of these that the probes under way will prove
+  uint64_t behind_ = 0;    ///< number of puts up to the last word; the next word waits for them
   uint64_t entered_ = 0, finished_ = 0;
   std::array<Later, kWaiting> later_{};
   std::shared_ptr<std::array<Probe, kProbes>> probes_;

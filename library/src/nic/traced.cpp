@@ -10,8 +10,8 @@
 namespace pw::nic {
 namespace {
 
-// A plugin's functions know no context, so each plugin of the process has functions of its own here. More
-// than that are not recorded.
+// The functions of a plugin have no context argument, so each traced plugin of the process needs functions of
+// its own here. Further plugins are not recorded.
 constexpr size_t kMostPlugins = 4;
 
 struct TracedPlugin {
@@ -24,11 +24,11 @@ struct TracedPlugins {
   std::array<TracedPlugin, kMostPlugins> plugin;
 };
 TracedPlugins& traced_plugins() {
-  static auto* only = new TracedPlugins;  // operations may end after everything else
+  static auto* only = new TracedPlugins;  // never destroyed, because operations may end after everything else
   return *only;
 }
 
-// Stands for the `done` of an operation under way.
+// Takes the place of the `done` of an operation under way.
 struct TracedDone : pw_nic_done {
   pw_nic_done* whose;
   const TracedPlugin* plugin;
@@ -43,13 +43,13 @@ void record(const TracedDone& done) {
 
 void completed(pw_nic_done* ended, pw_nic_status status) {
   auto* done = static_cast<TracedDone*>(ended);
-  record(*done);  // accepted, however it ended
+  record(*done);  // recorded because it was accepted, however it ended
   pw_nic_done* whose = done->whose;
   delete done;
   if (whose != nullptr) whose->call(whose, status);
 }
 
-// `post(done)` is the plugin's own call.
+// `post(done)` calls the plugin's function.
 template <typename Post>
 pw_nic_status posted(const TracedPlugin& plugin, const char* name, uint64_t bytes, pw_nic_done* whose,
                      Post&& post) {

@@ -1,5 +1,5 @@
-// The entries of a plugin with a trace around them: each put and get is an event from its post to its
-// completion. A plugin that is loaded where nothing is traced keeps its own.
+// Records the operations of a plugin: each put and get is an event from its post to its completion. If
+// nothing is traced when a plugin is loaded, its own entries are used.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pw::nic {
 
-/// The same entries, recorded under the NIC's name. As they are, where nothing is traced.
+/// Returns entries that record under the NIC's name; returns `ops` itself if nothing is traced.
 pw_nic_ops traced(const pw_nic_ops& ops, const std::string& name);
 
 }  // namespace pw::nic

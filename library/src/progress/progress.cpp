@@ -16,8 +16,8 @@ namespace pw {
 namespace {
 
 constexpr uint64_t kBackstop =
-    1'000'000'000;                   // ns: no event reports a rank that died while its sockets stayed open
-constexpr uint64_t kAway = 200'000;  // ns: while others turn the sources, the thread only costs
+    1'000'000'000;  // ns: a backstop, because no event reports a rank that died while its sockets stayed open
+constexpr uint64_t kAway = 200'000;  // ns: while other threads poll the sources, this thread only costs time
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void Progress::start() {
 
 void Progress::stop() {
   if (!thread_.joinable()) return;
-  if (!control_.mine()) {  // a forked child: the thread stayed with the parent
+  if (!control_.mine()) {  // a forked child: the thread stayed in the parent
     thread_.detach();
     return;
   }
@@ -53,7 +53,8 @@ void Progress::add(Source& source) {
   count_.store(count + 1, std::memory_order_release);
 }
 
-// How long the thread turns on when nothing happens any more: a sleep and a wake cost about as much.
+// How long the thread continues to poll when nothing happens any more: about as long as a sleep and a wake
+// take.
 uint64_t Progress::linger_ns() const {
   constexpr uint64_t kLinger = 100'000, kBlockingLinger = 5'000;
   uint64_t longest = waiting().blocking() ? kBlockingLinger : kLinger;
@@ -65,8 +66,9 @@ void Progress::enter(Device& device) try { device.enter(); } catch (const Error&
   log(LogLevel::warning, error.what());
 }
 
-// Peers count up the doorbell and ring only when nobody watches it. The last watcher therefore polls once
-// more before it stops: either it sees the count, or the peer sees that it must ring.
+// Peers increment the doorbell counter, and write to the doorbell pipe only if nobody watches the counter.
+// The last watcher therefore polls once more after it stops watching: either it sees the count, or the peer
+// sees that it must write.
 
 void Progress::watch() const { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
 
@@ -75,7 +77,7 @@ bool Progress::unwatch() const {
 }
 
 void Progress::run() {
-  constexpr int kTurns = 64;  // before others get the CPU
+  constexpr int kTurns = 64;  // polls before other threads get the CPU
   uint64_t idle_since = now_ns();
   watch();
   while (!stop_.load(std::memory_order_relaxed)) {
@@ -103,7 +105,7 @@ void Progress::sleep(bool away) {
   unwatch();
   const bool sleepers = sleepers_.load(std::memory_order_seq_cst) > 0;
   for (Source* source : sources()) {
-    if (away) {  // those who turn it may stop, and need not tell this thread
+    if (away) {  // the threads that poll it may stop, and need not tell this thread
       if (!source->rings() || source->has_work()) longest = std::min(longest, kAway);
       continue;
     }
@@ -112,7 +114,7 @@ void Progress::sleep(bool away) {
     if (armed.descriptor >= 0) events.push_back({armed.descriptor, POLLIN, 0});
   }
   if (longest == 0) {
-    waiting().wake();  // something has come meanwhile, maybe what a thread sleeps for
+    waiting().wake();  // something has arrived meanwhile, perhaps what a thread sleeps for
   } else if (!stop_.load()) {
     const timespec limit{static_cast<time_t>(longest / 1'000'000'000),
                          static_cast<long>(longest % 1'000'000'000)};

@@ -1,5 +1,5 @@
-// The progress of one context: all its sources, the one wait loop of its threads, and the one thread that
-// turns the sources while no thread waits.
+// The progress engine of one context: all its sources, the one wait loop of its threads, and the one thread
+// that polls the sources while no thread waits.
 #pragma once
 
 #include <array>
@@ -24,30 +24,30 @@ class Progress {
   ~Progress() { stop(); }
   Progress(const Progress&) = delete;
 
-  /// At any time; the source must live until stop(). Throws Error.
+  /// May be called at any time; the source must live until stop(). Throws Error.
   void add(Source& source);
 
-  /// Starts and ends the thread.
+  /// Start and end the thread.
   void start();
   void stop();
 
-  /// Lets the thread look at the sources again; any thread may call it.
+  /// Makes the thread look at the sources again; any thread may call it.
   void wake() const { control_.bell().ring(); }
-  /// The same, where it costs nothing while the thread is awake. The caller holds a lock that arm() of its
-  /// source takes.
+  /// The same, but free while the thread is awake. The caller must hold a lock that arm() of its source
+  /// takes.
   void wake_if_asleep() const {
     if (asleep_.load(std::memory_order_relaxed)) wake();
   }
 
-  /// The thread will move this device's memory on behalf of peers.
+  /// Tells the thread that it will move this device's memory on behalf of peers.
   void serve(Device& device) { served_.store(&device, std::memory_order_release); }
 
-  /// Turns each source once, for callers that ask whether something is done and do not wait.
+  /// Polls each source once, for callers that ask whether something is done and do not wait.
   void turn_sources() const { turn(); }
 
-  /// Waits until `done()` holds, turning the sources meanwhile; `mine`, if any, is the one that brings it,
-  /// and is turned at every poll. Where threads sleep, the progress thread turns them. `before_sleep` as for
-  /// wait_until.
+  /// Waits until `done()` returns true and polls the sources meanwhile. `mine`, if not null, is the source
+  /// that the wait depends on, and is called at every poll. While the threads sleep, the progress thread
+  /// polls the sources. `before_sleep` is that of wait_until.
   template <typename Done, std::invocable BeforeSleep>
   pw_status wait(const WaitFor& wait, Source* mine, Done&& done, BeforeSleep&& before_sleep);
   template <typename Done>
@@ -55,7 +55,7 @@ class Progress {
     return this->wait(wait, mine, done, [wakes] { return wakes; });
   }
 
-  /// The same for what no single rank decides: only `done()`, the deadline and an interrupt end it.
+  /// The same for waits that depend on no single rank: only `done()`, the deadline and an interrupt end it.
   template <typename Done, std::invocable BeforeSleep>
   pw_status wait(uint64_t deadline_ns, const char* awaited, Source* mine, Done&& done,
                  BeforeSleep&& before_sleep) {
@@ -82,16 +82,16 @@ class Progress {
   static constexpr size_t kMostSources = 32;
   std::mutex adding_;
   std::array<Source*, kMostSources> all_{};
-  std::atomic<size_t> count_{0};  ///< the first so many of them are there
-  std::atomic<int> turners_{0};   ///< threads that turn the sources
-  std::atomic<int> sleepers_{0};  ///< threads that leave it to the progress thread, and sleep
+  std::atomic<size_t> count_{0};  ///< number of leading entries in use
+  std::atomic<int> turners_{0};   ///< number of threads that poll the sources
+  std::atomic<int> sleepers_{0};  ///< number of threads that sleep and leave polling to the progress thread
   std::atomic<bool> asleep_{false};
   std::atomic<Device*> served_{nullptr};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
-/// For a loop that waits: turns the sources, and keeps the progress thread away meanwhile.
+/// Used by a loop that waits: polls the sources, and keeps the progress thread from doing so meanwhile.
 class Turning {
  public:
   Turning(Progress& progress, Source* mine);
@@ -103,7 +103,7 @@ class Turning {
 
   /// Called at every poll of the loop.
   void poll() {
-    // Most waits end within the first few polls, or by no source at all.
+    // Polls all sources rarely, because most waits end within the first few polls or without any source.
     constexpr uint32_t kPolls = 16;
     if (sleeps_) return;
     if (mine_ != nullptr) mine_->turn();
@@ -116,7 +116,7 @@ class Turning {
 
   Progress& progress_;
   Source* const mine_;
-  const bool sleeps_;  ///< the loop does, and leaves the work to the progress thread
+  const bool sleeps_;  ///< the loop sleeps, and leaves polling to the progress thread
   bool counted_ = false;
   bool watching_ = false;
   uint32_t polls_ = 0;

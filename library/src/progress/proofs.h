@@ -1,6 +1,6 @@
-// Up to which operation everything started towards one rank is proven complete, if the only proofs are of
-// "everything before this", one at a time: a flush of UCX, a marker behind a NIC's puts. Pure; the owner
-// holds the lock.
+// Tracks up to which operation everything started towards one rank is proven complete. The only proofs
+// available are of "everything before this", one at a time, such as a flush of UCX or a get behind a NIC's
+// puts. This is pure bookkeeping; the owner holds the lock.
 #pragma once
 
 #include <algorithm>
@@ -13,40 +13,39 @@ namespace pw {
 
 class Proofs {
  public:
-  /// One more operation, which may still wait for room.
+  /// One more operation was accepted; it may still wait for room.
   void accept() { ++accepted_; }
-  /// The next so many of those accepted were given to the network.
+  /// The next `more` accepted operations were given to the network.
   void issue(uint64_t more = 1) { issued_ += more; }
 
-  /// A mark behind all that was accepted; from here on it is wanted.
+  /// Returns a mark after everything accepted so far, and asks for a proof of it.
   Mark want() { return wanted_ = accepted_; }
-  /// Whether something that is wanted is not proven yet.
+  /// Whether something is wanted that is not proven yet.
   [[nodiscard]] bool wanting() const { return wanted_ > complete_; }
   [[nodiscard]] Mark accepted() const { return accepted_; }
   [[nodiscard]] bool all_complete() const { return complete_ == accepted_; }
   [[nodiscard]] bool reached(Mark mark) const { return complete_ >= mark; }
 
   [[nodiscard]] bool under_way() const { return proving_ != 0; }
-  /// Whether a proof is to be begun: one is wanted, none is under way, and all that it is wanted of was
-  /// issued.
+  /// Whether a proof must begin: one is wanted, none is under way, and all that it must cover was issued.
   [[nodiscard]] bool due() const { return wanting() && !under_way() && issued_ >= wanted_; }
-  /// Begins a proof of all that was issued so far. Operations issued from here on belong to the next one.
+  /// Begins a proof of everything issued so far. Operations issued from now on belong to the next one.
   void begin() { proving_ = issued_; }
   void end() { complete_ = std::max(complete_, std::exchange(proving_, 0)); }
-  /// It could not begin for lack of room: it is due again.
+  /// The proof could not begin for lack of room: it is due again.
   void put_off() { proving_ = 0; }
-  /// There is no proof any more: what is wanted is over.
+  /// No proof is possible any more: treats what is wanted as complete.
   void give_up() {
     proving_ = 0;
     complete_ = std::max(complete_, wanted_);
   }
 
  private:
-  uint64_t accepted_ = 0;  ///< operations
-  uint64_t issued_ = 0;    ///< the first so many were issued
-  uint64_t wanted_ = 0;    ///< the first so many are to be proven complete
-  uint64_t complete_ = 0;  ///< the first so many are, or have failed
-  uint64_t proving_ = 0;   ///< the first so many are what the proof under way is of; 0: none is
+  uint64_t accepted_ = 0;  ///< number of operations accepted
+  uint64_t issued_ = 0;    ///< number of these issued
+  uint64_t wanted_ = 0;    ///< number of these that must be proven complete
+  uint64_t complete_ = 0;  ///< number of these that are complete or have failed
+  uint64_t proving_ = 0;   ///< number of these that the proof under way covers; 0: there is none
 };
 
 }  // namespace pw

@@ -1,5 +1,5 @@
-// A source of progress: something that advances only when a thread turns (calls) it, such as UCX, a NIC, or
-// the staging channels of peers. Threads that wait turn all sources (Turning); while none waits, the progress
+// A source of progress: something that advances only when a thread polls (turns) it, such as UCX, a NIC, or
+// the staging channels of peers. Threads that wait poll all sources (Turning); while none waits, the progress
 // thread does.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace pw {
 
-/// How long the progress thread may sleep as far as one source is concerned.
+/// How long the progress thread may sleep on behalf of one source.
 struct Armed {
   static constexpr uint64_t kNoLimit = UINT64_MAX;
-  int descriptor = -1;             ///< readable once there is something to do; -1: none
+  int descriptor = -1;             ///< becomes readable when there is something to do; -1: none
   uint64_t longest_ns = kNoLimit;  ///< 0: there is something to do now
 };
 
@@ -18,20 +18,20 @@ class Source {
  public:
   virtual ~Source() = default;
 
-  /// Does what can be done now, unless another thread is at it. Any thread may call it; nothing in it waits.
-  /// Returns whether something happened, so that there may be more.
+  /// Does what can be done now, unless another thread is doing it. Any thread may call it; it never waits.
+  /// Returns whether something happened, so that there may be more to do.
   virtual bool turn() = 0;
 
-  /// Asked by the progress thread before it sleeps: what wakes it from here on. `sleepers`: some thread of
-  /// this rank sleeps until something has come.
+  /// Called by the progress thread before it sleeps: returns what will wake it. `sleepers`: a thread of this
+  /// rank sleeps until something arrives.
   virtual Armed arm(bool sleepers) = 0;
 
-  /// How long the progress thread stays awake after the source has done something: as long as more may come
+  /// How long the progress thread must stay awake after the source has done something, because more may come
   /// unannounced.
   [[nodiscard]] virtual uint64_t awake_ns() const { return 0; }
 
-  /// Whether all that gives it work rings this rank's bell, so that nobody need poll; and then, whether there
-  /// is some.
+  /// rings(): whether everything that gives it work writes to this rank's doorbell, so that nobody need poll.
+  /// has_work(): then, whether there is work.
   [[nodiscard]] virtual bool rings() const { return false; }
   [[nodiscard]] virtual bool has_work() const { return false; }
 };

@@ -1,4 +1,4 @@
-// Names of the classes that costs are kept by, to and from text.
+// Names of the classes by which costs are kept, to and from text.
 #include "route/class.h"
 
 #include <algorithm>

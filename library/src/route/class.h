@@ -1,5 +1,5 @@
-// What a routing decision depends on besides the size: the operation, the class of the shape and the class of
-// the pair of memories. Costs are measured, stored and looked up by this.
+// The inputs of a routing decision besides the size: the operation, the class of the shape and the class of
+// the pair of memories. Costs are measured, stored and looked up by these.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace pw::route {
 
-/// How the bytes lie. Strided shapes are told apart by the bytes of one block, which is what their cost hangs
-/// on.
+/// The layout of the bytes. Strided shapes are classified by the bytes of one block, which determine their
+/// cost.
 enum class ShapeClass : uint8_t { contiguous, blocks_16, blocks_128, blocks_1024, blocks_8192, blocks_large };
 
 inline constexpr std::array<ShapeClass, 6> kShapeClasses = {
@@ -22,22 +22,22 @@ inline constexpr std::array<ShapeClass, 6> kShapeClasses = {
 
 ShapeClass shape_class(const Shape& shape);
 
-/// Where the bytes flow from and to, and over what: "host->host", "cuda->cuda/nvlink", "host->host:malloc",
-/// "remote:host->host". The source of the bytes comes first, for a get too.
+/// Between which memories, and over which link, the bytes flow: "host->host", "cuda->cuda/nvlink",
+/// "host->host:malloc", "remote:host->host". The source of the bytes comes first, also for a get.
 struct PairClass {
-  std::string source = "host";  ///< kind of memory, as memory_class() names it
+  std::string source = "host";  ///< class of memory, as memory_class() names it
   std::string target = "host";
-  std::string link;     ///< "nvlink", "pcie", "same", "time-sliced"; empty where there is only one kind
-  bool remote = false;  ///< the two ends are on different hosts
+  std::string link;     ///< "nvlink", "pcie", "same", "time-sliced"; empty if there is only one kind of link
+  bool remote = false;  ///< whether the two ends are on different hosts
   bool operator==(const PairClass&) const = default;
 };
 
-/// The name of a kind of memory at the far end of an operation on the same host: "host", "cuda", or, where
-/// what peers can do with it decides which paths there are, "host:malloc" (not allocated by Peerway: it can
-/// be read and written, but not mapped) and "cuda:private" (cannot be shared at all).
+/// Returns the name of a class of memory at the far end of an operation on the same host: "host" or "cuda".
+/// If what peers can do with the memory decides which paths exist, it is "host:malloc" (not allocated by
+/// Peerway: peers can read and write it, but not map it) or "cuda:private" (cannot be shared at all).
 std::string memory_class(pw_device_kind kind, Handle handle);
 
-/// The key of a decision.
+/// The case for which a decision is made.
 struct Case {
   Op op = Op::put;
   ShapeClass shape = ShapeClass::contiguous;
@@ -50,16 +50,17 @@ std::string to_string(ShapeClass shape);  ///< "contiguous", "blocks-16", ... "b
 std::string to_string(const PairClass& pair);
 std::string to_string(const Case& where);  ///< "put contiguous host->host"
 
-/// The reverse of to_string. Throw Error(PW_INVALID_ARGUMENT) naming the text and what is allowed.
+/// The reverse of to_string. Throw Error(PW_INVALID_ARGUMENT) with the text and what is allowed.
 Op parse_op(std::string_view text);
 ShapeClass parse_shape_class(std::string_view text);
 PairClass parse_pair_class(std::string_view text);
 
-/// The methods by which a plan's send reaches its receive, named as paths are, in order of preference.
+/// The methods of a plan's sends, named like paths, in order of preference.
 inline constexpr std::array<std::string_view, 5> kPlanMethods = {"plan/lines", "plan/packets", "plan/slots",
                                                                  "plan/straight", "plan/posted"};
 
-/// "peer/copy", "staged", "nic:toy": letters, digits and _ . : / - , at most 64 of them.
+/// Whether `text` can be the name of a path, like "peer/copy", "staged", "nic:toy": 1 to 64 letters, digits
+/// and _ . : / -
 bool is_path_name(std::string_view text);
 
 }  // namespace pw::route

@@ -1,5 +1,5 @@
-// The cost of one path in one case at every size: linear between the measured medians, so that each measured
-// size costs exactly what was measured.
+// The cost of one path in one case at every size: linear between the measured medians, so that at each
+// measured size it is exactly what was measured.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct Affine {
   [[nodiscard]] double at(uint64_t bytes) const { return fixed + per_byte * static_cast<double>(bytes); }
 };
 
-/// Sizes below the first point cost what it costs. Sizes above the last one grow by the last slope, or in
-/// proportion to the size where it has none (a path measured only at small sizes must not look free at large
-/// ones). A line with no points is a path that was not measured: its cost is infinite.
+/// Sizes below the first point cost as much as the first point. Above the last point the cost grows with the
+/// last slope, or in proportion to the size if there is no slope (a path measured only at small sizes must
+/// not seem free at large ones). A line without points is a path that was not measured: its cost is infinite.
 class CostLine {
  public:
   CostLine() = default;
-  /// Throws Error(PW_INVALID_ARGUMENT) where sizes do not grow or a point has no positive finite cost.
+  /// Throws Error(PW_INVALID_ARGUMENT) if sizes do not grow or a cost is not positive and finite.
   explicit CostLine(std::vector<Point> points);
 
   [[nodiscard]] bool measured() const { return !points_.empty(); }
@@ -33,8 +33,8 @@ class CostLine {
   [[nodiscard]] Affine piece(uint64_t bytes) const;
   [[nodiscard]] double at(uint64_t bytes) const { return piece(bytes).at(bytes); }  ///< microseconds
 
-  /// Relative: the larger of the spreads of the measured sizes on both sides, between kLeastSpread and
-  /// kMostSpread. Differences below it mean nothing.
+  /// Returns the relative spread: the larger of those of the two neighbouring measured sizes, between
+  /// kLeastSpread and kMostSpread. Differences smaller than it mean nothing.
   [[nodiscard]] double spread(uint64_t bytes) const;
   bool operator==(const CostLine&) const = default;
 
@@ -42,12 +42,12 @@ class CostLine {
   std::vector<Point> points_;
 };
 
-/// Finer agreement between two runs is not to be had on real machines.
+/// Two runs on a real machine never agree better than this.
 inline constexpr double kLeastSpread = 0.01;
-/// A spread above it says that the measurement failed; it must not make every path as good as any other.
+/// A larger spread shows that the measurement failed; it must not make every path as good as any other.
 inline constexpr double kMostSpread = 0.25;
 
-/// Whether one cost is below another by more than the spreads of the two: their ranges do not touch.
+/// Whether one cost is below another by more than the spreads of the two, so that their ranges do not touch.
 inline bool clearly_below(double cost, double spread, double other, double other_spread) {
   return cost * (1 + spread) < other * (1 - other_spread);
 }

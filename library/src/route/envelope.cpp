@@ -1,5 +1,5 @@
-// Exact lower envelope of straight pieces, then a thinning of the ranges that the spread of the measurements
-// made.
+// Computes the exact lower envelope of straight pieces, then merges ranges that are only due to the spread of
+// the measurements.
 #include "route/envelope.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The least cost at the ends of every interval in which all lines are straight and do not cross. Between two
-/// neighbouring samples the ratio of two lines is monotone, so its extremes are at samples.
+/// The least cost at one end of an interval in which all lines are straight and do not cross. Between two
+/// neighbouring samples the ratio of two lines is monotonic, so its extremes are at samples.
 struct Sample {
   uint64_t bytes;
   double least;
-  size_t cheapest;  ///< the candidate that costs so little
+  size_t cheapest;  ///< the candidate with that cost
 };
 
 struct Exact {
@@ -35,7 +35,7 @@ void append(std::vector<Range>& ranges, const Range& range) {
   }
 }
 
-/// The sizes in [first, last] after which the order of two pieces may change, and `last`.
+/// Returns the sizes in [first, last] after which the order of two pieces may change, and `last`.
 std::vector<uint64_t> crossings(std::span<const Affine> pieces, uint64_t first, uint64_t last) {
   std::vector<uint64_t> cuts = {last};
   for (size_t i = 0; i < pieces.size(); ++i)
@@ -82,10 +82,10 @@ Exact exact_envelope(std::span<const Candidate> candidates, std::span<const size
   return out;
 }
 
-/// The cost of going by one candidate all through a range.
+/// The price of using one candidate in a whole range.
 struct Price {
-  double regret = 0;     ///< how much dearer than the least cost, at worst
-  bool harmless = true;  ///< nowhere by more than the spread
+  double regret = 0;     ///< the largest relative excess over the least cost
+  bool harmless = true;  ///< whether the excess is within the spread everywhere
 };
 
 Price price(std::span<const Sample> samples, const Range& range, std::span<const Candidate> candidates,
@@ -104,16 +104,16 @@ Price price(std::span<const Sample> samples, const Range& range, std::span<const
   return worst;
 }
 
-/// Giving the range `index` to its neighbour's choice.
+/// Gives the range number `index` to the choice of its neighbour.
 struct Merge {
   size_t index = 0;
   size_t choice = 0;
-  bool harmless = false;  // within the spread
+  bool harmless = false;  // the excess is within the spread
   double regret = kInfinity;
   double width = kInfinity;  // in octaves
 };
 
-/// Harmless ones first, the narrowest of them first; else the one that costs least.
+/// Prefers harmless merges, and the narrowest among them; otherwise the merge that costs least.
 bool better(const Merge& a, const Merge& b) {
   if (a.harmless != b.harmless) return a.harmless;
   if (a.harmless) return a.width != b.width ? a.width < b.width : a.regret < b.regret;
@@ -125,7 +125,7 @@ Merge best_merge(std::span<const Candidate> candidates, const Exact& exact) {
   const std::vector<Range>& ranges = exact.ranges;
   for (size_t i = 0; i < ranges.size(); ++i)
     for (size_t j : {i - 1, i + 1}) {
-      if (j >= ranges.size()) continue;  // i - 1 of the first wraps round to a large number
+      if (j >= ranges.size()) continue;  // i - 1 of the first range wraps around to a large number
       const Price paid = price(exact.samples, ranges[i], candidates, ranges[j].choice);
       Merge merge{.index = i, .choice = ranges[j].choice, .harmless = paid.harmless, .regret = paid.regret};
       merge.width = std::log2(static_cast<double>(ranges[i].to) /

@@ -1,4 +1,4 @@
-// The rows of an explanation, and their JSON.
+// Makes the rows of an explanation, and their JSON.
 #include "route/explain.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string why_text(const Decision& decision) {
 
 std::optional<double> known(double cost) { return std::isfinite(cost) ? std::optional(cost) : std::nullopt; }
 
-/// The largest size measured by any option: beyond it costs are extrapolated and not worth printing.
+/// Returns the largest size measured for any option: beyond it costs are extrapolated and not worth printing.
 uint64_t largest_measured(const std::vector<Option>& options) {
   uint64_t largest = 0;
   for (const Option& option : options)
@@ -44,8 +44,8 @@ uint64_t largest_measured(const std::vector<Option>& options) {
   return largest;
 }
 
-/// The sizes at which a row compares its path with another: the row's measured sizes or, where it has none,
-/// its middle.
+/// Returns the sizes at which a row compares its path with another: the row's measured sizes or, if it has
+/// none, its middle.
 std::vector<uint64_t> compared_sizes(const Row& row, const Candidate& other, uint64_t middle) {
   std::vector<uint64_t> sizes;
   for (const Point& point : row.points)
@@ -54,7 +54,7 @@ std::vector<uint64_t> compared_sizes(const Row& row, const Candidate& other, uin
   return sizes;
 }
 
-/// Fills in by how much the next best is dearer.
+/// Fills in by how much the next best candidate is more expensive.
 void fill_margins(Row& row, const Candidate& chosen, const Candidate& next, uint64_t middle) {
   std::vector<double> margins;
   for (uint64_t bytes : compared_sizes(row, next, middle))
@@ -64,7 +64,7 @@ void fill_margins(Row& row, const Candidate& chosen, const Candidate& next, uint
   row.next->most_margin = most;
 }
 
-/// Whether the other is dearer by more than the spread at any of the sizes.
+/// Whether the other candidate is more expensive by more than the spread at any of the sizes.
 bool is_clear(const Row& row, const Candidate& chosen, const Candidate& other, uint64_t middle) {
   return std::ranges::any_of(compared_sizes(row, other, middle), [&](uint64_t bytes) {
     return clearly_below(chosen.at(bytes), chosen.line.spread(bytes), other.at(bytes),
@@ -99,7 +99,7 @@ Row make_row(const Route& route, const Decision& decision) {
   const auto middle =
       static_cast<uint64_t>(std::sqrt(static_cast<double>(row.from) * static_cast<double>(row.shown_to)));
 
-  // Against all options, also those a rule took out of the contest: that is what the rule costs.
+  // Compares with all options, including those that a rule excluded: that is what the rule costs.
   std::vector<Candidate> candidates;
   std::vector<size_t> all;
   for (const Option& option : options) {
@@ -113,7 +113,7 @@ Row make_row(const Route& route, const Decision& decision) {
                         options[next].candidate.at(row.shown_to), 0, 0};
     fill_margins(row, chosen.candidate, options[next].candidate, middle);
   }
-  // Only among those that the rules left is the lowest cost what decided.
+  // The lowest cost decided only among the options that the rules left.
   const size_t rival = runner_up(candidates, decision.contested, decision.range.choice, middle);
   if (decision.why == Why::cheapest && rival != decision.range.choice &&
       !is_clear(row, chosen.candidate, options[rival].candidate, middle))

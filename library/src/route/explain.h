@@ -1,5 +1,5 @@
-// Explains a decision: for each range of sizes the chosen path, its cost, the next best path and why it is
-// not chosen; and why other paths are unavailable.
+// Explains a decision: for each range of sizes the chosen path, its cost, the next best path and why it was
+// not chosen; also why other paths are unavailable.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace pw::route {
 
-/// The best other candidate of a row: its cost at both ends, and how much dearer it is than the choice,
-/// relative, at the measured sizes within the row. Below 0 where a rule chose, or the spread.
+/// The best other candidate of a row: its cost at both ends, and by how much it is more expensive than the
+/// choice, relative, at the measured sizes within the row. Negative if a rule made the choice, or within the
+/// spread.
 struct NextBest {
   std::string via;
   double us_from = 0;
@@ -28,8 +29,8 @@ struct Row {
       0;  ///< the size that `us_to` is for: the last of the row or, in an open row, the largest measured
   std::string via;  ///< "peer/copy", or for a split "peer/copy 90 % + staged 10 %"
   std::vector<SplitPart> parts;
-  std::optional<double> us_from, us_to;  ///< nothing when it was not measured
-  std::optional<double> spread;          ///< relative, the largest of the row
+  std::optional<double> us_from, us_to;  ///< empty if it was not measured
+  std::optional<double> spread;          ///< relative; the largest within the row
   std::optional<NextBest> next;
   std::string why;
   std::vector<Point> points;  ///< measured points of this path within the row
@@ -46,8 +47,8 @@ struct Explanation {
   std::vector<std::string> notes;
 };
 
-/// The decision of Router::route for the query, explained. Throws as it does. To the reasons that come with
-/// the query, those that the table has for the same pair are added.
+/// Returns the decision of Router::route for the query, explained. Throws like route(). Adds the table's
+/// reasons why paths of the same pair are missing to the reasons in the query.
 Explanation explain(const Router& router, const Query& query);
 
 /// {"op", "shape", "pair", "measured", "tool", "builtin", "machine": {name: text}, "rows": [{"from", "to",

@@ -1,4 +1,4 @@
-// Whole-file reading and atomic writing.
+// Reads whole files, and writes them atomically.
 #include "route/file.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ namespace {
                                 errno_text(error)));
 }
 
-/// False with errno set when not all of it could be written.
+/// Returns false, with errno set, if not all of it could be written.
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -68,7 +68,8 @@ void write_file(const std::string& file, std::string_view text) {
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) cannot_write(file, format("the folder {} cannot be made", folder.string()), error.value());
 
-  const std::filesystem::path target = std::filesystem::weakly_canonical(file, error);  // a link stays one
+  // A symbolic link is kept, and its target replaced.
+  const std::filesystem::path target = std::filesystem::weakly_canonical(file, error);
   if (error) cannot_write(file, "its folder cannot be found", error.value());
   if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
     throw Error(PW_SYSTEM, format("cannot write {}: it is not an ordinary file; name another", file));

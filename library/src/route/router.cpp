@@ -1,4 +1,4 @@
-// From table, rules and available paths to a decision.
+// Makes decisions from the table, the rules and the available paths.
 #include "route/router.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace pw::route {
 namespace {
 
-/// Everything that a decision depends on, as text: the key of the cache. No name contains a line break.
+/// Returns everything that a decision depends on as text: the key of the cache. No name contains a line
+/// break.
 std::string cache_key(const Query& query) {
   std::string key = to_string(query.where) + "\n" + to_string(query.measured_pair());
   for (const std::string& path : query.available) key += "\n+" + path;
@@ -26,11 +27,11 @@ std::string cache_key(const Query& query) {
                                      reasons.empty() ? "; none was offered" : ":" + reasons));
 }
 
-/// The distance between shape classes that tell nothing about each other.
+/// The distance between shape classes that say nothing about each other's cost.
 constexpr int kUnlike = 100;
 
-/// How far apart two shape classes are as stand-ins for each other. Only the largest blocks behave like
-/// contiguous data.
+/// How badly one shape class represents the cost of another. Only the largest blocks behave like contiguous
+/// data.
 int distance(ShapeClass a, ShapeClass b) {
   if (a == b) return 0;
   const auto [low, high] = std::minmax(a, b);
@@ -47,8 +48,8 @@ bool offers(const Query& query, const Split& split) {
                      [&](const SplitPart& part) { return offers(query, part.path); });
 }
 
-/// The class nearest to `where.shape` for which the table has a cost of a path, or of a split over paths,
-/// that is available.
+/// Returns the class nearest to `where.shape` for which the table has a cost of an available path, or of a
+/// split over available paths.
 std::optional<ShapeClass> measured_class(const Table& table, const Query& query) {
   std::optional<ShapeClass> best;
   int least = kUnlike;
@@ -62,8 +63,8 @@ std::optional<ShapeClass> measured_class(const Table& table, const Query& query)
   return best;
 }
 
-/// The paths of a family for which the table has a cost in a case, and which this context lacks: its probe
-/// never spoke of them.
+/// Returns the paths of a family for which the table has a cost in this case, but which this context lacks
+/// and its probe never mentioned.
 std::set<std::string> missing_of(const PathFamily& family, const Table& table, const Query& query) {
   std::set<std::string> missing;
   const auto mentioned = [&](const std::string& path) {
@@ -215,7 +216,7 @@ std::shared_ptr<const Route> Router::decide(const Query& query) const {
       choice.split = static_cast<int16_t>(option - singles);
     auto& choices = route->choices_;
     if (!choices.empty() && choices.back().path == choice.path && choices.back().split == choice.split)
-      choices.back() = choice;  // two decisions for one path: nothing to tell apart at run time
+      choices.back() = choice;  // two decisions for one path are one choice at run time
     else
       choices.push_back(choice);
   }

@@ -1,4 +1,4 @@
-// Decides, for a case and the available paths, which path moves how many bytes. A decision is made once and
+// Decides, for a case and the available paths, which path moves which sizes. A decision is made once and
 // kept; the hot path reads a short sorted array that never changes.
 #pragma once
 
@@ -19,59 +19,59 @@
 
 namespace pw::route {
 
-/// The question. Path indices in the answer count in `available`.
+/// The question. Path indices in the answer refer to `available`.
 struct Query {
   Case where;
   std::vector<std::string> available;  ///< names of the paths whose probe succeeded, in order of preference
   std::vector<Unavailable> unavailable;
-  std::optional<PairClass> costs_of = {};  ///< the pair whose costs stand in for those of `where`
+  std::optional<PairClass> costs_of = {};  ///< the pair whose costs replace those of `where`
 
   [[nodiscard]] const PairClass& measured_pair() const { return costs_of ? *costs_of : where.pair; }
 };
 
-/// Sizes up to and including `max_bytes` (and above the entry before) go by this.
+/// The choice for sizes up to and including `max_bytes`, above that of the previous entry.
 struct Choice {
   uint64_t max_bytes = 0;
   uint16_t path = 0;   ///< index in Query::available; meaningless for a split
   int16_t split = -1;  ///< index in Route::splits(), or -1
 };
 
-/// A split ready to use: path indices in place of names.
+/// A split that is ready to use, with path indices instead of names.
 struct ReadySplit {
   std::array<uint16_t, kMaxParts> path{}, share{};
   uint32_t parts = 0;
   uint64_t minimum_part = 0, align = 1;
-  std::string name;  ///< for a trace: its paths and their shares, as the table has them
+  std::string name;  ///< for a trace: its paths and shares, in the order of the table
 
-  /// Cuts a transfer; SplitPiece::part indexes `path`. `slice_bytes`: for a strided shape, the bytes of one
-  /// index of its slowest dimension, so that it is cut between those; 0 for a contiguous one.
+  /// Cuts a transfer; SplitPiece::part is an index into `path`. For a strided shape `slice_bytes` is the
+  /// bytes of one index of its slowest dimension, and the cuts are between those; 0 for a contiguous shape.
   [[nodiscard]] SplitPieces divide(uint64_t bytes, uint64_t slice_bytes = 0) const noexcept {
     return route::divide({share.data(), parts}, minimum_part, slice_bytes ? slice_bytes : align, bytes);
   }
 };
 
-/// Why a range goes the way it does.
+/// Why a range uses its choice.
 enum class Why : uint8_t { cheapest, within_spread, rule, only_one, preference };
 
-/// A candidate of a decision, with what explain tells about it.
+/// A candidate of a decision, with what explain() says about it.
 struct Option {
   Candidate candidate;
-  std::vector<SplitPart> parts;  ///< one part of all shares for a single path
+  std::vector<SplitPart> parts;  ///< for a single path: one part that has all shares
 };
 
-/// One range of a decision, for explain.
+/// One range of a decision, for explain().
 struct Decision {
   Range range;
   Why why = Why::cheapest;
-  std::string rule;               ///< for Why::rule: which
-  std::string forbids;            ///< for the others: which rules took paths away, as Allowance has it
-  std::vector<size_t> contested;  ///< the options the rules left
+  std::string rule;               ///< for Why::rule: which rule
+  std::string forbids;            ///< for the others: which rules excluded paths, like Allowance::forbids
+  std::vector<size_t> contested;  ///< the options that the rules left
 };
 
 /// The answer to one query. Immutable.
 class Route {
  public:
-  /// A short walk over the array: no allocation, no lock.
+  /// Walks a short array: no allocation, no lock.
   [[nodiscard]] const Choice& lookup(uint64_t bytes) const noexcept {
     const Choice* choice = choices_.data();
     while (bytes > choice->max_bytes) ++choice;  // the last one's max_bytes is UINT64_MAX
@@ -98,22 +98,23 @@ class Route {
   std::vector<std::string> notes_;
 };
 
-/// Keeps a table, the user's rules and all decisions made from them. Safe to use from several threads.
+/// Keeps a table, the user's rules and all decisions made from them. Several threads may use it at once.
 class Router {
  public:
-  /// Without a table the order of preference decides, and `why_no_table` is noted ("~/.config/... does not
-  /// exist"); `of_table` is noted where the table has a say. A table may name members of `families` that this
-  /// context lacks.
+  /// Without a table the order of preference decides, and notes include `why_no_table` ("~/.config/... does
+  /// not exist"). Where the table decides, notes include `of_table`. A table may name members of `families`
+  /// that this context lacks.
   Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table = "",
          std::string of_table = "", std::vector<PathFamily> families = {});
 
-  /// Whether the table has a cost of that operation between such memories; of any shape.
+  /// Whether the table has a cost of that operation, of any shape, between such memories.
   [[nodiscard]] bool measured(Op op, const PairClass& pair) const;
-  /// That pair, if it was measured; else the first of the table that differs by its link alone.
+  /// Returns that pair if it was measured; otherwise the first pair of the table that differs only in its
+  /// link.
   [[nodiscard]] std::optional<PairClass> nearest_measured(Op op, const PairClass& pair) const;
 
-  /// Throws Error(PW_UNSUPPORTED) when no path is available, naming all reasons; in strict mode
-  /// Error(PW_BAD_TABLE) when a rule could not be followed.
+  /// Throws Error(PW_UNSUPPORTED) with all reasons if no path is available; in strict mode
+  /// Error(PW_BAD_TABLE) if a rule could not be followed.
   [[nodiscard]] std::shared_ptr<const Route> route(const Query& query) const;
 
   [[nodiscard]] const std::optional<Table>& table() const { return table_; }

@@ -26,7 +26,7 @@ bool names(const std::string& pattern, std::string_view path) {
   return matches(pattern, path) || path.starts_with(pattern + "/");
 }
 
-/// Whether "a+b" stands for the split over these paths, in any order.
+/// Whether "a+b" names the split over these paths, in any order.
 bool names_split(std::string_view pattern, const std::vector<std::string>& paths) {
   std::vector<bool> used(paths.size(), false);
   for (size_t start = 0; start <= pattern.size();) {
@@ -41,8 +41,8 @@ bool names_split(std::string_view pattern, const std::vector<std::string>& paths
   return std::find(used.begin(), used.end(), false) == used.end();
 }
 
-/// A split falls under `use` when it is named itself or all of its paths are, and under `forbid` when it is
-/// named itself or any of its paths is.
+/// A split is covered by `use` if it is named itself or all of its paths are, and by `forbid` if it is named
+/// itself or any of its paths is.
 bool covers(const Rule& rule, const Choosable& candidate) {
   const auto& paths = candidate.paths;
   if (paths.size() > 1 && std::any_of(rule.paths.begin(), rule.paths.end(), [&](const std::string& pattern) {
@@ -66,7 +66,7 @@ std::string why_unavailable(const Rule& rule, std::span<const Unavailable> unava
   return reasons.empty() ? "no such path serves this pair" : reasons;
 }
 
-/// The rules that forbid what is still forbidden in the end.
+/// Describes the rules that forbid candidates which are still forbidden in the end.
 std::string what_was_taken(std::span<const Rule* const> rules, std::span<const Choosable> candidates,
                            const std::vector<bool>& forbidden) {
   std::string reasons;
@@ -80,7 +80,7 @@ std::string what_was_taken(std::span<const Rule* const> rules, std::span<const C
   return reasons;
 }
 
-/// The rules in force at one range of sizes, applied in order.
+/// Applies the rules that hold in one range of sizes, in order.
 Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case& where,
                  std::span<const Choosable> candidates, std::span<const Unavailable> unavailable,
                  std::vector<std::string>& notes) {
@@ -135,8 +135,8 @@ bool Rule::applies(const Case& where) const {
          matches(pair, to_string(where.pair)) && can_be_followed(where.op);
 }
 
-// Methods of plans are for sends, paths for puts and gets. A rule without "op" that names one kind does not
-// restrict the other.
+// Methods of plans are for sends, and paths are for puts and gets. A rule without "op" that names only one of
+// the two kinds does not restrict the other kind.
 bool Rule::can_be_followed(Op by) const {
   if (forbid || op != "*") return true;
   if (by == Op::send) return std::ranges::any_of(kPlanMethods, [&](auto method) { return names(method); });

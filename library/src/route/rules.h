@@ -1,6 +1,6 @@
 // The user's rules: paths that a person prefers or forbids, by operation, pair, shape and size. Later rules
-// win. A rule that cannot be followed is skipped with a note that states why; it never leaves a size without
-// a path.
+// win. A rule that cannot be followed is skipped, with a note that says why; it never leaves a size without a
+// path.
 //
 //     {"rules": [{"op": "put", "pair": "cuda->cuda*", "bytes": "64K:1M", "use": "peer/store"},
 //                {"forbid": "staged"}]}
@@ -29,17 +29,17 @@ struct Rule {
   std::string op = "*", shape = "*", pair = "*";  ///< patterns (shell globs) over the names of class.h
   SizeRange bytes;
   std::vector<std::string> paths;  ///< patterns; "peer" stands for all of peer/*, "a+b" for a split
-  bool forbid = false;             ///< else: use
+  bool forbid = false;             ///< if false, the rule is `use`
   std::string origin;              ///< "rules.json: rules[2]", for messages
 
   [[nodiscard]] bool applies(const Case& where) const;
-  /// Whether it may ask for something by which such operations go.
+  /// Whether the rule can name a path or method that such operations may use.
   [[nodiscard]] bool can_be_followed(Op by) const;
   /// Whether one of the patterns names the path.
   [[nodiscard]] bool names(std::string_view path) const;
 };
 
-/// A candidate as rules see it: the one path, or the paths of a split.
+/// A candidate as rules see it: one path, or the paths of a split.
 struct Choosable {
   std::vector<std::string> paths;
 };
@@ -49,7 +49,7 @@ struct Choosable {
 struct Allowance {
   SizeRange sizes;
   std::vector<size_t> allowed;
-  std::string why;  ///< the rule that forced the choice; empty where the costs decide
+  std::string why;  ///< the rule that forced the choice; empty if the costs decide
   std::string
       forbids;  ///< where the costs decide: which rules took what away, "rules[0] forbids staged; ..."
 };
@@ -59,10 +59,10 @@ class Rules {
   Rules() = default;
   explicit Rules(std::vector<Rule> rules) : rules_(std::move(rules)) {}
   [[nodiscard]] const std::vector<Rule>& list() const { return rules_; }
-  void add(Rule rule) { rules_.push_back(std::move(rule)); }  ///< wins over all earlier ones
+  void add(Rule rule) { rules_.push_back(std::move(rule)); }  ///< wins over all earlier rules
 
-  /// Sorted allowances without gaps over all sizes. Rules that could not be followed are added to `notes`,
-  /// once each. `candidates` must not be empty.
+  /// Returns sorted allowances without gaps over all sizes. Adds each rule that could not be followed to
+  /// `notes`, once. `candidates` must not be empty.
   [[nodiscard]] std::vector<Allowance> apply(const Case& where, std::span<const Choosable> candidates,
                                              std::span<const Unavailable> unavailable,
                                              std::vector<std::string>& notes) const;
@@ -71,15 +71,15 @@ class Rules {
   std::vector<Rule> rules_;
 };
 
-/// A `use` rule for every case, from the comma-separated names that pw_context_use takes. Throws
-/// Error(PW_INVALID_ARGUMENT) for a name that is no path.
+/// Returns a `use` rule for every case, from the comma-separated names that pw_context_use takes. Throws
+/// Error(PW_INVALID_ARGUMENT) if a name is not a path.
 Rule use_rule(std::string_view paths, const KnownPaths& known);
 
-/// Parses a rules file. A path of a family is always allowed: jobs that share the file have different ones.
-/// Throws Error(PW_BAD_TABLE) naming file, place, value and what is allowed.
+/// Parses a rules file. Every path of a family is allowed, because jobs that share the file have different
+/// members. Throws Error(PW_BAD_TABLE) with the file, the place, the value and what is allowed.
 Rules parse_rules(std::string_view text, const std::string& file, const KnownPaths& known);
 
-/// Reads and parses; a file that is missing or cannot be read is Error(PW_BAD_TABLE).
+/// Reads and parses a file. Throws Error(PW_BAD_TABLE), also if the file is missing or cannot be read.
 Rules load_rules(const std::string& file, const KnownPaths& known);
 
 }  // namespace pw::route

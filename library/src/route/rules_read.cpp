@@ -1,4 +1,4 @@
-// Reading the rules file.
+// Reads the rules file.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -27,19 +27,20 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
   }
 }
 
-/// The family that a path of this name would be of, or null.
+/// Returns the family that a path of this name would belong to, or null.
 const PathFamily* could_be_of(const KnownPaths& known, const std::string& path) {
   return is_path_name(path) ? family_of(known.families, path) : nullptr;
 }
 
-/// Whether the pattern stands for a path that exists: itself, all methods of it, or a glob that matches some.
+/// Whether the pattern names an existing path: the path itself, all methods of it, or a glob that matches
+/// one.
 bool exists(const std::string& pattern, std::span<const std::string> paths) {
   return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
     return fnmatch(pattern.c_str(), path.c_str(), 0) == 0 || path.starts_with(pattern + "/");
   });
 }
 
-/// The error for a path that is not known, and what to do.
+/// Returns the error for an unknown path, with what to do.
 std::string why_not(const std::string& path, const KnownPaths& known) {
   const PathFamily* family = could_be_of(known, path);
   if (family == nullptr) return format("{} is not a path{}", in_quotes(path), allowed(path, known.names));
@@ -53,8 +54,9 @@ std::string why_not(const std::string& path, const KnownPaths& known) {
                 member, family->entry);
 }
 
-/// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). The
-/// members of families differ between the jobs that share a rules file, so there each name of one is good.
+/// Parses comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). If
+/// `any_member` is true every name of a family is allowed, because jobs that share a rules file have
+/// different members.
 std::vector<std::string> path_patterns(std::string_view text, const KnownPaths& known, bool any_member) {
   std::vector<std::string> patterns = split_at(text, ',');
   for (const std::string& pattern : patterns)
@@ -64,7 +66,8 @@ std::vector<std::string> path_patterns(std::string_view text, const KnownPaths& 
   return patterns;
 }
 
-/// A pattern that can match at least one of the names; "putt" would otherwise be a rule that never applies.
+/// Returns a pattern that matches at least one of the names; otherwise "putt" would be a rule that never
+/// applies.
 std::string pattern_of(const Reader& reader, std::span<const std::string> names) {
   std::string pattern = reader.text();
   const auto hit = [&](const std::string& name) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
@@ -73,7 +76,7 @@ std::string pattern_of(const Reader& reader, std::span<const std::string> names)
   return pattern;
 }
 
-/// Pairs are open-ended (a new device kind, a new link), so only what can never be part of one is refused.
+/// New kinds of devices and links may come, so this refuses only what can never be part of a pair.
 std::string pair_pattern(const Reader& reader) {
   std::string pattern = reader.text(256);
   const bool glob = pattern.find_first_of("*?[") != std::string::npos;

@@ -1,4 +1,4 @@
-// Sizes with suffixes, to and from text.
+// Converts sizes with suffixes to and from text.
 #include "route/size_text.h"
 
 #include <algorithm>

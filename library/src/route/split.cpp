@@ -1,4 +1,4 @@
-// Shares of a split from measured costs, and the cutting of a transfer.
+// Computes the shares of a split from measured costs, and cuts a transfer.
 #include "route/split.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace pw::route {
 namespace {
 
-/// Whole shares that sum to kShares and are nearest to the weights (largest remainder). A weight below one
-/// share gets none.
+/// Returns whole shares that sum to kShares and are nearest to the weights (largest remainder). A weight
+/// below one share gets none.
 std::vector<uint16_t> whole_shares(std::span<const double> weights) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<uint16_t> shares(weights.size());
@@ -30,8 +30,8 @@ std::vector<uint16_t> whole_shares(std::span<const double> weights) {
   return shares;
 }
 
-/// When all lanes in use finish a transfer of `bytes`: the water level of max_i(fixed_i + per_byte_i *
-/// share_i).
+/// Returns the time at which all used lanes finish a transfer of `bytes`, if its parts are cut so that all
+/// finish at the same time: the level at which fixed_i + per_byte_i * share_i is equal for all.
 double finish_time(std::span<const Affine> lanes, const std::vector<bool>& used, double bytes) {
   double amount = bytes, rate = 0;
   for (size_t i = 0; i < lanes.size(); ++i)
@@ -67,8 +67,8 @@ SplitPieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint
                    uint64_t bytes) noexcept {
   align = std::max<uint64_t>(1, align);
   const size_t parts = std::min(shares.size(), kMaxParts);
-  // In units of `align`: the bytes that fill no unit go to the last piece, so that no piece after them is
-  // displaced.
+  // Cuts in units of `align`. The bytes that fill no whole unit go to the last piece, so that they displace
+  // no piece after them.
   const uint64_t units = bytes / align;
   std::array<uint64_t, kMaxParts> size{};
   size_t largest = 0;
@@ -113,7 +113,7 @@ std::optional<Split> propose(std::span<const SplitLane> lanes, uint64_t bytes) {
       }
     }
   }
-  // Only the largest kMaxParts can be parts.
+  // At most the kMaxParts largest become parts.
   std::vector<size_t> order(lanes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weights[a] > weights[b]; });

@@ -1,4 +1,4 @@
-// Splits one large transfer over several paths: where it is cut, and what share each path gets.
+// Splits one large transfer over several paths: where to cut it, and which share each path gets.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ inline constexpr size_t kMaxParts = 8;
 
 struct SplitPart {
   std::string path;
-  uint16_t share = 0;  ///< of kShares
+  uint16_t share = 0;  ///< in units of 1/kShares
   bool operator==(const SplitPart&) const = default;
 };
 
-/// The parts' shares sum to kShares; no path appears twice (two rails of a network are two paths).
+/// The shares of the parts sum to kShares. No path appears twice (two rails of a network are two paths).
 struct Split {
   std::vector<SplitPart> parts;
   uint64_t minimum_part =
@@ -30,10 +30,10 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
-std::string name_of(const Split& split);   ///< "peer/copy+staged", as rules say it
+std::string name_of(const Split& split);   ///< "peer/copy+staged", as in rules
 std::string describe(const Split& split);  ///< "peer/copy 90 % + staged 10 %"
 
-/// One piece of a transfer that was cut: bytes [offset, offset + bytes) go by the split's part number `part`.
+/// One piece of a cut transfer: the bytes [offset, offset + bytes) go to the split's part number `part`.
 struct SplitPiece {
   uint32_t part = 0;
   uint64_t offset = 0;
@@ -47,21 +47,21 @@ struct SplitPieces {
   [[nodiscard]] const SplitPiece* end() const { return piece.data() + count; }
 };
 
-/// Cuts `bytes` without allocating. The pieces are in order, touch, and sum to `bytes` exactly; every offset
-/// is a multiple of `align` (for a strided shape: the bytes of one slice of its slowest dimension). There is
-/// at least one.
+/// Cuts `bytes` without allocating. The pieces are in order, adjacent, and sum to `bytes` exactly; every
+/// offset is a multiple of `align` (for a strided shape: the bytes of one slice of its slowest dimension).
+/// There is at least one piece.
 SplitPieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint64_t align,
                    uint64_t bytes) noexcept;
 
-/// A path that may take part, with what it costs alone.
+/// A path that may take part, with its cost when used alone.
 struct SplitLane {
   std::string path;
   CostLine line;
 };
 
-/// The shares with which all lanes would finish a transfer of `bytes` at the same time, if they did not
-/// disturb each other: where `tune` starts from. Lanes worth less than 1/256 are left out; nothing when fewer
-/// than two are left.
+/// Returns the shares with which all lanes would finish a transfer of `bytes` at the same time, if they did
+/// not slow each other down: `tune` starts from these. Lanes worth less than 1/256 are left out. Returns
+/// nothing if fewer than two are left.
 std::optional<Split> propose(std::span<const SplitLane> lanes, uint64_t bytes);
 
 /// A split that was measured as a whole.
@@ -70,8 +70,9 @@ struct Trial {
   std::vector<Point> points;
 };
 
-/// The trials worth keeping: of each set of paths the one that is cheapest at the largest size measured, and
-/// only if at some measured size it beats every lane alone by more than the spread. Indices into `trials`.
+/// Returns the indices of the trials worth keeping: for each set of paths the trial that is cheapest at the
+/// largest measured size, and only if at some measured size it beats every lane alone by more than the
+/// spread.
 std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const SplitLane> lanes);
 
 }  // namespace pw::route

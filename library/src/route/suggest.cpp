@@ -1,4 +1,4 @@
-// Quoting and did-you-mean for the messages of the route layer.
+// Quotes values and makes suggestions ("did you mean") for the messages of the route layer.
 #include "route/suggest.h"
 
 #include "base/config_value.h"
@@ -18,7 +18,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string nearest(std::string_view text, std::span<const std::string> words) {
-  if (text.size() > kLongest) return {};  // no typing slip makes a name that long
+  if (text.size() > kLongest) return {};  // no typing error makes a name that long
   return std::string(nearest_name(text, words));
 }
 

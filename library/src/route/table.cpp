@@ -1,4 +1,4 @@
-// The parts of a table besides its text: the machine's fingerprint, the file.
+// The parts of a table other than its text: the machine's fingerprint, and the file.
 #include "route/table.h"
 
 #include "base/format.h"

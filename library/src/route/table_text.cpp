@@ -1,4 +1,4 @@
-// The table's text: written one line a path and case, and read with every value checked.
+// The table's text: written with one line per path and case, and read with every value checked.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -50,7 +50,7 @@ Case read_case(const Reader& entry) {
           entry.at("pair").parsed(parse_pair_class)};
 }
 
-/// A path that there is, or could be: those of a family depend on settings.
+/// Reads the name of a path that exists or could exist: members of families depend on settings.
 std::string read_path(const Reader& reader, const KnownPaths& known) {
   std::string path = reader.text();
   if (!is_path_name(path))
@@ -136,8 +136,7 @@ std::string print_points(std::span<const Point> points) {
   return dump(list);
 }
 
-/// Written by hand rather than as an object, so that the keys stand in the order in which a person reads
-/// them.
+/// Writes the object by hand, so that the keys are in the order in which a person reads them.
 template <typename Entry>
 std::string print_entry(const Entry& entry, const std::string& subject) {
   return format("{{\"op\": {}, \"shape\": {}, \"pair\": {}, {}, \"points\": {}}}",
@@ -156,7 +155,7 @@ std::string print_list(const std::string& name, const std::vector<std::string>& 
 Table parse_table(std::string_view text, const std::string& name, const KnownPaths& known) {
   const auto parsed = parse_json(text, name, kTableRemedy);
   const Reader top(*parsed, name, kTableRemedy);
-  // Format and version first: nothing else is worth reading about a file of another kind.
+  // Checks format and version first: in a file of another kind nothing else is meaningful.
   if (const Reader kind = top.at("format"); kind.text() != kFormat)
     kind.refuse(
         format("is {}, not {}: this is another kind of file", in_quotes(kind.text()), in_quotes(kFormat)));

@@ -15,9 +15,10 @@ using namespace wire;
 
 namespace {
 
-constexpr size_t kPlaces = 128;        // for pending connections: each holds a descriptor of rank 0
-constexpr int kAcceptedInATurn = 64;   // a flood of connections must not keep the server from its ranks
-constexpr useconds_t kPause = 10'000;  // us: rank 0 has no descriptor left, and poll() would return at once
+constexpr size_t kPlaces = 128;        // pending connections: each holds a descriptor of rank 0
+constexpr int kAcceptedInATurn = 64;   // so that a flood of connections cannot keep the server from its ranks
+constexpr useconds_t kPause = 10'000;  // us: used when rank 0 has no descriptor left, since poll() would
+                                       // return at once
 
 uint32_t random_seed() {
   const auto bytes = random_bytes<4>();
@@ -53,7 +54,7 @@ void AcceptQueue::accept_new(const Descriptor& listener, std::vector<Authenticat
       const int error = errno;
       if (error == ECONNABORTED || error == EINTR) continue;
       if (error == EAGAIN || error == EWOULDBLOCK) return;
-      // Descriptors or memory are short. The place of one pending connection may be enough.
+      // Descriptors or memory are short. Evicting one pending connection may free enough.
       count_refusal(format("rank 0 cannot take in connections{}", errno_text(error)));
       if (pending_.empty())
         ::usleep(kPause);
@@ -88,7 +89,7 @@ void AcceptQueue::read_from(Pending& pending, std::vector<Authenticated>& authen
     }
   } catch (const Error& error) {
     count_refusal(error.what());
-    // Tells a rank that was started wrongly. The refusal is dropped if it does not fit into the socket.
+    // Informs a rank that was started wrongly. The refusal is dropped if it does not fit into the socket.
     pending.channel.queue(Type::refuse, pack(Refusal{error.status(), error.what()}));
     pending.channel.write();
     pending.gone = true;
@@ -108,9 +109,9 @@ Hello AcceptQueue::check(const Message& message) {
   return hello;
 }
 
-/// Evicts a pending connection of the host that has most of them, so that one host's flood takes no place
-/// from the ranks of another. The choice is random, because the oldest is the one whose hello is about to
-/// arrive.
+/// Evicts a pending connection of the host that has most of them, so that a flood from one host takes no
+/// place from the ranks of another. The choice is random: the oldest connection is the one whose hello is
+/// about to arrive.
 void AcceptQueue::evict_one() {
   std::map<std::array<std::byte, 16>, size_t> counts;
   for (const Pending& pending : pending_) ++counts[pending.source.host];

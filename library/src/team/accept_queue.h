@@ -1,8 +1,8 @@
-// The accept queue: connections that have not proved that they know the job's secret. Anybody who reaches
-// the socket can connect, so a pending connection costs little: one of a few places, a few hundred bytes,
-// and one message. That message must prove that its sender knows the secret. An authenticated connection
-// leaves the queue at once and cannot be evicted. A pending one may be evicted at any time; a rank that was
-// connects again (rendezvous.cpp).
+// The accept queue: connections that have not proved yet that they know the job's secret. Anybody who reaches
+// the socket can connect, so a pending connection costs little: one of a few places, a few hundred bytes, and
+// one message. That message must prove that its sender knows the secret. An authenticated connection leaves
+// the queue at once and cannot be evicted. A pending one may be evicted at any time; an evicted rank connects
+// again (rendezvous.cpp).
 #pragma once
 
 #include <poll.h>
@@ -32,8 +32,8 @@ class AcceptQueue {
   /// ones, and returns those that are authenticated now.
   std::vector<Authenticated> serve(std::span<const pollfd> polled);
 
-  /// Throws Error(PW_DENIED) unless the message proves that its sender knows the secret. Each hello counts
-  /// once.
+  /// Throws Error(PW_DENIED) unless the message proves that its sender knows the secret. Each hello is
+  /// accepted only once.
   wire::Hello check(const Message& message);
 
   /// Counts a refused connection, for refusals().
@@ -60,7 +60,7 @@ class AcceptQueue {
   const Secret hello_key_;
   std::vector<Descriptor> listeners_;
   std::vector<Pending> pending_;
-  std::set<wire::Nonce> used_nonces_;  ///< of valid hellos: each counts once
+  std::set<wire::Nonce> used_nonces_;  ///< of accepted hellos, each of which is accepted only once
   std::minstd_rand random_;
   int refused_ = 0;
   std::string last_refused_;

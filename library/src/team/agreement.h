@@ -1,5 +1,5 @@
-// A rank that cannot go on with a collective must not keep the others waiting. It sends its error with the
-// data that ranks exchange, so that all ranks end with that error.
+// Lets a rank that cannot go on with a collective abort it, so that the others do not wait. The rank sends
+// its error with the data that ranks exchange, and all ranks end with that error.
 #pragma once
 
 #include <exception>
@@ -16,7 +16,7 @@ namespace pw {
 /// Converts the exception to an Error. Errors of Peerway and std::bad_alloc keep their status.
 Error error_of(const std::exception_ptr& exception);
 
-/// Why this rank does not go on, if it does not. The next agree() sends it to the others.
+/// Why this rank cannot go on; empty if it can. The next agree() sends it to the others.
 using AbortReason = std::optional<Error>;
 
 /// Runs `body` unless there is a reason already. An exception of any type becomes the reason.
@@ -30,9 +30,9 @@ void attempt(AbortReason& abort_reason, Body&& body) {
   }
 }
 
-/// Collective of ranks that make a context. Returns what each rank gave, in rank order. If some ranks have
-/// a reason, every rank throws Error: a rank with a reason throws its own, the others throw that of the
-/// first such rank, as "rank 2 cannot make its context: ...". The setting `timeout` limits the time.
+/// Collective over the ranks that make a context. Returns each rank's data, in rank order. If some ranks have
+/// a reason, every rank throws Error: a rank with a reason throws its own, the others throw that of the first
+/// such rank, as "rank 2 cannot make its context: ...". The setting `timeout` limits the time.
 std::vector<Bytes> agree(Team& team, const AbortReason& abort_reason, ByteView mine);
 
 /// The error that the other ranks get when this rank aborts. Pure.
@@ -42,10 +42,10 @@ Error abort_reason_for(const Error& own, int rank, const char* do_what);
 /// throws that rank's error, which may be why this rank failed.
 [[noreturn]] void abort_exchange(Exchange& exchange, const Error& own, int rank, const char* do_what);
 
-/// Collective. `body(exchange)` is this rank's part; each rank talks to its partners alone, and a rank
-/// without partners returns as soon as its body does. An exception of any type aborts the exchange at all
-/// ranks at once, as "rank 2 cannot prepare its plan: ...". A rank that had all its messages may have
-/// returned by then. It learns of the abort by on_abort(), for as long as it keeps the exchange that this
+/// Collective. `body(exchange)` is this rank's part; each rank talks only to its partners, and a rank without
+/// partners returns as soon as its body does. An exception of any type aborts the exchange at all ranks at
+/// once, as "rank 2 cannot prepare its plan: ...". A rank that had received all its messages may have
+/// returned by then. It learns of the abort by on_abort(), as long as it keeps the exchange that this
 /// returns.
 template <typename Body>
 std::unique_ptr<Exchange> run_exchange(Team& team, std::unique_ptr<Exchange> exchange, Collective kind,
@@ -68,7 +68,7 @@ std::unique_ptr<Exchange> run_exchange(Team& team, Collective kind, Body&& body)
 /// The message from that rank; empty if there is none. Pure.
 ByteView message_of(const PeerMessages& messages, int rank);
 
-/// The two halves of agree(), pure: packs this rank's part; opens the parts of all ranks, for a rank with
+/// The two halves of agree(), pure: packs this rank's part; unpacks the parts of all ranks, at a rank with
 /// this reason.
 Bytes pack_part(const AbortReason& abort_reason, ByteView mine);
 std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const AbortReason& abort_reason,

@@ -1,4 +1,4 @@
-// The C functions of teams: checks at the border, and nothing thrown past it.
+// The C functions of teams. Each checks its pointers and turns exceptions into a status.
 #include <cstring>
 
 #include "base/config.h"

@@ -20,7 +20,7 @@ using namespace wire;
 
 namespace {
 
-/// All ranks make their teams in the same order, so the names agree.
+/// Names a team in traces. All ranks make their teams in the same order, so the names agree.
 std::string next_trace_name() {
   static std::atomic<int> teams{0};
   const int number = ++teams;
@@ -65,7 +65,7 @@ BootstrapClient::BootstrapClient(int rank, int size, const Secret& secret, Chann
 }
 
 BootstrapClient::~BootstrapClient() {
-  if (::getpid() != process_) {  // a forked child: the threads stayed with the parent, and so does the rank
+  if (::getpid() != process_) {  // a forked child: the threads stayed in the parent, which remains the rank
     thread_.detach();
     if (server_) server_->forget();
     return;
@@ -113,17 +113,17 @@ void BootstrapClient::run() {
 }
 
 void BootstrapClient::serve() {
-  uint64_t until = PW_FOREVER;  // of the goodbyes
+  uint64_t until = PW_FOREVER;  // deadline of the goodbyes
   std::vector<pollfd> polled;
   while (true) {
     polled.assign({{wakeup_.descriptor(), POLLIN, 0}});
     peers_.write();
     {
       std::lock_guard lock(mutex_);
-      changed_.notify_all();  // of what the last turn brought, and of what is written now
+      changed_.notify_all();  // announces what the last round brought and what was written now
       if (leaving_ && until == PW_FOREVER) until = now_ns() + kGoodbyeTime;
       if (leaving_) say_goodbye(until);
-      if (server_alive_) channel_.write();  // a broken connection shows in the next read
+      if (server_alive_) channel_.write();  // a broken connection is noticed by the next read
       const bool unsent = server_alive_ && channel_.unsent();
       // The server closes the connection when it has read the goodbye. Closing it here first could lose the
       // goodbye.
@@ -253,7 +253,7 @@ void BootstrapClient::handle(const Message& message) {
 
 void BootstrapClient::answer(uint64_t sequence, Answer received) {
   std::lock_guard lock(mutex_);
-  if (under_way_ != sequence) return;  // a collective that was given up
+  if (under_way_ != sequence) return;  // an answer to a collective that this rank has abandoned
   answer_ = std::move(received);
   changed_.notify_all();
 }
@@ -268,7 +268,7 @@ void BootstrapClient::server_ended() {
     if (!server_alive_) return;
     if (!leaving_) lose(0, How::died);
     server_alive_ = false;
-    channel_.close();  // it waits for that, so that nothing that it has sent is lost
+    channel_.close();  // the server waits for this, so nothing that it has sent is lost
     if (!welcomed_ && !refused_)
       refused_ = Answer{PW_PEER_LOST, "rank 0 closed the connection while the team was being made", {}};
     changed_.notify_all();
@@ -277,7 +277,7 @@ void BootstrapClient::server_ended() {
   for (const auto& [type, payload] : reports()) peers_.send_all(type, payload);
 }
 
-/// Without a server, the report goes on along all connections.
+/// Records a lost rank. Without a server, passes the report on along all connections.
 void BootstrapClient::lose(int rank, How how) {
   if (!losses_.add(rank, how)) return;
   if (!server_alive_)

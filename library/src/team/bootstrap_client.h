@@ -34,8 +34,8 @@ wire::Identity own_identity(std::string addresses);
 
 class BootstrapClient final : public Team {
  public:
-  /// Waits until all ranks have joined. `channel` has answered the challenge and has the join message
-  /// queued; `server` is null except on rank 0. Throws Error.
+  /// Waits until all ranks have joined. `channel` has answered the challenge and has the join message queued;
+  /// `server` is null except at rank 0. Throws Error.
   BootstrapClient(int rank, int size, const Secret& secret, Channel channel, Listening listening,
                   std::unique_ptr<BootstrapServer> server, uint64_t deadline);
   ~BootstrapClient() override;
@@ -66,11 +66,11 @@ class BootstrapClient final : public Team {
     Bytes data;
   };
 
-  /// A collective that timed out here. The server has this rank's part and may have passed it on, so this
-  /// rank can only repeat the call.
+  /// A collective that timed out at this rank. The server has this rank's part and may have passed it on, so
+  /// this rank can only repeat the call.
   struct Unfinished {
     CollectiveCall call;
-    Digest digest;  ///< of the bytes
+    Digest digest;  ///< of the bytes that this rank gave
   };
 
   class ClientExchange;
@@ -119,32 +119,32 @@ class BootstrapClient final : public Team {
 
   const int rank_, size_;
   const uint64_t job_;
-  const Secret secret_;  ///< of the peer connections; the handshakes with the server have another
-  const int process_;    ///< a forked child is not this rank
+  const Secret secret_;  ///< for the peer connections; the handshakes with the server use another secret
+  const int process_;    ///< its process id; a forked child is not this rank
   std::unique_ptr<BootstrapServer> server_;
   Losses losses_;
   Bytes roster_;  ///< packed, as the server sent it; written before `welcomed_`
   bool several_hosts_ = false;
-  Watches watches_;  ///< of the thread
+  Watches watches_;  ///< used only by the thread
   PeerConnections peers_;
 
-  std::mutex mutex_;  ///< what follows
+  std::mutex mutex_;  ///< protects the members below
   std::condition_variable changed_;
   Channel channel_;
   bool welcomed_ = false, server_alive_ = true, leaving_ = false;
   bool left_peers_ = false, said_goodbye_ = false;  ///< to the other ranks; to the server
   bool ended_ = false;                              ///< the thread has nothing more to do
   bool hurried_ = false;                            ///< leave without waiting for the server
-  bool abandoned_ = false;  ///< an all_gather was interrupted: there will be none any more
+  bool abandoned_ = false;                          ///< an all_gather was interrupted, so no more can follow
   std::optional<Answer> refused_;
-  bool gathering_ = false;             ///< some thread is in all_gather(): one at a time
-  std::optional<uint64_t> under_way_;  ///< the all_gather that the server is to answer
+  bool gathering_ = false;             ///< a thread is in all_gather(); only one may be
+  std::optional<uint64_t> under_way_;  ///< number of the all_gather that the server must answer
   std::optional<Answer> answer_;
   std::optional<Unfinished> unfinished_;
   CollectiveLog collectives_;
-  std::map<int, std::string> unreached_;  ///< by rank: why its messages could not be sent
-  uint64_t fence_ = 0;                    ///< of the last drain_partners()
-  std::map<int, uint64_t> fenced_;        ///< by rank: the last that came back
+  std::map<int, std::string> unreached_;  ///< by rank: why messages to it could not be sent
+  uint64_t fence_ = 0;                    ///< number of the last fence of drain_partners()
+  std::map<int, uint64_t> fenced_;        ///< by rank: the last fence that it has answered
   const std::string trace_name_;          ///< of the team, in a trace
 
   Wakeup wakeup_;

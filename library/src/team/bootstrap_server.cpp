@@ -14,10 +14,10 @@ namespace pw {
 using namespace wire;
 
 namespace {
-/// Most ranks leave at about the same time. The server stays this long after rank 0's goodbye to pass on
-/// those of the others.
+/// ns: the server stays this long after rank 0's goodbye, to pass on the goodbyes of the others. Most ranks
+/// leave at about the same time.
 constexpr uint64_t kLinger = 2'000'000'000;
-constexpr int kPoll = 20;  // ms: rank 0 may hurry a server that lingers
+constexpr int kPoll = 20;  // ms: how often a lingering server checks whether rank 0 wants it to end
 }  // namespace
 
 BootstrapServer::BootstrapServer(int size, const Secret& secret, std::vector<Descriptor> listeners,
@@ -88,8 +88,8 @@ void BootstrapServer::poll_once() {
       challenge(*connections_.back(), accepted.hello);
     }
   }
-  // Rank 0's own connection, the first, is written last. Once rank 0 has its answer it may end, and this
-  // server with it; the other answers are on their way by then.
+  // Writes to rank 0's own connection, the first, last. Once rank 0 has its answer it may end, and this
+  // server with it; the other answers have been sent by then.
   std::for_each(connections_.rbegin(), connections_.rend(), [](const auto& each) {
     if (each->channel.unsent() && !each->channel.write()) each->closing = true;
   });
@@ -113,7 +113,7 @@ void BootstrapServer::receive(Connection& connection) {
       accept_queue_.count_refusal(error.what());
     open = false;
   }
-  connection.channel.let_go();  // one for each rank, most of them idle
+  connection.channel.let_go();  // there is one connection for each rank, and most are idle
   if (open) return;
   connection.closing = true;
   connection.channel = Channel(Descriptor());  // drops what is unsent
@@ -163,7 +163,7 @@ void BootstrapServer::join(Connection& connection, const Message& message) {
   const auto [rank, size, nonce] = connection.hello;
   Identity identity = parse_join(message.payload);
   if (!failure_ && (size != size_ || clients_.contains(rank))) {
-    // It knows the secret, so it belongs to this job and was started wrongly: nobody can go on.
+    // The process knows the secret, so it belongs to this job and was started wrongly: nobody can go on.
     connection.state = State::joined;
     return fail_all(PW_INVALID_ARGUMENT,
                     size != size_
@@ -225,10 +225,10 @@ void BootstrapServer::lose(uint32_t rank, How how) {
   if (clients_.empty()) over_ = true;
 }
 
-/// Refuses all ranks that have joined. The server goes on until rank 0, which is on its way, has its
-/// refusal.
+/// Refuses all ranks that have joined. The server stays until rank 0, which is about to join, has received
+/// its refusal.
 void BootstrapServer::fail_all(pw_status status, const std::string& why) {
-  if (failure_) return;  // the first reason is the reason
+  if (failure_) return;  // only the first reason counts
   failure_ = std::make_shared<const Bytes>(pack(Refusal{status, why}));
   for (const auto& each : connections_)
     if (each->state == State::joined && !each->closing) each->channel.queue(Type::refuse, failure_);
@@ -249,7 +249,7 @@ void BootstrapServer::fail_late() {
   over_ = true;
 }
 
-/// Sends what is unsent and waits until the clients, having read it, end their connections. The wait is
+/// Sends what is unsent, and waits until the clients have read it and end their connections. The wait is
 /// bounded, because a client may not read.
 void BootstrapServer::finish() {
   accept_queue_.close();

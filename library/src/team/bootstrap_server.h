@@ -21,22 +21,27 @@ namespace pw {
 
 class BootstrapServer {
  public:
-  /// Starts the thread. `own` is the connection of rank 0 itself; the listeners are closed as soon as all
-  /// ranks have joined. Ranks that have not joined at `deadline` fail the team for all.
+  /// Starts the thread. `own` is the connection of rank 0 itself. The listeners are closed as soon as all
+  /// ranks have joined. If ranks are missing at `deadline`, the team fails at all ranks.
   BootstrapServer(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own,
                   uint64_t deadline);
   /// Waits for the thread. It ends when the last client is gone, soon after rank 0 has left, or at once
   /// when rank 0's connection breaks.
   ~BootstrapServer();
-  /// Makes it end soon, without waiting for the goodbyes of others.
+  /// Makes the thread end soon, without waiting for the goodbyes of others.
   void hurry() { hurried_.store(true); }
-  /// Waits at most this long for the thread's end; whether it has ended.
+  /// Waits at most `ns` for the thread to end; returns whether it has ended.
   [[nodiscard]] bool ends_within(uint64_t ns);
   /// For a forked child, in which the thread does not exist.
   void forget() { thread_.detach(); }
 
  private:
-  enum class State : uint8_t { fresh, challenged, joined };  ///< only rank 0's own is ever fresh here
+  enum class State : uint8_t {
+    fresh,
+    challenged,
+    joined
+  };  ///< only rank 0's own connection is ever fresh
+      ///< here
   struct Connection {
     Channel channel;
     State state = State::fresh;
@@ -64,18 +69,18 @@ class BootstrapServer {
   Gathers gathers_;
   AcceptQueue accept_queue_;
   std::vector<std::unique_ptr<Connection>>
-      connections_;                          ///< of those who know the secret; rank 0's own is the first
-  std::map<uint32_t, Connection*> clients_;  ///< by rank: joined and not gone
+      connections_;                          ///< authenticated connections; rank 0's own is the first
+  std::map<uint32_t, Connection*> clients_;  ///< by rank: clients that have joined and not left
   std::vector<wire::Identity> roster_;
-  bool complete_ = false;               ///< all have joined
-  bool own_joined_ = false;             ///< rank 0 has
-  SharedBytes failure_;                 ///< why there will be no team, for all who join
+  bool complete_ = false;               ///< all ranks have joined
+  bool own_joined_ = false;             ///< rank 0 has joined
+  SharedBytes failure_;                 ///< why there will be no team; sent to all who join
   uint64_t linger_until_ = PW_FOREVER;  ///< set when rank 0 has left
   bool over_ = false;
   std::atomic<bool> hurried_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ended_ = false;  ///< under the mutex
+  bool ended_ = false;  ///< protected by the mutex
   std::thread thread_;
 };
 

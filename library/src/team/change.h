@@ -11,7 +11,8 @@
 
 namespace pw {
 
-/// PW_OK once `done()` holds; PW_TIMEOUT; PW_INTERRUPTED. The check runs without the lock.
+/// Waits until `done()` returns true: PW_OK. Else PW_TIMEOUT or PW_INTERRUPTED. The interrupt check runs
+/// without the lock.
 pw_status wait_for_change(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
                           uint64_t deadline, auto&& done) {
   const uint64_t slice = interrupt_check.check != nullptr ? Interrupt::kSlice : uint64_t{60'000'000'000};

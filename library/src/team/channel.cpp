@@ -57,7 +57,7 @@ bool Channel::read(size_t most) {
   consumed_ = 0;
   std::array<std::byte, size_t{64} << 10> piece;
   for (size_t remaining = most; remaining > 0;) {
-    // The buffer grows by what arrives, never by what a header announces.
+    // The buffer grows by the bytes that arrive, never by the size that a header announces.
     const ssize_t count = ::recv(socket_.get(), piece.data(), std::min(piece.size(), remaining), 0);
     if (count == 0) return false;
     if (count < 0 && errno != EINTR) return errno == EAGAIN || errno == EWOULDBLOCK;
@@ -70,7 +70,7 @@ bool Channel::read(size_t most) {
 
 void Channel::let_go() {
   if (consumed_ < incoming_.size()) return;
-  incoming_ = Bytes();  // from {} it would keep its memory
+  incoming_ = Bytes();  // `= {}` would keep its memory
   consumed_ = 0;
 }
 

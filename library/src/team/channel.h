@@ -25,8 +25,8 @@ class Channel {
   Channel() = default;
   explicit Channel(Descriptor socket) : socket_(std::move(socket)) {}
 
-  /// Messages from now on are sealed with this key, outgoing, or must be, incoming, and are numbered from
-  /// 0.
+  /// From now on outgoing messages are sealed with this key, or incoming messages must be. Numbers start
+  /// again at 0.
   void seal_outgoing(const Secret& key) {
     outgoing_key_ = key;
     sealed_out_ = 0;
@@ -40,30 +40,31 @@ class Channel {
   void queue(wire::Type type, Bytes payload = {});
   void queue(wire::Type type, SharedBytes payload);
 
-  /// Sends as much as the socket takes now. False: the other end is gone.
+  /// Sends as much as the socket takes now. Returns false if the other end is gone.
   bool write();
   [[nodiscard]] bool unsent() const { return !outgoing_.empty(); }
 
-  /// Reads what has arrived, at most `most` bytes a call. False: the other end is gone; messages that
-  /// came before may still be there.
+  /// Reads what has arrived, at most `most` bytes per call. Returns false if the other end is gone; messages
+  /// that arrived before may still be available.
   bool read(size_t most = size_t{1} << 20);
 
-  /// The next complete message. Throws Error(PW_INVALID_ARGUMENT) for what is no message, for a payload above
-  /// `limit`, and Error(PW_DENIED) for a wrong seal; the connection must then be dropped.
+  /// Returns the next complete message. Throws Error(PW_INVALID_ARGUMENT) for bytes that are not a message or
+  /// a payload above `limit`, and Error(PW_DENIED) for a wrong seal; the connection must then be dropped.
   std::optional<Message> next(size_t limit);
 
   /// Frees the receive buffer if it is empty.
   void let_go();
-  [[nodiscard]] size_t held() const { return incoming_.capacity(); }  ///< bytes of that
+  [[nodiscard]] size_t held() const { return incoming_.capacity(); }  ///< capacity of the receive buffer
 
-  /// Checks a message that came before seal_incoming() as the first of that direction.
+  /// Checks whether a message that arrived before seal_incoming() has the seal of the first message with this
+  /// key.
   bool opens_with(const Message& message, const Secret& key);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// Ends sending; the socket can still be read. On TCP, closing a socket with unread data would drop what
-  /// it has sent and has not arrived.
+  /// Ends sending; the socket can still be read. On TCP, closing a socket with unread data would drop sent
+  /// data that has not arrived.
   void finish();
-  /// Reads and drops what has arrived. False: the other end has ended.
+  /// Reads and drops what has arrived. Returns false if the other end has closed the connection.
   bool drain();
   void close() { socket_.reset(); }
 
@@ -72,7 +73,7 @@ class Channel {
   Bytes incoming_;
   size_t consumed_ = 0;
   std::deque<SharedBytes> outgoing_;
-  size_t written_ = 0;  ///< of the first outgoing
+  size_t written_ = 0;  ///< bytes of the first outgoing message
   std::optional<Secret> outgoing_key_, incoming_key_;
   uint64_t sealed_out_ = 0, sealed_in_ = 0;
 };

@@ -15,8 +15,9 @@ using namespace wire;
 
 namespace {
 
-constexpr uint64_t kAnswerTime = 2'000'000'000;      // with a rank that does not answer
-constexpr uint64_t kHostAnswerTime = 5'000'000'000;  // as long as TCP waits for one (team/socket.cpp)
+constexpr uint64_t kAnswerTime = 2'000'000'000;      // ns: how long to wait for a rank that does not answer
+constexpr uint64_t kHostAnswerTime = 5'000'000'000;  // ns: as long as TCP waits for a host that does not
+                                                     // answer (team/socket.cpp)
 
 }  // namespace
 
@@ -60,8 +61,8 @@ SharedBytes BootstrapClient::packed_abort(uint64_t collective, const Error& why)
   return std::make_shared<const Bytes>(pack(Failure{collective, {why.status(), std::string(why.what())}}));
 }
 
-/// Returns once the partners' messages are here and this rank's have left the process, so that the rank may
-/// leave the team.
+/// Returns once the partners' messages have arrived and this rank's have left the process, so that the rank
+/// may then leave the team.
 PeerMessages BootstrapClient::exchange(uint64_t number, const PeerMessages& mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
   std::vector<int> partners;
@@ -82,7 +83,7 @@ PeerMessages BootstrapClient::exchange(uint64_t number, const PeerMessages& mine
   };
   pw_status waited =
       wait_for_change(changed_, lock, deadline, [&] { return over() || unreachable_among(partners) >= 0; });
-  // A rank that cannot be reached is usually leaving or has ended. A report of that will come soon.
+  // A rank that cannot be reached is usually leaving or has ended. A report of that will arrive soon.
   if (waited == PW_OK && !over())
     waited = wait_for_change(changed_, lock, std::min(deadline, deadline_after(kAnswerTime)), over);
   collectives_.check(number);
@@ -100,7 +101,7 @@ PeerMessages BootstrapClient::exchange(uint64_t number, const PeerMessages& mine
                                  static_cast<double>(timeout_ns) / 1e9));
 }
 
-/// Sends nothing to a lost rank.
+/// Sends a message; does nothing if the rank is lost.
 void BootstrapClient::write_to(int rank, uint64_t number, ByteView text, uint64_t deadline) {
   ExchangePart part;
   {
@@ -114,28 +115,28 @@ void BootstrapClient::write_to(int rank, uint64_t number, ByteView text, uint64_
   while (!peers_.send(rank, Type::exchange, packed)) {
     {
       const std::lock_guard lock(mutex_);
-      unreached_.erase(rank);  // of an earlier attempt
+      unreached_.erase(rank);  // recorded by an earlier attempt
     }
     if (peers_.connect(rank, identity_of(rank).addresses, deadline)) send_reports(rank);
   }
   wakeup_.notify();
 }
 
-/// With the lock. A partner whose connection ended with messages queued for it, or -1.
+/// Call with the lock held. Returns a partner whose connection ended with messages queued for it, or -1.
 int BootstrapClient::unreachable_among(const std::vector<int>& partners) const {
   const auto position = std::ranges::find_if(partners, [&](int rank) { return unreached_.contains(rank); });
   return position == partners.end() ? -1 : *position;
 }
 
-/// A partner to which some message has not left this process, or -1.
+/// Returns a partner for which a message has not left this process yet, or -1.
 int BootstrapClient::unsent_among(const std::vector<int>& partners) const {
   const auto position =
       std::ranges::find_if(partners, [&](int rank) { return !losses_.lost(rank) && peers_.unsent(rank); });
   return position == partners.end() ? -1 : *position;
 }
 
-/// With the lock. A rank that will send no more, or -1. Messages from before a rank left may still be in
-/// its connection.
+/// Call with the lock held. Returns a rank that will send no more, or -1. Messages that a rank sent before it
+/// left may still be in its connection.
 int BootstrapClient::lost_among(const std::vector<int>& missing) const {
   const auto gone = std::ranges::find_if(missing, [&](int rank) {
     const How how = losses_.how(rank);
@@ -152,14 +153,14 @@ void BootstrapClient::abort(uint64_t number, const Error& why) {
   wakeup_.notify();
 }
 
-/// With the lock. False if it has been ended before.
+/// Call with the lock held. Returns false if the collective had been ended before.
 bool BootstrapClient::end_for_all(uint64_t collective, const Error& why) {
   if (!broadcast_abort(collective, why)) return false;
   if (server_alive_) channel_.queue(Type::abort, packed_abort(collective, why));
   return true;
 }
 
-/// With the lock. Two ranks are in different collectives, and neither can come to its end.
+/// Call with the lock held. Two ranks are in different collectives, so neither can complete; ends both.
 void BootstrapClient::end_both(const CollectiveLog::Conflict& conflict) {
   const Error why =
       different_calls(rank_, name_of(conflict.call), conflict.other, name_of(conflict.other_call));
@@ -168,17 +169,17 @@ void BootstrapClient::end_both(const CollectiveLog::Conflict& conflict) {
   wakeup_.notify();
 }
 
-/// With the lock. False if the abort is known. It is sent along all connections before anything here acts
-/// on it; drain_partners() of other ranks relies on that order.
+/// Call with the lock held. Returns false if the abort is known already. The abort is sent along all
+/// connections before anything here acts on it; drain_partners() of other ranks relies on that order.
 bool BootstrapClient::broadcast_abort(uint64_t number, const Error& why) {
   if (collectives_.aborts().contains(number)) return false;
   peers_.send_all(Type::abort, packed_abort(number, why));
   return collectives_.abort(number, why);
 }
 
-/// Waits until everything that the partners have sent by now has been handled. This rank may have failed
-/// because a partner aborted, or learned of an abort, and then closed what it had offered. That partner
-/// sent the abort first, and its answer to a fence comes behind it.
+/// Waits until everything that the partners have sent so far was handled. This rank may have failed because a
+/// partner aborted, or learned of an abort, and then closed what it had offered. That partner sent the abort
+/// first, so the abort arrives before the partner's answer to a fence.
 void BootstrapClient::drain_partners(uint64_t number) {
   std::unique_lock lock(mutex_);
   const uint64_t fence = ++fence_;
@@ -194,7 +195,7 @@ void BootstrapClient::drain_partners(uint64_t number) {
   });
 }
 
-/// The lost ranks and aborted exchanges that this rank knows of. Others may not.
+/// Returns the lost ranks and aborted exchanges that this rank knows of, which others may not know.
 BootstrapClient::Reports BootstrapClient::reports() {
   Reports all;
   for (const Loss& loss : losses_.known())
@@ -205,7 +206,7 @@ BootstrapClient::Reports BootstrapClient::reports() {
   return all;
 }
 
-/// Sends the reports on a new connection. While there is a server, that sends them.
+/// Sends the reports on a new connection. While there is a server, the server sends them.
 void BootstrapClient::send_reports(int rank) {
   {
     const std::lock_guard lock(mutex_);
@@ -216,7 +217,7 @@ void BootstrapClient::send_reports(int rank) {
 
 // ---- the thread ----
 
-/// The sender knows the job's secret; a malformed message is logged and dropped all the same.
+/// The sender knows the job's secret, but a malformed message is still logged and dropped.
 void BootstrapClient::handle_event(const PeerConnections::Event& event) try {
   switch (event.kind) {
     case PeerConnections::EventKind::message:
@@ -236,7 +237,7 @@ void BootstrapClient::handle_end(const PeerConnections::Event& event) {
   if (how == How::ended) {
     const std::lock_guard lock(mutex_);
     unreached_[rank] = why;
-    if (server_alive_) return;  // a rank that leaves accepts no more connections; the server will report it
+    if (server_alive_) return;  // a leaving rank accepts no more connections, and the server will report it
   }
   if (server_alive_ && how == How::died && !losses_.lost(rank)) {
     const std::lock_guard lock(mutex_);
@@ -276,8 +277,8 @@ void BootstrapClient::handle_part(int rank, const ExchangePart& part) {
   peers_.send(rank, Type::failure, std::make_shared<const Bytes>(pack(Failure{part.number, refusal})));
 }
 
-/// From the server: an all_gather has failed, or other ranks called another collective where this one is in
-/// an exchange.
+/// Handles a failure from the server: an all_gather has failed, or other ranks called another collective
+/// while this rank is in an exchange.
 void BootstrapClient::handle_failure(Failure failure) {
   {
     const std::lock_guard lock(mutex_);
@@ -289,15 +290,15 @@ void BootstrapClient::handle_failure(Failure failure) {
   answer(failure.sequence, {failure.refusal.status, std::move(failure.refusal.text), {}});
 }
 
-/// The exchange may be over here, or still to begin.
+/// Handles an abort. The exchange may be over here, or still to begin.
 void BootstrapClient::handle_abort(const Message& message) {
   const Failure failure = parse_failure(message.payload);
   const std::lock_guard lock(mutex_);
   broadcast_abort(failure.sequence, Error(failure.refusal.status, failure.refusal.text));
 }
 
-/// Without a server, a rank learns of a death by its connection to the next rank. If that one is lost, the
-/// one behind it becomes the next.
+/// Without a server, a rank notices a death by its connection to the next rank. If the next rank is lost, the
+/// one after it becomes the next.
 void BootstrapClient::follow_next() {
   {
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// The part of BootstrapClient for collectives whose data the bootstrap server carries.
+// The part of BootstrapClient for collectives whose data goes through the bootstrap server.
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,9 +48,9 @@ std::vector<std::vector<std::byte>> BootstrapClient::all_gather_parts(Collective
   return parts;
 }
 
-/// With the lock. Counts the call and reports it to the server, which compares the calls of all ranks. If
-/// the collective is known to have been aborted, the server gets the abort first, so that it cannot
-/// complete.
+/// Call with the lock held. Counts the call and reports it to the server, which compares the calls of all
+/// ranks. If this rank knows that the collective was aborted, it sends the abort first, so that the server
+/// cannot complete the collective.
 uint64_t BootstrapClient::begin(const CollectiveCall& call, std::span<const std::byte> mine) {
   const auto [number, conflicts] = collectives_.begin(call);
   if (server_alive_ && !abandoned_) {
@@ -63,8 +63,8 @@ uint64_t BootstrapClient::begin(const CollectiveCall& call, std::span<const std:
   return number;
 }
 
-/// With the lock. An all_gather that timed out is under way as long as there is a server. Throws if another
-/// call comes meanwhile.
+/// Call with the lock held. An all_gather that timed out is under way as long as there is a server. Throws if
+/// another call is made meanwhile.
 void BootstrapClient::refuse_while_unfinished(const CollectiveCall& call, const char* addition) {
   if (!unfinished_) return;
   if (server_alive_)
@@ -77,7 +77,8 @@ void BootstrapClient::refuse_while_unfinished(const CollectiveCall& call, const 
   answer_.reset();
 }
 
-/// With the lock. Whether the call repeats one that timed out. Then the server has this rank's part.
+/// Call with the lock held. Returns whether the call repeats one that timed out; the server then has this
+/// rank's part.
 bool BootstrapClient::resumes(const CollectiveCall& call, std::span<const std::byte> mine) {
   const bool same_call =
       unfinished_ && call.kind == unfinished_->call.kind && call.bytes == unfinished_->call.bytes;
@@ -105,7 +106,7 @@ Bytes BootstrapClient::gather(Collective kind, std::span<const std::byte> mine, 
   if (turn == PW_TIMEOUT) throw late();
   if (turn != PW_OK) {
     abandon();
-    begin(call, {});  // which the other ranks count, too
+    begin(call, {});  // the other ranks count the call, too
     throw interrupted();
   }
   gathering_ = true;
@@ -135,7 +136,8 @@ Bytes BootstrapClient::gather(Collective kind, std::span<const std::byte> mine, 
   return std::move(answer->data);
 }
 
-/// With the lock. Tells the server that this rank gives no more, so that the others do not wait for it.
+/// Call with the lock held. Tells the server that this rank contributes no more, so that the others do not
+/// wait for it.
 void BootstrapClient::abandon() {
   if (std::exchange(abandoned_, true) || !server_alive_) return;
   channel_.queue(Type::abandon);

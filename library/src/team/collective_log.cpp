@@ -7,7 +7,7 @@
 
 namespace pw {
 
-/// The next number of the set that this number belongs to.
+/// Returns the next number in the set that this number belongs to.
 uint64_t CollectiveLog::next_of(uint64_t number) const {
   if ((number & wire::kOfSome) == 0) return next_;
   const uint64_t first = number >> kCountBits << kCountBits;
@@ -84,7 +84,7 @@ std::vector<CollectiveLog::Conflict> CollectiveLog::early_conflicts(const Begun&
   return conflicts;
 }
 
-/// Null if that call is still to begin, or was long ago.
+/// Returns null if that call has not begun, or was too long ago.
 const CollectiveLog::Begun* CollectiveLog::begun_at(int rank, uint64_t place) const {
   if (place >= next_place_.with(rank)) return nullptr;
   const auto call = std::find_if(begun_.rbegin(), begun_.rend(), [&](const Begun& each) {

@@ -1,4 +1,4 @@
-// The team this process was launched in: where rank, size and the ticket come from.
+// Makes the team in which this process was launched: finds rank, size and ticket.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +20,7 @@
 namespace pw {
 namespace {
 
-/// Rank 0's host may have several addresses.
+/// Parses the addresses of rank 0's host, which may have several.
 std::vector<Address> addresses_of(std::string_view text) {
   std::vector<Address> addresses;
   for (size_t begin = 0; begin <= text.size();) {
@@ -31,13 +31,13 @@ std::vector<Address> addresses_of(std::string_view text) {
   return addresses;
 }
 
-/// `peerway run` has put secret and address into the environment of all ranks.
+/// `peerway run` passes the secret and the address to all ranks in the environment.
 std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number, uint64_t deadline) {
   Ticket ticket;
   ticket.secret = team_secret(parse_secret(launch.secret, "PEERWAY_SECRET"), number);
   ticket.addresses = addresses_of(launch.rendezvous);
-  // Every user can read the names of existing sockets. The name of the next team's must not follow from
-  // them, or another program could take it first.
+  // Every user can read the names of existing sockets. The name of the next team's socket must not follow
+  // from them, or another program could take that name first.
   if (Address& address = ticket.addresses.front(); address.unix_socket && number > 0) {
     const Digest name = siphash(ticket.secret, view_of("peerway address"));
     address.host += "." + to_hex(std::span(name).first(8));
@@ -47,7 +47,7 @@ std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number,
   return join(launch.rank, launch.size, true, [&](std::string&) { return ticket; }, deadline);
 }
 
-/// The launcher gives rank and size only, so a file carries the ticket.
+/// Makes the team by a file with the ticket, because the launcher gives only rank and size.
 std::unique_ptr<Team> team_by_file(const Launch& launch, uint64_t number, uint64_t deadline) {
   RendezvousFile file(launch, number);
   if (launch.rank != 0)
@@ -71,10 +71,10 @@ std::unique_ptr<Team> team_by_pmix(Pmix& pmix, int rank, int size, uint64_t numb
   });
 }
 
-/// Nothing if PMIx is neither needed nor asked for, or is not available and another way exists.
+/// Returns nothing if PMIx is neither needed nor asked for, or if it is not available and another way exists.
 std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& wanted, uint64_t number) {
-  // Ranks of one host meet without it: nothing of theirs can then get in the way of the program's own use of
-  // PMIx.
+  // Ranks of one host do not need PMIx. If they do not use it, they cannot interfere with the program's own
+  // use of PMIx.
   const bool needed = launch.by == Launch::By::pmix || !launch.one_host;
   if (!launch.pmix || (!needed && wanted != "pmix")) return nullptr;
   std::string why_not;
@@ -95,7 +95,7 @@ std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& want
 }  // namespace
 
 std::unique_ptr<Team> team_from_launcher() {
-  // Every rank makes its teams in the same order, so the number tells the teams of one launch apart.
+  // Every rank makes its teams in the same order, so the number identifies the team within the launch.
   static std::atomic<uint64_t> teams{0};
   const uint64_t number = teams++;
   const std::string wanted = config("launcher");

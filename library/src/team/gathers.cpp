@@ -24,10 +24,10 @@ Gathers::Gather& Gathers::open(int rank, const wire::Contribution& part) {
   return gather;
 }
 
-/// Answers all ranks that have given. Those that give later are answered then.
+/// Answers all ranks that have contributed. Ranks that contribute later are answered then.
 void Gathers::fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers) {
   gather.failure = std::move(refusal);
-  gather.all = Bytes();  // from {} they would keep their memory
+  gather.all = Bytes();  // `= {}` would keep the memory
   gather.parts = std::vector<Bytes>();
   for (size_t rank = 0; rank < gather.given.size(); ++rank)
     if (gather.given[rank] && !gone_[rank])
@@ -40,7 +40,7 @@ bool Gathers::over(uint64_t sequence, const Gather& gather) const {
   return true;
 }
 
-/// The reason if this part ends its collective for all ranks.
+/// Returns the reason if this part makes its collective fail at all ranks.
 std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
                                                  const wire::Contribution& part) const {
   const size_t bytes = part.data.size();
@@ -125,7 +125,7 @@ std::vector<Gathers::Answer> Gathers::abort(const wire::Failure& failure) {
   gather.given.resize(next_.size());
   if (gather.count > 0 && through_server(gather.kind))
     fail(sequence, gather, failure.refusal, answers);
-  else  // the bootstrap server passes it on to those who talk to their partners
+  else  // the bootstrap server passes it on to ranks that talk to their partners
     gather.failure = failure.refusal;
   return answers;
 }

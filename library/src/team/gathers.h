@@ -1,6 +1,6 @@
-// The bootstrap server's record of the collectives under way: which rank has sent what, and whether one is
-// complete or can never be. It holds the data of all_gathers. For collectives in which ranks talk to their
-// partners, it only checks that all ranks call the same. Pure.
+// The bootstrap server's record of the collectives under way: which rank has sent what, and whether a
+// collective is complete or can never be. It holds the data of all_gathers. For collectives in which ranks
+// talk to their partners, it only checks that all ranks make the same call. Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,31 +21,30 @@ class Gathers {
   struct Answer {
     int rank = 0;
     bool complete = false;
-    std::shared_ptr<const Bytes> result;  ///< complete: packed wire::Numbered, shared by all ranks
-    wire::Failure failure;                ///< otherwise
+    std::shared_ptr<const Bytes> result;  ///< if complete: packed wire::Numbered, shared by all ranks
+    wire::Failure failure;                ///< if not complete
   };
 
-  /// Takes a rank's part. Throws Error(PW_INVALID_ARGUMENT) if it is not the next one of this rank. If
-  /// lengths may differ, the result has the length of each part in front of it.
+  /// Takes a rank's part. Throws Error(PW_INVALID_ARGUMENT) if it is not the next part of this rank. If
+  /// lengths may differ, each part in the result follows its length.
   std::vector<Answer> contribute(int rank, const wire::Contribution& part);
 
-  /// Ends a collective for all ranks. Ranks that wait for the server's data are answered with the failure.
+  /// Ends a collective for all ranks. Ranks that wait for the server's data receive the failure.
   std::vector<Answer> abort(const wire::Failure& failure);
 
-  /// Records that a rank is gone or takes part no more, as `why` describes. Collectives that need data of
-  /// it fail.
+  /// Records that a rank is gone or takes part no more; `why` says why. Collectives that need its data fail.
   std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
 
  private:
   struct Gather {
-    Bytes all;  ///< packed wire::Numbered; the ranks' places are filled as they give
+    Bytes all;  ///< packed wire::Numbered; filled in as ranks contribute
     std::vector<bool> given;
     size_t count = 0;
-    size_t bytes = 0;          ///< of each rank, or of all so far where lengths differ
-    std::vector<Bytes> parts;  ///< where lengths differ
+    size_t bytes = 0;          ///< per rank, or the total so far if lengths differ
+    std::vector<Bytes> parts;  ///< used if lengths differ
     Collective kind = Collective::barrier;
-    int first = 0;           ///< the rank that gave first, which the others are compared with
-    size_t first_bytes = 0;  ///< that it gave
+    int first = 0;           ///< the rank that contributed first; the others are compared with it
+    size_t first_bytes = 0;  ///< bytes that it contributed
     std::optional<wire::Refusal> failure;
   };
   Gather& open(int rank, const wire::Contribution& part);
@@ -58,8 +57,8 @@ class Gathers {
   bool over(uint64_t sequence, const Gather& gather) const;
 
   std::map<uint64_t, Gather> gathers_;
-  std::vector<uint64_t> next_;                      ///< the next sequence of each rank
-  std::vector<std::optional<wire::Refusal>> gone_;  ///< why
+  std::vector<uint64_t> next_;                      ///< the next sequence number of each rank
+  std::vector<std::optional<wire::Refusal>> gone_;  ///< why the rank is gone
 };
 
 }  // namespace pw

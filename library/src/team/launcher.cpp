@@ -19,7 +19,7 @@ std::optional<int64_t> number(const Environment& environment, const char* name) 
   if (!text || !*text) return std::nullopt;
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
-  // Slurm's node lists and its like begin with a number as well: the whole text has to be one.
+  // The whole text must be a number, because Slurm's node lists and similar values also begin with one.
   if (error != std::errc{} || *end)
     throw Error(PW_INVALID_ARGUMENT,
                 format("{} is '{}'; the launcher should have set a whole number", name, text));
@@ -69,8 +69,8 @@ bool read_mpirun(const Environment& env, Launch& launch) {
   return true;
 }
 
-/// MPICH's own launcher. It starts its proxies through srun inside a Slurm job, whose variables must not be
-/// believed.
+/// MPICH's own launcher. Inside a Slurm job it starts its proxies through srun, whose variables do not
+/// describe the ranks.
 bool read_hydra(const Environment& env, Launch& launch) {
   if (!env("PMI_RANK") || !env("MPI_LOCALNRANKS")) return false;
   launch.by = Launch::By::hydra;
@@ -97,11 +97,11 @@ bool read_slurm(const Environment& env, Launch& launch) {
 }
 
 bool read_pmix(const Environment&, Launch& launch) {
-  if (launch.pmix) launch.by = Launch::By::pmix;  // which will tell rank and size
+  if (launch.pmix) launch.by = Launch::By::pmix;  // PMIx will give rank and size
   return launch.pmix;
 }
 
-/// The launchers in the order in which they are looked for, and the settings that ask for each of them.
+/// The launchers in the order in which they are looked for, and the settings that select each of them.
 struct Launcher {
   bool (*read)(const Environment&, Launch&);
   std::array<std::string_view, 3> wanted_as;

@@ -1,5 +1,5 @@
-// Reads from the environment which launcher started this process, and as which rank. Pure: the environment
-// is a function.
+// Finds out from the environment which launcher started this process, and as which rank. Pure: the
+// environment is a function.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct Launch {
   By by = By::nobody;
   int rank = 0;
   int size = 1;
-  int local_size = 0;     ///< ranks on this host; 0: unknown
-  bool one_host = false;  ///< as the launcher says, or as the sizes show
-  std::string job;  ///< names this launch among all of this user; empty when the launcher has no such name
+  int local_size = 0;      ///< ranks on this host; 0: unknown
+  bool one_host = false;   ///< if the launcher says so, or the sizes show it
+  std::string job;         ///< unique among this user's launches; empty if the launcher has no such name
   std::string rendezvous;  ///< peerway: the address
   std::string secret;      ///< peerway
-  bool pmix = false;       ///< a PMIx server is there as well
+  bool pmix = false;       ///< whether a PMIx server is available as well
 };
 
-/// `wanted` is the setting `launcher`. Throws Error(PW_BAD_CONFIG) when that launcher did not start this
-/// process, and Error(PW_INVALID_ARGUMENT) naming a variable that is missing or makes no sense.
+/// `wanted` is the setting `launcher`. Throws Error(PW_BAD_CONFIG) if that launcher did not start this
+/// process, and Error(PW_INVALID_ARGUMENT) with the name of a variable that is missing or invalid.
 Launch read_launch(const Environment& environment, const std::string& wanted);
 
 }  // namespace pw

@@ -51,7 +51,7 @@ std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
 }
 
 std::string Losses::describe(int rank, const wire::Identity& identity) const {
-  const wire::How how = this->how(rank);  // before the time, which is written first
+  const wire::How how = this->how(rank);  // read before the time, because the time is written first
   if (how == wire::How::none) return format("rank {} is not lost", rank);
   uint64_t since = 0;
   {

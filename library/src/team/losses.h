@@ -1,4 +1,4 @@
-// The lost ranks, since when and how, and the subscribers to inform.
+// Records which ranks are lost, since when and how, and informs subscribers.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@ namespace pw {
 
 class Losses {
  public:
-  /// Sets `some` with the first loss.
+  /// `some` is set to true with the first loss.
   Losses(int size, std::atomic<bool>& some) : some_(some), how_(static_cast<size_t>(size)) {}
 
   [[nodiscard]] bool lost(int rank) const noexcept {
     return how_[static_cast<size_t>(rank)].load(std::memory_order_relaxed) != 0;
   }
-  /// How the rank was lost; wire::How::none while it is not.
+  /// How the rank was lost; wire::How::none if it is not lost.
   [[nodiscard]] wire::How how(int rank) const noexcept {
     return static_cast<wire::How>(how_[static_cast<size_t>(rank)].load(std::memory_order_acquire));
   }
@@ -33,10 +33,10 @@ class Losses {
   /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team".
   [[nodiscard]] std::string describe(int rank, const wire::Identity& identity) const;
 
-  /// False if the loss is known. Call deliver() afterwards.
+  /// Records a loss; returns false if it is known already. Call deliver() afterwards.
   bool add(int rank, wire::How how);
 
-  /// Calls all subscribers with the losses that are new to them. From one thread only.
+  /// Calls all subscribers with the losses that they have not received yet. Call it from one thread only.
   void deliver();
 
   /// Until the returned handle is dropped, `callback` is called once for each loss, earlier ones included.
@@ -46,7 +46,7 @@ class Losses {
  private:
   struct Subscription {
     std::function<void(int)> callback;
-    size_t delivered = 0;  ///< of order_
+    size_t delivered = 0;  ///< number of entries of Book::order that were delivered
   };
   struct Book {  // outlives the team while a handle is held
     std::recursive_mutex mutex;
@@ -55,7 +55,7 @@ class Losses {
   };
   std::atomic<bool>& some_;
   std::vector<std::atomic<uint8_t>> how_;  ///< a wire::How
-  mutable std::mutex times_;               ///< of what follows
+  mutable std::mutex times_;               ///< protects the next member
   std::map<int, uint64_t> since_ns_;       ///< written before how_
   std::atomic<int> first_{-1};
   std::shared_ptr<Book> book_ = std::make_shared<Book>();

@@ -260,7 +260,8 @@ Digest seal(const Secret& key, uint64_t number, const HeaderBytes& header, ByteV
   ByteWriter text;
   text.put(number);
   text.put(header);
-  text.put(siphash(key, payload));  // so that a large payload is not copied behind the number
+  // Hashed first, so that a large payload need not be copied after the number.
+  text.put(siphash(key, payload));
   return siphash(key, text.take());
 }
 

@@ -28,14 +28,14 @@ inline constexpr size_t kHeaderBytes = 8;
 inline constexpr size_t kSealBytes = sizeof(Digest);
 inline constexpr size_t kHelloBytes = 24;  ///< payload of a hello
 inline constexpr size_t kMaxHello = kHeaderBytes + kSealBytes + kHelloBytes;
-inline constexpr size_t kMaxHandshake = 1024;                     ///< payload before a connection is trusted
-inline constexpr size_t kMaxContribution = size_t{64} << 20;      ///< of one rank to one all_gather
-inline constexpr size_t kMaxResult = (size_t{1} << 32) - 1 - 64;  ///< of all ranks together
+inline constexpr size_t kMaxHandshake = 1024;  ///< bytes of payload before a connection is authenticated
+inline constexpr size_t kMaxContribution = size_t{64} << 20;      ///< bytes of one rank in one all_gather
+inline constexpr size_t kMaxResult = (size_t{1} << 32) - 1 - 64;  ///< bytes of all ranks together
 inline constexpr uint32_t kMaxRanks = 1u << 20;
 inline constexpr uint64_t kGoodbyeTime =
     1'000'000'000;  ///< ns: the longest time for the last messages of a rank that leaves
 
-/// Bit in the number of a collective among some ranks, which the bootstrap server does not see.
+/// Bit in the number of a collective among some ranks; the bootstrap server never sees such a collective.
 inline constexpr uint64_t kOfSome = uint64_t{1} << 63;
 
 enum class Type : uint8_t {
@@ -52,7 +52,7 @@ enum class Type : uint8_t {
   abandon,
   exchange,  ///< between ranks: an ExchangePart
   abort,     ///< a Failure: a collective ends for all ranks
-  fence,     ///< between ranks: a number, which comes back behind all earlier messages
+  fence,     ///< between ranks: a number, which is returned after all earlier messages
   fenced,    ///< the answer: that number
 };
 
@@ -70,13 +70,13 @@ struct Hello {
   Nonce nonce{};
 };
 
-/// The identity of a rank: what others need to watch it and to name it in messages.
+/// The identity of a rank: what others need to watch its process and to name it in messages.
 struct Identity {
   int32_t process = 0;
-  uint64_t host = 0;     ///< same value: same boot of the same kernel and the same process-id namespace
-  uint64_t network = 0;  ///< on one host, same value: the same network namespace
+  uint64_t host = 0;     ///< equal values: the same boot of the same kernel and the same process-id namespace
+  uint64_t network = 0;  ///< equal values on one host: the same network namespace
   std::string host_name;
-  std::string addresses;  ///< where it listens to other ranks, with spaces between
+  std::string addresses;  ///< where it listens to other ranks, separated by spaces
 };
 
 /// The reason of a failure, for the ranks that it concerns.
@@ -88,23 +88,23 @@ struct Refusal {
 /// The result of a collective: the parts of all ranks, and its number.
 struct Numbered {
   uint64_t sequence = 0;
-  ByteView data;  ///< into the message parsed
+  ByteView data;  ///< points into the parsed message
 };
 
-/// One rank's part of a collective, and which call of its program that is. Where ranks talk to their
-/// partners, it has no data and only says that the rank has called it.
+/// One rank's part of a collective, and which call of its program that is. If ranks talk to their partners,
+/// it has no data and only reports the call.
 struct Contribution {
   uint64_t sequence = 0;  ///< the collectives of a team are numbered in the order of the calls
   Collective kind = Collective::barrier;
-  ByteView data;  ///< into the message parsed
+  ByteView data;  ///< points into the parsed message
 };
 
 /// A message to a partner in an exchange, and which call of the sender's program that is.
 struct ExchangePart {
   uint64_t number = 0;  ///< of the exchange
   Collective kind = Collective::plan;
-  uint64_t place = 0;  ///< how many collectives the sender had begun before in which this rank takes part
-  ByteView data;       ///< into the message parsed
+  uint64_t place = 0;  ///< how many collectives with this rank the sender had begun before
+  ByteView data;       ///< points into the parsed message
 };
 
 struct Failure {
@@ -113,10 +113,10 @@ struct Failure {
 };
 
 enum class How : uint8_t {
-  none = 0,      ///< not lost. Never sent
-  departed = 1,  ///< in good order, with a goodbye
+  none = 0,      ///< not lost; never sent
+  departed = 1,  ///< left in good order, with a goodbye
   died = 2,
-  ended = 3  ///< after the bootstrap server: nobody knows whether in good order
+  ended = 3  ///< ended after the bootstrap server; it is unknown whether in good order
 };
 
 struct Loss {
@@ -124,8 +124,7 @@ struct Loss {
   How how = How::died;
 };
 
-// All parsers throw Error(PW_INVALID_ARGUMENT) saying what is wrong, and never read outside what they are
-// given.
+// All parsers throw Error(PW_INVALID_ARGUMENT) that says what is wrong, and never read outside their input.
 HeaderBytes pack_header(Type type, size_t bytes);
 Header parse_header(const HeaderBytes& bytes, size_t limit);
 Bytes pack(const Hello& hello);

@@ -16,8 +16,8 @@ namespace pw {
 using namespace wire;
 
 namespace {
-constexpr uint64_t kAttemptTime = 3'000'000'000;  // a host that is up answers a first or second attempt
-constexpr uint64_t kRoundPause = 20'000'000;      // before the addresses are tried again
+constexpr uint64_t kAttemptTime = 3'000'000'000;  // ns: a host that is up answers a first or second attempt
+constexpr uint64_t kRoundPause = 20'000'000;      // ns: pause before the addresses are tried again
 }  // namespace
 
 Listening Listening::open(bool hosts) {
@@ -29,7 +29,8 @@ Listening Listening::open(bool hosts) {
     listening.listeners.push_back(listen_on_any_port(reachable));
     at.insert(at.end(), reachable.begin(), reachable.end());
   }
-  constexpr size_t kRoom = 480;  // of a join message; a host with more addresses is found by the first ones
+  // Bytes left in a join message; a host with more addresses is reached by the first ones.
+  constexpr size_t kRoom = 480;
   for (const Address& address : at)
     if (const std::string text = to_string(address); listening.addresses.size() + text.size() < kRoom)
       listening.addresses += (listening.addresses.empty() ? "" : " ") + text;
@@ -42,7 +43,7 @@ PeerConnections::PeerConnections(int rank, int size, const Secret& secret, Liste
       secret_(secret),
       accept_queue_(queue_secret(rank), std::move(listening.listeners)) {}
 
-/// Each rank's accept queue has its own secret, so that nobody can relay a hello to another rank.
+/// Each rank's accept queue has a secret of its own, so that nobody can relay a hello to another rank.
 Secret PeerConnections::queue_secret(int of) const {
   return derive_secret(secret_, format("peerway accept queue of rank {}", of));
 }
@@ -112,11 +113,12 @@ void PeerConnections::send_hello(Connection& connection) {
   if (const auto user = peer_user(connection.channel.descriptor()); user && *user != ::geteuid())
     throw Error(PW_DENIED, format("the process at {} belongs to user {}", to_string(address), *user));
   connection.state = State::greeted;
-  connection.attempt_until = connection.until;  // its process may be slow
+  connection.attempt_until = connection.until;  // waits longer, because the process may be slow
   connection.hello = {static_cast<uint32_t>(rank_), static_cast<uint32_t>(size_), random_bytes<16>()};
   connection.channel.seal_outgoing(hello_key(queue_secret(connection.rank)));
   connection.channel.queue(Type::hello, pack(connection.hello));
-  connection.channel.write();  // at once: a connection without a hello may be evicted from a full queue
+  // Writes at once, because a connection without a hello may be evicted from a full queue.
+  connection.channel.write();
 }
 
 void PeerConnections::finish_connect(Connection& connection) try {
@@ -132,7 +134,7 @@ void PeerConnections::queue(Connection& connection, Type type, SharedBytes paylo
     return;
   }
   connection.channel.queue(type, std::move(payload));
-  connection.channel.write();  // a broken connection shows in the next read
+  connection.channel.write();  // a broken connection is noticed by the next read
 }
 
 bool PeerConnections::send(int rank, Type type, SharedBytes payload) {
@@ -233,7 +235,7 @@ void PeerConnections::receive(Connection& connection, std::vector<Event>& events
 void PeerConnections::end(Connection& connection, std::vector<Event>& events) {
   connection.ended = true;
   connection.channel.close();
-  // A connection that never opened tells nothing about the rank, unless messages were queued for it. A rank
+  // A connection that never opened says nothing about the rank, unless messages were queued for it. A rank
   // that leaves has asked the others to end their connections.
   if (leaving_ || (connection.state != State::open && connection.pending.empty())) return;
   const How how = connection.orderly                ? How::departed
@@ -242,7 +244,7 @@ void PeerConnections::end(Connection& connection, std::vector<Event>& events) {
   events.push_back({connection.rank, EventKind::ended, {}, how, connection.why});
 }
 
-/// Handles the messages of the handshake and the goodbye. False: the message is for the rank.
+/// Handles the messages of the handshake and the goodbye. Returns false if the message is for the rank.
 bool PeerConnections::handle(Connection& connection, const Message& message, std::vector<Event>& events) {
   if (connection.state == State::greeted && message.type == Type::challenge) {
     const Nonce nonce = parse_challenge(message.payload);

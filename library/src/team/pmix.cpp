@@ -13,7 +13,7 @@ namespace pw {
 namespace {
 
 // The few types and values of the PMIx standard's C interface (versions 3 to 5 agree on them) that a client
-// needs to put one text and get it.
+// needs to put and get one text.
 using PmixStatus = int;
 constexpr uint32_t kWildcard = UINT32_MAX - 1;  // "the whole job"
 constexpr uint8_t kGlobal = 3;                  // scope: all processes
@@ -62,7 +62,7 @@ struct Pmix::Library {
 
   bool load(std::string& why_not) {
     constexpr const char* name = "libpmix.so.2";
-    handle = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);  // that of the program's MPI
+    handle = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);  // the library that the program's MPI has loaded
     if (!handle) handle = ::dlopen(name, RTLD_NOW);
     if (!handle) {
       why_not = ::dlerror();
@@ -81,7 +81,7 @@ struct Pmix::Library {
     if (status != 0)
       throw Error(PW_SYSTEM, format("PMIx: {} failed: {} ({})", call, error_text(status), status));
   }
-  /// A value that is freed again; nothing else of it is needed.
+  /// Calls `read` with a value, and frees the value.
   template <typename Read>
   auto get_value(uint32_t rank, const char* key, uint16_t type, const PmixInfo* infos, size_t count,
                  Read read) const {
@@ -118,7 +118,7 @@ std::unique_ptr<Pmix> Pmix::connect(std::string& why_not) {
   return std::unique_ptr<Pmix>(new Pmix(std::move(library)));
 }
 
-// The library stays loaded: it may be that of the program's MPI, and its threads may be running.
+// The library stays loaded: the program's MPI may use it, and its threads may be running.
 Pmix::~Pmix() { library_->finalize(nullptr, 0); }
 
 int Pmix::rank() const { return static_cast<int>(library_->self.rank); }

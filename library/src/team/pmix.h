@@ -1,5 +1,5 @@
-// PMIx as a way to pass the ticket, for steps that span hosts. libpmix is loaded at run time; no header of it
-// is needed to build Peerway.
+// Passes the ticket by PMIx, for job steps that span hosts. libpmix is loaded at run time; its headers are
+// not needed to build Peerway.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@ namespace pw {
 /// This process's use of the process manager's PMIx server.
 class Pmix {
  public:
-  /// Nothing, with the reason, when the library or the server is not there. Connects once and gives the
-  /// server up when the process exits (it would count as having died otherwise): PMIx 5 corrupts its memory
-  /// when it is finalized and initialized again, which the program's MPI might do after us.
+  /// Returns null, with the reason, if the library or the server is not available. Connects once, and
+  /// disconnects from the server when the process exits (otherwise the process would count as having died).
+  /// It does not disconnect earlier, because PMIx 5 corrupts its memory when it is finalized and initialized
+  /// again, which the program's MPI might do after us.
   static Pmix* of_process(std::string& why_not);
   ~Pmix();
 
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;  ///< of the job. Throws Error
 
-  /// Collective: every rank gets what rank 0 gives under `key`. Text without zero bytes. Throws Error.
+  /// Collective: every rank gets what rank 0 gives under `key`, a text without zero bytes. Throws Error.
   std::string broadcast(const std::string& key, const std::string& text, uint64_t timeout_ns);
 
  private:

@@ -21,11 +21,11 @@ using namespace wire;
 namespace {
 
 // A rank that is not admitted soon connects again: other connections may have filled the socket's queue or
-// the accept queue, or its own was evicted. The kernel answers a connect, but the server is a thread that
-// may be busy. The first tries are short, since TCP itself would wait a second; later ones are longer, for
-// ranks that are far away.
+// the accept queue, or its connection was evicted. The kernel answers a connect, but the server is a thread
+// that may be busy. The first tries are short, because TCP itself would wait a second; later ones are longer,
+// for ranks that are far away.
 constexpr uint64_t kTurn =
-    1'000'000'000;  // in the queue of a Unix socket, where a new try would lose the place
+    1'000'000'000;  // ns: time in the queue of a Unix socket, where a new attempt would lose its place
 struct AttemptTimes {
   uint64_t connect = 50'000'000;
   uint64_t answer = 500'000'000;
@@ -34,7 +34,8 @@ struct AttemptTimes {
     answer = std::min<uint64_t>(answer + answer / 8, 4'000'000'000);
   }
 };
-constexpr uint64_t kServerSlack = 2'000'000'000;  // so that the server's list of missing ranks comes first
+// In ns; it lets the server's list of missing ranks arrive first.
+constexpr uint64_t kServerSlack = 2'000'000'000;
 
 class TeamOfOne final : public Team {
  public:
@@ -62,12 +63,12 @@ class TeamOfOne final : public Team {
   Secret secret_ = random_bytes<16>();
 };
 
-/// Throws when the program interrupts the joining.
+/// Throws if the program interrupts the joining.
 void check_interrupt() {
   if (Interrupt::ask()) throw Error(PW_INTERRUPTED, "joining the team was interrupted by this program");
 }
 
-/// Waits for the next message, before a thread serves the connection.
+/// Waits for the next message; used before a thread serves the connection.
 Message await(Channel& channel, size_t limit, uint64_t deadline, const std::string& where) {
   while (true) {
     if (auto message = channel.next(limit)) return std::move(*message);
@@ -117,7 +118,7 @@ uint64_t later(uint64_t deadline, uint64_t by) {
   return deadline > PW_FOREVER - by ? PW_FOREVER : deadline + by;
 }
 
-/// Tries the addresses in turn. Throws the error of the attempt that tells most.
+/// Tries the addresses in turn. Throws the most informative error.
 Channel reach_server(const Ticket& ticket, int rank, int size, const std::string& own,
                      const AttemptTimes& times, uint64_t deadline) {
   std::optional<Error> reason;
@@ -130,7 +131,7 @@ Channel reach_server(const Ticket& ticket, int rank, int size, const std::string
     } catch (const Error& error) {
       if (error.status() == PW_INTERRUPTED) throw;
       const bool is_denied = reason && reason->status() == PW_DENIED;
-      // No Peerway message: another program listens there.
+      // The answer was not a Peerway message: another program listens there.
       if (error.status() == PW_INVALID_ARGUMENT)
         reason.emplace(PW_DENIED, format("{} (at {})", error.what(), where));
       else if (!is_denied)
@@ -152,7 +153,7 @@ void share(const Ticket& ticket, const Broadcast& broadcast) {
 }
 
 std::unique_ptr<Team> join_by_broadcast(int rank, int size, const Broadcast& broadcast) {
-  // First, because the broadcast may pass through this rank even if the rest fails.
+  // Comes first, because the broadcast may pass through this rank even if the rest fails.
   std::vector<char> text(kTicketBytes);
   broadcast(std::as_writable_bytes(std::span(text)));
   const Ticket ticket = parse_ticket({text.data(), text.size()}, "what rank 0 broadcast");
@@ -160,9 +161,9 @@ std::unique_ptr<Team> join_by_broadcast(int rank, int size, const Broadcast& bro
 }
 
 Opening open_at(int size, Ticket ticket, std::vector<Descriptor> listeners, uint64_t deadline) {
-  auto [own, hubs] = socket_pair();
-  auto server =
-      std::make_unique<BootstrapServer>(size, ticket.secret, std::move(listeners), std::move(hubs), deadline);
+  auto [own, servers_end] = socket_pair();
+  auto server = std::make_unique<BootstrapServer>(size, ticket.secret, std::move(listeners),
+                                                  std::move(servers_end), deadline);
   return {std::move(ticket), std::move(server), std::move(own)};
 }
 
@@ -255,7 +256,7 @@ std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast) 
   try {
     deadline = deadline_for_setup();
     opening = open_server(size, Reach::hosts, deadline);
-  } catch (const Error& error) {  // the others wait in the broadcast for the reason
+  } catch (const Error& error) {  // the other ranks wait in the broadcast and receive the reason
     Ticket problem;
     problem.status = error.status();
     problem.problem = error.what();

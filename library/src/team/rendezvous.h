@@ -1,4 +1,4 @@
-// The rendezvous: rank 0 opens the bootstrap server, and all ranks, rank 0 too, join it.
+// The rendezvous: rank 0 opens the bootstrap server, and all ranks, including rank 0, join it.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace pw {
 /// Where rank 0 listens.
 enum class Reach : uint8_t {
   host,   ///< a Unix socket: all ranks are on this host
-  hosts,  ///< TCP, and a Unix socket for those on this host
+  hosts,  ///< TCP, and a Unix socket for ranks on this host
 };
 
-/// Rank 0's side before all have joined.
+/// Rank 0's objects before all ranks have joined.
 struct Opening {
-  Ticket ticket;  ///< for the others
+  Ticket ticket;  ///< for the other ranks
   std::unique_ptr<BootstrapServer> server;
   Descriptor own;  ///< rank 0's own connection
 };
@@ -32,19 +32,20 @@ Opening open_server(int size, const Ticket& ticket, uint64_t deadline);
 /// Joins rank 0 to its own server. Throws Error if not all ranks join in time.
 std::unique_ptr<Team> join_own(int size, Opening opening, uint64_t deadline);
 
-/// Joins another rank. `find` returns the ticket, or nothing, with the reason in the text, while there is
-/// none; it is called again after each failed attempt. With `trusted`, a server that does not know the
-/// secret ends the attempts. Otherwise the ticket may be an old one that will be replaced.
+/// Joins any other rank. `find` returns the ticket, or nothing, with the reason in `why_not`, while there is
+/// none; it is called again after each failed attempt. With `trusted`, a server that does not know the secret
+/// ends the attempts. Otherwise the ticket may be an old one that will be replaced.
 std::unique_ptr<Team> join(int rank, int size, bool trusted,
                            const std::function<std::optional<Ticket>(std::string& why_not)>& find,
                            uint64_t deadline);
 
 std::unique_ptr<Team> team_of_one();
 
-/// The secret of this process's `number`th team, so that several teams from one launch are kept apart.
+/// Returns the secret of this process's team number `number`, so that several teams of one launch are kept
+/// apart.
 Secret team_secret(const Secret& job, uint64_t number);
 
-/// Throws Error(PW_INVALID_ARGUMENT) unless 0 <= rank < size; `origin` names where they came from.
+/// Throws Error(PW_INVALID_ARGUMENT) unless 0 <= rank < size; `origin` says where they came from.
 void check_rank(int64_t rank, int64_t size, const std::string& origin);
 
 }  // namespace pw

@@ -17,8 +17,8 @@
 namespace pw {
 namespace {
 
-/// The process that started all ranks of this host: the parent, or above it the launcher's proxy where the
-/// rank was started through a shell or a script.
+/// Returns the process that started all ranks of this host: the parent, or a proxy of the launcher above it
+/// if the rank was started through a shell or a script.
 pid_t starter() {
   pid_t process = ::getppid();
   for (pid_t above = process; above > 1;) {
@@ -54,17 +54,17 @@ std::string launch_name(const Launch& launch) {
   return format("starter-{}", starter());
 }
 
-/// The one folder that all ranks know: the user's own for a session, or of ranks on several hosts the home
-/// folder they share. Empty: there is none. On a compute node XDG_RUNTIME_DIR may be the login node's, which
-/// is not here.
+/// Returns the one folder that all ranks know: the user's own folder of the session or, for ranks on several
+/// hosts, a folder in the home folder that they share. Returns an empty text if there is none: on a compute
+/// node XDG_RUNTIME_DIR may be that of the login node, which does not exist here.
 std::string known_folder(bool one_host) {
   if (!one_host) return cache_home() + "/rendezvous";
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   return runtime && runtime[0] == '/' && is_private_folder(runtime) ? std::string(runtime) + "/peerway" : "";
 }
 
-/// In /tmp any user can make any name first. So no name is trusted: any private folder of this user will
-/// do, and a new one gets a random name.
+/// In /tmp any user can create any name first, so no name is trusted: any private folder of this user is
+/// used, and a new one gets a random name.
 std::string prefix_in_tmp() { return format("peerway-{}-", ::geteuid()); }
 
 bool is_private(const struct stat& known, mode_t kind) {
@@ -98,7 +98,7 @@ RendezvousFile::RendezvousFile(const Launch& launch, uint64_t number)
   if (!place_.empty()) require_private_folder(place_);
 }
 
-/// The folders in which rank 0 may have written.
+/// Returns the folders in which rank 0 may have written.
 std::vector<std::string> RendezvousFile::folders() const {
   if (!place_.empty()) return {place_};
   std::vector<std::string> files;
@@ -137,7 +137,8 @@ void RendezvousFile::write(const Ticket& ticket) {
 }
 
 std::optional<Ticket> RendezvousFile::read(std::string& why_not) const {
-  // An earlier launch of the same name, killed, may have left one in another folder: the newest counts.
+  // An earlier launch of the same name that was killed may have left a file in another folder: the newest
+  // counts.
   Descriptor file;
   std::string path;
   struct stat known{};

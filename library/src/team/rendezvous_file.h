@@ -1,5 +1,5 @@
-// The rendezvous where a launcher gives rank and size but no means to exchange bytes: rank 0 leaves the
-// ticket in a file that only this user can read, and the others look for it.
+// The rendezvous if a launcher gives rank and size but no means to exchange bytes: rank 0 writes the ticket
+// to a file that only this user can read, and the others look for it.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,33 @@ namespace pw {
 
 class RendezvousFile {
  public:
-  /// Names the file after the launch and the number of the team in it. Throws Error.
+  /// Derives the file's name from the launch and the number of the team in it. Throws Error.
   RendezvousFile(const Launch& launch, uint64_t number);
 
-  /// Writes the file at once: a reader sees the whole ticket or none. Replaces the file of an earlier run.
+  /// Writes the file atomically: a reader sees the whole ticket or none. Replaces the file of an earlier run.
   /// Throws Error.
   void write(const Ticket& ticket);
 
-  /// Reads the ticket; nothing, with the reason, while there is no file. Throws Error(PW_DENIED) for a file
-  /// that is not private. The file of an earlier run may be read too: nobody answers at its addresses, and
-  /// the caller reads again.
+  /// Reads the ticket. Returns nothing, with the reason, while there is no file. Throws Error(PW_DENIED) if
+  /// the file is not private. This may also read the file of an earlier run: nobody answers at its addresses,
+  /// and the caller reads again.
   [[nodiscard]] std::optional<Ticket> read(std::string& why_not) const;
 
   void remove() const noexcept;
 
-  /// Where the file was written; empty before.
+  /// The path of the file that was written; empty before.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   [[nodiscard]] std::vector<std::string> folders() const;
   [[nodiscard]] std::string folder_to_write() const;
 
-  std::string place_;  ///< the folder; empty: any that is ours alone in /tmp
+  std::string place_;  ///< the folder; empty: any private folder of this user in /tmp
   std::string name_;
   std::string path_;
 };
 
-/// Whether only this user can read or write in the folder. Symbolic links are not followed.
+/// Whether only this user can read or write in the folder. Does not follow symbolic links.
 bool is_private_folder(const std::string& folder);
 
 /// Makes the folder if it is missing. Throws Error(PW_DENIED) if it is not private.

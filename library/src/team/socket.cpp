@@ -39,7 +39,8 @@ SocketAddress unix_address(const std::string& name) {
   auto& to = reinterpret_cast<sockaddr_un&>(address.storage);
   to.sun_family = AF_UNIX;
   std::copy_n(name.begin(), std::min(name.size(), sizeof to.sun_path - 1), to.sun_path);
-  // An abstract name starts with a zero byte and ends with the length; a path ends with a zero byte.
+  // The length of an abstract name, which starts with a zero byte, marks its end; a path ends with a zero
+  // byte.
   const bool abstract = name.front() == '@';
   if (abstract) to.sun_path[0] = '\0';
   address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
@@ -72,7 +73,7 @@ Descriptor open_socket(int family) {
   return socket;
 }
 
-/// A host that vanishes is noticed within about five seconds; small messages go at once.
+/// Makes TCP notice a vanished host within about five seconds, and send small messages at once.
 void tune_tcp(int socket) {
   const auto set = [&](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof value);
@@ -99,14 +100,14 @@ std::array<std::byte, 16> host_of(const sockaddr_storage& from) {
     std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in&>(from).sin_addr, sizeof(in_addr));
   } else if (from.ss_family == AF_INET6) {
     const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
-    // One who has an address of an IPv6 network has all of them.
+    // Uses the network of an IPv6 address: whoever has one address of a network has all of them.
     std::memcpy(host.data(), &address, IN6_IS_ADDR_V4MAPPED(&address) ? sizeof address : sizeof address / 2);
   }
   return host;
 }
 
-/// A full queue refuses a connect that does not wait. One that waits gets in, in turn, however many others
-/// try.
+/// Connects with a blocking socket. A full queue refuses a nonblocking connect, but lets a blocking one in
+/// when its turn comes, however many others try.
 int connect_in_turn(const Descriptor& socket, const SocketAddress& to, uint64_t deadline) {
   const int flags = ::fcntl(socket.get(), F_GETFL);
   ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK);
@@ -121,7 +122,7 @@ int connect_in_turn(const Descriptor& socket, const SocketAddress& to, uint64_t 
   return error == EINTR ? EAGAIN : error;
 }
 
-/// The addresses of all interfaces that are up: IPv4 first, the loopback only when there is nothing else.
+/// Returns the addresses of all interfaces that are up: IPv4 first, the loopback only if there are no others.
 std::vector<Address> interface_addresses(const std::string& port, bool ipv6) {
   ifaddrs* first = nullptr;
   std::vector<Address> ipv4s, ipv6s;
@@ -134,7 +135,7 @@ std::vector<Address> interface_addresses(const std::string& port, bool ipv6) {
       const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
       if (::getnameinfo(each->ifa_addr, length, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) continue;
       if (std::string_view(host).find('%') != std::string_view::npos)
-        continue;  // link-local: not for other hosts
+        continue;  // link-local addresses are useless to other hosts
       (family == AF_INET ? ipv4s : ipv6s).push_back({false, host, port});
     }
     ::freeifaddrs(first);
@@ -163,7 +164,7 @@ Descriptor listen_on(const Address& address) {
 }
 
 Descriptor listen_on_any_port(std::vector<Address>& reachable) {
-  int family = AF_INET6;  // takes IPv4 as well
+  int family = AF_INET6;  // accepts IPv4, too
   Descriptor socket(::socket(AF_INET6, kFlags, 0));
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;
@@ -254,7 +255,7 @@ std::optional<uid_t> peer_user(int socket) {
   ucred credentials{};
   length = sizeof credentials;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
-    return static_cast<uid_t>(-1);  // nobody's: refused by every caller
+    return static_cast<uid_t>(-1);  // no user has this id, so every caller refuses it
   return credentials.uid;
 }
 

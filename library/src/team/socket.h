@@ -15,35 +15,35 @@
 
 namespace pw {
 
-/// Opens a listening socket. Throws Error(PW_SYSTEM) naming the address and, when it is in use, what to do.
+/// Opens a listening socket. Throws Error(PW_SYSTEM) with the address and, if it is in use, what to do.
 Descriptor listen_on(const Address& address);
 
-/// Listens on any free TCP port of all interfaces and returns under which addresses others may reach it.
+/// Listens on any free TCP port of all interfaces; returns the addresses at which others may reach it.
 Descriptor listen_on_any_port(std::vector<Address>& reachable);
 
 /// The origin of a connection.
 struct Origin {
-  std::array<std::byte, 16> host{};  ///< TCP: the address, of IPv6 the network; Unix: this host, all zero
-  std::optional<uid_t> user;         ///< Unix: whose process it is
+  std::array<std::byte, 16> host{};  ///< TCP: the address (for IPv6 its network); Unix: this host, all zero
+  std::optional<uid_t> user;         ///< Unix: the user of the process
 };
 
-/// The next waiting connection; none, with the reason in errno.
+/// Accepts the next waiting connection. Returns none, with the reason in errno, if there is none.
 Descriptor accept_from(const Descriptor& listener, Origin& source);
 
-/// Sets keep-alive and buffers of an authenticated connection. That would be wasted on a pending one.
+/// Sets keep-alive and buffers of an authenticated connection; pending ones do not need them.
 void trust(int socket);
 
-/// Connects; throws Error(PW_SYSTEM) when nobody listens there, or Error(PW_TIMEOUT). Where others fill the
-/// queue of a Unix socket, it waits for its turn.
+/// Connects. Throws Error(PW_SYSTEM) if nobody listens there, or Error(PW_TIMEOUT). If others fill the queue
+/// of a Unix socket, it waits for its turn.
 Descriptor connect_to(const Address& address, uint64_t deadline);
 
-/// Begins to connect to a numeric address and does not wait. Once the socket can be written to, or at once
-/// where `connected`, check_connected() tells whether somebody listens there. Throws Error(PW_SYSTEM) where
-/// nobody does, or Error(PW_TIMEOUT) where others fill the queue.
+/// Begins to connect to a numeric address and does not wait. Once the socket is writable, or at once if
+/// `connected` is set, check_connected() returns if somebody listens there. Throws Error(PW_SYSTEM) if nobody
+/// does, or Error(PW_TIMEOUT) if others fill the queue.
 Descriptor begin_connect(const Address& address, bool& connected);
 void check_connected(int socket, const Address& address);
 
-/// The user of the process at the other end of a Unix socket; nothing for TCP.
+/// Returns the user of the process at the other end of a Unix socket; nothing for TCP.
 std::optional<uid_t> peer_user(int socket);
 
 /// A connected pair of Unix sockets.

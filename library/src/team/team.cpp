@@ -4,7 +4,7 @@ namespace pw {
 
 namespace {
 
-/// The exchange of a rank with itself, where there are no others.
+/// The exchange of a team of one: a rank with itself.
 class ExchangeWithItself final : public Exchange {
  public:
   PeerMessages exchange(const PeerMessages& mine, uint64_t) override { return mine; }

@@ -59,7 +59,7 @@ std::string format_ticket(const Ticket& ticket) {
   text += format("secret {}\n", to_hex(ticket.secret));
   for (const Address& address : ticket.addresses) {
     const std::string line = format("address {}\n", to_string(address));
-    if (text.size() + line.size() < kTicketBytes) text += line;  // the first ones are the best
+    if (text.size() + line.size() < kTicketBytes) text += line;  // the first addresses are the best
   }
   return text;
 }

@@ -1,5 +1,5 @@
 // The ticket that rank 0 gives to the other ranks: the addresses of the bootstrap server and the job's
-// secret. Text of at most kTicketBytes; the parser is pure and fuzzed.
+// secret, as text of at most kTicketBytes. The parser is pure and fuzzed.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,17 @@ namespace pw {
 inline constexpr size_t kTicketBytes = 4096;
 
 /// Where a bootstrap server listens: a Unix socket ("unix:@name" in the abstract namespace, "unix:/path") or
-/// TCP
-/// ("tcp:192.0.2.1:4711", "tcp:[2001:db8::1]:4711").
+/// TCP ("tcp:192.0.2.1:4711", "tcp:[2001:db8::1]:4711").
 struct Address {
   bool unix_socket = true;
-  std::string host;  ///< the socket's name, with its @, or the host
+  std::string host;  ///< the socket's name, including '@', or the host
   std::string port;
 };
 
 struct Ticket {
   Secret secret{};
   std::vector<Address> addresses;  ///< in the order in which to try them
-  pw_status status = PW_OK;        ///< otherwise `problem` says why rank 0 opened no server
+  pw_status status = PW_OK;        ///< if not PW_OK, `problem` says why rank 0 opened no server
   std::string problem;
 };
 

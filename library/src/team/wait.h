@@ -17,7 +17,7 @@
 
 namespace pw {
 
-/// The rank if it is lost; for PW_ANY_RANK any lost rank; else -1.
+/// Returns the rank if it is lost; for PW_ANY_RANK any lost rank; else -1.
 int lost_of(const Team& team, int rank);
 
 /// Throws Error(PW_PEER_LOST) if the rank is lost.
@@ -26,26 +26,27 @@ void refuse_lost(const Team& team, int rank);
 /// The conditions that end a wait besides its event.
 struct WaitFor {
   const Team& team;
-  int rank;  ///< that it depends on; PW_ANY_RANK: on all
+  int rank;  ///< the rank that the wait depends on; PW_ANY_RANK: all ranks
   uint64_t deadline_ns;
   const char* event;  ///< for the message
 
-  /// The status that ends the wait, with its message; PW_OK: go on.
+  /// Returns the status that ends the wait, with its message; PW_OK: continue.
   [[nodiscard]] pw_status ended() const;
 };
 
-/// Waits until `done()` holds. `before_sleep` is called once, before the first sleep if there is one, and
-/// says whether wake() will be called when it is time to poll again.
+/// Waits until `done()` returns true. `before_sleep` is called once, before the first sleep if there is one,
+/// and returns whether wake() will be called when it is time to poll again.
 template <typename Done, typename BeforeSleep>
 pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, BeforeSleep&& before_sleep) {
   const bool blocking = waiting.blocking();
-  thread_local PollTime poll_time;  // of this place: each that waits has its own instance of the function
+  // One for each kind of wait, because each has its own instance of this function.
+  thread_local PollTime poll_time;
   const uint64_t began = blocking ? now_ns() : 0;
   if (blocking ? waiting.poll_before_sleep(poll_time, done) : waiting.poll_first(done)) return PW_OK;
   Interrupt interrupt;
   if (!blocking) {
     for (const int polls = waiting.polls_between();;) {
-      if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();  // it may have come just before
+      if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();  // the event may have come just before
       if (interrupt.wanted()) return fail_interrupted(wait.event);
       sched_yield();
       for (int i = polls; i > 0; --i) {

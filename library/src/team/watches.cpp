@@ -14,15 +14,15 @@
 namespace pw {
 namespace {
 
-/// A rank that leaves ends its process soon after. Its goodbye comes through the server and may arrive
-/// later.
+/// ns: delay before the end of a process is reported. A rank that leaves ends its process soon, and its
+/// goodbye, which comes through the server, may arrive later.
 constexpr uint64_t kGrace = 200'000'000;
 
 }  // namespace
 
-void Watches::begin(std::vector<int> mates, bool hub_is_here) {
+void Watches::begin(std::vector<int> mates, bool server_is_here) {
   mates_ = std::move(mates);
-  if (hub_is_here) watch(0);
+  if (server_is_here) watch(0);
   watch_next();
 }
 
@@ -36,7 +36,7 @@ void Watches::watch(int rank) {
     watches_.push_back({rank, std::move(process)});
   else if (errno == ESRCH)
     watches_.push_back({rank, {}, now_ns() + kGrace});
-  else  // no descriptor left, or an old kernel: only broken connections will show it
+  else  // no descriptor left, or an old kernel: only broken connections will report a death
     log(LogLevel::debug,
         format("rank {} cannot watch the process of rank {}{}", rank_, rank, errno_text(errno)));
 }
@@ -65,10 +65,10 @@ uint64_t Watches::due() const {
   return due;
 }
 
-// Rank 0's process is watched even after it has left, because its server may still be at work.
-std::optional<int> Watches::ended(bool hub_alive) {
+// Rank 0's process is watched even after it has left, because its server may still be working.
+std::optional<int> Watches::ended(bool server_alive) {
   const auto ended_watch = std::ranges::find_if(watches_, [&](const Watch& watch) {
-    const bool ended = watch.report_at && (!hub_alive || now_ns() >= watch.report_at);
+    const bool ended = watch.report_at && (!server_alive || now_ns() >= watch.report_at);
     return ended || (watch.rank != 0 && losses_.lost(watch.rank));
   });
   if (ended_watch == watches_.end()) return std::nullopt;

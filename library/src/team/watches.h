@@ -1,5 +1,5 @@
-// The processes of this host that a rank watches: that of rank 0, which runs the bootstrap server, and that
-// of the next rank. So one rank watches each process, and reports its death to all.
+// Watches processes of this host: that of rank 0, which runs the bootstrap server, and that of the next rank.
+// So each process is watched by one rank, which reports its death to all.
 #pragma once
 
 #include <poll.h>
@@ -16,16 +16,16 @@
 
 namespace pw {
 
-/// For the one thread that serves the team.
+/// Used only by the thread that serves the team.
 class Watches {
  public:
   Watches(int rank, const Losses& losses, std::function<wire::Identity(int)> identity_of)
       : rank_(rank), losses_(losses), identity_of_(std::move(identity_of)) {}
 
-  /// Begins. `mates`: the other ranks of this host, from the next one on.
-  void begin(std::vector<int> mates, bool hub_is_here);
+  /// Begins. `mates`: the other ranks of this host, in ring order after this one.
+  void begin(std::vector<int> mates, bool server_is_here);
 
-  /// Watches the next rank of the host, once begun; after a loss, the one behind it.
+  /// Watches the next rank of the host; after its loss, the one after it.
   void watch_next();
 
   void add_to(std::vector<pollfd>& polled) const;
@@ -34,16 +34,17 @@ class Watches {
   /// The time at which ended() may report more without an event.
   [[nodiscard]] uint64_t due() const;
 
-  /// Returns a rank that needs no watch any more, because its process has ended or it is known to be lost;
-  /// call until there is none. While there is a server, a rank whose process ended counts as lost only
-  /// after a while.
-  std::optional<int> ended(bool hub_alive);
+  /// Returns a rank that needs no watch any more, because its process has ended or it is known to be lost.
+  /// Call it until there is none. While there is a server, a rank whose process ended counts as lost only
+  /// after a delay.
+  std::optional<int> ended(bool server_alive);
 
  private:
   struct Watch {
     int rank = 0;
     Descriptor process;      ///< a pidfd, readable once the process has ended
-    uint64_t report_at = 0;  ///< then: when to report it unless the server has; 0 before
+    uint64_t report_at = 0;  ///< once the process has ended: when to report it unless the server has; 0
+                             ///< before
   };
   void watch(int rank);
 
@@ -52,7 +53,7 @@ class Watches {
   const std::function<wire::Identity(int)> identity_of_;
   std::vector<Watch> watches_;
   std::vector<int> mates_;
-  int next_ = -1;  ///< the mate that is watched
+  int next_ = -1;  ///< the rank that is watched
 };
 
 }  // namespace pw

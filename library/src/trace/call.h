@@ -1,5 +1,5 @@
-// The call site: the place in the program from which a public function was entered. All that the library
-// records until the function returns has it.
+// The call site: the place in the program that called a public function. Every event that the library records
+// until the function returns refers to it.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace pw::trace {
 
-/// First in a public function: `const trace::Call call(__builtin_return_address(0));`. For nested calls the
-/// outermost counts. It costs one branch where nothing is recorded, and is inlined because it counts where
-/// two ranks answer each other.
+/// Put it first in a public function: `const trace::Call call(__builtin_return_address(0));`. Of nested calls
+/// only the outermost counts. It costs one branch when nothing is recorded, and is inlined because every
+/// instruction counts when two ranks answer each other.
 class Call {
  public:
   explicit Call(const void* returns_to) {
@@ -26,13 +26,13 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  /// The writer of this thread, if nobody further out has said where the program is.
+  /// Returns the writer of this thread, unless an outer call has already set the place.
   static pw_trace_writer* unplaced() {
     pw_trace_writer* mine = writer();
     const bool wanted = mine != nullptr && mine->level != PW_TRACE_COUNTERS;
     return wanted && mine->site == 0 && mine->returns_to == nullptr ? mine : nullptr;
   }
-  /// A child of fork() has a writer of its own; the parent's is not there.
+  /// A child of fork() has a writer of its own; the parent's writer does not exist there.
   static void forget(pw_trace_writer* writer) {
     if (writer == nullptr || writer != pw_trace_mine) return;
     writer->site = 0;
@@ -40,16 +40,16 @@ class Call {
   }
 
  private:
-  pw_trace_writer* writer_ = nullptr;  ///< if this is the outermost call
+  pw_trace_writer* writer_ = nullptr;  ///< set if this is the outermost call
 };
 
 /// Whether calls of this thread are recorded with their places.
 bool wants_places();
-/// The place from which this thread was called, for what another thread or a GPU does of it later; empty
-/// where it is not known. It is good until the call returns.
+/// Returns the place that called this thread, for work that another thread or a GPU does for the call later.
+/// Empty if it is unknown. Valid until the call returns.
 std::string_view place();
-/// The same for a program in a language that has its own idea of a place, such as "train at model.py:12". To
-/// be made only if wants_places(). Nothing comes of an empty one.
+/// The same for a program in a language with its own notion of a place, such as "train at model.py:12". Make
+/// it only if wants_places() is true. An empty place has no effect.
 class NamedCall {
  public:
   explicit NamedCall(std::string_view place);

@@ -10,7 +10,7 @@
 namespace pw::trace {
 namespace {
 
-/// Variables by which `peerway trace` reaches the recorder, and a user limits it.
+/// Settings with which `peerway trace` controls the recorder, and a user limits it.
 constexpr ConfigEntry settings[] = {
     {"trace_dir", "path", "",
      "Where each thread records its operations; set by peerway trace for the ranks. Empty: nothing is "
@@ -32,16 +32,17 @@ const bool is_declared = (declare_settings("trace", settings), true);
 
 }  // namespace
 
-// The recorder itself reads the environment, because programs and MPI's calls record without this library.
-// The table of settings refuses what it would misread.
+// The recorder itself reads the environment, because programs and the wrappers of MPI record without this
+// library. This checks the settings first, because the settings' table refuses values that the recorder would
+// misread.
 void begin() {
   if (config("trace_dir").empty()) return;
   config_number("trace_events");
   pw_trace_attach();
-  writer();  // now, when nothing is measured: a ring takes a few milliseconds to make
+  writer();  // now, while nothing is measured, because making a ring takes a few milliseconds
 }
 
-// One of the process's rings, which begin() has made, says it for all of them.
+// Sets the rank in one ring of the process, which begin() has made; that is enough.
 void is_rank(int rank) {
   if (pw_trace_mine != nullptr && pw_trace_mine->ring->rank < 0) pw_trace_mine->ring->rank = rank;
 }
@@ -54,7 +55,7 @@ void describe_path(std::string_view name, bool completes_at_start) {
 
 namespace {
 
-// A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
+// A process may contain this library and UCX's transport over a NIC; each has its own recorder.
 const char* source() {
   static const char* const name = [] {
     Dl_info of{};
@@ -83,7 +84,7 @@ Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer
 }
 
 ProgramRegion::ProgramRegion(std::string_view name) {
-  pw_trace_attach();  // it may come before the program's first context
+  pw_trace_attach();  // may be called before the program's first context
   counts_ = pw_trace_counts(name.data(), name.size()) != 0;
   if (counts_) pw_trace_region_begins();
   if (recording()) operation_.emplace(name, PW_TRACE_REGION);

@@ -1,5 +1,5 @@
-// What the library records where `peerway trace` runs the program: one event for each operation of a context
-// or a plan. Elsewhere an operation costs one branch.
+// Records one event for each operation of a context or a plan if the program runs under `peerway trace`;
+// otherwise an operation costs one branch.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ constexpr bool recording() noexcept { return false; }
 inline bool recording() noexcept { return pw_trace_recording() != 0; }
 #endif
 
-/// Reads the settings, at the making of a team or a context; from then on operations are recorded if they say
-/// so.
+/// Reads the settings when a team or a context is made. From then on operations are recorded if the settings
+/// ask for that.
 void begin();
 
-/// A team knows the rank of this process, which a launcher may not have said.
+/// Records the rank of this process, which the team knows and a launcher may not have told.
 void is_rank(int rank);
 
-/// What a trace is to know of a path: whether its puts and gets are complete when their call returns. To be
-/// called by a thread that has begun, whether or not it records now.
+/// Records whether the puts and gets of a path are complete when their call returns. The calling thread must
+/// have called begin(), whether or not it records now.
 void describe_path(std::string_view name, bool completes_at_start);
 
-/// The writer of this thread; null where it cannot record.
+/// Returns the writer of this thread; null if it cannot record.
 pw_trace_writer* open_writer();
 inline pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : open_writer(); }
 
-/// The name of the place that called what this thread is in; 0 where it is not known.
+/// Returns the name of the place that made this thread's current call; 0 if it is unknown.
 unsigned site_of(pw_trace_writer* writer);
 
-/// A signal among those of its owner, as the tag of events.
+/// Returns the tag of events for a signal, which identifies it among its owner's signals.
 inline int32_t tag_of_signal(uint64_t slot, uint64_t generation) {
   return static_cast<int32_t>((generation & 0x7fff) << 16 | (slot & 0xffff));
 }
@@ -43,24 +43,24 @@ int32_t tag_of(const Key& key) {
   return tag_of_signal(key.slot, key.generation);
 }
 
-/// A time, as events have it.
+/// The current time in the unit of events.
 uint64_t now();
 
-/// Work that began earlier, maybe in another thread, and has ended now. It is not nested in what this thread
-/// does.
+/// Work that began earlier, perhaps in another thread, and has ended now. It need not nest in what this
+/// thread does.
 struct EarlierWork {
   pw_trace_kind kind;
   std::string_view name, where;
-  uint64_t begin;  ///< of trace::now()
+  uint64_t begin;  ///< from trace::now()
   int peer;
   uint64_t bytes;
   int32_t tag = -1;
 };
 void add(const EarlierWork& work);
 
-/// From its beginning to its end; to be made only while recording, and only in this library: others have a
-/// recorder of their own. It is in line because it counts where two ranks answer each other: there the number
-/// of instructions from a wait to the next put is what it costs.
+/// Records an operation from its construction to its end. Make it only while recording, and only in this
+/// library: others have their own recorder. It is inlined because when two ranks answer each other, every
+/// instruction between a wait and the next put adds to the time.
 class Operation {
  public:
   [[gnu::always_inline]] Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1)
@@ -71,21 +71,21 @@ class Operation {
     pw_trace_begin(writer_, &event_);
     if (!sends_) pw_trace_prepare_next(writer_, pw_trace_word_of(&event_, 0));
   }
-  /// An operation that has a name and no peer.
+  /// An operation with a name and without a peer.
   Operation(std::string_view name, pw_trace_kind kind);
   [[gnu::always_inline]] ~Operation() { finish(); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  /// Ends now and not with the object: what is said of it from here on takes no part.
+  /// Ends the operation now rather than with the object; later calls do not count as its time.
   [[gnu::always_inline]] void end() {
     if (writer_ == nullptr || ended_) return;
     pw_trace_end(writer_, &event_);
     ended_ = true;
   }
-  /// Ends and writes it, once.
+  /// Ends the operation and writes its event, once.
   [[gnu::always_inline]] void finish() {
-    // A child of fork() has a writer of its own, as another thread has.
+    // A child of fork() has a writer of its own, like another thread.
     if (writer_ == nullptr || writer_ != pw_trace_mine) return;
     end();
     if (sends_) place();
@@ -93,11 +93,11 @@ class Operation {
     if (sends_) pw_trace_prepare_next(writer_, pw_trace_word_of(&event_, 0));
     writer_ = nullptr;
   }
-  /// It began earlier, at a time of trace::now().
+  /// Sets the begin to an earlier time, from trace::now().
   void since(uint64_t ticks);
-  /// Says what it moves, and which plan it is of.
+  /// Sets the bytes that it moves, and the number of its plan.
   void of(uint64_t bytes, int32_t tag);
-  /// Says which path it took.
+  /// Sets the path that it took.
   [[gnu::always_inline]] void by(std::string_view path) {
     if (writer_ != nullptr) pw_trace_where(&event_, pw_trace_name(writer_, path.data(), path.size()));
   }
@@ -106,14 +106,15 @@ class Operation {
   [[gnu::always_inline]] void place() { pw_trace_site(&event_, site_of(writer_)); }
 
   pw_trace_writer* writer_;
-  /// Another rank waits for what these send, and for what follows the end of the others: all that can be done
-  /// at the other end of the operation is done there.
+  /// True for puts and notifications. Another rank waits for what they send, so bookkeeping follows their
+  /// end. For other operations it comes before the begin, because another rank may wait for what follows
+  /// their end.
   bool sends_;
   pw_trace_event event_;
   bool ended_ = false;
 };
 
-/// A region of the program, also for a library or module that links this one.
+/// A region of the program; also for a library or module that links this library.
 class ProgramRegion {
  public:
   explicit ProgramRegion(std::string_view name);
@@ -124,7 +125,7 @@ class ProgramRegion {
   void end();
 
  private:
-  bool counts_;  ///< it is one of those that are recorded alone
+  bool counts_;  ///< it is one of the regions that were asked for
   std::optional<Operation> operation_;
 };
 

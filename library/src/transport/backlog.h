@@ -1,4 +1,5 @@
-// Operations for which a connection has no room at present, in order, so that a start never waits for room.
+// Keeps operations for which a connection has no room at present, in order, so that a start never waits for
+// room.
 #pragma once
 
 #include <deque>
@@ -12,30 +13,30 @@ namespace pw {
 
 class Backlog {
  public:
-  /// Does what there is room for, and sets `done` once that was all.
+  /// Does what there is room for, and sets `done` once the whole operation is done.
   using GoOn = std::function<pw_status(bool& done)>;
 
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
 
-  /// `uses`: the objects by which drop() finds it while it waits.
+  /// Adds an operation. `uses` lists the objects that it uses; drop() finds it by them.
   void add(GoOn go_on, std::vector<const void*> uses) {
     waiting_.push_back({std::move(go_on), std::move(uses)});
   }
 
-  /// Goes on as far as there is room, and returns how many ended, done or failed.
+  /// Continues operations as far as there is room. Returns how many ended, whether done or failed.
   uint64_t resume();
 
-  /// Operations that use this end as a failure when their turn comes.
+  /// Operations that use this object fail when their turn comes.
   void drop(const void* used);
   void clear() { waiting_.clear(); }
 
-  /// The first failure of what waited here, told once.
+  /// The first failure of an operation that waited here; outcome() reports it once.
   [[nodiscard]] bool failed() const { return failed_ != PW_OK; }
   pw_status outcome();
 
  private:
   struct Entry {
-    GoOn go_on;  ///< none: what it uses is closed
+    GoOn go_on;  ///< empty if an object that the operation uses was closed
     std::vector<const void*> uses;
   };
   std::deque<Entry> waiting_;

@@ -1,4 +1,5 @@
-// The blocks of a layout one after the other, as offsets on both sides, for paths that move them one by one.
+// Walks the blocks of a layout one after the other, as offsets on both sides, for paths that move them one by
+// one.
 #pragma once
 
 #include "device/shape.h"

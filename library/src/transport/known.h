@@ -9,13 +9,13 @@
 
 namespace pw {
 
-/// Paths that a setting lists, so that contexts and jobs have different ones: "nic:torus" and "nic:toy",
-/// whose prefix is "nic:". Its transport supplies it.
+/// Paths that a setting lists, so that they differ between contexts and jobs: "nic:torus" and "nic:toy" are
+/// of the family with the prefix "nic:". The transport provides the family.
 struct PathFamily {
   std::string prefix;   ///< of the paths' names
-  std::string member;   ///< what one is of: "NIC"
-  std::string setting;  ///< that lists them: "PEERWAY_NIC"
-  std::string entry;    ///< what it lists: "a plugin's file"
+  std::string member;   ///< what a path of the family belongs to: "NIC"
+  std::string setting;  ///< the setting that lists them: "PEERWAY_NIC"
+  std::string entry;    ///< an entry of the setting: "a plugin's file"
 };
 
 /// The family that a path's name belongs to, or null.

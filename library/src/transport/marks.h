@@ -1,4 +1,5 @@
-// Marker, which gives marks; and Marks, those of several markers as one object to be polled or waited for.
+// Marks: points in the order of started operations. A Marker gives marks; Marks polls those of several
+// markers.
 #pragma once
 
 #include <cstddef>
@@ -14,37 +15,37 @@
 
 namespace pw {
 
-/// Something that is given operations towards ranks, which go on by themselves or by a source. Nothing in it
-/// waits.
+/// Base of everything that operations towards ranks are given to. The operations progress by themselves or
+/// through a source. No function of a marker waits.
 class Marker {
  public:
   virtual ~Marker() = default;
 
-  /// A mark behind all that was started towards the rank so far; 0: all of it is complete. From here on the
-  /// marker sees to it that it is reached, as far as its source is turned.
+  /// Returns a mark after all that was started towards the rank so far; 0: all of it is complete. From now on
+  /// the marker makes sure that the mark is reached, as long as its source is polled.
   virtual Mark mark(int) { return 0; }
-  /// Whether all before the mark is complete at both ends, or has failed: because the rank was lost, because
-  /// the context was closed, or in itself.
+  /// Returns whether everything before the mark is complete at both ends or has failed. It also fails when
+  /// the rank is lost or the context is closed.
   virtual bool reached(int, Mark) { return true; }
-  /// For a mark that is reached: PW_OK, or the first failure before it, with the message. Each failure is
-  /// reported once.
+  /// For a mark that is reached: returns PW_OK, or the first failure before it, with the message. Each
+  /// failure is reported once.
   virtual pw_status outcome(int, Mark) { return PW_OK; }
-  /// The source that brings its marks, if there is one.
+  /// The source of progress towards its marks, or null.
   [[nodiscard]] virtual Source* source() { return nullptr; }
-  /// Whether this rank's threads are woken when a mark is reached.
+  /// Whether reaching a mark always wakes this rank's threads.
   [[nodiscard]] virtual Wakes wakes(int) { return Wakes::perhaps; }
 };
 
 class Marks {
  public:
-  /// Adds what the marker was given towards the rank so far. Nothing waits.
+  /// Adds a mark after everything that the marker was given towards the rank so far. Does not wait.
   void add(Marker& marker, int rank);
 
-  /// Whether all of it is complete at both ends, or has failed.
+  /// Returns whether all of it is complete at both ends or has failed.
   bool reached();
 
-  /// Once reached() has said so: PW_OK, or the first failure, with its message. Clears the marks. `failed` is
-  /// called of every failure, with the rank, while its message is the thread's last.
+  /// Call it once reached() has returned true: returns PW_OK, or the first failure, with its message. Clears
+  /// the marks. Calls `failed` for every failure with its rank, while its message is this thread's last.
   template <typename Failed>
   pw_status outcome(Failed&& failed) {
     pw_status first = PW_OK;
@@ -65,10 +66,11 @@ class Marks {
     return outcome([](int, pw_status) {});
   }
 
-  /// The first that is not reached yet: its rank, and the source that brings it, if any.
+  /// The rank of the first mark that is not reached yet, and the source that makes progress towards it, or
+  /// null.
   [[nodiscard]] int rank() const { return open() ? all_[reached_].rank : -1; }
   [[nodiscard]] Source* source() const;
-  /// Whether all that is waited for wakes this rank's threads.
+  /// Whether everything still awaited wakes this rank's threads.
   [[nodiscard]] Wakes wakes() const;
 
  private:
@@ -80,7 +82,7 @@ class Marks {
   [[nodiscard]] bool open() const { return reached_ < all_.size(); }
 
   std::vector<Entry> all_;
-  size_t reached_ = 0;  ///< the first so many
+  size_t reached_ = 0;  ///< number of leading entries that are reached
 };
 
 }  // namespace pw

@@ -21,11 +21,11 @@
 
 namespace pw {
 
-/// The operations that are routed. Paths carry puts and gets; a send belongs to a plan, which has methods of
-/// its own (plan/methods.h).
+/// The operations that are routed. Paths carry puts and gets. A send belongs to a plan, and goes by a method
+/// (plan/methods.h).
 enum class Op : uint8_t { put, get, send };
 
-/// The facts about a pair of memories that are known before any byte moves, whatever would move it.
+/// The facts about a pair of memories that are known before any byte moves, independent of the path.
 struct Pair {
   DeviceId local;
   DeviceId remote;
@@ -34,7 +34,7 @@ struct Pair {
   std::string remote_why_none;  ///< why the remote allocation cannot be exported
   bool same_host = true;
   bool same_process = false;
-  bool reachable = true;  ///< queues of the device that would do the work can reach the remote memory
+  bool reachable = true;  ///< the queues of the device that would do the work can reach the remote memory
   std::string why_not_reachable;
   bool kernels = false;  ///< that device can run copy kernels
   std::string why_no_kernels;
@@ -43,8 +43,8 @@ struct Pair {
 /// A path's answer for a pair.
 struct Offer {
   bool available = false;
-  std::string why_not;  ///< what stands in the way and what to do about it; empty when available
-  bool suited = true;   ///< false where the path is not made for such memories, and nothing here could help
+  std::string why_not;  ///< what prevents it and what to do about it; empty when available
+  bool suited = true;   ///< false if the path is not meant for such memories, so that no action would help
 
   static Offer yes() { return {true, {}}; }
   static Offer hindered(std::string why) { return {false, std::move(why)}; }
@@ -61,20 +61,21 @@ struct Transfer {
   Layout layout;  ///< put: `to` is the remote side; get: `to` is the local side
 };
 
-/// The device whose queue does the work between the two: a GPU where one is involved, the local one first.
+/// Returns the device whose queue does the work: a GPU if one of the two memories is on a GPU, preferably the
+/// local one.
 Device& worker(Region& local, Remote& remote);
 
-/// Waits until all that the queue was given is done. The device finishes it whether or not a peer lives.
+/// Waits until all work in the queue is done. The device finishes it whether or not a peer lives.
 pw_status drain(Queue& queue);
 
-/// The copy that a transfer is, given where one queue or the CPU reaches the first bytes of both sides.
+/// Returns a transfer as one copy, given addresses of both first bytes that one queue or the CPU reaches.
 inline Copy copy_between(const Transfer& transfer, std::byte* local, std::byte* remote) {
   const bool put = transfer.op == Op::put;
   return {put ? remote : local, put ? local : remote, transfer.layout};
 }
 
-/// A put or get of one contiguous range, already checked: what most small operations are, with nothing to
-/// build for it.
+/// A put or get of one contiguous range, already checked. Most small operations are of this form, which is
+/// cheap to build.
 struct RangeTransfer {
   Op op;
   Remote* remote;
@@ -84,12 +85,13 @@ struct RangeTransfer {
   uint64_t bytes;
 };
 
-/// The range as one copy by the CPU between addresses of this process: what Completes::as_copy guarantees.
+/// Does the transfer as one copy by the CPU between addresses of this process; Completes::as_copy guarantees
+/// that this is possible.
 inline void copy_range(const RangeTransfer& range) {
   std::byte* remote = range.remote->host_address() + range.remote_offset;
   std::byte* local = range.local->address() + range.local_offset;
   const bool put = range.op == Op::put;
-  if (range.bytes == sizeof(uint64_t))  // a size the compiler knows is a load and a store
+  if (range.bytes == sizeof(uint64_t))  // with a size known to the compiler, this is one load and one store
     std::memcpy(put ? remote : local, put ? local : remote, sizeof(uint64_t));
   else
     std::memcpy(put ? remote : local, put ? local : remote, range.bytes);
@@ -109,49 +111,49 @@ class Path : public Marker {
  public:
   enum class Completes : uint8_t {
     later,     ///< its transfers may still be under way when start() returns
-    at_start,  ///< they are over then
-    as_copy,   ///< and a RangeTransfer is what copy_range() does, for which nobody need call the path
+    at_start,  ///< its transfers are complete when start() returns
+    as_copy,   ///< at_start, and copy_range() does the same as start_range(), so the path need not be called
   };
   explicit Path(Completes completes) : completes_(completes) {}
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
 
-  /// Whether it serves the pair. Gathers what it must know besides; the decision itself is the path's
-  /// probe(), a pure function of facts.
+  /// Returns whether the path serves the pair. This gathers the path's own facts; the decision itself is the
+  /// path's probe(), a pure function of facts.
   [[nodiscard]] virtual Offer offer(const Pair& pair, Region& local, Remote& remote) = 0;
-  /// Whether it works through mappings of the peer's memory, which plans and kernels use as well.
+  /// Whether it works through mappings of the peer's memory, which plans and kernels also use.
   [[nodiscard]] virtual bool uses_mappings() const { return false; }
-  /// For paths that cut transfers into chunks: how many bytes one has from now on, as tune has measured.
+  /// For paths that cut transfers into chunks: sets the bytes of a chunk, which `tune` has measured.
   virtual void set_chunk_bytes(uint64_t) {}
 
   /// Makes what the first such transfer would make, so that it need not be made while a GPU waits. Throws
   /// Error.
   virtual void prepare(const Transfer&) {}
 
-  /// Starts the transfer. When it returns the transfer may still be under way, until a mark() is reached.
+  /// Starts the transfer. It may still be under way when this returns, until a mark() is reached.
   virtual pw_status start(const Transfer& transfer) = 0;
 
-  /// The same for one contiguous range; a path whose own cost is small against building a Transfer overrides
-  /// it.
+  /// The same for one contiguous range. Paths that are fast compared with building a Transfer override it.
   virtual pw_status start_range(const RangeTransfer& range);
 
-  /// Whether start_and_store() can do the two as one; made ready here. Throws Error.
+  /// Whether start_and_store() can do both in one; also prepares that. Throws Error.
   virtual bool can_start_and_store(const Transfer&, Remote& /*signal*/) { return false; }
   /// Starts the transfer and, after its data is visible, a store of turn.total() to the signal's word.
   virtual pw_status start_and_store(const Transfer&, SignalTurn& turn);
 
-  /// Whether store() and fetch() reach the words of signals on other hosts, this one among them.
+  /// Whether store() and fetch() reach the words of signals on other hosts, including this one.
   [[nodiscard]] virtual bool can_store(const Remote& /*signal*/) const { return false; }
   /// If this path stores some signals but not this one: the reason, with the path's name.
   [[nodiscard]] virtual std::string why_cannot_store(const Remote& /*signal*/) const { return {}; }
   /// Starts a store of the signal's word, after everything that this path started towards its owner.
   virtual pw_status store(Remote& signal, uint64_t value);
-  /// Starts to read the signal's word, which is there once a mark is reached. One at a time. Throws Error.
+  /// Starts to read the signal's word, which has arrived once a mark is reached. One read at a time. Throws
+  /// Error.
   virtual std::shared_ptr<const uint64_t> fetch(Remote& signal);
 
   [[nodiscard]] bool completes_at_start() const { return completes_ != Completes::later; }
   [[nodiscard]] bool copies() const { return completes_ == Completes::as_copy; }
 
-  /// Its place among the paths of its context.
+  /// Its index among the paths of its context.
   [[nodiscard]] uint32_t number() const { return number_; }
   void set_number(uint32_t number) { number_ = number; }
 
@@ -160,8 +162,8 @@ class Path : public Marker {
   uint32_t number_ = 0;
 };
 
-/// Waits until the marks are reached. Lost ranks and a closed context end that, as failures of the marks; the
-/// deadline ends it early, with everything as it was. The outcome is the caller's to take.
+/// Waits until the marks are reached. A lost rank or a closed context ends the wait, as failures of the
+/// marks. The deadline ends it early and changes nothing. The caller must take the outcome.
 pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns);
 
 }  // namespace pw

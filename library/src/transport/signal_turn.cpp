@@ -7,7 +7,7 @@
 namespace pw {
 namespace {
 
-// Whether nothing that the sender notified by another path is under way.
+// Returns whether nothing that the sender notified by another path is still under way.
 bool settled(const SignalSender& sender, int rank, const Path* by, pw_status& failed) {
   if (sender.through == nullptr || sender.through == by) return true;
   Marks marks;

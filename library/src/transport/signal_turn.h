@@ -1,5 +1,5 @@
-// A turn at a signal: while a thread has it, no other thread of this rank notifies that signal. Peers see a
-// word that holds the sum of this rank's notifications, so notifications must be stored one after another.
+// A turn at a signal: while a thread holds it, no other thread of this rank notifies that signal. Peers see a
+// word that holds the sum of this rank's notifications, so the sums must be stored one after another.
 #pragma once
 
 #include <mutex>
@@ -12,20 +12,21 @@ class Path;
 
 class SignalTurn {
  public:
-  /// Takes the turn for a notification that `by` will store; null: the CPU. Refuses one that cannot be.
+  /// Takes the turn for a notification that path `by` will store; null: the CPU. Refuses an invalid
+  /// notification.
   pw_status begin(const Notification& notification, Path* by);
 
-  /// Whether the notification may be stored at once: nothing that was notified before may be overtaken.
+  /// Whether the notification may be stored at once, without overtaking earlier ones.
   [[nodiscard]] bool now() const { return now_; }
   [[nodiscard]] Remote& signal() const { return *notification_.signal; }
   [[nodiscard]] uint64_t total() const { return sender().notified + notification_.by; }
-  /// The store of the total has been started, so the next may follow. Gives the turn up.
+  /// Call it once the store of the total was started, so that the next may follow. Ends the turn.
   void stored();
 
-  /// The CPU stores it.
+  /// Stores the total by the CPU, and ends the turn.
   void store();
 
-  /// This rank's side of the signal, whose lock the turn is.
+  /// This rank's state of the signal; holding its lock is the turn.
   [[nodiscard]] SignalSender& sender() const { return *notification_.signal->sender(); }
 
  private:

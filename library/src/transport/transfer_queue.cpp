@@ -39,15 +39,15 @@ pw_status TransferQueue::why_ended() {
   return broken != PW_OK && !over() ? refuse_after(broken, rank_) : why_over();
 }
 
-// A failure before the other end was asked leaves no trace; a later one leaves the two ends with different
-// views of what is where.
+// A failure before the other end was asked has no effect there. After that, the two ends disagree about the
+// ring, so nothing can follow.
 pw_status TransferQueue::advance(Waiting& next, bool& done) {
   const pw_status status = go_on(next, done);
   if (status != PW_OK && next.posted) broken_.store(status, std::memory_order_release);
   return status;
 }
 
-// ---- what waits ----
+// ---- queued transfers ----
 
 bool TransferQueue::waits() {
   const std::lock_guard lock(mutex_);
@@ -56,7 +56,7 @@ bool TransferQueue::waits() {
 
 bool TransferQueue::turn() {
   std::vector<Unstored> unstored;
-  std::deque<Waiting> finished;  // what they kept goes without the lock
+  std::deque<Waiting> finished;  // destroyed after the lock is released, with the objects that they keep
   bool happened = false;
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -66,7 +66,7 @@ bool TransferQueue::turn() {
     const bool goes_on = give_up_closed(unstored);
     if (!give_up_refused(finished, unstored) && goes_on) {
       go_on_with_all(finished, unstored);
-      if (!queue_.empty()) {  // the other end may have moved on before it was told that this one waits
+      if (!queue_.empty()) {  // the other end may have made progress before it learned that this end waits
         blocked();
         go_on_with_all(finished, unstored);
       }
@@ -87,7 +87,7 @@ void TransferQueue::go_on_with_all(std::deque<Waiting>& finished, std::vector<Un
     bool done = false;
     if (const pw_status status = guard([&] { return advance(next, done); }); status != PW_OK) {
       note(status);
-      give_up(next, unstored);  // and it goes on, without its bytes
+      give_up(next, unstored);  // it continues without its bytes
     } else if (done) {
       finished.push_back(std::move(next));
       queue_.pop_front();
@@ -98,7 +98,7 @@ void TransferQueue::go_on_with_all(std::deque<Waiting>& finished, std::vector<Un
   }
 }
 
-// Its notification is not made, so that later ones come to less.
+// The transfer's notification is not made, so the totals of later ones shrink by it.
 void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
   waiting.given_up = true;
   Remote* const signal = std::exchange(waiting.signal, nullptr);
@@ -109,8 +109,8 @@ void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
       later.total -= waiting.by;
 }
 
-// The owner of a region wants it back, and waits until nobody holds it. False while a device still uses that
-// of the first, which is not to go on meanwhile.
+// Gives up transfers whose region was closed: its owner waits until nobody uses it. Returns false while a
+// device still uses the memory of the first transfer, which then must not continue.
 bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
   bool all_given_up = true;
   for (Waiting& waiting : queue_) {
@@ -140,7 +140,7 @@ bool TransferQueue::give_up_refused(std::deque<Waiting>& finished, std::vector<U
   return true;
 }
 
-// False while a device still uses the memory.
+// Returns false while a device still uses the memory.
 bool TransferQueue::drop_all() {
   if (!unused()) return false;
   waiting_.fetch_sub(queue_.size(), std::memory_order_release);
@@ -150,7 +150,7 @@ bool TransferQueue::drop_all() {
 
 // ---- marks ----
 
-// Without the lock, which a thread in the middle of a transfer has.
+// Called without the lock, which a thread in the middle of a transfer holds.
 bool TransferQueue::done(Mark mark) const {
   const uint64_t refused = refused_.load(std::memory_order_acquire);
   return moved_.load(std::memory_order_acquire) >= mark && (refused >= mark || served(mark - refused));
@@ -160,7 +160,7 @@ bool TransferQueue::reached(Mark mark) {
   if (done(mark)) return true;
   if (!ended()) return false;
   const std::lock_guard lock(mutex_);
-  return drop_all();  // whoever sees the failure may free the memory
+  return drop_all();  // a caller that sees the failure may free the memory
 }
 
 pw_status TransferQueue::outcome(Mark mark) {
@@ -171,7 +171,7 @@ pw_status TransferQueue::outcome(Mark mark) {
   return done(mark) ? outcome_there() : why_ended();
 }
 
-// The message is that of the failure.
+// Records a failure; its message is this thread's last.
 void TransferQueue::note(pw_status failed) {
   if (failed_ != PW_OK) return;
   failed_ = failed;

@@ -1,5 +1,5 @@
-// Transfers with one rank, done in order, each as far as it can go at present. Transfers that cannot go on
-// wait in the queue, so that a start never waits. The base class of paths with rings of bounce buffers.
+// A queue of transfers with one rank. They are done in order, each as far as it can go at present; the rest
+// waits in the queue, so that a start never waits. Base class of paths with rings of bounce buffers.
 #pragma once
 
 #include <atomic>
@@ -15,22 +15,22 @@ namespace pw {
 
 class TransferQueue {
  public:
-  /// Towards that rank; `waiting` counts what waits in the queues of one path.
+  /// Makes the queue for `rank`; `waiting` counts the queued transfers of all queues of one path.
   TransferQueue(int rank, Progress& progress, std::atomic<uint64_t>& waiting)
       : rank_(rank), progress_(progress), waiting_(waiting) {}
   virtual ~TransferQueue() = default;
   TransferQueue(const TransferQueue&) = delete;
 
-  /// Takes the transfer and does of it what can be done now. With a turn, its total is stored afterwards.
-  /// Throws Error.
+  /// Accepts the transfer and does what can be done now. If `turn` is not null, its total is stored after the
+  /// transfer. Throws Error.
   pw_status start(const Transfer& transfer, SignalTurn* turn);
 
-  /// Goes on with what waits; true when something happened.
+  /// Continues queued transfers; returns whether something happened.
   bool turn();
-  /// Whether something waits. Takes the lock of start(), so that the progress thread misses nothing.
+  /// Whether transfers are queued. Takes the lock of start(), so that the progress thread cannot miss one.
   [[nodiscard]] bool waits();
 
-  /// As those of a Marker.
+  /// Like those of a Marker.
   [[nodiscard]] Mark mark() const { return accepted_.load(std::memory_order_acquire); }
   bool reached(Mark mark);
   pw_status outcome(Mark mark);
@@ -38,50 +38,51 @@ class TransferQueue {
  protected:
   struct Waiting {
     Transfer transfer;
-    Remote* signal = nullptr;  ///< whose word is stored afterwards; null: none
-    uint64_t total = 0;        ///< what is stored
+    Remote* signal = nullptr;  ///< stored to after the transfer; null: no notification
+    uint64_t total = 0;        ///< the value to store
     uint64_t by = 0;
-    bool posted = false;    ///< the other end was asked for it
-    bool given_up = false;  ///< its bytes do not come any more, and its memory is not touched
-    std::vector<std::shared_ptr<const void>> kept{};  ///< what it uses, while it is in the queue
+    bool posted = false;    ///< whether the other end was asked for it
+    bool given_up = false;  ///< its bytes will not come any more, and its memory must not be touched
+    std::vector<std::shared_ptr<const void>> kept{};  ///< objects that it uses, kept alive while it is queued
   };
 
-  // With the lock:
+  // Called with the lock held:
 
-  /// Does what can be done of the transfer now; `done` once this end's half of it is. A transfer that was
-  /// given up before it was posted is posted without bytes, so that both ends count alike. May throw Error
-  /// before it posts.
+  /// Does what can be done for the transfer now; sets `done` once this end's half is complete. A transfer
+  /// that was given up before it was posted is posted without bytes, so that both ends count it. May throw
+  /// Error only before it posts.
   virtual pw_status go_on(Waiting& next, bool& done) = 0;
-  /// Whether nothing uses the memory of what was given to go_on() any more. A device ends what it was given,
-  /// whether or not the other end lives; nobody waits for it with the lock.
+  /// Whether nothing uses the memory of what was given to go_on() any more. A device completes its work
+  /// whether or not the other end lives; no thread waits for that while it holds the lock.
   virtual bool unused() = 0;
-  /// Once unused(), the bytes of the first, which was posted, are passed without its memory from here on.
-  /// False before: ask again.
+  /// Once unused() is true, the rest of the first transfer, which was posted, is passed without touching its
+  /// memory. Returns false before that: ask again.
   virtual bool leave_memory() = 0;
-  /// The other end cannot serve any transfer: a failure. The next transfer asks it again.
+  /// Returns a failure if the other end cannot serve any transfer. The next transfer asks it again.
   virtual pw_status refused() { return PW_OK; }
-  /// Something waits for the other end.
+  /// Called when a transfer waits for the other end.
   virtual void blocked() {}
-  /// Grows with each chunk that passes.
+  /// A number that grows with each chunk that passes.
   [[nodiscard]] virtual uint64_t chunks() const = 0;
 
-  // Without:
+  // Called without the lock:
 
-  /// The rank was lost, or a context closed. And that as a failure.
+  /// Whether the rank was lost or a context was closed. why_over() returns that as a failure.
   [[nodiscard]] virtual bool over() const = 0;
   virtual pw_status why_over() = 0;
-  /// Whether the other end has done the first so many that it was asked for; and how, each failure once.
+  /// Whether the other end has done the first `count` transfers that it was asked for. outcome_there()
+  /// reports each failure there once.
   [[nodiscard]] virtual bool served(uint64_t count) const = 0;
   virtual pw_status outcome_there() = 0;
 
   const int rank_;
-  std::mutex mutex_;  ///< after the lock of a signal
+  std::mutex mutex_;  ///< locked after the lock of a signal
   [[nodiscard]] bool empty() const { return queue_.empty(); }
-  /// Nothing goes on any more: over(), or a transfer ended half way, so that none can follow.
+  /// Whether no transfer can continue: over() is true, or a transfer failed half-way.
   [[nodiscard]] bool ended() const { return broken_.load(std::memory_order_acquire) != PW_OK || over(); }
 
  private:
-  /// A notification that was counted, and will not be stored.
+  /// A notification that was counted and will not be stored.
   struct Unstored {
     std::shared_ptr<Remote> signal;
     uint64_t by;
@@ -100,12 +101,13 @@ class TransferQueue {
   Progress& progress_;
   std::atomic<uint64_t>& waiting_;
   std::deque<Waiting> queue_;  ///< the first may be under way
-  pw_status failed_ = PW_OK;   ///< the first failure at this end since the last outcome(), and what it says
+  pw_status failed_ = PW_OK;   ///< the first failure at this end since the last outcome(); `why_` is its
+                               ///< message
   std::string why_;
   std::atomic<pw_status> broken_{PW_OK};
   std::atomic<uint64_t> accepted_{0};
-  std::atomic<uint64_t> moved_{0};    ///< the first so many are done at this end
-  std::atomic<uint64_t> refused_{0};  ///< the first so many were, and the other end knows nothing of them
+  std::atomic<uint64_t> moved_{0};    ///< number of leading transfers that are done at this end
+  std::atomic<uint64_t> refused_{0};  ///< number of these that the other end was not asked for
 };
 
 }  // namespace pw

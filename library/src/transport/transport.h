@@ -12,7 +12,7 @@
 
 namespace pw {
 
-/// The facts that a rank assumes of all when it opens its transports.
+/// The assumptions of a rank about all ranks when it opens its transports.
 struct Together {
   bool several_hosts = false;
   bool wanted = false;  ///< some rank wants this transport
@@ -22,10 +22,11 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Its paths, in order of preference where nothing was measured. Called once, first.
+  /// Returns its paths, in the order of preference if nothing was measured. Called once, before all else.
   virtual std::vector<std::unique_ptr<Path>> paths() = 0;
 
-  /// Whether this rank wants it on all ranks; `named`: its settings or its route table name one of the paths.
+  /// Whether this rank wants the transport on all ranks. `named`: its settings or route table name one of the
+  /// paths.
   [[nodiscard]] virtual bool wanted(bool /*named*/) const { return false; }
 
   /// Opens the transport if it is wanted, and returns the data to publish to the other ranks, even if it
@@ -33,18 +34,18 @@ class Transport {
   /// rank was told to use it and cannot: then no rank gets its context.
   virtual Bytes open(const Together&) { return {}; }
 
-  /// What the ranks sent, by rank.
+  /// Receives what all ranks sent, indexed by rank.
   virtual void meet(const std::vector<Bytes>& /*ranks*/) {}
 
-  /// Adds what peers need to reach the region by it, or the words of this rank's signals.
+  /// Add to a key what peers need to reach the region, or the words of this rank's signals.
   virtual void attach(Key&, Region&) {}
   virtual void attach_signals(Key&) {}
 };
 
-/// What a setting lists, of all transports of this build.
+/// Returns the path families of all transports of this build.
 std::vector<PathFamily> path_families();
 
-/// The transports of this build, in order of preference where nothing was measured.
+/// Makes the transports of this build, in the order of preference if nothing was measured.
 std::vector<std::unique_ptr<Transport>> make_transports(const Surroundings& surroundings);
 
 }  // namespace pw

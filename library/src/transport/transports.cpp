@@ -1,4 +1,4 @@
-// The list of transports. It is compiled alone, so that another list can take its place.
+// The list of transports. It is a file of its own, so that another list can replace it.
 #include "transport/mapped/mapped.h"
 #include "transport/nic/nics.h"
 #include "transport/peer/peer.h"

@@ -1,5 +1,5 @@
-// What a rank of the team may send as a note of ucx/staged: it is refused, or read as what was written; and a
-// request that passes the check of its span touches no byte outside of it.
+// Fuzzes notes of ucx/staged, as a rank of the team may send them: a note is refused, or read as it was
+// written. A request that passes the check of its span touches no byte outside of the span.
 
 #include "base/status.h"
 #include "fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// What anybody who reaches the bootstrap server's socket, or can write where a ticket is read, may send:
-// messages and tickets.
+// Fuzzes messages and tickets, as anybody may send them who reaches the bootstrap server's socket, or can
+// write where a ticket is read.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ void parse_payload(ByteView bytes) {
   try_to([&] { pack_fence(parse_fence(bytes)); });
 }
 
-/// As a stream: whatever arrives, a channel gives messages within the limit or refuses.
+/// Messages as a stream: whatever arrives, a channel returns messages within the limit or refuses them.
 void parse_stream(ByteView bytes) {
   auto [ours, theirs] = socket_pair();
   if (::send(theirs.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))

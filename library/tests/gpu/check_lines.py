@@ -1,4 +1,4 @@
-"""What the programs of the GPU tests tell: one check a line of JSON."""
+"""Reads the output of the GPU tests' programs: one check per line of JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 
 def right(output: str) -> int:
-    """Fails for the checks that failed, as they were told in lines of JSON; how many there were."""
+    """Fail the test for checks that failed; returns the number of checks."""
     checks = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     failed = [f"rank {one['rank']}, {one['check']}: {one['detail']}" for one in checks if not one["ok"]]
     assert failed == []

@@ -1,4 +1,4 @@
-"""Regions of GPU memory as arrays of other libraries, and what becomes of them when everything ends."""
+"""GPU regions as arrays of other libraries, and what happens to these arrays when everything ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shown_to_torch(region: Any) -> list[Any]:
 
 
 def fill(array: Any, value: int) -> None:
-    """Returns once it is done: the copy of one element comes behind it in the library's stream."""
+    """Fill the array and wait: the copy of one element comes after the fill in the library's stream."""
     array[:] = value
     assert int(array[-1]) == value
 

@@ -18,7 +18,7 @@ PATHS = ["peer/copy", "peer/store", "mapped", "staged", NIC]
 
 
 def transfer(ranks: Ranks, path: str, op: str, remote: str, local: str) -> None:
-    """All cases are right, or the path says why it cannot serve the pair and the test is skipped."""
+    """Check all cases; if the path says why it cannot serve the pair, skip the test."""
     for found in answers(ranks, path, op, remote, local):
         if not found["available"]:
             assert path not in ("staged", NIC), found["why"]

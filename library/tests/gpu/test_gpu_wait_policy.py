@@ -1,4 +1,4 @@
-"""Waiting for GPUs with the wait policy `blocking`: the host sleeps until the driver calls it."""
+"""The wait policy `blocking` for GPUs: the host sleeps until the driver wakes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).resolve().parents[1] / "system" / "programs" / "wait_policy.py"
-WAITED = "1"  # s
+WAITED = "1"  # seconds
 
 
 @pytest.mark.parametrize("way", ["cuda", "cuda/stream"])

@@ -48,7 +48,8 @@ def test_it_finds_nothing(
     run_program: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     done = run_program(
-        # A driver that refuses one kind of handle is asked for another: no error of the program.
+        # A driver that refuses one kind of handle is asked for another kind, which is no error of the
+        # program.
         sanitizer, "--report-api-errors", "no", "--tool", tool, "--error-exitcode", "9",
         "--print-limit", "20", plan_check, "in-turn",
         env={**os.environ, "PEERWAY_CACHE": str(kernels)},

@@ -1,5 +1,6 @@
-"""Two ranks that see GPUs of their own, as where Slurm or a wrapper shows each task its own GPU alone:
-all paths and kinds of memory between them are as where both see both.
+"""Two ranks of which each sees only its own GPU, as when Slurm or a wrapper hides the others.
+
+All paths and kinds of memory between them work as if both saw both GPUs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def two_gpus(gpus: int) -> None:
 
 @pytest.fixture
 def answers(kernels: Path, run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Answers:
-    """Run a program of this folder as two ranks that see these GPUs, and give the lines that they print."""
+    """Run a program of this folder as two ranks that see these GPUs; returns the lines that they print."""
 
     def run(visible: tuple[str, str], program: str, *arguments: str) -> list[dict[str, Any]]:
         command = ["peerway", "run", "-n", "2", "--grace", "60", "--", *seeing(*visible)]
@@ -74,7 +75,7 @@ def test_plans_between_gpus_hidden_from_each_other(
 
 def test_every_operation_goes_by_the_same_path_and_method(answers: Answers) -> None:
     both, apart = (answers(visible, "gpu_routes.py") for visible in (("0,1", "0,1"), ("0", "1")))
-    # Which GPU is which differs by the order in which the ranks see them.
+    # The numbers of the GPUs depend on the order in which each rank sees them.
     for answer in (*both, *apart):
         for decision in answer["decisions"].values():
             for name in ("from", "to", "local", "remote"):

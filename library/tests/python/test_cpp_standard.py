@@ -1,4 +1,4 @@
-"""Who compiles peerway.hpp by an older standard than it needs is told which, and nothing else."""
+"""Compiling peerway.hpp with a too old C++ standard gives one message, which names the standard it needs."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from device_compilers import ARCHITECTURES, UNOPTIMIZED, compile_with, in_local_
 ROOT = Path(__file__).resolve().parents[3]
 CUDA = ROOT / "library" / "src" / "device" / "cuda"
 KERNELS = CUDA / "kernels"
-# These take up to 14 s for each architecture: they become machine code in long runs, and PTX always. Parts of
-# plan.cu ask for 9.0 or newer.
+# These take up to 14 s per architecture: they are compiled to machine code only in long runs, and always to
+# PTX. Parts of plan.cu need 9.0 or newer.
 LARGE = {"plan.cu": "compute_100", "kernels.cu": "compute_80"}
 
 
@@ -32,7 +32,7 @@ def test_there_is_device_code() -> None:
 
 
 def compilations() -> list[Any]:
-    """Each source for each architecture."""
+    """Each source with each architecture."""
     return [
         pytest.param(
             source, architecture, id=f"{source.name}-{architecture}",
@@ -144,7 +144,7 @@ static_assert(CU_MEMHOSTREGISTER_DEVICEMAP == pw::cuda::kHostRegisterDeviceMap);
 
 
 def struct_checks(abi: str) -> str:
-    """Size of each mirrored struct and offset and size of each of its fields."""
+    """Check the size of each mirrored struct, and offset and size of each of its fields."""
     lines = []
     for struct in STRUCTS:
         body = re.search(rf"struct {struct} {{(.*?)\n}};", abi, re.DOTALL)

@@ -1,4 +1,4 @@
-"""How ranks add up the lengths of the parts of a halo: each talks to few others, whatever their number."""
+"""Summing the lengths of a halo's parts over ranks: each rank talks to few others, however many there are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_after_all_steps_each_rank_has_the_sum_of_all(count: int) -> None:
     total = sum(sums)
     left = [steps(index, count) for index in range(count)]
     while any(left):
-        # Two ranks exchange when each is at its step with the other.
+        # Two ranks exchange when each has reached its step with the other.
         met = [
             (one, left[one][0][0])
             for one in range(count)

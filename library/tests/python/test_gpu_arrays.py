@@ -1,4 +1,4 @@
-"""What array() gives for memory of a GPU, with doubles of CuPy and PyTorch and without; no GPU is needed."""
+"""What array() returns for GPU memory, with and without doubles of CuPy and PyTorch; no GPU is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def array_of(dtype: str = "f4", shape: tuple[int, ...] = (2, 3), device: str = "
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A double of CuPy, whose array tells what it was made of."""
+    """A double of CuPy, whose array says from what it was made."""
     module = types.ModuleType("cupy")
     module.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
         UnownedMemory=lambda address, size, owner, index: (address, size, type(owner), index),
@@ -33,7 +33,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A double of PyTorch without CuPy, which has no type of 2 bytes without a sign."""
+    """A double of PyTorch (without CuPy), which has no unsigned 2-byte type."""
 
     def as_tensor(view: CudaView, device: str) -> tuple[str, tuple[int, ...], str]:
         if str(view.dtype) == "uint16":

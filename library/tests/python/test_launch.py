@@ -1,4 +1,4 @@
-"""Where ranks are placed, how their output is cut, and whose failure was the first: as data."""
+"""Placement of ranks, cutting of their output, and whose failure was the first, all as pure data."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ GROUP = b"""  + Exception Group Traceback (most recent call last):
 
 
 def pieces(text: bytes, size: int) -> tuple[bytes, list[bytes], bytes]:
-    """All that is shown, the tracebacks in it, and what was only shown in the end."""
+    """Everything that is shown, the tracebacks in it, and what was shown only at the end."""
     lines = Lines()
     found = [piece for at in range(0, len(text), size) for piece in lines.feed(text[at : at + size], 0.0)]
     held = lines.let_go()
@@ -199,7 +199,7 @@ def end(rank: int, code: int, **more: object) -> End:
         ([end(0, 0), end(1, 0)], None, 0),
         ([end(2, 1), end(0, 1)], 2, 0),
         ([end(1, 0), end(2, -11), end(0, -15, ended=True)], 2, 0),
-        # A rank that noticed the loss of another may be gone before it.
+        # A rank that noticed another's loss may end before it.
         ([end(0, 1, lost=frozenset({2})), end(2, 1), end(1, 1, lost=frozenset({0}))], 2, 0),
         ([end(0, 1, lost=frozenset({7})), end(2, 1)], 0, 0),
         ([end(0, 1, lost=frozenset({1})), end(1, 1, lost=frozenset({0}))], 0, 0),

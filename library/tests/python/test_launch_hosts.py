@@ -1,4 +1,4 @@
-"""Which hosts a job runs on, as data, and what a rank's stand-in and keeper tell each other."""
+"""The hosts of a job, as data, and the messages between a rank's stand-in and its keeper."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_ranks_fill_hosts_in_blocks(hosts: str, ranks: int, expected: str) -> No
 
 
 def test_tune_has_a_rank_on_each_of_two_hosts_however_many_they_take() -> None:
-    """As those of a Slurm allocation, whose first node once got both."""
+    """Including the hosts of a Slurm allocation, whose first node once got both ranks."""
     asked = Hosts((Host("node1", 2), Host("node2", 2)), ("agent",)).pair()
     assert asked.words() == ["--hosts", "node1:1,node2:1", "--launch-agent", "agent"]
     assert Hosts().pair() == Hosts()

@@ -1,4 +1,6 @@
-"""How arrays of other libraries lie in memory, and which streams are understood: no library, no GPU."""
+"""The memory layout of other libraries' arrays, and which streams are accepted; needs no library and no
+GPU.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from peerway.stream import stream_handle
 
 
 class OnlyDlpack:
-    """An array of a library that speaks DLPack and nothing else."""
+    """An array of a library that supports DLPack only."""
 
     def __init__(self, of: np.ndarray[Any, Any]) -> None:
         self._of = of

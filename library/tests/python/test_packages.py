@@ -1,4 +1,4 @@
-"""How the library learns of the Python packages that bring NVRTC and UCX."""
+"""How the library finds the Python packages that contain NVRTC and UCX."""
 
 from __future__ import annotations
 

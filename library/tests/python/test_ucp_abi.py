@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 MIRROR = ROOT / "library" / "src" / "transport" / "ucx" / "ucp_abi.h"
-# No own structures: these have no counterpart in UCX.
+# Our own structures, which have no counterpart in UCX.
 OURS = {"Appended", "Functions"}
 
 FRONT = """
@@ -39,7 +39,7 @@ template <typename R, typename... A, typename S, typename... B> struct same<R(A.
 
 
 def places() -> list[Path]:
-    """Include folders of every UCX of this machine."""
+    """The include folders of every UCX on this machine."""
     folders = [Path(p) / "libucx" / "include" for p in sys.path if p.endswith("-packages")]
     return [
         folder for folder in [Path("/usr/include"), *folders] if (folder / "ucp" / "api" / "ucp.h").exists()
@@ -56,7 +56,7 @@ def constants(text: str) -> list[tuple[str, str]]:
 
 
 def structures(text: str) -> dict[str, list[str]]:
-    """Each structure with its members; those of a union or a function pointer by their own name."""
+    """Each structure with its members; members of a union or a function pointer by their own name."""
     found = {}
     for name, inside in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, flags=re.DOTALL | re.MULTILINE):
         body = re.sub(r"union \{.*?\}", "union", inside, flags=re.DOTALL)
@@ -74,7 +74,7 @@ def functions(text: str) -> list[str]:
 
 
 def comparison(text: str) -> str:
-    """The translation unit that does not compile when the mirror is wrong."""
+    """A translation unit that does not compile if the mirror is wrong."""
     lines = [FRONT]
     for name, _ in constants(text):
         lines.append(f'static_assert(static_cast<int64_t>(::{name}) == mirror::{name}, "{name}");')

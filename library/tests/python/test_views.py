@@ -1,4 +1,4 @@
-"""Views: slices of elements, and the blocks that two sides become. Checked against NumPy's own slicing."""
+"""Views: slices of elements, and the blocks that two sides become; compared with NumPy's slicing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_refused(shape: Any, dtype: Any, says: str) -> None
 
 
 def elements(view: View[Any], counts: list[int], strides: list[int], block: int) -> list[int]:
-    """The addresses that a block touches, item by item, in its order."""
+    """The address of each item that a block touches, in order."""
     places = itertools.product(*(range(count) for count in counts))
     begins = [sum(i * s for i, s in zip(place, strides, strict=True)) for place in places]
     return [view.offset + begin + at for begin in begins for at in range(0, block, view.item)]
@@ -144,7 +144,7 @@ def test_blocks_and_other_plain_values_are_shown_by_what_they_hold() -> None:
 
 
 class TorchType:
-    """A type of PyTorch's, which is not installed here: its name and its bytes."""
+    """A double of a PyTorch type (PyTorch is not installed here): its name and its size."""
 
     def __init__(self, name: str, itemsize: int) -> None:
         self.name, self.itemsize = name, itemsize

@@ -34,7 +34,7 @@ def build(*command: str | Path) -> None:
 
 
 def stand_in(folder: Path, names: list[str]) -> Path:
-    """A library that exports those functions as libpeerway.so does."""
+    """A library that exports those functions like libpeerway.so."""
     folder.mkdir()
     library = folder / "libpeerway.so.0"
     (folder / "stub.c").write_text("".join(f"void {name}(void) {{}}\n" for name in names))
@@ -86,7 +86,7 @@ MEMBER = re.compile(r"[\s*](\w+)(?:\[\w+\])*;")
 
 
 def facts_of(headers: Path, folder: Path) -> dict[str, int]:
-    """What a compiled program has in it of these headers: sizes, offsets and the values of names."""
+    """What these headers compile into a program: sizes, offsets and the values of names."""
     text = "".join((headers / "peerway" / name).read_text() for name in ("peerway.h", "handles.h"))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"PW_SIZE_OF\(.*?\);", "size_t size;", text)
@@ -114,8 +114,9 @@ def facts_of(headers: Path, folder: Path) -> dict[str, int]:
 
 
 def breaks(then: dict[str, int], now: dict[str, int]) -> list[str]:
-    """What a program that was compiled then would get wrong. Structs that begin with their size may grow, and
-    handles may change with their version.
+    """What a program compiled then would get wrong.
+
+    Structs that begin with their size may grow, and handles may change with their version.
     """
     found = []
     for fact, value in then.items():

@@ -139,7 +139,7 @@ def test_plans_of_the_device(more: Library) -> None:
 def test_all_sends_of_a_plan_on_a_device_decide_the_method(
     device: str, small: str, two: str, tmp_path: Path, more: Library
 ) -> None:
-    """Its blocks share them, while the host sends one after the other."""
+    """The device's blocks share the sends, while the host runs one after another."""
     rules = tmp_path / "rules.json"
     below = {"op": "send", "bytes": "0:6000", "use": small}
     above = {"op": "send", "bytes": "6000:", "use": "plan/straight"}
@@ -148,7 +148,7 @@ def test_all_sends_of_a_plan_on_a_device_decide_the_method(
         "methods,4000,right": [small],
         "methods,4000,right,right": [two, two],
         "methods,8000,right": ["plan/straight"],
-        "methods,4000,right,self": [small, "plan/straight"],  # what stays on the device crosses no link
+        "methods,4000,right,self": [small, "plan/straight"],  # data that stays on the device crosses no link
         "methods,4000,right,put": [small],
     }
     with Ranks("other_device.py", 2, device, *expected, **more, PEERWAY_RULES=str(rules)) as ranks:
@@ -175,7 +175,7 @@ def test_the_neighbour_on_the_device_of_a_killed_rank_is_told(more: Library) -> 
 
 
 def test_python_names_the_device_as_any_other(more: Library) -> None:
-    """In a message that lists what there is."""
+    """In a message that lists all devices."""
     with Ranks("other_device.py", 1, "mok", "halo,host", **more) as ranks:
         ranks.processes[0].wait()
         assert "'cuda:N', 'mock' and 'mock:N'" in ranks.errors(0)

@@ -22,7 +22,7 @@ PATHS = ["peer/copy", "peer/store", "staged"]
 
 
 def mostly(always: str) -> list[Any]:
-    """All paths, of which long runs alone have the others: each test has one always, and each path a test."""
+    """All paths; one runs always, the others in long runs. Each path runs always in some test."""
     return [path if path == always else pytest.param(path, marks=pytest.mark.long) for path in PATHS]
 
 
@@ -31,7 +31,7 @@ Moves = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture
 def moves(doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Moves:
-    """Run the program as two ranks and give what each reports; `visible`: the GPUs that each sees."""
+    """Run the program as two ranks; returns what each reports. `visible` are the GPUs that each rank sees."""
 
     def run(*arguments: str, visible: tuple[str, str] | None = None, **settings: str) -> list[dict[str, Any]]:
         program = [sys.executable, str(PROGRAMS / "gpu_transfers.py"), *arguments]
@@ -144,7 +144,7 @@ def test_plans_notify_and_await_signals_in_gpu_memory(
     assert len(found) == 2
     for one in found:
         assert one["right"] == 20
-        assert one["value"] == one["began_at"] == 40  # kernels go on from where the plan was
+        assert one["value"] == one["began_at"] == 40  # kernels continue from where the plan was
         assert "memory of its cuda:" in one["refused"]
         assert one["handles"] == [24, 24, 56]
 

@@ -11,15 +11,15 @@ import nics
 import pytest
 from ranks import Ranks
 
-LIMIT = 2.0  # s from the death of a rank until the others know: the one time that the product promises
+LIMIT = 2.0  # seconds from a rank's death until the others know: the only time that the product promises
 PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged", *nics.PATHS]
 
 
 def lose(victim: int, path: str, work: str, size: int = 3) -> None:
-    """Kill a rank in the middle of its work; demand that each other rank was told in time."""
+    """Kill a rank in the middle of its work; all other ranks must have the error in time."""
     with Ranks("faults.py", size, victim, path, work, **nics.settings_of(path)) as ranks:
         assert ranks.read_all() == ["working"] * size
-        time.sleep(0.05)  # into the middle
+        time.sleep(0.05)  # into the middle of the work
         killed = ranks.kill(victim)
         others = [rank for rank in range(size) if rank != victim]
         for rank in others:
@@ -29,7 +29,7 @@ def lose(victim: int, path: str, work: str, size: int = 3) -> None:
             assert f"rank {victim}" in found["message"]
             assert str(ranks.processes[victim].pid) in found["message"]
         for rank in others:
-            assert ranks.read(rank) == "moved"  # between those who are alive
+            assert ranks.read(rank) == "moved"  # between living ranks
         for rank in others:
             ranks.tell(rank)
         ranks.end(victim)
@@ -92,7 +92,7 @@ def test_a_target_that_closes_its_context_ends_the_transfer() -> None:
         ranks.tell(1)
         assert ranks.read(1) == "closed"
         kind, message = ranks.read(0)
-        # In the middle of a put, or between two of them: then the region is gone before the next begins.
+        # The region is closed in the middle of a put, or between two puts.
         assert kind in ("Closed", "StaleKey"), message
         assert "rank 1" in message
         ranks.end()
@@ -123,13 +123,15 @@ def test_a_context_that_one_rank_cannot_make_is_made_by_none() -> None:
 
 
 def test_a_plan_that_one_rank_cannot_prepare_ends_for_all_with_its_message() -> None:
-    """For the last two of a chain in prepare; for those further away there, or when they use the plan."""
+    """The last two ranks of a chain fail in prepare; ranks further away fail there or when they use the
+    plan.
+    """
     with Ranks("ends_alike.py", 5) as ranks:
         found = ranks.read_all()
         for told in found:
             kind, message = told["another length"]
             assert (kind, "bytes" in message and "tag 1" in message) == ("InvalidArgument", True), message
-        # Those who have no lane may be through when the one that has finds nobody at its other end.
+        # Ranks without a lane may have finished when the rank with the lane finds nobody at its other end.
         kind, message = found[-1]["nobody receives"]
         assert (kind, "rank 3" in message) == ("InvalidArgument", True), message
         for told in found[:2]:
@@ -147,7 +149,7 @@ def test_ranks_in_different_collectives_all_fail_and_are_in_step_afterwards() ->
                 if failed := ends.pop("failed", None):
                     assert failed[0] != "fine", (first, second)
                 apart = "prepare_among of a plan" in (first, second)
-                # The third rank is in one of the two only, and may have returned.
+                # The third rank takes part in only one of the two, and may have returned.
                 assert ends or (rank == 2 and apart)
                 for kind, message in ends.values():
                     if rank == 2 and apart and kind == "fine":
@@ -211,7 +213,7 @@ def test_a_forked_child_is_refused_and_its_parent_untouched() -> None:
         ranks.end()
 
 
-@pytest.mark.parametrize("pause", [0.1, 4.0])  # the hub in rank 0 stays for 2 s
+@pytest.mark.parametrize("pause", [0.1, 4.0])  # the bootstrap server in rank 0 stays for 2 s
 def test_a_rank_that_leaves_after_rank_0_is_not_said_to_have_died(pause: float) -> None:
     with Ranks("trouble.py", 3, "leave_in_turn", pause) as ranks:
         kind, message = ranks.read(2)

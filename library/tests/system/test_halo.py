@@ -10,7 +10,7 @@ import pytest
 from launching import ranks as launched
 from ranks import Ranks
 
-# ranks, the case, and how many elements of halos there are on all ranks together
+# ranks, the case, and the number of halo elements on all ranks together
 Table = dict[str, tuple[int, dict[str, Any], int]]
 
 CASES: Table = {
@@ -75,7 +75,7 @@ START = ["host", "stream", "run", "ahead"]
 
 
 def refreshed(size: int, *cases: dict[str, Any], **settings: str) -> list[list[Any]]:
-    """What each rank found in each case."""
+    """The result of each rank in each case."""
     with Ranks("halo.py", size, *map(json.dumps, cases), **settings) as ranks:
         found = [ranks.read_all() for _ in cases]
         ranks.end()
@@ -83,7 +83,7 @@ def refreshed(size: int, *cases: dict[str, Any], **settings: str) -> list[list[A
 
 
 def expect_right(size: int, *cases: dict[str, Any]) -> list[int]:
-    """Elements of halos of each case, on all ranks together."""
+    """Check all cases; returns the number of halo elements of each case on all ranks."""
     filled = []
     for case, found in zip(cases, refreshed(size, *cases), strict=True):
         for one in found:
@@ -95,7 +95,7 @@ def expect_right(size: int, *cases: dict[str, Any]) -> list[int]:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_halos_hold_what_the_neighbours_own(size: int) -> None:
-    """One after the other in one context."""
+    """One after another in one context."""
     named = {name: (case, filled) for name, (ranks, case, filled) in CASES.items() if ranks == size}
     filled = expect_right(size, *(case for case, _ in named.values()))
     assert dict(zip(named, filled, strict=True)) == {name: wanted for name, (_, wanted) in named.items()}
@@ -150,7 +150,7 @@ def test_the_neighbours_of_a_killed_rank_are_told(start: str) -> None:
         ranks.end(1)
 
 
-# On a driver and a GPU that are not there: the doubles of the unit tests.
+# On a fake driver and GPU: the doubles of the unit tests.
 @pytest.mark.parametrize("start", ["host", "stream", "run"])
 def test_halos_of_gpu_memory(start: str, doubles: dict[str, str]) -> None:
     case = {"extents": [6, 7], "grid": [2, 1], "memory": "cuda", "start": start, "corners": True}
@@ -168,12 +168,12 @@ def test_arrays_of_two_devices_are_refused(doubles: dict[str, str]) -> None:
     with Ranks("halo_devices.py", 2, **doubles) as ranks:
         for kind, message in ranks.read_all():
             assert kind == "InvalidArgument"
-            # A rank's own, or that of the rank that was first to object.
+            # The rank's own message, or that of the rank that aborted first.
             assert re.search("array 1 of a halo is memory of cuda:[01], those before it of host", message)
         ranks.end()
 
 
-# What halo_errors.py tries: the exception that every rank must raise, and what its message must say.
+# What halo_errors.py tries: the exception that every rank must raise, and what its message must contain.
 ERRORS = {
     "shadow wider than the neighbour's block": ("InvalidArgument", ["3 layers", "part 0 of 3 has 2 of 6"]),
     "shadow wider than the last block": ("InvalidArgument", ["2 layers", "part 2 of 3 has 1 of 7"]),
@@ -220,7 +220,7 @@ ERRORS = {
 
 @pytest.fixture(scope="module")
 def raised() -> list[dict[str, list[str]]]:
-    """What each of three ranks was told, error by error; the ranks end well and can still refresh a halo."""
+    """The errors of each of three ranks; the ranks end normally and can still refresh a halo."""
     with Ranks("halo_errors.py", 3) as ranks:
         found: list[dict[str, list[str]]] = ranks.read_all()
         ranks.end()

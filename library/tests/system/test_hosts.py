@@ -53,7 +53,7 @@ class Cluster:
         return process.returncode, printed, said
 
     def processes(self) -> list[str]:
-        """What runs for jobs of this folder, wherever."""
+        """The processes of this folder's jobs on all hosts."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -118,7 +118,7 @@ def test_environment_folder_arguments_and_input_arrive_and_the_secret_is_on_no_c
         assert each["arguments"] == list(words)
 
 
-# Each rank leaves a child behind, and a daemon that has left its process group.
+# Each rank leaves a child, and a daemon that has left its process group.
 SCRIPT = "sleep 600 & setsid sleep 600 & echo ready; "
 
 
@@ -202,7 +202,7 @@ def test_a_host_that_cannot_be_reached_is_named(cluster: Cluster, agent: str, wo
 
 
 def test_ssh_is_the_agent_and_asks_nobody(tmp_path: Path) -> None:
-    """What is called as ssh here notes how, and runs the command where it is."""
+    """A fake ssh records its arguments and runs the command on this host."""
     ssh = tmp_path / "ssh"
     ssh.write_text(
         '#!/bin/sh\necho "$@" >> calls\n'
@@ -219,7 +219,7 @@ def test_ssh_is_the_agent_and_asks_nobody(tmp_path: Path) -> None:
 
 
 def test_deaths_are_heard_of_after_rank_0_has_left(cluster: Cluster) -> None:
-    """The ranks of the other host, and those of the host of rank 0."""
+    """Both for the ranks on the other host and for those on rank 0's host."""
     program = Path(__file__).parent / "programs" / "without_rank_0.py"
     victim = 3
     asked = ("-n", 4, "--grace", LIMIT, "--", sys.executable, program, victim)
@@ -257,7 +257,7 @@ def test_bench_measures_between_hosts(cluster: Cluster) -> None:
 
 @pytest.mark.long
 def test_tune_adds_what_lies_between_hosts(cluster: Cluster) -> None:
-    """To a table of pairs within a host, which stays."""
+    """It adds to the table of pairs within a host, which stays."""
     table = cluster.folder / "routes.json"
     within = {("put", "contiguous", "host->host"): {"staged": [(8, 1.0, 0.1), (4096, 2.0, 0.1)]}}
     _core.save_table(_core.table_text(json.dumps(draft.table(within, [], {}, {}, 0))), str(table))

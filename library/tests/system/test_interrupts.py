@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ranks import Ranks
 
-PATIENCE = 300.0  # s: the waits themselves last 600 s, and one that is ended by its slices ends after 0.02 s
+PATIENCE = 300.0  # seconds: waits last 600 s; one that ends only between its slices ends after 0.02 s
 
 
 def interrupt(ranks: Ranks) -> str:
-    """Send SIGINT into the wait that rank 0 says it is in; demand that it ends it. Gives the wait's name."""
+    """Send SIGINT into the wait that rank 0 names; it must end. Returns the wait's name."""
     name = ranks.read(0)
     if not isinstance(name, str):
         return ""
@@ -48,7 +48,7 @@ def test_sigint_ends_every_wait() -> None:
 
 
 def wait_for_stop(pid: int) -> None:
-    """Until all threads of the process are stopped."""
+    """Wait until all threads of the process are stopped."""
     deadline = time.monotonic() + PATIENCE
     while True:
         states = [
@@ -61,7 +61,7 @@ def wait_for_stop(pid: int) -> None:
         time.sleep(0.005)
 
 
-LINGER = 2.0  # s that rank 0 leaves the others for their goodbyes
+LINGER = 2.0  # seconds for which rank 0 waits for the others' goodbyes
 
 
 def test_sigint_ends_every_wait_for_a_rank_that_is_stopped() -> None:
@@ -76,7 +76,7 @@ def test_sigint_ends_every_wait_for_a_rank_that_is_stopped() -> None:
             name = ranks.read(0)
             names.append(name)
             assert first.stdout is not None
-            if name == "close of a context":  # which waits for nobody
+            if name == "close of a context":  # which waits for no rank
                 assert ranks.read(0)["raised"] == "nothing"
             else:
                 time.sleep(0.1)  # into the wait

@@ -31,7 +31,7 @@ def ctx(own_settings: None) -> Iterator[peerway.Context]:
 
 @pytest.fixture
 def pair(ctx: peerway.Context) -> tuple[peerway.Region, peerway.Remote]:
-    """A region of this rank, and the same as a peer sees it."""
+    """A region of this rank, and the same region as a peer sees it."""
     region = ctx.allocate("host", SIZE)
     return region, ctx.import_key(region.key())
 
@@ -40,7 +40,7 @@ Pair = tuple[peerway.Region, peerway.Remote]
 
 
 def says(error: pytest.ExceptionInfo[peerway.Error], *words: object) -> None:
-    """The message has all of these in it, and begins as every message of the library does."""
+    """Check that the message contains all of these, and begins like every message of the library."""
     message = str(error.value)
     assert message.startswith("peerway: ")
     for word in words:
@@ -139,7 +139,7 @@ def test_a_truncated_key_is_refused_at_every_length(pair: Pair, ctx: peerway.Con
 
 def test_a_damaged_key_is_refused_wherever_the_damage_is(pair: Pair, ctx: peerway.Context) -> None:
     key = pair[0].key()
-    job = range(16, 24)  # with another number in it, it looks like the key of another job
+    job = range(16, 24)  # with another number here, it looks like a key of another job
     for place in range(len(key)):
         with pytest.raises(peerway.ForeignKey if place in job else peerway.BadKey):
             ctx.import_key(key[:place] + bytes([key[place] ^ 0x40]) + key[place + 1 :])
@@ -268,7 +268,7 @@ def test_a_path_that_cannot_serve_says_why(ctx: peerway.Context, pair: Pair) -> 
 
 
 def run_with(tmp_path: Path, *arguments: str, **settings: str) -> tuple[str, str]:
-    """What a team of one says that tries to import an own key under these settings."""
+    """The output of a team of one that tries to import its own key with these settings."""
     with Ranks("keys.py", 1, "try", *(arguments or ("00",)), **settings) as ranks:
         process = ranks.processes[0]
         process.stdin.close()
@@ -322,7 +322,7 @@ def test_folders_that_cannot_be_written_do_no_harm_on_the_host(tmp_path: Path, k
     folder.write_text("") if kind == "a file" else folder.mkdir(mode=0o500)
     settings = {"XDG_CONFIG_HOME": str(folder), "XDG_CACHE_HOME": str(folder), "HOME": str(folder)}
     out, err = run_with(tmp_path, **settings)
-    assert "BadKey" in out, err  # of the key 00: all before it worked
+    assert "BadKey" in out, err  # of the key 00: everything before it worked
     assert err == ""
 
 

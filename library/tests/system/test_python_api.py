@@ -1,4 +1,4 @@
-"""The Python interface between real ranks, and its border: arrays in, views out, typed errors."""
+"""The Python interface between real ranks, and its edges: arrays in, views out, typed errors."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_what_a_signal_handler_raises_goes_before_the_error_of_the_call(ctx: pee
 
     def interrupted_wait() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.003)
-        waited.wait(1, timeout=0.01)  # too short to look for signals itself
+        waited.wait(1, timeout=0.01)  # shorter than the interval at which it checks for signals
 
     waited = ctx.signal()
     before = signal.signal(signal.SIGALRM, handler)
@@ -307,7 +307,7 @@ def test_parts_are_named_by_their_end_or_by_their_length(ctx: peerway.Context) -
 
 def test_keys_and_arrays_of_any_library_are_taken(ctx: peerway.Context) -> None:
     class OnlyDlpack:
-        """An array that speaks DLPack and nothing else."""
+        """An array that supports DLPack only."""
 
         def __init__(self, of: np.ndarray) -> None:  # type: ignore[type-arg]
             self._of = of

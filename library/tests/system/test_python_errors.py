@@ -1,4 +1,4 @@
-"""Mistakes of a beginner, each with what its error must say: what was asked, what was found, what to do."""
+"""A beginner's mistakes, and what each error must say: what was requested, what was found, what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ World = Any
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """A team of one with one of everything; no mistake changes it."""
+    """A team of one with one object of every kind, which no mistake changes."""
     with peerway.Context() as ctx:
         u = np.zeros(64)
         region = ctx.register(u)
@@ -37,7 +37,7 @@ def world() -> Iterator[World]:
 
 
 def twice(call: Callable[[Any], object], given: object) -> None:
-    """The second time is the mistake."""
+    """Call it twice; the second call is the mistake."""
     call(given)
     call(given)
 
@@ -90,7 +90,7 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.ctx.put(w.left, w.region), Closed, ["put: this remote (512 bytes, rank 0) was closed"]),
     (lambda w: w.remote.view(float, 8, offset=600), InvalidArgument,
      ["offset of a view is 600", "at most 512"]),
-    # swapped arguments, and things in one another's place
+    # swapped arguments, and objects of the wrong kind
     (lambda w: w.ctx.put(w.region, w.remote), InvalidArgument,
      ["put: `to` is a region of this rank", "target comes first: put(remote, region)"]),
     (lambda w: w.ctx.get(w.remote, w.region), InvalidArgument,

@@ -1,4 +1,4 @@
-"""Requests from Python: several at once, beside the tasks of asyncio, and how they tell of failures."""
+"""Requests from Python: several at once, beside asyncio's tasks, and how they report failures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_was_started_between_ranks_ends_in_any_order() -> None:
 
 
 def waiting(ctx: peerway.Context) -> tuple[peerway.Plan, peerway.Remote]:
-    """A plan whose finish waits for a signal, and what raises it."""
+    """A plan whose finish waits for a signal, and the remote that notifies the signal."""
     signal = ctx.signal()
     return ctx.plan().wait(signal).prepare(alone=True), ctx.import_key(signal.key())
 
@@ -151,7 +151,7 @@ def test_what_is_no_list_of_requests_of_one_context_is_refused(ctx: peerway.Cont
 
 
 def test_the_end_of_a_region_does_not_end_what_was_started(ctx: peerway.Context) -> None:
-    """The request keeps the memory of both sides."""
+    """The request keeps the memory of both sides alive."""
     target = ctx.allocate("host", 1 << 22)
     far, shown = ctx.import_key(target.key()), target.array()
     source = ctx.register(np.full(1 << 22, 7, np.uint8))

@@ -1,4 +1,4 @@
-"""What contexts take of the system: little, and nothing once they are closed."""
+"""The system resources of contexts: few, and none once they are closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def test_contexts_regions_and_imports_leave_nothing_behind() -> None:
         for before, between, after in ranks.read_all():
             for name in ("descriptors", "threads"):
                 assert before[name] == between[name] == after[name], name
-            # The allocator may map a little more or less; 200 contexts or 20,000 regions left behind show.
+            # The allocator may map a little more or less, but 200 leaked contexts or 20,000 leaked regions
+            # show.
             assert max(between["mappings"], after["mappings"]) - before["mappings"] < 20
             assert between["resident"] - before["resident"] < 4 * MIB
             assert after["resident"] - between["resident"] < 4 * MIB

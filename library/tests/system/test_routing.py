@@ -1,4 +1,4 @@
-"""Tables and rules where users keep them, followed by real ranks."""
+"""Route tables and rules in the user's files are followed by real ranks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXPLAIN = """
 
 
 def table_of(costs: dict[tuple[str, str], dict[str, float]]) -> str:
-    """A table of this machine: (op, pair) -> path -> microseconds, at every size."""
+    """A table of this machine: (op, pair) -> path -> microseconds, for every size."""
     cases: draft.Costs = {
         (op, "contiguous", pair): {path: [(8, us, 0.01), (1 << 20, us, 0.01)] for path, us in by_path.items()}
         for (op, pair), by_path in costs.items()

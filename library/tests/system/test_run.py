@@ -41,7 +41,7 @@ def alive(pid: int) -> bool:
 
 
 def by_hand(program: Path, rank: int, size: int, *commands: str, **more: str) -> subprocess.Popen[str]:
-    """A rank as `peerway run` starts it, but with what the test wants it to be told."""
+    """Start a rank like `peerway run`, but with variables that the test chooses."""
     told = {"PEERWAY_RANK": str(rank), "PEERWAY_SIZE": str(size), "PEERWAY_SECRET": SECRET, **more}
     return subprocess.Popen(
         [program, *commands],
@@ -147,7 +147,7 @@ def test_another_user_is_refused_even_with_the_secret(team_program: Path, tmp_pa
     address = fresh_address()
     told = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
     first = by_hand(team_program, 0, 2, **told)
-    # The program is handed over by a folder that the other user can read.
+    # The program is passed through a folder that the other user can read.
     shown = Path("/tmp") / f"peerway-team-{os.getpid()}"
     shown.write_bytes(team_program.read_bytes())
     shown.chmod(0o755)
@@ -186,7 +186,7 @@ def test_bad_settings_are_told(team_program: Path, run: Run) -> None:
 def test_what_a_rank_is_told(run: Run) -> None:
     script = (
         "import os, json, sys; told = {k: v for k, v in os.environ.items() if k.startswith('PEERWAY_')};"
-        "sys.stdout.write(json.dumps(told) + '\\n')"  # in one piece
+        "sys.stdout.write(json.dumps(told) + '\\n')"  # in one write
     )
     done = run(peerway("run", "-n", "2", "--", "python3", "-c", script))
     told = sorted(
@@ -261,7 +261,7 @@ def test_the_launchers_own_death_is_that_of_the_ranks(tmp_path: Path) -> None:
 
 
 def two_ready(script: str) -> subprocess.Popen[str]:
-    """Two ranks of a shell script, once both have said "ready"."""
+    """Two ranks of a shell script, once both have printed "ready"."""
     job = subprocess.Popen(
         peerway("run", "-n", "2", "--", "sh", "-c", script),
         env=clean_environment(),
@@ -314,7 +314,7 @@ def job_of(script: str, *options: str, count: int = 3, **settings: object) -> su
 
 
 def test_lines_of_ranks_never_mix_and_nothing_is_lost() -> None:
-    # Lines come in pieces, from all ranks at once, more than pipes and the launcher hold.
+    # Lines come in pieces, from all ranks at once, and are more than pipes and the launcher hold.
     job = job_of("""
 for i in range(3000):
     line = f"{rank}:{i}:" + chr(97 + rank) * (i % 700) + "\\n"
@@ -336,7 +336,7 @@ say("first\\n"); sys.stdin.readline(); say("a question? "); sys.stdin.readline()
     assert job.stdout is not None
     assert job.stdin is not None
     for shown in ("first\n", "a question? "):
-        assert os.read(job.stdout.fileno(), 100).decode() == shown  # before it is given what it waits for
+        assert os.read(job.stdout.fileno(), 100).decode() == shown  # before it gets its input
         job.stdin.write("\n")
         job.stdin.flush()
     assert job.communicate(timeout=LIMIT)[0] == "done\n"
@@ -404,7 +404,7 @@ def ranks_in(text: str) -> list[int]:
 
 
 def test_the_rank_that_failed_first_is_reported_and_not_the_lowest(tmp_path: Path) -> None:
-    # The launcher is stopped while the ranks fail, so it finds them all ended at once.
+    # The launcher is stopped while the ranks fail, so it finds all of them ended at once.
     job = job_of(f"""
 open("{tmp_path}/ready" + str(rank), "w").close()
 while not os.path.exists(f"{tmp_path}/go{{rank}}"): time.sleep(0.01)
@@ -433,7 +433,7 @@ sys.exit(rank + 4)
 
 
 def test_a_rank_that_fails_after_another_was_told_of_is_told_of_too(run: Run) -> None:
-    """The others were said to run still: how they ended is news, by their own fault as much as the first."""
+    """The launcher had said that the others still run, so it must report how they ended, too."""
     script = "[ $PEERWAY_RANK = 0 ] && exit 4; sleep 1; kill -SEGV $$"
     done = run(peerway("run", "-n", "2", "--", "sh", "-c", script))
     assert done.returncode == 4
@@ -446,7 +446,7 @@ def test_a_rank_that_fails_after_another_was_told_of_is_told_of_too(run: Run) ->
 
 
 def test_ranks_that_end_at_once_are_not_said_to_run_still(run: Run) -> None:
-    """As those do that learn of a loss."""
+    """As ranks do that learn of a loss."""
     script = "[ $PEERWAY_RANK = 1 ] && exit 4; sleep 0.1; exit 0"
     done = run(peerway("run", "-n", "2", "--", "sh", "-c", script))
     assert done.returncode == 4
@@ -474,7 +474,9 @@ sys.exit("wrong input")
 
 
 def test_an_exception_inside_a_context_is_reported_though_the_other_rank_ends_first() -> None:
-    """The context leaves the team in good order before the exception is printed, which the others notice."""
+    """The context leaves the team normally before the exception is printed, and the other rank notices
+    that.
+    """
     job = job_of("""
 import peerway
 try:
@@ -526,7 +528,7 @@ finally:
     _, err = job.communicate(timeout=LIMIT)
     assert job.returncode == 130
     assert "OSError: the checkpoint cannot be written\n" in err
-    assert err.count("Traceback") == 2  # of that rank: the interrupt, and during it the error
+    assert err.count("Traceback") == 2  # of that rank: the interrupt, and the error during it
 
 
 def test_a_full_disk_is_told() -> None:
@@ -547,7 +549,7 @@ while True: say("x" * 1000 + "\\n")
 """)
     assert job.stderr is not None
     assert [job.stderr.readline() for _ in range(3)] == ["ready\n"] * 3
-    time.sleep(0.5)  # all is full
+    time.sleep(0.5)  # all buffers are full
     job.send_signal(signal.SIGUSR1)
     assert [job.stderr.readline() for _ in range(3)] == ["got it\n"] * 3
     out, _ = job.communicate(timeout=LIMIT)
@@ -559,7 +561,7 @@ def test_prefix_keeps_streams_apart_and_lines_whole(run: Run) -> None:
     script = (
         "for i in 1 2 3; do printf a; sleep 0.02; printf b$i; echo; done; echo err >&2; printf '\\377end'"
     )
-    # Bytes that are no UTF-8 are shown to Python as surrogates.
+    # Python gets bytes that are not UTF-8 as surrogates.
     done = run(peerway("run", "-n", "3", "--prefix", "--", "sh", "-c", script), errors="surrogateescape")
     lines = done.stdout.splitlines()
     for rank in range(3):

@@ -1,4 +1,4 @@
-"""Jobs where /dev/shm has no room, and whose processes are all killed at once."""
+"""Jobs while /dev/shm is full, and jobs whose processes are all killed at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from launching import LIMIT, clean_environment, source_of
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces of mounts and processes need root")
 def test_a_full_dev_shm_ends_no_job_and_killed_jobs_leave_nothing() -> None:
-    """By each path that shares memory of its own making; `explain` makes it all and says what UCX lacks."""
+    """For each path that makes shared memory; `explain` makes it too and says what UCX lacks."""
     paths = ["peer/shm", "staged", "nic:torus"]
     alone = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc"]
     done = subprocess.run(

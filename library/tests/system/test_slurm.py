@@ -74,7 +74,7 @@ def find(program: str) -> str | None:
 
 
 class Cluster:
-    """munged, slurmctld and slurmd of our own, all under one folder."""
+    """Our own munged, slurmctld and slurmd, all in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -212,7 +212,7 @@ def test_pmix(cluster: Cluster, team_program: Path, run: Run) -> None:
 
 
 def test_a_step_under_srun_is_traced(cluster: Cluster, run: Run, tmp_path: Path) -> None:
-    """The ranks of both nodes, their messages, and the exit status of a program that fails."""
+    """The trace has the ranks of both nodes and their messages; a failing program keeps its exit status."""
     folder = tmp_path / "trace"
     program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "20", "3"]
     step = ["srun", "--quiet", "--kill-on-bad-exit=0", "-N", "2", "-n", "2", *program]
@@ -251,7 +251,7 @@ def test_an_mpi_program_under_srun_is_traced(
 def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
     cluster: Cluster, team_program: Path, run: Run, tmp_path: Path
 ) -> None:
-    """The secret goes to no command line there either, and a rank that fails ends the other on its node."""
+    """The secret is on no command line there either, and a failing rank ends the other rank on its node."""
     allocation = ["salloc", "--quiet", "-N", "2", "--ntasks-per-node=2"]
     job = peerway("run", "-n", "4", "--", str(team_program), "gather")
     done = run([*allocation, *job], env=cluster.environment)
@@ -271,7 +271,9 @@ def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
 
 
 def test_a_campaign_is_submitted_and_resumed(cluster: Cluster, run: Run, tmp_path: Path) -> None:
-    """Jobs go on when the runner is killed; the next one waits for them, and submits only what is lacking."""
+    """Jobs continue when the runner is killed; the next runner waits for them
+    and submits only what is missing.
+    """
     made = Record.from_samples(
         [1e6], test="file_write_bw", via="posix", op="write", shape="one", bytes=8, ranks=1, source="host",
         target="file", validated=True, cpu_percent=None, host="x", device="", driver="", version="0",

@@ -21,12 +21,12 @@ RANKS = 4
 ROUNDS = 3
 HELLO_BYTES = 48  # header, seal and payload
 CHALLENGE, REFUSE = 2, 5
-STRANGER = 65534  # a second user, where the tests may become one
+STRANGER = 65534  # a second user, if the tests can become one
 
 
 @pytest.fixture(scope="module")
 def public() -> Iterator[Path]:
-    """A folder that every user can read, which pytest's own are not."""
+    """A folder that every user can read, unlike pytest's own folders."""
     with tempfile.TemporaryDirectory(prefix="peerway-strangers-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -35,7 +35,7 @@ def public() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def flood(public: Path) -> Path:
-    """programs/flood.c."""
+    """programs/flood.c, compiled."""
     return compile_program("flood", public / "flood")
 
 
@@ -97,7 +97,7 @@ def read_whole(connection: socket.socket, count: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def hello(team_program: Path) -> str:
-    """What a rank says first, in hexadecimal."""
+    """The first message of a rank, in hexadecimal."""
     address = unix_address("recorder")
     with listen_at(address) as listener:
         rank = start(team_program, 1, address, size=RANKS)
@@ -132,7 +132,7 @@ def test_a_flood_keeps_no_rank_out(
 ) -> None:
     kinds = ["silence", "garbage", "hello", "reconnect"] if flood_kind == "all" else [flood_kind]
     address = fresh_address(kind)
-    # A hello with its last bytes changed is right but for its seal.
+    # A hello whose last bytes are changed is right except for its seal.
     with flooded(flood, kinds, address, "" if flood_kind == "garbage" else hello):
         commands = ["gather", *["again", "gather"] * (ROUNDS - 1)]
         ranks = [start(team_program, rank, address, *commands, size=RANKS) for rank in range(RANKS)]
@@ -140,7 +140,7 @@ def test_a_flood_keeps_no_rank_out(
 
 
 def record_a_meeting(program: Path) -> bytes:
-    """All that rank 1 says to the hub, which it reaches through this process."""
+    """Everything that rank 1 sends to the bootstrap server, recorded by this process between the two."""
     hub_address, address = unix_address("hub"), unix_address("relay")
     said = bytearray()
     with listen_at(address) as listener:
@@ -171,11 +171,11 @@ def test_what_a_rank_said_lets_nobody_else_in(team_program: Path) -> None:
     with connect_to(address) as thief, connect_to(address) as late:
         thief.sendall(said)
         answer = read_whole(thief, 40)
-        assert answer[7] == CHALLENGE  # as far as the recording goes: the secret is the same
-        assert thief.recv(4096) == b""  # cut off: it cannot answer the challenge
+        assert answer[7] == CHALLENGE  # the recording works up to here, because the secret is the same
+        assert thief.recv(4096) == b""  # disconnected, because it cannot answer the challenge
         late.sendall(said)
         assert read_whole(late, 40)[7] == REFUSE
-    # Had one of them been let in as rank 1, this one would be one too many.
+    # If one of the strangers had been accepted as rank 1, this rank would be one too many.
     require_meeting([first, start(team_program, 1, address, "gather")])
 
 
@@ -190,7 +190,7 @@ def test_nobody_can_take_the_socket_of_the_next_team(team_program: Path) -> None
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two other users")
 def test_a_folder_that_another_user_made_first_keeps_nobody_apart(public: Path) -> None:
-    """Ranks of mpirun on one host meet by a file; without a folder of the session it is in /tmp."""
+    """Ranks of mpirun on one host meet through a file, which is in /tmp if the session has no folder."""
     user, group = 54321, 54321
     program = compile_program("team", public / "team")
     names = [
@@ -222,7 +222,7 @@ def test_a_folder_that_another_user_made_first_keeps_nobody_apart(public: Path) 
         assert not [left for path in squatted for left in path.iterdir()]
         own = [path for path in Path("/tmp").glob(f"peerway-{user}-*") if path.stat().st_uid == user]
         assert [path.stat().st_mode & 0o777 for path in own] == [0o700]
-        assert not list(own[0].iterdir())  # the secret is gone with the meeting
+        assert not list(own[0].iterdir())  # the secret is removed with the rendezvous
     finally:
         for path in Path("/tmp").glob(f"peerway-{user}*"):
             path.rmdir()

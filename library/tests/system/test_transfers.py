@@ -55,7 +55,7 @@ for at, remote in enumerate(KINDS):
 
 @functools.cache
 def found_between_two(path: str) -> dict[Asked, list[dict[str, object]]]:
-    """What two ranks found of each thing; one set of processes goes through all."""
+    """The results of two ranks for each request; one pair of processes handles all."""
     asked = [*LAYOUTS, *SIGNALS, *MEMORY]
     with Ranks("transfers.py", 2, path, *map(",".join, asked), **nics.settings_of(path)) as ranks:
         found = {one: ranks.read_all() for one in asked}
@@ -80,7 +80,7 @@ def test_a_signal_arrives_after_the_data_of_its_put(path: str) -> None:
 
 
 ORDERED = ["peer/shm", "peer/cma", "staged", "nic:torus", *(ucx_builds.PATHS[:1] if ucx_builds.SOME else [])]
-# The lines of programs/order.py that hold each row of the table.
+# The lines of programs/order.py that correspond to each row of the table.
 ORDER_ROWS = {
     "`put` with `notify=`": ["put with notify=", "whole put with notify="],
     "several `put`, then `ctx.notify` or `ctx.start_notify`": [
@@ -90,7 +90,7 @@ ORDER_ROWS = {
         "puts over several paths, notify",
         "put of another thread, notify",
     ],
-    # Where the path is the route, which splits every put of this size.
+    # If the path is the route, which splits every put of this size.
     "a `put` that the route splits over several paths, with `notify=`": ["whole put with notify="],
     "`get`, then `ctx.notify`": ["get, notify"],
     "a notification, then another notification of the same signal": ["notification, notification"],
@@ -98,15 +98,15 @@ ORDER_ROWS = {
     "`notify` in a plan's builder": ["plan's notify"],
     "a plan's start, then `ctx.notify`": ["plan's start, finish, flush, notify"],
 }
-OUTSIDE = {"put, flush, put"}  # in the text below the table
+OUTSIDE = {"put, flush, put"}  # from the text below the table
 
 
 def rows_of_the_documents() -> list[str]:
-    """The first cells of the table."""
+    """The first cells of the table's rows."""
     page = (ROOT / "docs" / "library" / "operations-and-signals.md").read_text()
     table = page.partition("## What is ordered after what")[2].partition("## Waiting")[0]
     cells = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
-    return cells[2:]  # behind the heading
+    return cells[2:]  # after the heading
 
 
 def test_a_signal_arrives_after_all_that_the_table_of_the_documents_says(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_notifications_go_on_after_an_earlier_import() -> None:
 
 
 def found_while_stopped(ranks: Ranks) -> Any:
-    """What rank 0 finds while rank 1 is stopped; both go on afterwards."""
+    """What rank 0 finds while rank 1 is stopped; both continue afterwards."""
     stopped = ranks.read_all()[1]["process"]
     os.kill(stopped, signal.SIGSTOP)
     ranks.tell(0)
@@ -106,7 +106,7 @@ def test_no_flush_of_a_stopped_rank_ends_while_another_thread_flushes(library: P
         ranks.end()
 
 
-# Each path, build and transport with ranks of two hosts and of one, in half of all combinations.
+# Each path, build and transport with ranks on two hosts and on one, in half of all combinations.
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("path", PATHS)
@@ -131,7 +131,7 @@ def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, doubles: 
         assert "sees no cuda memory; install a UCX that does (for cuda: libucx-cu13)" in str(one["direct"])
 
 
-# UCX ended the process of a survivor in one of six such deaths, when it answered a put of the rank that died.
+# In one of six such deaths UCX ended a survivor's process, when it answered a put of the dead rank.
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_deaths_of_ranks_that_put_leave_the_others_at_work(library: Path) -> None:
     environment = {"PEERWAY_PATHS": "ucx/direct", **settings_of(library, "tcp")}
@@ -161,7 +161,7 @@ def test_over_tcp_closed_memory_is_left_alone(library: Path) -> None:
 @needs_some
 def test_damaged_keys_are_refused() -> None:
     for one in answers_of("damaged"):
-        assert one == {"found": ["BadKey", "ForeignKey"]}  # the latter where the job's number is damaged
+        assert one == {"found": ["BadKey", "ForeignKey"]}  # the latter if the job's number is damaged
 
 
 def test_without_ucx_the_reason_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The two policies of waiting, between real processes: what a wait costs, and what wakes who sleeps."""
+"""The two wait policies between real processes: the cost of a wait, and what wakes a sleeping rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.alone
 
 
 def wait(way: str, policy: str) -> dict[str, Any]:
-    """What rank 0 says of its wait for rank 1."""
+    """Rank 0's report of its wait for rank 1."""
     with Ranks("wait_policy.py", 2, way, policy, WAITED) as ranks:
         assert ranks.read_all() == ["waiting"] * 2
         found: dict[str, Any] = ranks.read(0)
@@ -29,7 +29,7 @@ def test_blocking_leaves_the_cpu_to_others(way: str) -> None:
         assert found["error"] == ""
         assert found["wall"] > WAITED / 2
     assert slept["share"] < 0.1
-    if spun["share"] > 0.5:  # else others wanted the CPU, and it gave way to them
+    if spun["share"] > 0.5:  # otherwise other processes used the CPU, and it gave way to them
         assert slept["share"] < spun["share"] / 5
 
 

@@ -1,4 +1,4 @@
-"""The builds of UCX that the tests between processes run with, and what they let it use."""
+"""The builds of UCX that the tests between processes use, and the transports that each may use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOME = WHEEL or SYSTEM
 needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
 PATHS = ["ucx/direct", "ucx/staged"]
 TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
-# Library, transports and path: each two of them meet always, all three in long runs.
+# Library, transports and path: each pair of values is always tested, all combinations in long runs.
 PAIRS = [
     pytest.param(
         *one.values, transports, path,
@@ -39,7 +39,7 @@ TCP = {"PEERWAY_UCX": "on", "UCX_TLS": TRANSPORTS["tcp"]}
 
 
 def settings_of(library: Path | None, transports: str) -> dict[str, str]:
-    """What ranks need to have in their environment so that they take this build and these transports."""
+    """The environment variables with which ranks use this build and these transports."""
     return {
         "PEERWAY_UCX": "on",
         "PEERWAY_UCX_LIBRARY": str(library),

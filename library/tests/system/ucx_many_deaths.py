@@ -29,7 +29,9 @@ VICTIMS = ((1, 2), (3, 1), (0, 3), (2, 0))
 
 
 def job(settings: dict[str, str], size: int, victims: tuple[int, ...]) -> tuple[int, list[str]]:
-    """The number of survivors that were to be told of deaths, and what became of those that were not."""
+    """The number of survivors that must have the error of each death, and what happened to those without
+    it.
+    """
     bad: list[str] = []
     told = 0
     with Ranks("ucx_deaths.py", 4, size, **settings) as ranks:
@@ -54,7 +56,7 @@ def job(settings: dict[str, str], size: int, victims: tuple[int, ...]) -> tuple[
 
 
 def main() -> None:
-    """Run jobs until so many ranks were killed."""
+    """Run jobs until enough ranks were killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--library", choices=LIBRARIES, required=True)
     parser.add_argument("--transports", choices=TRANSPORTS, required=True)

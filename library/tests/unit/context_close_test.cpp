@@ -1,4 +1,4 @@
-// What becomes of transfers and waits when a context, a region or a signal is closed under them.
+// Transfers and waits while their context, region or signal is closed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -36,7 +36,7 @@ struct Blocking : ::testing::Test {
     return ended;
   }
 
-  // What came may have been found just before the sleep; in many rounds some must have been woken.
+  // Data may be found just before the sleep; but in many rounds some sleeps must end by a wake-up.
   void expect_woken() { EXPECT_NE(sleepers(0).woken.load(), 0u); }
 
   Ranks ranks{2};

@@ -53,7 +53,7 @@ class HeldDevice final : public MadeUpDevice {
  public:
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<HeldQueue>(*this); }
 
-  /// What is done meanwhile is a turn of its own: polls are counted anew.
+  /// Work done meanwhile is a poll of its own, so the count begins again.
   void next_turn() { polls_ = 0; }
 
   std::function<bool()> until = [] { return false; };

@@ -30,7 +30,7 @@ class InKernel : public testing::FakeGpuTest {
   }
   void TearDown() override { ranks_.reset(); }  // before the device
 
-  /// What the body throws, as its status.
+  /// The status of the error that the body throws.
   template <typename Body>
   static pw_status status_of(Body&& body) {
     try {
@@ -170,7 +170,7 @@ TEST_F(InKernel, WhatAStreamStartsAKernelFinishes) {
   gpu_->free_stream(stream);
 }
 
-// What device code of another header is given does nothing.
+// Handles for device code of another header version do nothing.
 TEST_F(InKernel, HandlesOfAnotherVersionAreRefused) {
   const auto memory = (*ranks_)[0].allocate({PW_HOST, 0}, 100);
   const auto target = ranks_->import(1, 0, *memory);

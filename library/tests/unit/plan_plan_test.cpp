@@ -48,7 +48,7 @@ TEST(Plan, GoesByTheMethodThatItMayTake) {
     }
 }
 
-// What this process shares with other ranks, and its memory to share.
+// The bytes of memory that this process shares or can share with other ranks.
 uint64_t shared_bytes() {
   std::map<std::pair<dev_t, ino_t>, uint64_t> files;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

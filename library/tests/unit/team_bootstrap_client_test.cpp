@@ -610,7 +610,7 @@ TEST(Team, DifferentCollectivesEndForAllRanksWithBothNames) {
         const pw_status ended = outcome_of([&] { call_of(kind, rank == 2 ? 2 : 1 - rank)(*team); }, &message);
         if (rank == 2 && ended == PW_OK && !through_server(kind)) continue;  // it had no partner
         EXPECT_EQ(ended, PW_INVALID_ARGUMENT);
-        // What ranks 0 and 1 do, or 1 and 2.
+        // The message names the calls of ranks 0 and 1, or of 1 and 2.
         EXPECT_NE(message.find("rank 1 is in " + name_of(CollectiveCall{second, 0})), std::string::npos)
             << message;
         EXPECT_NE(message.find(" is in " + name_of(CollectiveCall{first, 0})), std::string::npos) << message;

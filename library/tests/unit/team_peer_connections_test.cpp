@@ -104,7 +104,7 @@ TEST(PeerConnections, WhoIsPutOutOfADoorCallsAgain) {
   }
 }
 
-// What the leaver has not read must not cost the other what the leaver has written.
+// Data that the leaving rank has not read must not make the other rank lose data that the leaving rank wrote.
 TEST(PeerConnections, WhoLeavesTakesNothingBack) {
   constexpr size_t kMoreThanATcpWindow = 160'000;
   for (Listening (*listen)() : {on_unix, on_tcp}) {

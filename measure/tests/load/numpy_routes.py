@@ -31,17 +31,17 @@ import peerway
 
 SIZES = [4 << 10 << power for power in range(0, 13, 2)]  # 4 KiB to 16 MiB
 ROUNDS = 60
-SLOT_NS = 1_000_000  # of one way in one round, after an operation that is not counted
+SLOT_NS = 1_000_000  # time of one way in one round, after an operation that does not count
 FEWEST = 3
 TUNED, UNTUNED = "route", "order of preference"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to put and get: a context, the paths it may take, and both ends in its words."""
+    """One way to put and get: a context, its allowed paths, and both ends as its objects."""
 
     context: peerway.Context
-    paths: str  # "route" for the choice of its table
+    paths: str  # "route" for the choice by its table
     near: peerway.Region
     far: peerway.Remote
 
@@ -61,7 +61,7 @@ class Way:
 
 
 def context_with(team: peerway.Team, table: str) -> peerway.Context:
-    """A context that goes by this table; without a name, by none."""
+    """A context with this route table; with none if the name is empty."""
     with tempfile.TemporaryDirectory() as nothing:
         os.environ["PEERWAY_ROUTES"], os.environ["XDG_CONFIG_HOME"] = table, nothing
         return peerway.Context(team)
@@ -81,8 +81,9 @@ def once(way: Way, op: str, size: int, count: int) -> float:
 
 
 def measured(ways: dict[str, Way], op: str, size: int) -> dict[str, list[float]]:
-    """For each way, the times of all rounds. The order of a round is random: each way finds the caches as
-    another left them.
+    """The times of all rounds, by way.
+
+    The order within a round is random, so that each way finds the caches as another one left them.
     """
     counts = {name: max(FEWEST, int(SLOT_NS / once(way, op, size, FEWEST))) for name, way in ways.items()}
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -107,13 +108,13 @@ def described(op: str, size: int, times: dict[str, list[float]], chosen: str) ->
 
 
 def ratio(first: list[float], other: list[float]) -> dict[str, float]:
-    """Quartiles of the ratios of what was measured in the same round."""
+    """Quartiles of the ratios of times from the same round."""
     quartiles = np.percentile(np.divide(first, other), (25, 50, 75))
     return {name: round(float(q), 3) for name, q in zip(("p25", "p50", "p75"), quartiles, strict=True)}
 
 
 def chosen(ways: dict[str, Way], op: str, size: int) -> str:
-    """What the table says for this size."""
+    """The table's choice for this size."""
     way = ways[TUNED]
     way.context.use("route")
     text = peerway._core.explain_for(
@@ -124,7 +125,7 @@ def chosen(ways: dict[str, Way], op: str, size: int) -> str:
 
 
 def right(way: Way, op: str, size: int, mine: np.ndarray[Any, Any]) -> bool:
-    """Whether a put and a get carry exactly these bytes there and back."""
+    """Whether a put and a get carry exactly these bytes in both directions."""
     way.context.use(way.paths)
     mine[:size] = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     kept = mine[:size].copy()

@@ -1,4 +1,4 @@
-"""What is said of a machine before it is measured, and how a budget of time is divided."""
+"""What is reported of a machine before measuring, and how a time budget is divided."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_quota_of_a_container(files: dict[str, str], quota: float | None, tm
 
 
 def test_a_busy_process_counts_as_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Half of a CPU's time in the window, told by the kernel's counter."""
+    """Half of a CPU's time in the window, from the kernel's counter."""
     cpu = min(os.sched_getaffinity(0))
     tick = os.sysconf("SC_CLK_TCK")
     line = "cpu {0} 0 0 0\ncpu%d {0} 0 0 0 0 0 0 0 0 0\n" % cpu  # noqa: UP031
@@ -100,7 +100,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, which only the test moves."""
+    """The time, which only the test advances."""
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "time", lambda: now[0])
@@ -108,7 +108,9 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_cases_divide_the_time(now: list[float]) -> None:
-    """Each takes three times what it may sample: after the first the rest is divided by that."""
+    """Each takes three times its sampling time, so after the first one the rest of the time is divided by
+    that.
+    """
     asked = []
     for _, share in TimeBudget(ends=60.0).over(range(10), lambda _: ""):
         asked.append(share)
@@ -119,7 +121,9 @@ def test_the_cases_divide_the_time(now: list[float]) -> None:
 
 
 def test_a_time_that_is_too_short_is_shared_by_the_tests(now: list[float]) -> None:
-    """Cases of a second each, whatever they may sample: half of each test is measured, of the last, too."""
+    """Each case takes a second, whatever it may sample: half of each test is measured, even of the last
+    test.
+    """
     jobs = [(test, number) for test in ("put_latency", "get_latency", "put_bw") for number in range(10)]
     measured = []
     for job, share in TimeBudget(ends=15.0).over(jobs, lambda job: job[0]):
@@ -131,7 +135,7 @@ def test_a_time_that_is_too_short_is_shared_by_the_tests(now: list[float]) -> No
 
 
 def test_one_case_of_each_test_is_measured_whatever_the_time(now: list[float]) -> None:
-    """The ranks took longer to start than there was time. A case goes over several ways."""
+    """The ranks took longer to start than the whole budget. A case covers several ways."""
     jobs = [
         (test, size, way)
         for test in ("put_latency", "get_latency")
@@ -144,7 +148,7 @@ def test_one_case_of_each_test_is_measured_whatever_the_time(now: list[float]) -
 
 
 def test_any_beginning_of_the_cases_is_spread_over_all_sizes() -> None:
-    """What there is no time for lies between two sizes that were measured, and both ends come first."""
+    """A skipped size lies between two measured ones, and both ends come first."""
     jobs = [(test, 8 << power) for test in ("put_bw", "get_bw") for power in range(24)]
     ordered = list(spread(jobs, lambda job: job[0]))
     assert [test for test, _ in ordered] == [test for test, _ in jobs]
@@ -169,7 +173,7 @@ def test_a_run_that_finds_no_time_left_is_told_and_the_first_is_made(
 
     def run_paths(plan: Plan, *_: Any) -> None:
         made.append((plan.run, plan.ends))
-        now[0] += 7  # of which the ranks take most to start
+        now[0] += 7  # most of it for the start of the ranks
 
     monkeypatch.setattr(runner, "run_paths", run_paths)
     monkeypatch.setattr(host_state, "host_state", dict)
@@ -180,7 +184,7 @@ def test_a_run_that_finds_no_time_left_is_told_and_the_first_is_made(
 
 
 def test_the_least_time_is_that_of_all_starts_of_ranks() -> None:
-    """async_pingpong starts them for each way of waiting, other tests once."""
+    """async_pingpong starts ranks for each way of waiting, other tests once."""
     plan = Request(tests=("put_latency", "async_pingpong"), memories=[("host", "host")], sizes=[8]).plan(
         Results()
     )

@@ -1,4 +1,4 @@
-"""What a benchmark keeps of its run beside the records."""
+"""What a benchmark stores of its run besides the records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def no_time(results: Results, size: int, times: int, via: str = "staged") -> Non
 
 
 def test_what_had_no_time_adds_up() -> None:
-    """Several runs, memories and shapes leave cases of the same name: each of them is counted."""
+    """Several runs, memories and shapes skip cases with the same name: each of them counts."""
     results = Results()
     for way in range(MOST_NAMED + 3):
         for power in range(4):

@@ -27,7 +27,7 @@ class Alone:
 
 
 class Takes:
-    """A probe whose samples take so long; nothing is moved."""
+    """A probe with samples of a given length, which moves nothing."""
 
     source = target = "host"
     measures = takes_part = True
@@ -70,7 +70,7 @@ def test_samples_fit_the_time(seconds: float, count: int) -> None:
 
 
 def test_a_rank_waits_for_another_as_long_as_its_samples_may_take() -> None:
-    """On a machine that is busy with other work, that is long; who has ended is noticed all the same."""
+    """That is long on a busy machine; but the end of the other rank is noticed all the same."""
     samples = sampling.FIRST_LOOK + sampling.FEWEST // 10 + 1 + sampling.FEWEST
     assert samples * Plan(2, []).timeout_s < EXCHANGE_S
 
@@ -78,7 +78,7 @@ def test_a_rank_waits_for_another_as_long_as_its_samples_may_take() -> None:
 def test_memcpy_is_measured_at_the_best_place_of_its_target_and_says_where(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A target at +16 from its source, in their pages, once made the limit 20 times too low."""
+    """With a target at +16 from its source, within their pages, the limit was once 20 times too low."""
     real = limits._core.copy_window
     slow = {0: 900.0, 64: 500.0, 1024: 40.0, 2048: 300.0}
     timed: list[int] = []

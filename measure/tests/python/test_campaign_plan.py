@@ -1,4 +1,4 @@
-"""A campaign's file: what it means, and how each mistake in it is told, with line and column."""
+"""The meaning of a campaign's file, and the error of each mistake in it, with line and column."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
     assert all(one != other for one, other in pairs)
     assert {node for pair in pairs for node in pair} == {"node01", "node02", "node03", "extra"}
     assert {len(task.nodes) for task in tasks if task.test.name == "write"} == {1}
-    assert len(set(pairs)) > 4  # another one in another round
+    assert len(set(pairs)) > 4  # different pairs in different rounds
 
 
 @pytest.mark.parametrize(
@@ -233,10 +233,10 @@ def test_a_window_may_go_over_midnight(window: tuple[int, int] | None, minute: i
     [
         ([100, 101, 99, 100, 102], []),
         ([100, 101, 99, 100, 70], [4]),
-        ([100, 100, 100, 100, 104], []),  # all alike, and 4 % is nobody's business
-        ([100, 100, 100, 100, 120], [4]),  # faster is odd, too
-        ([100, 101, 99, 40], []),  # too few to tell who is odd
-        ([100, 60, 140, 80, 120, 100], []),  # a type that spreads
+        ([100, 100, 100, 100, 104], []),  # all alike; 4 % is not worth a report
+        ([100, 100, 100, 100, 120], [4]),  # being faster is odd, too
+        ([100, 101, 99, 40], []),  # too few to say which is odd
+        ([100, 60, 140, 80, 120, 100], []),  # a type with a large spread
     ],
 )
 def test_an_odd_node_is_named_by_a_rule_that_it_does_not_move(rates: list[int], odd: list[int]) -> None:
@@ -296,7 +296,9 @@ def test_init_takes_a_list_of_hosts_with_their_types(tmp_path: Path, monkeypatch
 
 
 def test_the_expected_end_counts_each_test_with_its_own_time_and_nodes(tmp_path: Path) -> None:
-    """Half of the measurements are quick ones of one node; most of the time goes to those of two."""
+    """Half of the measurements are quick ones of one node; most of the time is spent on those of two
+    nodes.
+    """
     text = 'repeats = 2\n[nodes]\nkind = ["n[1-4]"]\n[limits]\nnodes_at_once = 4\n'
     text += '[[tests]]\nname = "quick"\ncommand = "true"\n'
     text += '[[tests]]\nname = "pair"\ncommand = "true"\nnodes = 2\n'
@@ -384,7 +386,7 @@ def test_an_error_names_the_node_that_failed_or_leaves_it_open(
 
 
 class Started:
-    """A starter whose measurements end at once, on a cluster of which others use this share."""
+    """A starter whose measurements end at once, on a cluster of which others use a share."""
 
     def __init__(self, journal: Journal, busy: list[float]) -> None:
         self._journal, self._busy = journal, busy
@@ -424,7 +426,7 @@ def test_a_closed_window_and_a_cluster_that_is_busier_than_the_limit_are_waited_
     plan, journal, said = parse(f'{text}[[tests]]\nname = "t"\ncommand = "true"\n'), Journal(tmp_path), []
     journal.results.mkdir()
     left = Runner(plan, journal, Started(journal, [0.95, 0.81]), said.append).run()
-    assert said == [  # each once, not for as long as it is so
+    assert said == [  # each once, not repeatedly
         "waiting: the time window 20:00-06:30 is closed",
         "waiting: 95% of the cluster is busy",
     ]

@@ -121,7 +121,7 @@ GROUPS = tuple(f"peer/{i}" for i in range(22))
 
 
 class Sample(NamedTuple):
-    """What the statistics look at in a record: a hundred times quicker to make."""
+    """The fields of a record that the statistics use; a hundred times quicker to make."""
 
     run: str
     p50_us: float
@@ -131,8 +131,10 @@ class Sample(NamedTuple):
 
 
 def runs(rng: np.random.Generator, n: int, slower: dict[str, float]) -> dict[str, list[Sample]]:
-    """As `peerway bench --repeat` measures on a busy machine: a run is in one of two modes from its start to
-    its end, 20 % apart, and a group of it in one of two more, 5 % apart.
+    """Runs like those of `peerway bench --repeat` on a busy machine.
+
+    Each run is in one of two modes, 20 % apart, from its start to its end; each group of it is in one of two
+    further modes, 5 % apart.
     """
     found: dict[str, list[Sample]] = {via: [] for via in GROUPS}
     for run in range(n):
@@ -156,7 +158,7 @@ def called(rng: np.random.Generator, n: int, slower: dict[str, float]) -> set[st
 
 @pytest.mark.long
 def test_modes_from_run_to_run_are_no_difference() -> None:
-    """With no change all that is called different is false: in one comparison of twenty, and no more."""
+    """Without a change every reported difference is false: at most one comparison in twenty may have one."""
     rng = np.random.default_rng(16)
     false = [bool(called(rng, 7, {})) for _ in range(100)]
     assert sum(false) <= 100 * 0.05 + 2 * np.sqrt(100 * 0.05 * 0.95)
@@ -174,7 +176,7 @@ def test_of_what_is_called_different_one_in_twenty_is_not() -> None:
 
 
 def test_a_change_of_ten_percent_is_found_between_modes() -> None:
-    """Of a quiet machine, whose runs have two modes 5 % apart: the two groups that changed, and no other."""
+    """On a quiet machine whose runs have two modes 5 % apart, exactly the two changed groups are found."""
     rng = np.random.default_rng(3)
 
     def side(slower: dict[str, float]) -> dict[str, list[Sample]]:
@@ -194,7 +196,7 @@ def test_records_of_one_run_are_one_sample() -> None:
     found = comparison_of(
         before, times(1, 1.1, host="other", extra={"run": "a"}) + times(1, extra={"run": "a"})
     )
-    assert (found.before.runs, found.after.runs) == (2, 2)  # hosts name their runs alike
+    assert (found.before.runs, found.after.runs) == (2, 2)  # hosts give their runs the same names
 
 
 def test_several_groups_are_corrected_for() -> None:
@@ -245,12 +247,12 @@ def test_a_field_that_was_meant_to_change_does_not_split_groups() -> None:
 
 
 def by_methods(*allowed: str, **fields: Any) -> list[Record]:
-    """A record of a plan for each of what the user left it to choose from; all for ""."""
+    """A record of a plan for each set of methods that the user allowed; "" allows all."""
     return [record(via="plan", extra={"allowed": one} if one else {}, **fields) for one in allowed]
 
 
 def test_a_route_with_other_paths_to_choose_from_is_a_group_of_its_own() -> None:
-    """Once two methods of a halo were samples of one group."""
+    """Two methods of a halo were once samples of one group."""
     ways = ("", "plan/slots", "plan/straight")
     pairs = pair_up(by_methods(*ways), by_methods("plan/straight"))
     assert [pair.key.get("via") for pair in pairs] == ["plan", "plan (plan/slots)", "plan (plan/straight)"]
@@ -450,7 +452,7 @@ def test_values_of_a_factor_choose_the_records_of_both_sides(run: Run) -> None:
     assert "has block=2M; its values there: 1 MiB, 16 MiB, 64 KiB" in (
         run(both, both, "--factor", "block=64K:2M").output
     )
-    # A factor of a campaign counts before a field of its name.
+    # A factor of a campaign is preferred to a field with its name.
     named = [
         replace(r, device="NVIDIA H100", extra={**r.extra, "device": device})
         for r in both
@@ -515,7 +517,7 @@ def test_one_command_twice_under_load_is_no_difference(pair: int) -> None:
 
 
 def test_what_is_many_times_as_much_is_no_percentage(run: Run) -> None:
-    """Runs that waited for a busy CPU were shown as [-73, +39117725] and ±50456%."""
+    """Runs that waited for a busy CPU were once shown as [-73, +39117725] and ±50456%."""
     waited = times(3, 3.1, 3.2, 3.3, 3000, 3100)
     output = run(waited, times(3, 3.1, 3.2, 3.3, 3.4, 3.5)).output
     assert re.search(r"±\d{3}×.*\[-8.6, ×\d{3,4}\]", output), output
@@ -576,7 +578,7 @@ def test_sides_with_nothing_in_common_are_an_error(run: Run) -> None:
 
 
 def test_the_same_file_on_both_sides_is_told(run: Run, tmp_path: Path) -> None:
-    """Unless values of a factor choose other records of it for each side."""
+    """Unless values of a factor select different records of it for each side."""
     some = [*times(1, 2, 3, host="a"), *times(1, 2, 3, host="b")]
     assert "same file" not in run(some, some).stderr
     file, link = tmp_path / "before.jsonl", tmp_path / "link.jsonl"

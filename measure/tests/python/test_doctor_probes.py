@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FakeSystem(System):
-    """A machine in a folder. Children and programs answer from tables, keyed by their name."""
+    """A machine in a folder. Children and programs answer from tables by their names."""
 
     def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
         super().__init__(root, environment or {"HOME": "/home/ada"}, timeout=5)
@@ -45,7 +45,7 @@ class FakeSystem(System):
         path.symlink_to(self.path(target))
 
     def device(self, place: str, files: Mapping[str, str | bytes] | None = None, node: int = 0) -> str:
-        """A PCI device at "pci0000:16/0000:16:01.0/..."; gives its address."""
+        """Add a PCI device at "pci0000:16/0000:16:01.0/..."; returns its address."""
         address = place.rpartition("/")[2]
         folder = f"/sys/devices/{place}"
         for name, content in {"numa_node": str(node), **(files or {})}.items():
@@ -77,7 +77,7 @@ SWITCH = "pci0000:16/0000:16:01.0/0000:17:00.0"
 
 
 def two_gpus(machine: FakeSystem) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Two GPUs below one switch, by NVML's and CUDA's answers; CUDA lists them the other way round."""
+    """Two GPUs below one switch, as NVML and CUDA report them; CUDA lists them in reverse order."""
     gpu: dict[str, str | bytes] = {"vendor": "0x10de", "class": "0x030200"}
     machine.device(SWITCH, {"config": config_space(5, None)})
     for port, bus in (("0000:18:00.0", "19"), ("0000:18:01.0", "1a")):
@@ -128,7 +128,7 @@ def test_gpus_of_nvml_and_cuda_are_joined_by_pci_address(machine: FakeSystem) ->
     pairs = {(p.first, p.second): p for p in gpus.pairs(found, nvml, cuda)}
     assert pairs[1, 0].access is True  # CUDA's device 0 is the GPU at 1a
     assert pairs[0, 1].access is False
-    assert pairs[0, 1].distance == "switch"  # sysfs knows better than NVML's "root"
+    assert pairs[0, 1].distance == "switch"  # sysfs is more precise than NVML's "root"
 
 
 def test_nvlinks_direct_through_switches_and_hidden() -> None:

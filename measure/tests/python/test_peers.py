@@ -1,4 +1,4 @@
-"""The peers' harness without any peer: names, the programs' validator, and how runs end that go wrong."""
+"""The harness of peers without any peer: names, the programs' validator, and how failing runs end."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ def validator(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Form, int],
 
 NOWHERE = 1 << 40
 
-# A rank's halo filled as the exchange of all ranks would, but for one byte; what the check says.
+# A rank's halo filled as the exchange of all ranks would fill it, except for one byte; and the check's
+# message.
 HALO = """
 #include "halo.h"
 int main(int argc, char **argv) {
@@ -218,7 +219,7 @@ def test_the_program_reads_a_halo_as_it_was_meant(case: halo.Halo, tmp_path: Pat
 
 
 class Toy(Peer):
-    """Its program is a Python script that gets the cases as arguments."""
+    """A peer whose program is a Python script that gets the cases as arguments."""
 
     name = "toy"
     variants = ("toy",)
@@ -275,7 +276,7 @@ def test_every_case_gives_a_result_and_progress_counts_them(tmp_path: Path) -> N
 
 
 class TwoWays(Toy):
-    """Its second way is measured after all of the first."""
+    """A peer whose second way is measured after the whole first way."""
 
     variants = ("toy", "toy/late")
 
@@ -283,7 +284,9 @@ class TwoWays(Toy):
 def test_a_time_that_is_too_short_is_shared_by_ways_and_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """16 cases of a second each in 8 seconds: four of each way, two of each test, the ends of its sizes."""
+    """16 cases of a second each in 8 seconds: four of each way, two of each test, the first and last
+    sizes.
+    """
     body = """
 for via, test, _, _, size, *_ in cases:
     say(begin=0)
@@ -366,7 +369,7 @@ time.sleep(1000)
 
 
 def gone(pid: int) -> bool:
-    """Whether the process ends soon; one that waits for its parent to take notice has ended."""
+    """Whether the process ends soon; a zombie counts as ended."""
     for _ in range(100):
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":

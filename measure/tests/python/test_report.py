@@ -111,13 +111,13 @@ def test_repeated_records_become_one_point_of_their_median() -> None:
 
 
 def allowing(paths: str, time: float, **fields: Any) -> records.Record:
-    """A record of a route that the user left these paths to choose from; all for ""."""
+    """A record of a route for which the user allowed these paths; "" allows all."""
     extra = {**fields.pop("extra", {}), **({"allowed": paths} if paths else {})}
     return record(**dict.fromkeys(("p50_us", "p99_us", "min_us", "mean_us"), time), extra=extra, **fields)
 
 
 def test_a_route_with_other_paths_to_choose_from_is_a_curve_of_its_own() -> None:
-    """Once a halo by two methods was one row with the median of both."""
+    """A halo by two methods was once one row with the median of both."""
     ways = {"": 0.3, "plan/slots": 0.771, "plan/straight": 0.401}
     several = [allowing(paths, time, via="plan", test="halo") for paths, time in ways.items()]
     names = ["plan", "plan (plan/slots)", "plan (plan/straight)"]
@@ -133,7 +133,7 @@ def test_a_route_with_other_paths_to_choose_from_is_a_curve_of_its_own() -> None
 
 
 def test_the_automatic_choice_is_the_one_among_all_paths() -> None:
-    """A route with fewer paths to choose from is neither judged nor marked in its place."""
+    """A route with fewer allowed paths is neither judged nor marked as the automatic choice."""
     free, few = (
         [allowing(paths, time, via="route", bytes=b, extra={"chosen": chosen}) for b in (8, 16)]
         for paths, time, chosen in (("", 1.0, "peer/shm"), ("staged", 4.0, "staged"))
@@ -344,7 +344,7 @@ def test_a_path_looks_the_same_whatever_else_is_there() -> None:
 
 
 def test_several_files_are_several_curves_in_one_plot(tmp_path: Path) -> None:
-    """Once their records were pooled into one median."""
+    """Their records were once pooled into one median."""
     files = {tmp_path / "before.jsonl": [record(bytes=b, p50_us=0.4) for b in (8, 16)],
              tmp_path / "after.jsonl": [record(bytes=b) for b in (8, 16)]}  # fmt: skip
     page = render(together(files))
@@ -392,7 +392,7 @@ def test_whiskers_span_the_middle_half(
 
 
 def test_a_spread_of_many_times_the_median_is_no_percentage() -> None:
-    """A run that waited for a busy CPU was shown with ±50456 %."""
+    """A run that waited for a busy CPU was once shown with ±50456 %."""
     rows = [record(p50_us=us, p99_us=9e3, mean_us=us) for us in (3.0, 3.1, 3.2, 3000.0, 3100.0)]
     assert spread_text(rows, "p50_us") == " ±468×"
     assert spread_text(rows[:3], "p50_us") == " ±2 %"
@@ -516,7 +516,7 @@ def test_points_with_and_without_the_route_are_told_apart() -> None:
 
 
 def test_each_case_is_judged_by_the_last_file_that_has_it() -> None:
-    """Files may hold different tests, and what only an earlier one has counts too."""
+    """Files may contain different tests; what only an earlier file has counts, too."""
     old, other = timed(route=4.0, openmpi=2.0), timed(route=1.0, openmpi=2.0)
     halo = [dataclasses.replace(record, test="halo") for record in timed(staged=1.0)]
     said, of = verdict(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))

@@ -52,7 +52,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def show(browser: Chrome, page: Path) -> Iterator[Callable[..., Chrome]]:
-    """The page, loaded once and from then on only resized and switched between light and dark."""
+    """Load the page once; then only resize it and switch between light and dark."""
 
     def opened(width: int = 1200, scheme: str = "light") -> Chrome:
         browser.execute_cdp_cmd(
@@ -77,7 +77,7 @@ def log(browser: Chrome, name: str) -> list[dict[str, Any]]:
 
 
 def requests(browser: Chrome, page: str) -> list[str]:
-    """What the page asked for, itself included; the browser's own pages ask for much before it."""
+    """The URLs that the page requested, including its own; the browser's own pages request many before it."""
     messages = [json.loads(entry["message"])["message"] for entry in log(browser, "performance")]
     sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     return [event["request"]["url"] for event in sent if event["documentURL"] == page]

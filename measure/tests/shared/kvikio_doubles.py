@@ -76,7 +76,7 @@ def get(name):
 
 
 def make(folder: Path) -> Path:
-    """Write them into a folder for PYTHONPATH."""
+    """Write the doubles into a folder for PYTHONPATH."""
     for name, text in DOUBLES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

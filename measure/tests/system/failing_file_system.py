@@ -49,7 +49,7 @@ class FileSystem:
         self._asked = itertools.count()
 
     def answer(self, opcode: int, number: int, body: bytes) -> tuple[int, bytes] | None:
-        """An errno and what is sent with it; None: no answer."""
+        """The errno and the data of an answer; None for no answer."""
         if opcode in (FORGET, BATCH_FORGET, INTERRUPT):
             return None
         if opcode == self._fails and self._at(opcode, body) >= self._first:
@@ -141,7 +141,7 @@ class FileSystem:
 
 
 def serve(device: int, system: FileSystem) -> None:
-    """Until it is unmounted."""
+    """Serve requests until the file system is unmounted."""
     while True:
         try:
             request = os.read(device, LARGEST + 4096)
@@ -155,7 +155,7 @@ def serve(device: int, system: FileSystem) -> None:
 
 
 def main(folder: str, operation: str, why: str, first: str, *command: str) -> int:
-    """Mount it, run the command, and say what is left."""
+    """Mount the file system, run the command, and print which files are left."""
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
     libc = ctypes.CDLL(None, use_errno=True)
@@ -169,7 +169,7 @@ def main(folder: str, operation: str, why: str, first: str, *command: str) -> in
     print(
         "left:", [len(node.data) for node in system.nodes.values() if not stat.S_ISDIR(node.mode)], flush=True
     )
-    os._exit(done.returncode)  # a request that hangs keeps nobody
+    os._exit(done.returncode)  # does not wait for a hanging request
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ PROGRAMS = ("sbatch", "squeue", "sinfo", "scancel")
 
 
 def install(folder: Path, nodes: dict[str, str]) -> Path:
-    """The folder, which is to come first in PATH."""
+    """Write the commands into a folder, which must come first in PATH."""
     (folder / "jobs").mkdir(parents=True)
     for name in PROGRAMS:
         script = folder / name
@@ -33,7 +33,7 @@ def install(folder: Path, nodes: dict[str, str]) -> Path:
 
 
 def tell(folder: Path, nodes: dict[str, str]) -> None:
-    """What sinfo says from now on."""
+    """Set what sinfo reports from now on."""
     draft = folder / "nodes.new"
     draft.write_text("".join(f"{name} {state}\n" for name, state in nodes.items()))
     draft.replace(folder / "nodes")
@@ -48,12 +48,13 @@ def sbatch(folder: Path, words: list[str]) -> None:
     nodes = [_nodes(folder)[name] for name in options["nodelist"].split(",")]
     state = "RUNNING" if {*nodes} <= {"idle", "mixed"} else "PENDING"
     with (folder / "submitted").open("a") as log:
-        number = log.tell() + 1  # grows with each
+        number = log.tell() + 1  # grows with each job
         job = folder / "jobs" / str(number)
         draft = folder / f"job.{number}"
         draft.write_text("\n".join([state, options["nodelist"], options["comment"], options["wrap"]]))
-        draft.replace(job)  # whole, or not at all: others read it
-        # Only now: whoever waits for the job to be gone again must not find that it was never there.
+        draft.replace(job)  # atomically, because others read it
+        # Only now, because a process that waits for the job's end must not find that the job does not exist
+        # yet.
         log.write(options["nodelist"] + "\n")
     if state == "RUNNING":
         script = f"({options['wrap']}) >{options['output'].replace('%%', '%')} 2>&1; rm {job}"

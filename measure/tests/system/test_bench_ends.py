@@ -227,6 +227,8 @@ def alive(process: int) -> bool:
 
 
 def wait_for_the_end_of(processes: Sequence[int]) -> None:
-    """The guardian ends what a killed launcher cannot; a hang ends by the limit of the tests' runner."""
+    """The guardian ends ranks that a killed launcher cannot end;
+    a hang ends at the limit of the tests' runner.
+    """
     while any(map(alive, processes)):
         os.sched_yield()

@@ -38,7 +38,7 @@ def record() -> str:
 
 
 class Campaign:
-    """A folder with a campaign, and the agent that reaches its nodes, which counts starts."""
+    """A folder with a campaign, and the agent that reaches its nodes and counts starts."""
 
     def __init__(
         self,
@@ -610,7 +610,7 @@ def test_the_page_shows_gpudirect_by_node_type_and_obeys_no_name(tmp_path: Path)
 
 
 def test_a_clock_that_jumps_changes_nothing(tmp_path: Path) -> None:
-    """Neither a limit nor a duration is told by the clock of the day: years pass while it measures."""
+    """Limits and durations do not use the wall clock, on which years pass during the measurement."""
     shim = tmp_path / "site"
     shim.mkdir()
     (shim / "sitecustomize.py").write_text(

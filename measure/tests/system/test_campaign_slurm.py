@@ -29,7 +29,7 @@ pytestmark = pytest.mark.cluster
 
 
 class OnSlurm(Campaign):
-    """A campaign by the fake commands."""
+    """A campaign that uses the fake commands."""
 
     def __init__(self, folder: Path, nodes: dict[str, str], limits: str, command: str = "") -> None:
         super().__init__(folder, ", ".join(f'"{name}"' for name in nodes), 1, limits)
@@ -66,13 +66,13 @@ class OnSlurm(Campaign):
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slurm is asked often, and patience is short."""
+    """Slurm is asked often, and time limits are short."""
     for name, seconds in (("_POLL_S", 0.2), ("_NODES_S", 0.1), ("_PATIENCE_S", 0.3)):
         monkeypatch.setattr(slurm, name, seconds)
 
 
 def here(campaign: OnSlurm, monkeypatch: pytest.MonkeyPatch) -> tuple[Unfinished, list[str]]:
-    """Run it in this process, to its end: what is left, and what was said."""
+    """Run it in this process to its end; returns what is left and what was printed."""
     monkeypatch.setenv("PATH", campaign.environment["PATH"])
     said: list[str] = []
     journal = Journal(campaign.folder)
@@ -179,7 +179,7 @@ def test_a_job_that_could_not_become_a_keeper_says_why(
 
 
 def test_a_submission_that_was_lost_is_found_again(tmp_path: Path) -> None:
-    """The runner dies between sbatch and the note of the job's number."""
+    """The runner dies after sbatch and before it notes the job's number."""
     go = tmp_path / "go"
     campaign = OnSlurm(
         tmp_path, {"n1": "idle"}, "nodes_at_once = 1", f"while [ ! -e {go} ]; do sleep 0.1; done"
@@ -303,7 +303,7 @@ def test_a_command_of_slurm_that_is_not_here_is_named(tmp_path: Path) -> None:
 
 
 def initialised(tmp_path: Path, nodes: dict[str, str]) -> str:
-    """What `campaign init` makes of these nodes and their GRES."""
+    """The file that `campaign init` makes for these nodes and their GRES."""
     folder = fake_slurm.install(tmp_path / "slurm", nodes)
     subprocess.run(
         [*PEERWAY, "campaign", "init", str(tmp_path / "new")],

@@ -47,7 +47,7 @@ def is_disk(folder: Path) -> bool:
 def run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Ran:
-    """One measurement of everything, with each engine that is here."""
+    """One measurement of everything, with each engine available here."""
     folder = tmp_path_factory.mktemp("place")
     out = tmp_path_factory.mktemp("out") / "r.jsonl"
     words = (*SMALL, "--node-type", "t1", "--out", out)
@@ -195,7 +195,7 @@ def test_a_file_that_somebody_changed_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_file_that_somebody_changes_meanwhile_makes_the_command_fail(tmp_path: Path) -> None:
-    """The command that drops the server's cache is here the one who changes a byte between two stamps."""
+    """The command that drops the server's cache is used to change a byte between two stamps."""
     place, out = tmp_path / "place", tmp_path / "r.jsonl"
     place.mkdir()
     if not is_disk(place):

@@ -28,7 +28,7 @@ AS_ROOT = pytest.mark.skipif(
 
 
 def storage(*words: object, folder: Path, inside: str = "") -> subprocess.CompletedProcess[str]:
-    """Run it; `inside`: a shell's preparation in a mount namespace of its own."""
+    """Run the command; `inside` are shell commands to prepare its own mount namespace."""
     command = [*PEERWAY, "storage", str(folder), *map(str, words)]
     if inside:
         command = ["unshare", "-m", "sh", "-c", f'{inside}; "$@"', "sh", *command]
@@ -187,7 +187,7 @@ def test_a_disk_that_fills_meanwhile_is_cleaned(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[] []"
 
 
-# A file system whose daemon takes requests and answers none: whatever touches it waits.
+# A file system whose daemon accepts requests and answers none, so every access to it waits.
 HANGS = """
 import ctypes, os, sys
 fd = os.open("/dev/fuse", os.O_RDWR)
@@ -243,7 +243,7 @@ def test_a_campaign_goes_on_where_the_mount_of_one_node_hangs(tmp_path: Path) ->
 
 
 def test_a_folder_that_is_not_there_is_all_that_is_told(tmp_path: Path) -> None:
-    """Not how many streams share the CPUs meanwhile."""
+    """The number of streams that share the CPUs is not reported then."""
     done = storage("--streams", "64", folder=tmp_path / "no")
     assert done.returncode == 1
     said = f"peerway: {tmp_path / 'no'}: open of a folder: No such file or directory (ENOENT); "

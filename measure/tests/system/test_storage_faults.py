@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 FAILING = Path(__file__).with_name("failing_file_system.py")
-LIMIT = 120  # a guard against hangs, no expectation
+LIMIT = 120  # a guard against hangs, not an expectation
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0
     or not os.access("/dev/fuse", os.R_OK | os.W_OK)
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 def measured(
     folder: Path, operation: str, why: str, first: int, *words: str
 ) -> subprocess.CompletedProcess[str]:
-    """A measurement on a file system on which an operation fails from a byte, or a time, on."""
+    """A measurement on a file system whose operation fails from a byte, or a number of calls, on."""
     command = [sys.executable, "-m", "peerway", "storage", str(folder), *(words or ("write", "read"))]
     command += ["--size", "2M", "--block", "256K", "--streams", "1", "--mode", "fsync"]
     told = [str(folder), operation, why, str(first)]
@@ -122,7 +122,7 @@ exit $status
 
 
 def why_no_quota() -> str:
-    """Why a real file system with a quota cannot be made here; "" where it can."""
+    """Why no real file system with a quota can be made here; "" if it can."""
     if "btrfs" not in Path("/proc/filesystems").read_text().split():
         return "this kernel has no btrfs"
     if not all(map(shutil.which, ("mkfs.btrfs", "btrfs"))):
@@ -132,7 +132,7 @@ def why_no_quota() -> str:
 
 @pytest.mark.skipif(bool(why_no_quota()), reason=why_no_quota())
 def test_a_real_quota_is_told_and_nothing_is_left(tmp_path: Path) -> None:
-    """Of btrfs, where the file system itself has room."""
+    """A quota of btrfs, while the file system itself has space."""
     place = tmp_path / "btrfs"
     place.mkdir()
     measure = [sys.executable, "-m", "peerway", "storage", str(place / "mine"), "write", "--streams", "1"]

@@ -1,5 +1,6 @@
-// What anybody may send to the UDP socket of the torus NIC. Bytes that are no packet are refused;
-// a packet keeps to its datagram, and one sealed by the job's key is told from one that is not.
+// Datagrams that a stranger may send to the UDP socket of the torus NIC. Bytes that are not a packet are
+// refused; a packet stays within its datagram, and a packet sealed with the job's key is distinguished from
+// others.
 #include <cstring>
 #include <vector>
 

@@ -1,8 +1,7 @@
-"""The declarations in ucx/uct_abi.h against the headers of UCX's transports that are installed: Debian's
-(1.13) and those of the wheel libucx-cu13 (1.22).
+"""Compares the declarations in ucx/uct_abi.h with the installed headers of UCX's transports.
 
-What UCX installs nowhere (its base classes) is checked by size in the process, before the transport is
-offered.
+These are Debian's (1.13) and those of the wheel libucx-cu13 (1.22). UCX installs no headers of its base
+classes: their sizes are checked in the process, before the transport is offered.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ HEADER = ROOT / "nic" / "uct" / "ucx" / "uct_abi.h"
 WHEELS = [Path(path) / "libucx" / "include" for path in sys.path if path.endswith("-packages")]
 PLACES = {13: [Path("/usr/include")], 22: WHEELS}
 
-# Ours, and what UCX calls it where that differs.
+# Our names, and UCX's where they differ.
 STRUCTS = {
     "ucs_list_link_t": ["prev", "next"],
     "ucs_config_global_list_entry_t": ["name", "prefix", "table", "size", "list"],
@@ -80,7 +79,7 @@ def test_declarations_are_those_of_installed_headers(minor: int, tmp_path: Path)
     lines += ["#include <ucs/config/parser.h>", "#include <cstddef>"]
     lines += [f'static_assert((long long)own_{name} == (long long)({name}), "{name}");' for name in names]
     for struct, fields in STRUCTS.items():
-        if struct == "uct_md_attr_t" and minor > 13:  # there it is one that is not installed
+        if struct == "uct_md_attr_t" and minor > 13:  # newer versions have one that is not installed
             continue
         lines.append(f'static_assert(sizeof(own::{struct}) == sizeof(::{struct}), "size of {struct}");')
         lines += [same_offset(struct, field) for field in fields]
@@ -103,7 +102,7 @@ def same_offset(struct: str, field: str) -> str:
 @pytest.mark.parametrize("minor", [13, 20, 22])
 def test_declarations_compile_for_each_version(minor: int, tmp_path: Path) -> None:
     source = tmp_path / "one.cpp"
-    # The size that libuct's uct_base_iface_t_class has in all three versions.
+    # The size of libuct's uct_base_iface_t_class in all three versions.
     source.write_text(
         f'#define PW_UCX_MINOR {minor}\n#include "ucx/uct_abi.h"\n'
         "static_assert(sizeof(pw::uct::PW_UCX::uct_base_iface_t) == 1280);\n"

@@ -21,7 +21,7 @@ from launching import clean_environment, compile_nic, peerway, source_of
 from test_nic_check import CORRECT, FLAWS, HANGS
 
 AT_A_TIME = 2
-OPTIONS = sys.argv[1:]  # of nic-check
+OPTIONS = sys.argv[1:]  # options of nic-check
 
 
 def whole_run(nic: Path, flaw: str) -> dict[str, object]:
@@ -53,7 +53,7 @@ def whole_run(nic: Path, flaw: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """One line of JSON for each NIC."""
+    """Print one line of JSON for each NIC."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_A_TIME) as pool:
         nic = compile_nic(source_of("full_nic.cpp"), Path(folder))
         for record in pool.map(lambda flaw: whole_run(nic, flaw), [*CORRECT, *FLAWS]):

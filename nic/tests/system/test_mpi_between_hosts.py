@@ -16,7 +16,7 @@ from hosts import Network, address, mpi_words
 from launching import Run
 from mpi_stacks import Carried, build, environment, needs_daemons, over
 
-STILL_S = 2.5  # of a rank; the NIC takes it for dead after twice that
+STILL_S = 2.5  # the time for which a rank stands still; the NIC takes it for dead after twice that
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,9 @@ def test_every_byte_goes_by_datagrams(
 def test_a_rank_may_stand_still_for_a_while(
     mpi_folder: Path, hosts: Network, tmp_path: Path, run: Run
 ) -> None:
-    """Under a debugger, or on a host that swaps. MPICH would wait forever for a peer that the NIC gave up."""
+    """For example in a debugger, or on a swapping host. MPICH would wait forever for a peer
+    that the NIC gave up.
+    """
     program = build("mpich-debian", "mpi_verify", mpi_folder)
     nodes = {str(host): address(host) for host in range(4)}
     carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)
@@ -75,7 +77,7 @@ def test_a_rank_may_stand_still_for_a_while(
 
 
 def stop_a_while(ended: Event, *words: str) -> bool:
-    """Stop one process whose command begins with the first word and has all; False: none came."""
+    """Stop one process whose command begins with the first word and has all words; False if none appeared."""
     while not ended.is_set():
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):

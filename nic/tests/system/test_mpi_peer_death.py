@@ -1,4 +1,6 @@
-"""A rank that is killed under a real MPI, or UCX, over the torus NIC: others are told, the job ends."""
+"""A rank is killed under a real MPI, or UCX, over the torus NIC: the others get an error, and the job
+ends.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from peerway import _core
 from peerway.launch.preload import preload
 
 TRANSPORT = Path(_core.__file__).parent / "lib" / "libpeerway_uct.so"
-SIZES = ["1000", "200000"]  # copied at once, and fetched by the receiver
+SIZES = ["1000", "200000"]  # copied at once; fetched by the receiver
 
 
 @pytest.fixture(scope="module")
 def ucp_death(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/ucp_death.c, on the system's UCX."""
+    """programs/ucp_death.c, compiled with the system's UCX."""
     if not Path("/usr/include/ucp/api/ucp.h").exists():
         pytest.skip("no headers of UCX: apt-get install libucx-dev")
     target = tmp_path_factory.mktemp("ucp") / "ucp_death"
@@ -33,7 +35,7 @@ def ucp_death(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outcome_of(program: Path, mode: str, run: Run, nic: str, *spaces: str) -> dict[str, object]:
-    """What UCX's error handler was called with, and how the request under way ended."""
+    """The argument of UCX's error handler, and how the outstanding request ended."""
     settings = {"UCX_TLS": "peerway", "UCX_ADDRESS_VERSION": "v2", **preload(TRANSPORT, {})}
     job, secret = str(os.getpid()), secrets.token_hex(16)
     done = run(
@@ -45,7 +47,7 @@ def outcome_of(program: Path, mode: str, run: Run, nic: str, *spaces: str) -> di
     return found
 
 
-# A silent peer's death is noticed by the signs of life that UCX and the transport ask for.
+# The death of a silent peer is noticed by the heartbeats that UCX and the transport require.
 REQUESTS = {"talking": "Connection reset by remote peer", "silent": "Success"}
 
 
@@ -77,7 +79,7 @@ def test_the_job_ends(stack: str, mpi_folder: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_ranks_that_take_errors_get_one(size: str, mpi_folder: Path, run: Run) -> None:
-    """Open MPI's launcher lets the others go on, when asked to; MPI's error names no better reason."""
+    """Open MPI's launcher lets the others continue if asked to; MPI's error gives no better reason."""
     program = build("openmpi-debian", "mpi_death", mpi_folder)
     command = over("openmpi-debian", "torus", 3, program, size, more=["-enable-recovery"])
     done = run(command, env=environment())

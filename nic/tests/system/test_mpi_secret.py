@@ -13,7 +13,7 @@ from hosts import Network, mpi_words
 from launching import LIMIT
 from mpi_stacks import STACKS, environment, needs_daemons, over
 
-# Says what it was given where only its user reads it, and waits to be looked at.
+# Prints its secret to a file that only its user can read, and waits until it was looked at.
 RANK = """#!/bin/sh
 umask 077
 cd {folder} || exit 1
@@ -25,7 +25,7 @@ exit 1
 
 
 def looked_at(command: list[str], folder: Path) -> tuple[list[str], dict[int, str]]:
-    """What two ranks were given, and every command line of this host meanwhile."""
+    """The secrets of two ranks, and every command line on this host meanwhile."""
     job = subprocess.Popen(
         command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
@@ -63,7 +63,7 @@ def check(output: list[str], lines: dict[int, str]) -> None:
     assert len(set(output)) == 1
     assert len(output[0]) == 32
     assert int(output[0], 16) != 0
-    assert any("PEERWAY_NIC_JOB" in line for line in lines.values())  # it was really looked
+    assert any("PEERWAY_NIC_JOB" in line for line in lines.values())  # so the command lines were really read
     told = [line for line in lines.values() if output[0] in line]
     assert not told, told
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from launching import ROOT, Run, clean_environment, compile_nic, peerway, source_of
 
-pytestmark = pytest.mark.alone  # "unclear" is what a busy machine may make of a test
+pytestmark = pytest.mark.alone  # a busy machine may make a test's result "unclear"
 AT_A_TIME = 2
 HANGS = 600.0  # seconds
-SECONDS = 6  # of load at most: a test ends with what it finds, which takes an accident with some flaws
-# What the NIC does wrong -> the test, and what must be said of it. "silent": it states no ordering guarantee.
+SECONDS = 6  # the longest load; a test ends with its finding, which some flaws cause only by chance
+# Flaw of the NIC -> the test, and what it must say. "silent": the NIC states no ordering guarantee.
 FLAWS = {
     "broken": ("open, register, connect", 'open() gave PW_NIC_BROKEN: "the NIC does not answer"'),
     "needs-descriptor": ("open, register, connect", "without a descriptor, which must be taken"),
@@ -74,11 +74,11 @@ FLAWS = {
     "crashes": ("each operation ends once", "was killed by signal 11"),
     "exits": ("each operation ends once", "its process exited"),
 }
-# Of each test the first flaw always, the others in long runs.
+# The first flaw of each test always runs, the others in long runs.
 FIRST = {FLAWS[flaw][0]: flaw for flaw in reversed(FLAWS)}.values()
-# States of the same NIC that are no flaws.
+# Variants of the same NIC that are not flaws.
 CORRECT = ["", "only-puts", "only-gets", "silent"]
-# Runs all tests at their usual length, with each flaw and several times without: see CONTRIBUTING.md.
+# Runs all tests at their usual length, with each flaw, and several times without: see CONTRIBUTING.md.
 MINUTES = float(os.environ.get("PEERWAY_TEST_NIC_CHECK_MINUTES", "0"))
 
 Verdicts = dict[str, tuple[str, str]]
@@ -104,7 +104,7 @@ def check(nic: Path, runs: list[tuple[str, list[str], float]]) -> list[Verdicts]
 
 @pytest.fixture(scope="module")
 def checks(nic: Path, pytestconfig: pytest.Config) -> Iterator[dict[str, tuple[Future[list[Verdicts]], int]]]:
-    """The tests of the flaws, two at a time: some of their time is spent waiting for what does not come."""
+    """Run the tests of the flaws, two at a time, because they partly wait for events that never come."""
     flaws = [flaw for flaw in FLAWS if flaw in FIRST or pytestconfig.getoption("--long")]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         parts = [flaws[i::AT_A_TIME] for i in range(AT_A_TIME)]
@@ -136,7 +136,7 @@ def lines(output: str, word: str) -> list[str]:
 )
 def test_a_correct_nic_passes_whatever_it_states(stated: str, nic: Path) -> None:
     (found,) = check(nic, [(stated, [], 0.1)])
-    # Unclear is what a busy machine may make of a test; a false alarm is what it never may.
+    # A busy machine may make a result unclear, but never raise a false alarm.
     assert {test: each for test, each in found.items() if each[0] == "BROKEN"} == {}
     absent = {test for test, (outcome, _) in found.items() if outcome == "ABSENT"}
     unstated = {"only-puts": {"gets behind puts"}, "only-gets": {"puts in order"}}
@@ -182,7 +182,7 @@ def test_a_test_that_there_is_not(nic: Path, run: Run) -> None:
     assert "there is no test 'speed'. There are: open, register, connect; limits;" in done.stderr
 
 
-# Loss makes a torus slow: there only what is its own.
+# Loss makes a torus slow, so only its own tests run there.
 BY_DATAGRAM = ["gets", "the source after done", "memory deregistered at the target", "a peer that dies"]
 TORI: dict[str, dict[str, object]] = {
     "memory": {},
@@ -191,8 +191,8 @@ TORI: dict[str, dict[str, object]] = {
 }
 
 
-# Held back, a torus is also under MPI and between processes; by memory it refuses at once what by datagrams
-# fails later.
+# A delayed torus is also tested under MPI and between processes. Over shared memory it refuses at once what
+# fails later over datagrams.
 @pytest.mark.parametrize(
     ("torus", "tests"),
     [
@@ -238,7 +238,7 @@ def test_the_guide_quotes_the_example() -> None:
 
 
 def test_the_first_commands_of_the_guide_run_as_written(run: Run, tmp_path: Path) -> None:
-    """In a clone: what they name is here, and what they make is not."""
+    """As in a fresh clone: the files that they name exist, those that they make do not."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "library").symlink_to(ROOT / "library")
     page = (ROOT / "docs" / "nic" / "guide.md").read_text()

@@ -16,7 +16,7 @@ from ranks import Ranks
 
 OPTIONAL = "put_strided+put_with_word+fetch_add+event"
 SMALL = "largest=4096,copied=8,names=64"
-# Each set of guarantees, with as little as a NIC may have, and with as much as the full NIC has.
+# Each set of guarantees, with the fewest optional entries allowed, and with as many as the full NIC has.
 LIMITS = {
     f"guarantees {guarantees}, {name}": f"guarantees={guarantees},{limits}"
     for guarantees in range(4)
@@ -33,12 +33,12 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A program of ranks, and what each of them says."""
+    """A program of ranks, and what each rank must print."""
 
     program: tuple[str, ...]
     answers: tuple[dict[str, object], ...]
-    limits: tuple[str, ...] = ()  # those that it runs at; none: at all that have no room at random
-    more: str = ""  # limits beside
+    limits: tuple[str, ...] = ()  # limits to run at; empty: all limits with random lack of space
+    more: str = ""  # further limits
 
 
 ORDER = Job(
@@ -74,12 +74,12 @@ ROUNDS = int(os.environ.get("PEERWAY_TEST_NIC_LIMITS", "0"))  # of the whole mat
 
 @pytest.fixture(scope="module")
 def nic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The NIC at the limits."""
+    """The plugin of the NIC with limits."""
     return compile_nic(source_of("limited_nic.cpp"), tmp_path_factory.mktemp("nics"))
 
 
 def cases() -> list[Any]:
-    """Stack, limits and seed."""
+    """Stack, limits and seed of each case."""
     return [(*case, seed) for seed in range(ROUNDS) for case in MATRIX] or ALWAYS
 
 
@@ -91,7 +91,7 @@ def test_mpi_runs_at_the_limits(
     stated = f"{LIMITS[limits]},seed={seed}"
     command = over(stack, nic, 2, program, "1", "20000", LIMITED_NIC=stated)
     variables = over_nic_alone(stack) | {"LIMITED_NIC": stated}
-    done = run(command, env=variables, timeout=LIMIT)  # slow is no hang
+    done = run(command, env=variables, timeout=LIMIT)  # slow is not hanging
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ranks 2 errors 0" in done.stdout
     assert "limited_nic" not in done.stderr
@@ -103,7 +103,7 @@ def test_ranks_run_at_the_limits(nic: Path) -> None:
     over_nic = {"PEERWAY_NIC": str(nic), "PEERWAY_PATHS": "nic:limited", "FAR_RANKS": "1"}
     busy = [name for name in LIMITS if ROUNDS or name.endswith((", busy", "with extras"))]
     jobs = [(job, limits, "busy-poll") for job in (ORDER, STRIDED, HALOS) for limits in job.limits or busy]
-    # Ranks that sleep look again soon, too, for room of which no event tells: else this takes minutes.
+    # Sleeping ranks soon look again for space that no event announces; otherwise this would take minutes.
     jobs += [(ORDER, limits, "blocking") for limits in busy if limits.endswith("extras")]
     words = [
         json.dumps(

@@ -30,7 +30,7 @@ extern "C" const pw_nic_ops* pw_nic_plugin(void) {
 
 
 def expect(path: str, scenarios: dict[str, list[object]], **settings: str) -> None:
-    """Two ranks go through the scenarios, and tell what is expected of each."""
+    """Two ranks run the scenarios; each must print what is expected."""
     environment = {"PEERWAY_PATHS": path, **nics.settings_of(path), **settings}
     with Ranks("ucx_ranks.py", 2, ",".join(scenarios), 1 << 18, **environment) as ranks:
         for scenario, expected in scenarios.items():

@@ -21,12 +21,12 @@ LOSS = ROOT / "apps" / "loss"
 Torus = dict[str, object]
 GUARANTEES = ["puts_in_order", "gets_behind_puts"]
 SEEDS = [40, pytest.param(200, marks=pytest.mark.long)]
-# By memory at once, by memory in its time, and by datagrams.
+# Over shared memory at once, over shared memory with simulated times, and over datagrams.
 THREE_WAYS: tuple[Torus, ...] = ({}, {"timed": True}, {"faults": {"drop": 0.02}})
 
 
 def build_program(name: str, folder: Path) -> Path:
-    """One that needs no libpeerway."""
+    """Compile a program that needs no libpeerway."""
     flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{ROOT / 'library' / 'include'}"]
     source = source_of(f"{name}.cpp")
     subprocess.run(["c++", *flags, str(source), "-ldl", "-o", str(folder / name)], check=True)
@@ -35,7 +35,7 @@ def build_program(name: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def nic_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/nic_ranks.cpp: a process for each rank."""
+    """programs/nic_ranks.cpp, compiled: a process for each rank."""
     return build_program("nic_ranks", tmp_path_factory.mktemp("nic"))
 
 
@@ -79,7 +79,7 @@ def torus_ranks(nic_ranks: Path, tmp_path: Path) -> Ranks:
 
 
 def apart(**more: object) -> Torus:
-    """A torus of a node in each namespace."""
+    """A torus with one node in each namespace."""
     nodes = {str(i): address(i) for i in range(4)}
     return {"extents": [2, 2], "contexts": 4, "nodes": nodes, **more}
 
@@ -147,8 +147,8 @@ def test_seeds_of_mixed_faults(torus_ranks: Ranks, seeds: int) -> None:
 
 @pytest.mark.long
 def test_what_loss_costs_is_measured(spaces: list[str], tmp_path: Path) -> None:
-    """apps/loss: all bytes come, and only with losses is anything sent again."""
-    assert spaces  # it makes its own, which can be where these could
+    """apps/loss: all bytes arrive, and data is sent again only with losses."""
+    assert spaces  # the program makes its own namespaces, which works where these work
     out = tmp_path / "loss.jsonl"
     few = ["--turns", "2", "--ms", "50", "--in-flight", "2", "--out", str(out)]
     command = [sys.executable, str(LOSS / "loss.py"), *few]
@@ -174,7 +174,7 @@ def test_faults_over_the_network(torus_ranks: Ranks, spaces: list[str]) -> None:
     ("guarantee", "seen"), [("puts_in_order", "put of rank"), ("gets_behind_puts", "a get overtook a put")]
 )
 def test_a_nic_that_lies_is_seen(nic_ranks: Path, tmp_path: Path, guarantee: str, seen: str) -> None:
-    """The negative control: what states more than it keeps fails the checks that all others pass."""
+    """The negative control: a NIC that states more than it keeps fails checks that all others pass."""
     ranks = Ranks(nic_ranks, tmp_path)
     late = {"seed": 1, "reorder": {"probability": 1, "us": 20000}}
     with pytest.raises(AssertionError, match=seen):
@@ -203,8 +203,8 @@ def test_a_node_that_dies_is_told_of(torus_ranks: Ranks, spaces: list[str]) -> N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
 def test_memory_that_cannot_be_reached_goes_by_datagrams(nic_ranks: Path, tmp_path: Path) -> None:
-    """No endpoint had a UDP socket when the first one came to need it."""
-    plugin = tmp_path / "torus.so"  # which that user can read
+    """No endpoint had a UDP socket when the first one needed it."""
+    plugin = tmp_path / "torus.so"  # readable by that user
     shutil.copy(Ranks(nic_ranks, tmp_path).plugin, plugin)
     command = [str(nic_ranks), str(plugin), "mixed", "3", "", "1"]
     environment = clean_environment(APART="1", ROUNDS="2")
@@ -215,7 +215,7 @@ def test_memory_that_cannot_be_reached_goes_by_datagrams(nic_ranks: Path, tmp_pa
 
 
 def alone(program: Path, folder: Path, before: str) -> subprocess.CompletedProcess[str]:
-    """Two ranks after a shell's command."""
+    """Run two ranks after a shell command."""
     command = [str(program), str(Ranks(program, folder).plugin), "mixed", "2", "", "1"]
     return subprocess.run(
         ["unshare", "-m", "sh", "-c", f'{before} && exec "$@"', "sh", *command],
@@ -236,7 +236,7 @@ def test_a_full_dev_shm_is_no_matter(nic_ranks: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
 def test_a_limit_of_files_is_told_of(nic_ranks: Path, tmp_path: Path) -> None:
-    """Not by a signal."""
+    """Reported by a message, not by a signal."""
     done = alone(nic_ranks, tmp_path, "ulimit -f 64")
     assert done.returncode == 1
     assert "bytes of shared memory for the state of this job: File too large" in done.stderr
@@ -245,7 +245,7 @@ def test_a_limit_of_files_is_told_of(nic_ranks: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def nic_crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/nic_crowd.cpp: many endpoints in each process."""
+    """programs/nic_crowd.cpp, compiled: many endpoints in each process."""
     return build_program("nic_crowd", tmp_path_factory.mktemp("crowd"))
 
 
@@ -269,7 +269,7 @@ def crowd(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_as_many_endpoints_as_there_can_be(
     nic_crowd: Path, tmp_path: Path, processes: int, drop: float
 ) -> None:
-    """1,024 at once: all reach their neighbours, and one more is refused, with a reason."""
+    """1,024 at once: all reach their neighbours, and one more is refused with a reason."""
     file = tmp_path / "torus.json"
     file.write_text(json.dumps({"faults": {"drop": drop}}))
     done = crowd(nic_crowd, str(processes), str(1024 // processes), str(file))
@@ -294,7 +294,7 @@ def test_no_descriptor_is_left(nic_crowd: Path) -> None:
 
 
 def test_options_of_every_rank(nic_ranks: Path, tmp_path: Path) -> None:
-    """A torus file with a hole ends every rank with a message, and no signal."""
+    """A torus file with a hole ends every rank with a message, not with a signal."""
     plugin = Ranks(nic_ranks, tmp_path).plugin
     file = tmp_path / "hole.json"
     file.write_text(json.dumps({"extents": [2], "nodes": {"1": "10.213.7.2"}}))

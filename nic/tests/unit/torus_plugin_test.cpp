@@ -1,4 +1,4 @@
-// The plugin as its users see it, several endpoints in one process.
+// The plugin through its public interface, with several endpoints in one process.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ struct TorusNic {
   }
 };
 
-/// Memory of `to`, reached from `from`.
+/// Memory of `to`, accessed from `from`.
 struct TorusWay {
   TorusNic &from, &to;
   std::vector<uint64_t> source = std::vector<uint64_t>(65536), target = std::vector<uint64_t>(65536);
@@ -114,7 +114,7 @@ struct TorusWay {
   }
 };
 
-// By memory at once, by the engine in its time, by datagrams.
+// By memory at once, by the engine with modelled times, and by datagrams.
 class TorusPlugin : public ::testing::TestWithParam<const char*> {
  protected:
   std::string file_ = torus_file(GetParam());
@@ -131,7 +131,7 @@ TEST_P(TorusPlugin, MovesBytesBothWaysAndToItself) {
     TorusWay way(a, *to);
     EXPECT_EQ(way.put(0, 65536 * 8), PW_NIC_OK);
     std::fill(way.source.begin(), way.source.end(), 0);
-    EXPECT_EQ(way.get(0, 65536 * 8), PW_NIC_OK);  // behind the put, as the NIC guarantees
+    EXPECT_EQ(way.get(0, 65536 * 8), PW_NIC_OK);  // after the put, as the NIC guarantees
     EXPECT_EQ(way.source, way.target);
     EXPECT_EQ(way.target[65535], 65536u);
     EXPECT_EQ(way.put(8, 0), PW_NIC_OK);
@@ -163,7 +163,7 @@ TEST_P(TorusPlugin, RefusesMemoryThatWasDeregistered) {
   way.put(0, 8);
   EXPECT_EQ(way.get(0, 8), PW_NIC_REFUSED);
   EXPECT_EQ(way.target[0], 99u);
-  pw_nic_key key;  // the next memory of that slot is another one
+  pw_nic_key key;  // the next memory in that slot is another one
   way.there = TorusWay::registered(b, way.target, key);
   EXPECT_EQ(way.get(0, 8), PW_NIC_REFUSED);
 }
@@ -283,15 +283,15 @@ double seconds_of(int puts, uint64_t bytes, const std::string& torus) {
          static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-9;
 }
 
-// The modelled time: a put of 512 KiB takes 8 * 2^19 ns, and the next one waits for the link; or for the gap.
+// The modelled time: a put of 512 KiB takes 8 * 2^19 ns, and the next one waits for the link, or for the gap.
 TEST(TorusTime, IsThatOfTheFile) {
   EXPECT_GE(seconds_of(4, 1 << 19, R"({"extents": [2], "timed": true, "gbit_per_s": 1})"),
             4 * 8.0 * (1 << 19) / 1e9);
   EXPECT_GE(seconds_of(21, 8, R"({"extents": [2], "timed": true, "gap_ns": 1000000})"), 20 * 1e-3);
 }
 
-// The fake driver's GPU memory is that of the CPU; the NIC does not know. A copy of the plugin, for
-// the driver is looked for once.
+// The fake driver's GPU memory is memory of the CPU, but the NIC does not know. Uses a copy of the plugin,
+// because a plugin looks for the driver only once.
 TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
   const std::string copy = ::testing::TempDir() + "libtorus-" + std::to_string(getpid()) + ".so";
   std::ofstream(copy, std::ios::binary) << std::ifstream(pw::kTorusPlugin, std::ios::binary).rdbuf();
@@ -316,7 +316,7 @@ TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
     take_log();
     std::iota(way.source.begin(), way.source.end(), 1);
     EXPECT_EQ(way.put(0, 65536 * 8), PW_NIC_OK);
-    EXPECT_EQ(way.get(0, 8), PW_NIC_OK);  // behind the put
+    EXPECT_EQ(way.get(0, 8), PW_NIC_OK);  // after the put
     std::istringstream log(take_log());
     uint64_t bytes = 0, copies = 0, copied = 0;
     for (std::string kind; log >> kind >> bytes; ++copies) copied += bytes;

@@ -1,5 +1,6 @@
-// What another user of the host can do to an endpoint, who knows all that anybody can know of a job, and
-// more: its number, its torus file, the endpoint's whole address and the key of its memory. Not its secret.
+// Attacks by another user of the host on an endpoint. That user knows everything that anybody can know about
+// a job, and more: its number, its torus file, the endpoint's whole address and the key of its memory; but
+// not its secret.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ namespace {
 constexpr uint64_t kJob = 4711;
 constexpr uid_t kNobody = 65534;
 
-/// An endpoint of node 0 of a torus of two hosts, with memory that holds a text.
+/// An endpoint on node 0 of a torus of two hosts, with memory that contains a text.
 struct Attacked {
   Attacked() {
     std::ofstream(file)
@@ -64,7 +65,7 @@ struct Attacked {
     ops->deregister_memory(nic, memory);
     ops->close(std::exchange(nic, nullptr));
   }
-  /// Closes it, and gives what it counted.
+  /// Closes it, and returns what it counted.
   std::string counted() {
     close();
     std::ifstream in(counters);
@@ -99,7 +100,7 @@ class Stranger {
 
   ~Stranger() { ::close(socket_); }
 
-  /// A get of the text, or a put over it, as endpoint 4 (of node 1) would send them.
+  /// Sends a get of the text, or a put over it, as endpoint 4 (of node 1) would send them.
   void send(Kind kind, const Secret& secret) { send(made(kind, secret)); }
   void send(const std::vector<std::byte>& datagram) const {
     sendto(socket_, datagram.data(), datagram.size(), 0, reinterpret_cast<const sockaddr*>(&to_), sizeof to_);
@@ -121,13 +122,13 @@ class Stranger {
     seal(datagram, secret);
     return datagram;
   }
-  /// Whether anything comes back before long. What the endpoint did before it answered is done then.
+  /// Whether an answer arrives soon. What the endpoint does before it answers is then done.
   bool is_answered() const {
     pollfd there{socket_, POLLIN, 0};
     char bytes[kMostDatagram];
     return poll(&there, 1, 10) > 0 && recv(socket_, bytes, sizeof bytes, 0) > 0;
   }
-  /// Datagrams with bytes of the text that have come within a moment.
+  /// Counts the datagrams with bytes of the text that arrive within a moment.
   int answers() const {
     int found = 0;
     for (pollfd there{socket_, POLLIN, 0}; poll(&there, 1, 300) > 0;) {
@@ -146,8 +147,9 @@ class Stranger {
   uint64_t session_ = 0x5000;
 };
 
-/// What `attack` returns in a thread of another user; as root only, else of this one. The kernel keeps users
-/// by thread. A forked child would inherit the locks that other threads hold, those of the sanitizers too.
+/// Runs `attack` in a thread of another user if this is root, else of this user, and returns its result. The
+/// kernel keeps users by thread. A forked child would inherit the locks that other threads hold, including
+/// those of the sanitizers.
 template <typename Attack>
 int in_another_user(Attack&& attack) {
   int result = -1;
@@ -163,7 +165,7 @@ int in_another_user(Attack&& attack) {
 
 Secret key_by(const Secret& secret) { return derive_secret(secret, "peerway torus datagrams"); }
 
-/// All keys that can be made of what is known, and then as many as there is patience for.
+/// Tries all keys that can be derived from what is known, and then `random` random ones.
 int try_keys(Stranger& stranger, int random) {
   std::vector<Secret> keys{{}, key_by({}), derive_secret({}, std::to_string(kJob))};
   Secret job{};
@@ -187,10 +189,10 @@ TEST(TorusStranger, NeitherReadsNorWrites) {
   EXPECT_STREQ(attacked.text, "what nobody else may read or change");
   const std::string counted = attacked.counted();
   const size_t at = counted.find("\"rejected\":");
-  EXPECT_GT(std::strtoul(counted.c_str() + at + 11, nullptr, 10), 1000u) << counted;  // they came
+  EXPECT_GT(std::strtoul(counted.c_str() + at + 11, nullptr, 10), 1000u) << counted;  // they arrived
 }
 
-// The control: the same datagrams under the right key do both.
+// The control: the same datagrams with the right key succeed.
 TEST(TorusStranger, WouldWithTheSecret) {
   Attacked attacked;
   EXPECT_EQ(in_another_user([&] {
@@ -198,10 +200,11 @@ TEST(TorusStranger, WouldWithTheSecret) {
               stranger.send(Kind::get, key_by(attacked.secret));
               const int answers = stranger.answers();
               stranger.send(Kind::put, key_by(attacked.secret));
-              return std::min(1, answers + stranger.answers());  // it is sent again until it is acknowledged
+              // An answer is sent again until it is acknowledged.
+              return std::min(1, answers + stranger.answers());
             }),
             1);
-  (void)attacked.counted();  // its thread, which stores, has ended
+  (void)attacked.counted();  // waits for its thread, which stores
   EXPECT_EQ(std::string(attacked.text, 4), "XXXX");
 }
 
@@ -218,7 +221,7 @@ TEST(TorusStranger, NotEvenWithItFromAnAddressThatIsNotOfTheJob) {
   EXPECT_STREQ(attacked.text, "what nobody else may read or change");
 }
 
-// Who can see the network has the datagrams of the peers, with their tags, but they count once only.
+// Someone who can see the network has the datagrams of the peers, with their tags, but each counts only once.
 TEST(TorusStranger, DoesNothingByRepeatingWhatAPeerSent) {
   Attacked attacked;
   char stored = 0;
@@ -243,7 +246,7 @@ TEST(TorusStranger, DoesNothingByRepeatingWhatAPeerSent) {
   EXPECT_GT(std::strtoul(counted.c_str() + counted.find("\"repeated\":") + 11, nullptr, 10), 100u) << counted;
 }
 
-// A session that follows from the clock is found by trying.
+// A session number that depended on the clock could be found by trying.
 TEST(TorusStranger, FindsNoSessionInAnother) {
   std::set<uint32_t> upper, lower;
   constexpr int kOpened = 8;
@@ -256,8 +259,8 @@ TEST(TorusStranger, FindsNoSessionInAnother) {
   EXPECT_EQ(lower.size(), size_t{kOpened});
 }
 
-/// The sockets of this process in the abstract namespace by which a torus meets. Anybody finds them so; those
-/// of other processes of this machine are left alone.
+/// Returns the sockets of this process in the abstract namespace at which processes of a torus meet. Anybody
+/// can find them like this; those of other processes of this machine are left alone.
 std::vector<std::string> meeting_places() {
   std::set<std::string> own;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -277,7 +280,7 @@ std::vector<std::string> meeting_places() {
   return found;
 }
 
-// It can connect to the socket by which the processes meet, but gets nothing.
+// It can connect to the socket at which the processes meet, but receives nothing.
 TEST(TorusStranger, DoesNotGetTheMemoryThatTheProcessesShare) {
   if (getuid() != 0) GTEST_SKIP() << "there is no other user without root";
   Attacked attacked;
@@ -334,7 +337,7 @@ TEST(TorusStranger, IsKeptOutByRefusingOtherHostsWithoutASecret) {
   pw_nic* nic = nullptr;
   EXPECT_EQ(attacked.ops->open(&options, &nic), PW_NIC_INVALID);
   EXPECT_NE(std::string(attacked.ops->why(nullptr)).find("set PEERWAY_NIC_SECRET"), std::string::npos);
-  // A caller of before, whose struct ends earlier, is one without.
+  // A caller built with an older header, whose struct ends earlier, has no secret.
   const pw_nic_options older{offsetof(pw_nic_options, secret), kJob, configuration.c_str(),
                              reinterpret_cast<const uint8_t*>(attacked.secret.data())};
   EXPECT_EQ(attacked.ops->open(&older, &nic), PW_NIC_INVALID);

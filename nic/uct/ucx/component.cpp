@@ -1,4 +1,4 @@
-// Component and memory domain: UCX asks here what there is, and registers memory.
+// Component and memory domain: UCX asks here which devices there are, and registers memory.
 #include <cstring>
 #include <new>
 
@@ -54,8 +54,8 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   capabilities.max_reg = SIZE_MAX;
   capabilities.flags = flags;
   capabilities.reg_mem_types = kinds;
-  // Only host memory is packed and unpacked by the CPU: with memory of GPUs, UCX would do so by puts and gets
-  // to itself.
+  // The CPU packs and unpacks only host memory: if GPU memory were included, UCX would do that by puts and
+  // gets to itself.
   capabilities.access_mem_types = 1u << UCS_MEMORY_TYPE_HOST;
   attributes->reg_cost = {1e-6, 0};
   attributes->rkey_packed_size = sizeof(PackedKey);
@@ -64,7 +64,7 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   return UCS_OK;
 }
 
-// `quiet`: UCX can do without the registration, and does not want to hear of its errors.
+// `quiet`: UCX does not need the registration, and does not want errors to be reported.
 ucs_status_t add_memory(uct_md_t* md, void* address, size_t bytes, bool quiet, uct_mem_h* out) {
   try {
     *out = register_memory(domain_of(md), address, bytes, !quiet).release();
@@ -139,7 +139,7 @@ ucs_status_t release_rkey(uct_component_t*, uct_rkey_t key, void*) {
   return UCS_OK;
 }
 
-// The device has the name of the NIC.
+// The device is named like the NIC.
 ucs_status_t query_devices(uct_md_t* md, uct_tl_device_resource_t** devices, unsigned* count) {
   return ucx.uct_single_device_resource(md, domain_of(md).endpoint().plugin().name().c_str(),
                                         UCT_DEVICE_TYPE_NET, UCS_SYS_DEVICE_ID_UNKNOWN, devices, count);
@@ -218,7 +218,7 @@ std::string start(const Find& find) {
   if (ucx.name == nullptr) return fail(#name);
   PW_UCT_OBJECTS(PW_UCT_FIND)
 #undef PW_UCT_FIND
-  // A UCX that was configured otherwise (with statistics) has other structures under the same version.
+  // A UCX that was configured differently (with statistics) has other structures under the same version.
   if (ucx.uct_base_iface_t_class->size != sizeof(uct_base_iface_t))
     return "its interfaces have " + std::to_string(ucx.uct_base_iface_t_class->size) + " bytes, not " +
            std::to_string(sizeof(uct_base_iface_t)) + ": it was configured otherwise (--enable-stats?)";

@@ -1,4 +1,4 @@
-// The endpoint: puts, gets and messages to one interface, and its life.
+// The endpoint: puts, gets and messages to one interface, and creating and destroying it.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -18,20 +18,21 @@ constexpr size_t kShortBytes = kMessageBytes;
 
 Domain& domain_of(const Connection& connection) { return connection.interface->domain; }
 
-// Why a put or get cannot be started now; UCS_OK: it can.
+// Returns why a put or get cannot be started now; UCS_OK if it can.
 ucs_status_t barred(Connection& connection) {
   if (connection.peer().failed()) return UCS_ERR_CONNECTION_RESET;
   if (connection.must_queue() || connection.peer().held_back()) return UCS_ERR_NO_RESOURCE;
   return UCS_OK;
 }
 
-// Why a message cannot be sent now; UCS_OK: it can.
+// Returns why a message cannot be sent now; UCS_OK if it can.
 ucs_status_t no_room(Connection& connection) {
   if (connection.peer().failed()) return UCS_ERR_CONNECTION_RESET;
   return !connection.must_queue() && connection.channel->room() ? UCS_OK : UCS_ERR_NO_RESOURCE;
 }
 
-/// The status of `body(connection)`, called with the domain's lock, unless something is in the way.
+/// Returns the status of `body(connection)`, called with the domain's lock held, unless InTheWay() prevents
+/// it.
 template <auto InTheWay, typename Body>
 std::invoke_result_t<Body, Connection&> unless(uct_ep_t* ep, Body&& body) {
   Connection& connection = Connection::of(ep);
@@ -57,7 +58,7 @@ ucs_status_t start(Connection& connection, const There& there, Post&& post) {
   return remote == nullptr ? UCS_ERR_INVALID_ADDR : started(post(*remote, key.offset_of(there.address)));
 }
 
-/// An operation of whose end the interface is to tell; until then it uses the memory.
+/// Returns an operation whose end the interface must report; until then it uses the memory.
 Operation* tracked(Connection& connection, uct_completion_t* completion, RegisteredMemory* memory = nullptr) {
   Operation* operation = domain_of(connection).operation(connection.peer());
   operation->teller = &connection.interface->ended;
@@ -76,7 +77,7 @@ ucs_status_t get(Connection& connection, const There& there, void* to, nic::Memo
   return status;
 }
 
-/// The registered memory of the piece that is to be moved, or why it cannot be moved now.
+/// Finds the registered memory of the piece to be moved, or returns why it cannot be moved now.
 ucs_status_t find_memory(Connection& connection, RegisteredMemory& registered, nic::Memory*& memory) {
   try {
     memory = registered.memory();
@@ -108,7 +109,7 @@ ssize_t put_bcopy(uct_ep_t* ep, uct_pack_callback_t pack, void* arg, uint64_t ad
     const Bounce bounce = operation->bounce;
     const size_t bytes = pack(bounce.data, arg);
     const ucs_status_t status =
-        bytes == 0  // which no NIC is asked for
+        bytes == 0  // no NIC is asked for 0 bytes
             ? UCS_OK
             : start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
                 return connection.peer().put(remote, offset, bounce.data, bounce.memory, bytes, operation);
@@ -119,7 +120,7 @@ ssize_t put_bcopy(uct_ep_t* ep, uct_pack_callback_t pack, void* arg, uint64_t ad
   });
 }
 
-// Complete when the bytes are in place at the peer: UCX's protocols tell the peer so next.
+// Complete when the bytes are in place at the peer, because UCX's protocols tell the peer so next.
 ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_t address, uct_rkey_t key,
                        uct_completion_t* completion) {
   return unless<barred>(ep, [&](Connection& connection) {
@@ -209,8 +210,8 @@ ssize_t am_bcopy(uct_ep_t* ep, uint8_t id, uct_pack_callback_t pack, void* arg, 
 
 // ---- order and arrival ----
 
-// A get that the NIC has ended is not over for UCX before the interface has told so, and unpacked it: the
-// domain's thread may have heard of it meanwhile.
+// For UCX a get that the NIC has ended is not over before the interface has reported and unpacked it: the
+// domain's thread may have noticed its end first.
 ucs_status_t flush(uct_ep_t* ep, unsigned, uct_completion_t* completion) {
   Connection& connection = Connection::of(ep);
   if (connection.must_queue()) return UCS_ERR_NO_RESOURCE;
@@ -241,7 +242,7 @@ ucs_status_t check(uct_ep_t* ep, unsigned, uct_completion_t*) {
   return UCS_OK;
 }
 
-// ---- life ----
+// ---- create and destroy ----
 
 ucs_status_t create(const uct_ep_params_t* params, uct_ep_t** out) {
   constexpr uint64_t kNeeded = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_IFACE_ADDR;

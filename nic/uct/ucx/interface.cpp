@@ -1,5 +1,5 @@
-// The interface: what a worker of UCX has of the NIC. It has its address, what it can do, and progress, which
-// reports ended operations, delivers messages, tries waiting operations again and reports failed peers.
+// The interface: a UCX worker's access to the NIC. It has an address, attributes, and progress, which reports
+// ended operations, delivers messages, tries waiting operations again and reports failed peers.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,15 +14,15 @@
 namespace pw::uct::PW_UCX {
 namespace {
 
-// Turns of progress between polls for new senders, and time between signs of life of peers.
+// Calls of progress between polls for new senders, and ns between probes of peers.
 constexpr unsigned kLookEvery = 64;
-constexpr uint64_t kFeelEvery = 250'000'000;
+constexpr uint64_t kProbeEvery = 250'000'000;
 
 std::string address_of(Interface& interface) {
   return uct::pack({interface.domain.endpoint().facts(), interface.inbox.key()}, job_secrets().addresses);
 }
 
-// UCX ends the process when an address is longer than its older form of addresses holds.
+// UCX ends the process if an address is longer than its older format of addresses allows.
 void check_room(size_t bytes) {
   constexpr size_t kOlderForm = 63;
   const char* form = std::getenv("UCX_ADDRESS_VERSION");
@@ -72,7 +72,7 @@ ucs_status_t get_address(uct_iface_t* iface, void* out) {
   return UCS_OK;
 }
 
-// The same for all endpoints of a NIC: its name.
+// The same for all endpoints of a NIC: a hash of its name.
 uint64_t device_address(Interface& interface) {
   uint64_t address = 0;
   for (const char c : interface.domain.endpoint().plugin().name())
@@ -127,8 +127,8 @@ void look_for_departed(Interface& interface) {
   });
 }
 
-// A peer that leaves in good order says so before its memory is gone, so the inbox is looked at first. UCX's
-// handler may destroy connections: each search starts from the beginning.
+// A peer that leaves in good order says so before its memory is gone, so the inbox is read first. UCX's
+// handler may destroy connections, so each search starts from the beginning.
 void report_failures(Interface& interface) {
   const unsigned failures = interface.domain.failures();
   if (failures == interface.failures_seen) return;
@@ -152,8 +152,8 @@ void report_failures(Interface& interface) {
 
 void look_around(Interface& interface) {
   look_for_departed(interface);
-  if (coarse_now_ns() - interface.felt_ns < kFeelEvery) return;
-  interface.felt_ns = coarse_now_ns();
+  if (coarse_now_ns() - interface.probed_ns < kProbeEvery) return;
+  interface.probed_ns = coarse_now_ns();
   const std::scoped_lock held(interface.domain.lock);
   interface.domain.probe_peers();
 }
@@ -188,7 +188,7 @@ ucs_status_t fence(uct_iface_t* iface, unsigned) {
   return UCS_OK;
 }
 
-// ---- life ----
+// ---- create and destroy ----
 
 void close(uct_iface_t* iface) {
   Interface& interface = Interface::of(iface);
@@ -202,7 +202,7 @@ void close(uct_iface_t* iface) {
 
 uct_iface_ops_t make_ops() {
   uct_iface_ops_t ops;
-  // Whatever is not filled in below answers "unsupported".
+  // Entries that are not filled in below answer "unsupported".
   static_assert(sizeof ops % sizeof(uct_unused) == 0);
   std::fill_n(reinterpret_cast<uct_unused*>(&ops), sizeof ops / sizeof(uct_unused),
               unsupported_as<uct_unused>());

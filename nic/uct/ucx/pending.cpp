@@ -5,7 +5,7 @@
 
 namespace pw::uct::PW_UCX {
 
-// UCX tries again at once when it hears "busy", so that must mean that there is room now.
+// UCX tries again at once if this returns "busy", so that must mean that there is room now.
 ucs_status_t pending_add(uct_ep_t* ep, uct_pending_req_t* request, unsigned) {
   Connection& connection = Connection::of(ep);
   {
@@ -31,7 +31,7 @@ void pending_purge(uct_ep_t* ep, uct_pending_purge_callback_t callback, void* ar
 }
 
 // A request that finds no room stays first in its queue. Its callback may purge or destroy connections, so
-// the list is walked by count.
+// the loop counts instead of iterating over the list.
 unsigned dispatch_pending(Interface& interface) {
   unsigned done = 0;
   for (size_t turns = interface.waiting.size(); turns > 0 && !interface.waiting.empty(); --turns) {

@@ -1,4 +1,4 @@
-// The functions that each version's build of the transport offers to the rest.
+// The functions that the transport's build for each version offers to the other code.
 #pragma once
 
 #include <functional>
@@ -6,10 +6,10 @@
 
 namespace pw::uct {
 
-/// Gives a symbol of the UCX that is to be served; null when it has none.
+/// Returns a symbol of the UCX in question; null if it has none.
 using Find = std::function<void*(const char* name)>;
 
-// Registers the transport with that UCX. Returns why not; empty: done.
+// Registers the transport with that UCX. Returns why that failed; empty if it succeeded.
 namespace ucx_1_13 {
 std::string start(const Find& find);
 }

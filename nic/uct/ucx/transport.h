@@ -1,5 +1,5 @@
-// The transport as one version of UCX sees it: component and memory domain (component.cpp), interface
-// (interface.cpp), endpoint (endpoint.cpp, pending.cpp). These files are compiled for each version
+// The transport for one version of UCX: component and memory domain (component.cpp), interface
+// (interface.cpp), endpoint (endpoint.cpp, pending.cpp). These files are compiled once for each version
 // (uct_abi.h).
 #pragma once
 
@@ -17,11 +17,11 @@ namespace pw::uct::PW_UCX {
 
 inline constexpr char kName[] = "peerway";
 
-/// The functions of the UCX that is being served. Set once, before the transport is registered.
+/// The functions of the UCX in use. Set once, before the transport is registered.
 extern Ucx ucx;
 
 struct MemoryDomain {
-  uct_md_t md;  ///< first: UCX's pointer is a pointer to it
+  uct_md_t md;  ///< must be first: UCX's pointer points to it
   Domain domain;
 
   MemoryDomain(uct_component_t* of, const Settings& settings);
@@ -30,15 +30,15 @@ struct MemoryDomain {
 struct Connection;
 
 struct Interface {
-  uct_base_iface_t base;  ///< first
+  uct_base_iface_t base;  ///< must be first
   Domain& domain;
   Inbox inbox;
   Ended ended;
   std::list<Connection*> connections;
-  std::list<Connection*> waiting;  ///< those with requests that wait for room
+  std::list<Connection*> waiting;  ///< connections with requests that wait for room
   unsigned failures_seen;
   unsigned turns = 0;
-  uint64_t felt_ns = 0;
+  uint64_t probed_ns = 0;
   IdlePolls idle;
 
   explicit Interface(Domain& domain_) : domain(domain_), inbox(domain_.endpoint()) {}
@@ -46,7 +46,7 @@ struct Interface {
 };
 
 struct Connection {
-  uct_base_ep_t base;  ///< first
+  uct_base_ep_t base;  ///< must be first
   Interface* interface;
   Channel* channel;
   std::deque<uct_pending_req_t*> pending;
@@ -55,15 +55,15 @@ struct Connection {
 
   static Connection& of(uct_ep_t* ep) { return *reinterpret_cast<Connection*>(ep); }
   [[nodiscard]] Peer& peer() const { return channel->peer(); }
-  /// Whether what comes now has to queue up behind requests that wait already.
+  /// Whether new requests must queue behind requests that already wait.
   [[nodiscard]] bool must_queue() const { return !pending.empty() && !dispatching; }
 };
 
-/// Fill the tables that UCX calls, once.
+/// Fill in the tables of functions that UCX calls, once.
 void fill_endpoint_ops(uct_iface_ops_t& ops);
 ucs_status_t open_interface(uct_md_t* md, uct_worker_t* worker, const uct_iface_params_t* params,
                             const uct_iface_config_t* config, uct_iface_t** out);
-/// Requests that wait for room: another one, none of them any more, and those of all endpoints try again.
+/// Requests that wait for room: add one, remove them all, and try those of all endpoints again.
 ucs_status_t pending_add(uct_ep_t* ep, uct_pending_req_t* request, unsigned flags);
 void pending_purge(uct_ep_t* ep, uct_pending_purge_callback_t callback, void* arg);
 unsigned dispatch_pending(Interface& interface);
@@ -74,7 +74,7 @@ Entry unsupported_as() {
   return reinterpret_cast<Entry>(&unsupported);
 }
 
-/// UCX's status of an operation that was, or was not, started.
+/// Returns UCX's status for an operation that was, or was not, started.
 ucs_status_t started(pw_nic_status status);
 
 }  // namespace pw::uct::PW_UCX

@@ -1,4 +1,4 @@
-"""What is computed of a trace, from events that are written by hand: every answer is known."""
+"""The analysis of a trace, for hand-written events with known answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from peerway_trace.store import COLUMNS, SUM_COLUMNS, Thread, Trace
 
 
 def trace_of(*events: dict[str, Any], ranks: int = 2) -> Trace:
-    """A trace of one thread a rank. `rank`, `kind`, `begin` and `duration` in ns, and any column."""
+    """A trace with one thread per rank. Events have `rank`, `kind`, `begin` and `duration` (ns),
+    and any column.
+    """
     names = [
         "",
         *dict.fromkeys(text for event in events for text in (event.get("name"), event.get("where")) if text),
@@ -110,7 +112,7 @@ def test_a_wait_ends_with_the_notification_that_brought_the_sum() -> None:
 
 
 def lost(trace: Trace) -> list[tuple[str, int, int]]:
-    """The state, the rank that waited, and for how long."""
+    """The state, the waiting rank, and the time."""
     found = waits.find(trace, match(trace), match_signals(trace))
     return sorted(
         (waits.STATES[state], int(trace.rank[event]), int(ns))
@@ -134,7 +136,7 @@ def test_a_request_loses_its_time_in_the_call_that_waits_for_it() -> None:
         receive(1, 0, 0, 230, kind=Kind.RECEIVED), receive(1, 0, 5, 225, tag=1, kind=Kind.RECEIVED),
         {"rank": 1, "kind": Kind.WAIT, "begin": 80, "duration": 150},
     )  # fmt: skip
-    assert lost(trace) == [("late sender", 1, 120)]  # for the later of the two
+    assert lost(trace) == [("late sender", 1, 120)]  # because of the later of the two
 
 
 def waits_for_both(receive_begins: int, send_begins: int) -> Trace:
@@ -185,7 +187,7 @@ def test_collectives_of_two_communicators_are_counted_apart() -> None:
 
 
 def started(rank: int, name: str, begin: int, end: int, **more: Any) -> list[dict[str, Any]]:
-    """A collective that does not block, from its start to when its request was found complete."""
+    """A nonblocking collective, from its start until its request was found complete."""
     call = {"rank": rank, "where": "world", "begin": begin, **more}
     return [
         {**call, "kind": Kind.COLLECTIVE, "name": f"MPI_{name}", "duration": 5},
@@ -282,7 +284,7 @@ def put(begin: int, duration: int, size: int, where: str = "peer/shm") -> dict[s
 
 
 def curve(path: str, ns: float, streamed: bool = False, op: str = "put", stack: str = "") -> Curve:
-    """Every message takes so long."""
+    """A curve by which every message takes `ns`."""
     return Curve(path, op, np.array([1.0, 1e6]), np.array([ns, ns]), stack, streamed)
 
 
@@ -292,11 +294,11 @@ def of_curve(trace: Trace, *curves: Curve) -> list[float]:
 
 
 def test_a_burst_is_judged_by_what_its_messages_take_in_a_stream() -> None:
-    # Two bursts of 200 and 400 ns, in which two messages of 50 ns each follow each other.
+    # Two bursts of 200 and 400 ns, each with two messages of 50 ns one after another.
     trace = trace_of(put(0, 90, 8), put(100, 100, 1000), put(1000, 90, 8), put(1100, 300, 1000))
     latency, streamed = curve("peer/shm", 80), curve("peer/shm", 50, streamed=True)
     assert of_curve(trace, latency, streamed) == [0.5, 0.25]
-    assert of_curve(trace, latency) == [0.8, 0.4]  # no test of bandwidth was measured
+    assert of_curve(trace, latency) == [0.8, 0.4]  # no bandwidth test was measured
     assert of_curve(trace, curve("peer/copy", 50)) == pytest.approx([np.nan] * 2, nan_ok=True)
 
 
@@ -329,7 +331,7 @@ def test_messages_of_an_mpi_are_judged_by_records_of_that_one_alone() -> None:
     assert of_curve(trace, *others, own) == [1.0]
     assert of_curve(trace, *others) == pytest.approx([np.nan], nan_ok=True)
     assert curve_of(trace, [*others, own], "send", "world") is own
-    # By which of two ways the program went is not known.
+    # It is unknown which of two paths the program used.
     several = [own, curve("tcp", 80, op="send", stack="mpich")]
     assert curve_of(trace, several, "send", "world") is None
     assert ambiguous(trace, several) == ["mpich", "tcp"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from selenium.webdriver import Chrome
 
-LATE = 7  # of the messages: the one whose sender comes late
+LATE = 7  # number of the message with a late sender
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def timeline(browser: Chrome, page: Path) -> Callable[..., Any]:
-    """The page as just opened; what the canvas says of itself."""
+    """Open the page; returns a function that reads the state of its canvas."""
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": 1200, "height": 900, "deviceScaleFactor": 1, "mobile": False},
@@ -59,7 +59,7 @@ def timeline(browser: Chrome, page: Path) -> Callable[..., Any]:
     return says
 
 
-# The lowest line of the canvas that has a pixel of a colour, as events have.
+# The lowest row of the canvas with a pixel in an event's colour.
 LOWEST = """
     const c = document.getElementById('timeline-canvas'), line = 4 * c.width;
     const all = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -127,7 +127,7 @@ def test_a_press_selects_and_a_drag_moves(browser: Chrome, timeline: Callable[..
     until(browser, "return document.getElementById('timeline-canvas').dataset.drawn <= 6")
     canvas = browser.find_element("id", "timeline-canvas")
     wide, high = canvas.size["width"], canvas.size["height"]
-    # The second lane: below the labels of time and the first.
+    # The second track: below the time labels and the first track.
     x, y = 132 + (wide - 132) // 2 - wide // 2, 26 + 20 + 6 + 8 - high // 2
     ActionChains(browser).move_to_element_with_offset(canvas, x, y).click().perform()
     until(browser, "return document.getElementById('timeline-fields').textContent.includes('MPI_Recv')")
@@ -170,7 +170,7 @@ def test_distributions_of_bursts_are_drawn(browser: Chrome, tmp_path: Path) -> N
     ticks = browser.execute_script(
         "return [...document.querySelectorAll('.plot')].map((plot) => plot.querySelectorAll('.xtick').length)"
     )
-    assert min(ticks) > 0  # also where all values lie within one decade
+    assert min(ticks) > 0  # even if all values lie within one decade
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""Why messages were slow and ranks waited, and what they overlapped: made-up traces, whose truth is known."""
+"""Why messages were slow and ranks waited, and what overlapped: synthetic traces with known answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGED: Event = {"where": "staged", "name": "put", "bytes": 4096}
 
 
 def good(begin: int) -> list[Event]:
-    """A message that takes what it should: also the first of its pair."""
+    """A message that takes the expected time, as the first of its pair does."""
     return [send(0, 1, begin, 90, **WORLD), receive(1, 0, begin, 100, **WORLD)]
 
 
@@ -46,7 +46,7 @@ def chunk(rank: int, where: str, begin: int, duration: int) -> Event:
 
 
 def held(kind: Kind) -> list[Event]:
-    """A send of 1,000 ns, its receive posted at once, and the receiver in its wait from 800 on."""
+    """A send of 1,000 ns whose receive is posted at once, with the receiver in its wait from 800 on."""
     return [
         send(0, 1, 1000, 1000, kind=kind, **WORLD),
         receive(1, 0, 990, 5, kind=Kind.IRECV, **WORLD),
@@ -174,7 +174,7 @@ def test_a_request_overlaps_the_time_between_calls() -> None:
 
 
 def test_the_time_under_way_of_requests_that_overlap_counts_once() -> None:
-    """A hundred at once from 0 to 1000, of which the last 900 are in the call that waits for all."""
+    """A hundred requests run at once from 0 to 1000; the last 900 ns are in the call that waits for all."""
     events = [
         event
         for i in range(100)

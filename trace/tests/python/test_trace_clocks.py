@@ -19,7 +19,7 @@ LATENCY = 1500
 
 
 def exchange(hosts: list[tuple[float, float]], pairs: list[tuple[int, int]], rounds: int = 400) -> Trace:
-    """Ranks on hosts whose clocks are ahead by (offset, drift), which send to one another in turn."""
+    """Ranks that send to one another in turn, on hosts whose clocks are ahead by (offset, drift)."""
     random = np.random.default_rng(5)
     events: list[dict[str, Any]] = []
 
@@ -40,7 +40,7 @@ def exchange(hosts: list[tuple[float, float]], pairs: list[tuple[int, int]], rou
 
 
 def backwards(trace: Trace) -> int:
-    """How many messages end before they began."""
+    """The number of messages that end before they began."""
     pairs = match(trace)
     return int(
         np.sum(trace["begin"][pairs.second] + trace["duration"][pairs.second] < trace["begin"][pairs.first])

@@ -1,4 +1,4 @@
-"""`peerway trace compare`: a change that was made is told, and none where there is none."""
+"""`peerway trace compare` finds a real change, and none if nothing has changed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_sides_that_were_traced_one_after_the_other_are_confounded_with_time() -
     for before, after, verdict in (
         ((0, 1, 2), (3, 4, 5), "confounded with time"),
         ((3, 4, 5), (0, 1, 2), "confounded with time"),
-        ((0, 1, 8), (3, 4, 5), "confounded with time"),  # one turn between two
+        ((0, 1, 8), (3, 4, 5), "confounded with time"),  # only one change of sides
         ((0, 2, 4), (1, 3, 5), "slower"),
     ):
         (large,) = (one for one in compare(side(1, *before), side(2, *after)) if one.size_class == 17)
@@ -73,7 +73,7 @@ def test_two_runs_of_one_program_show_no_difference() -> None:
 
 
 def verdict_of_large(before: list[float], after: list[float]) -> str:
-    """Of runs in which the large messages took so many times as long."""
+    """The verdict on runs whose large messages took these multiples of the time."""
     sides = [
         [run_of(10 * k + i, one) for i, one in enumerate(side)] for k, side in enumerate((before, after))
     ]
@@ -207,7 +207,7 @@ def test_a_trace_without_events_is_refused(tmp_path: Path, level: str, why: str)
 
 
 def test_traces_with_events_of_another_kind_alone_compare(tmp_path: Path) -> None:
-    """No operation and no message on either side: nothing differs."""
+    """No operation and no message on either side, so nothing differs."""
     region = trace_of({"rank": 0, "kind": Kind.REGION, "name": "phase", "begin": 0, "duration": 5})
     both = [str(saved(region, tmp_path / name)) for name in ("before", "after")]
     done = CliRunner().invoke(command, ["compare", *both])

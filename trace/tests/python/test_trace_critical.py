@@ -1,4 +1,4 @@
-"""The critical path, and what shortening a part of it would give: made-up traces, whose truth is known."""
+"""The critical path, and the gain from shortening a part of it: synthetic traces with known answers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_path_goes_through_the_message_that_was_waited_for() -> None:
     assert path.begin[-1] == 0
     found = parts(path)
     assert found["computing in solve"][0] == 1500
-    assert found["MPI_Recv"][0] == 100  # from when both sides were there
+    assert found["MPI_Recv"][0] == 100  # from the time at which both sides were there
     assert found["MPI_Finalize"][0] == 10
     assert "computing in other" not in found
     assert list(path.rank) == [1, 1, 1, 0]
@@ -58,10 +58,10 @@ def test_the_path_goes_through_the_message_that_was_waited_for() -> None:
 
 def test_shortening_a_part_is_replayed_and_not_a_share() -> None:
     found = parts(path_of(pipeline()))
-    # 100 of solve's 1,000 in rank 0 bring the message that much earlier, for rank 1 is there at 800; and 50
-    # of what follows it.
+    # 100 of solve's 1,000 ns in rank 0 bring the message that much earlier, because rank 1 is there at 800;
+    # and 50 of the time after it.
     assert found["computing in solve"][1] == 150
-    # With 1,000 and 990 the other rank becomes critical: 10 % of the first saves 10 alone.
+    # With 1,000 and 990 ns the other rank becomes critical, so 10 % of the first saves only 10 ns.
     close = trace_of(
         region(0, "a", 0, 1000), send(0, 1, 1000, 100, name="MPI_Send"),
         region(1, "b", 0, 990), receive(1, 0, 990, 110, name="MPI_Recv"),
@@ -78,7 +78,7 @@ def test_the_last_at_a_collective_is_on_the_path() -> None:
             region(2, "c", 0, 480), {"rank": 2, "begin": 480, "duration": 65, **call}, ranks=3,
         )
     )  # fmt: skip
-    # Rank 0 leaves last, 50 ns after rank 1 had come; with 10 % less of b, rank 2 is the last.
+    # Rank 0 leaves last, 50 ns after rank 1 arrived; with 10 % less of b, rank 2 is the last.
     assert parts(path) == {"computing in b": (500, 20), "MPI_Allreduce": (50, 5)}
 
 
@@ -103,7 +103,7 @@ def test_a_broadcast_needs_its_root_alone() -> None:
         )
     )  # fmt: skip
     assert path.length == 905
-    assert set(path.rank.tolist()) == {2}  # nobody waits for who comes last
+    assert set(path.rank.tolist()) == {2}  # nobody waits for the last one
 
 
 def test_a_wait_for_a_signal_needs_its_notification() -> None:
@@ -133,7 +133,7 @@ def test_a_rank_that_waits_for_its_gpu_computes_there() -> None:
 
 
 def test_without_a_change_the_replay_ends_when_the_job_did() -> None:
-    """Of random jobs: the path is as long as the trace, and no saving is more than a tenth of its part."""
+    """For random jobs, the path is as long as the trace, and no saving exceeds a tenth of its part."""
     random = np.random.default_rng(5)
     for _ in range(30):
         events, now = [], np.zeros(4, np.int64)

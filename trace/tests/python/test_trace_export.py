@@ -74,7 +74,7 @@ def packets(file: Path) -> list[Any]:
 
 
 def slices(file: Path) -> dict[int, list[tuple[int, int, str]]]:
-    """Of each track: begin, end and name of its slices. Fails where they do not nest."""
+    """Begin, end and name of the slices of each track; fails if they do not nest."""
     read = packets(file)
     names = {one.iid: one.name for one in read[0].interned_data.event_names}
     found: dict[int, list[tuple[int, int, str]]] = {}
@@ -118,7 +118,7 @@ def test_each_message_is_an_arrow_from_its_send_to_its_receive(tmp_path: Path) -
     for packet in packets(tmp_path / "trace"):
         starts.update(packet.track_event.flow_ids)
         ends.update(packet.track_event.terminating_flow_ids)
-    assert len(starts) == 4  # the send, a request each way, the put
+    assert len(starts) == 4  # the send, a request in each direction, the put
     assert starts == ends
     assert set(starts.values()) == {1}
 
@@ -145,7 +145,7 @@ def test_times_that_rounding_put_outside_are_drawn_inside(tmp_path: Path) -> Non
 
 
 def test_a_thousand_processes_and_requests_under_way_have_tracks_of_their_own(tmp_path: Path) -> None:
-    """Of two hosts, whose processes have the same numbers; and requests that are all under way at once."""
+    """Two hosts whose processes have the same numbers; and requests that are all under way at once."""
     ranks, requests = 1200, 1500
     threads = [
         Thread(rank, "ab"[rank % 2], 100 + rank // 2, 100 + rank // 2, "openmpi", "", 0, 0, 0, 0, 0, 0)
@@ -175,7 +175,7 @@ def test_an_export_that_fails_leaves_nothing_that_blocks_the_next(
 ) -> None:
     folder, out = saved(job(), tmp_path / "job"), tmp_path / "out"
     words = ["export", str(folder), "--to", form, "-o", str(out)]
-    monkeypatch.setattr(module, "steps", lambda *_: iter([object()]))  # a fault amid the events
+    monkeypatch.setattr(module, "steps", lambda *_: iter([object()]))  # an error among the events
     failed = CliRunner().invoke(command, words)
     assert isinstance(failed.exception, AttributeError)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job"]
@@ -245,7 +245,7 @@ def test_otf2_is_read_by_its_own_reader(tmp_path: Path) -> None:
             if isinstance(event, otf2.events.RmaPut):
                 assert (event.remote, event.bytes, event.win.name) == (1, 64, "peer/shm")
     assert kinds["ProgramBegin"] == kinds["ProgramEnd"] == 2
-    assert kinds["Enter"] == kinds["Leave"] == len(job()) - 4  # requests are no regions
+    assert kinds["Enter"] == kinds["Leave"] == len(job()) - 4  # requests are not regions
     for name, count in (
         ("MpiSend", 1), ("MpiRecv", 1), ("MpiIsend", 2), ("MpiIsendComplete", 2), ("MpiIrecvRequest", 2),
         ("MpiIrecv", 2), ("MpiCollectiveBegin", 2), ("MpiCollectiveEnd", 2), ("RmaPut", 1), ("RmaGet", 1),
@@ -285,7 +285,7 @@ def test_otf2_tells_windows_of_an_mpi_from_paths_and_has_notifications_and_synch
 
 
 def records(archive: Path, *kinds: str) -> list[tuple[str, str, int, Any]]:
-    """Of these kinds: process, record, time, and the event itself."""
+    """The records of these kinds: process, record, time, and the event itself."""
     import otf2
 
     with otf2.reader.open(str(archive / "traces.otf2")) as opened:
@@ -334,14 +334,15 @@ def test_otf2_completes_what_goes_on_after_its_call_where_the_program_waited_for
         {"rank": 2, "kind": Kind.GET, "name": "get", "where": "quick", "peer": 0, "begin": 0},
         ranks=3,
     )  # fmt: skip
-    trace.about["paths_complete_at_start"] = ["quick"]  # as recorders say it of their paths
+    trace.about["paths_complete_at_start"] = ["quick"]  # as recorders describe their paths
     otf2_archive.export(trace, tmp_path / "archive")
     told = [
         (record.removeprefix("RmaOpComplete"), time)
         for process, record, time, _ in records(tmp_path / "archive", "RmaOpComplete")
         if process == "rank 0"
     ]
-    # That of the last put, which nothing waited for, is not known: its call's end stands for it.
+    # The completion of the last put is unknown, because nothing waited for it: its call's end is used
+    # instead.
     assert told == [("Blocking", 25), ("NonBlocking", 38), ("NonBlocking", 48), ("Blocking", 55)]
 
 
@@ -353,7 +354,7 @@ def test_a_trace_that_does_not_say_which_paths_complete_within_the_call_is_refus
     assert not (tmp_path / "archive").exists()
     mpi = trace_of(send(0, 1, 0), receive(1, 0, 0))
     del mpi.about["paths_complete_at_start"]
-    otf2_archive.export(mpi, tmp_path / "archive")  # has no such puts
+    otf2_archive.export(mpi, tmp_path / "archive")  # it has no such puts
 
 
 def test_otf2_has_the_collectives_of_a_team(tmp_path: Path) -> None:

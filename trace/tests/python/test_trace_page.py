@@ -1,4 +1,4 @@
-"""What docs/trace/index.md says of the cost of a trace, against its records."""
+"""The costs of a trace in docs/trace/index.md are those of the records."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_table_has_the_medians_of_its_record(test: str, row: str, digits: in
 
 
 def bounds(values: list[float], digits: int) -> str:
-    """The 95 % interval as the page has it."""
+    """The 95 % interval as the page writes it."""
     return "[{}, {}]".format(*(f"{end:z.{digits}f}" for end in interval(values)))
 
 

@@ -35,7 +35,7 @@ PUT = {"kind": Kind.PUT, "peer": 1, "bytes": 1000, "where": "peer/shm", "name": 
 
 
 def saved(trace: Trace, folder: Path, **about: Any) -> Path:
-    """Write a trace as `peerway trace` does."""
+    """Write a trace like `peerway trace`."""
     folder.mkdir()
     writer = Writer(folder)
     writer.add(trace.columns)
@@ -55,7 +55,7 @@ def late_trace() -> Trace:
 
 
 def sentences_of(analysis: Analysis) -> list[str]:
-    """The findings, as the terminal has them."""
+    """The findings as the terminal shows them."""
     return [str(one) for one in analysis.findings]
 
 
@@ -77,7 +77,7 @@ def test_lost_time_is_a_finding_with_its_place_and_who_was_late() -> None:
 
 
 def test_a_rank_that_may_have_waited_for_a_cpu_is_not_told_to_do_less() -> None:
-    """Of hosts with enough CPUs, and of those whose CPUs are not known, the advice is the usual one."""
+    """For hosts with enough CPUs, and if the number of CPUs is unknown, the advice is the usual one."""
     trace = late_trace()
     usual = sentences_of(analyse(trace, []))
     for cpus in ({"a": 2}, {"b": 1}):
@@ -149,7 +149,7 @@ def test_a_trace_without_faults_has_no_findings() -> None:
 
 
 def of_a_gpu(*kernels: tuple[str, int, int]) -> Trace:
-    """Kernels (name, begin, end) of two streams by turns."""
+    """Kernels (name, begin, end) on two streams in turn."""
     events = [
         {"rank": i % 2, "kind": Kind.KERNEL, "name": name, "begin": begin, "duration": end - begin}
         for i, (name, begin, end) in enumerate(kernels)
@@ -496,7 +496,7 @@ def test_curves_come_from_a_table_and_from_records(tmp_path: Path) -> None:
             "test": "send_latency",
             "via": "plan/packets",
             "op": "send",
-        },  # of plans: no message of MPI
+        },  # messages of plans, not of MPI
     ]
     (tmp_path / "records.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
     found = [
@@ -512,7 +512,7 @@ def test_curves_come_from_a_table_and_from_records(tmp_path: Path) -> None:
 
 
 def bursts_of_puts() -> Trace:
-    """Ten bursts of two puts of 1,000 bytes: nine take 200 ns, and the last 900."""
+    """Ten bursts of two puts of 1,000 bytes: nine take 200 ns each, and the last 900 ns."""
     puts = [(i * 100_000, 100) for i in range(10)] + [(i * 100_000 + 100, 100) for i in range(9)]
     return trace_of(*({"rank": 0, "begin": b, "duration": d, **PUT} for b, d in [*puts, (900_100, 800)]))
 

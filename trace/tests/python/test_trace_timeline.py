@@ -21,7 +21,7 @@ from peerway_trace.timeline import DEEPEST, Timeline, build
 
 
 def unpacked(drawn: Timeline) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What timeline-data.js makes of it."""
+    """Decode the data like timeline-data.js."""
     head = json.loads(drawn.head)
     data = np.frombuffer(zlib.decompress(base64.b64decode(drawn.data)), np.uint8)
     columns, offset = {}, 0
@@ -111,7 +111,7 @@ def test_of_more_events_than_fit_the_important_are_there_and_the_rest_is_said() 
 
 
 def test_a_moment_with_more_events_than_fit_is_cut() -> None:
-    trace = random_trace(500)  # all within one of the windows that are chosen from
+    trace = random_trace(500)  # all within one of the selectable windows
     drawn = build(trace, None, None, most=100)
     assert 50 < drawn.shown <= 100
 

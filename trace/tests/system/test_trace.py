@@ -33,7 +33,7 @@ from peerway_trace.store import Trace, load
 
 @pytest.fixture(scope="module")
 def regions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/regions.cpp, which needs no library."""
+    """programs/regions.cpp, compiled; it needs no library."""
     target = tmp_path_factory.mktemp("programs") / "regions"
     source = source_of("regions.cpp")
     flags = [
@@ -68,7 +68,7 @@ def names(trace: Trace) -> Counter[str]:
 
 
 def test_a_trace_says_which_paths_are_complete_at_once(tmp_path: Path, run: Run) -> None:
-    """Also where nothing of their beginning is in the ring any more."""
+    """Even if the ring no longer has its first events."""
     folder = tmp_path / "trace"
     script = [sys.executable, "-c", textwrap.dedent(PING_PONG), "200", "0"]
     words = [*peerway("trace", "-o", str(folder), "--events", "64", "--"), *peerway("run", "-n", "2", "--")]
@@ -90,16 +90,16 @@ def test_the_page_begins_with_what_a_trace_says(tmp_path: Path, run: Run) -> Non
     words = [*peerway(*verb.split()[1:], "-o", str(folder), "--"), *peerway(*launch.split(), "--")]
     done = run([*words, sys.executable, str(ROOT / program)])
     said = [*done.stdout.splitlines(), *done.stderr.replace(str(folder), name).splitlines()]
-    # A run of the tests that was killed leaves traces, which the next trace on this host names.
+    # A killed run of the tests leaves traces, which the next trace on this host reports.
     said = [line for line in said if "of a trace whose command was killed" not in line]
-    assert sorted(said) == sorted(shown[2].splitlines())  # the ranks say theirs in either order
+    assert sorted(said) == sorted(shown[2].splitlines())  # the ranks print theirs in either order
 
 
 def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "trace"
     program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "50", "3"]
     done = run(peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program)))
-    assert done.returncode == 3, done.stderr  # the command's own
+    assert done.returncode == 3, done.stderr  # the command's own status
     assert "2 ranks" in done.stderr
     trace = load(folder)
     assert trace.ranks == [0, 1]
@@ -157,7 +157,7 @@ def test_calls_of_a_program_in_cpp_have_their_lines(optimize: str, tmp_path: Pat
     folder = tmp_path / "trace"
     assert run(peerway("trace", "-o", str(folder), "--", str(program))).returncode == 0
     trace = load(folder)
-    assert trace.ranks == [0]  # which no launcher said
+    assert trace.ranks == [0]  # no launcher told it
     lines = source.read_text().splitlines()
     wanted = {
         text.split("// ")[1]: number
@@ -309,7 +309,7 @@ def test_recursion_deeper_than_the_list_of_open_regions_is_recorded(
     assert names(trace) == {"level": 5000}
     end = trace["begin"] + trace["duration"]
     assert np.all(np.diff(trace["begin"]) >= 0)
-    assert np.all(np.diff(end) <= 1)  # each within the one before, to the rounding of times
+    assert np.all(np.diff(end) <= 1)  # each nested in the one before, up to rounding
 
 
 def test_a_killed_rank_leaves_what_it_recorded_and_what_it_was_in(
@@ -341,7 +341,7 @@ def test_rings_in_memory_outlive_a_killed_rank_and_leave_nothing_there(
 def test_rings_for_which_memory_has_no_room_are_in_the_folder_of_the_trace(
     regions: Path, disk: Path, tmp_path: Path, run: Run
 ) -> None:
-    # Half of the 6 MiB stays free: it is enough for 3 of the rings, of 0.9 MiB each.
+    # Half of the 6 MiB stays free; the rest suffices for 3 rings of 0.9 MiB each.
     folder = tmp_path / "trace"
     options = ["-o", str(folder), "--rings", str(disk), "--events", "16384"]
     done = run(peerway("trace", *options, "--", str(regions), "turns", "1000"))
@@ -361,7 +361,7 @@ def test_memory_that_is_too_small_is_said_and_not_used(disk: Path) -> None:
 
 
 def in_memory(folder: Path) -> list[Path]:
-    """What is in memory of the trace in a folder."""
+    """The files in memory of the trace in a folder."""
     owners = [
         owner for owner in memory.MEMORY.glob("peerway-trace-*/trace") if owner.read_text() == str(folder)
     ]
@@ -386,7 +386,7 @@ def test_a_killed_command_leaves_rings_that_are_told_and_collected(
         f"`peerway trace collect {shlex.quote(str(tmp_path / 'kept'))}` makes the trace and frees them"
         in done.stderr
     )
-    # Those of a folder that is gone are removed by whichever trace of this host comes first, and it says so.
+    # Files of a removed folder are deleted by the next trace on this host, which reports it.
     assert in_memory(tmp_path / "gone") == in_memory(tmp_path / "next") == []
     assert run(peerway("trace", "collect", str(tmp_path / "kept"))).returncode == 0
     assert names(load(tmp_path / "kept")) == {"even": 50, "odd": 49}
@@ -449,7 +449,7 @@ def test_a_thread_keeps_its_last_events_and_says_how_many_it_lost(
     assert "936 events are lost" in done.stderr
     trace = load(folder)
     assert (len(trace), trace.dropped) == (64, 936)
-    assert trace.sums["count"].sum() == 1000  # sums are of all
+    assert trace.sums["count"].sum() == 1000  # sums include all events
 
 
 @pytest.mark.parametrize("level", ["counters", "profile"])
@@ -512,7 +512,7 @@ def test_a_ring_without_a_header_is_named_and_the_others_are_read(
     damaged[0] = 0
     (folder / "rings" / "damaged.ring").write_bytes(damaged)
     wild = bytearray(whole.read_bytes())
-    wild[32:40] = (12345).to_bytes(8, "little")  # a capacity that is no power of two
+    wild[32:40] = (12345).to_bytes(8, "little")  # a capacity that is not a power of two
     (folder / "rings" / "wild.ring").write_bytes(wild)
     (folder / "rings" / "older.ring").write_bytes(b"PWTRACE2" + whole.read_bytes()[8:])
     done = run(peerway("trace", "collect", str(folder)))
@@ -559,14 +559,14 @@ def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -
 
 
 def leave(disk: Path, room: int) -> None:
-    """Fill a disk but for so many bytes."""
+    """Fill a disk except for `room` bytes."""
     status = os.statvfs(disk)
     with (disk / "ballast").open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, status.f_bavail * status.f_frsize - room)
 
 
 def test_a_full_disk_ends_no_program(regions: Path, disk: Path, run: Run) -> None:
-    leave(disk, 200_000)  # no header fits
+    leave(disk, 200_000)  # not even a header fits
     words = ["-o", str(disk / "trace"), "--rings", str(disk)]
     done = run(peerway("trace", *words, "--", str(regions), "threads", "1000"))
     assert "done" in done.stdout
@@ -631,7 +631,7 @@ def test_a_folder_that_holds_something_is_kept(tmp_path: Path, run: Run) -> None
 
 def test_a_command_that_does_not_exist_is_named(tmp_path: Path, run: Run) -> None:
     done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", "no-such-program"))
-    assert done.returncode == 127  # as with a shell, and `peerway run`
+    assert done.returncode == 127  # as a shell and `peerway run` do
     assert "no-such-program was not found in PATH" in done.stderr
     assert not (tmp_path / "trace").exists()
 
@@ -672,7 +672,7 @@ def test_a_host_whose_clock_is_ahead_is_brought_to_the_time_of_the_others(tmp_pa
     assert done.returncode == 0, done.stderr
     for ring in (folder / "rings").glob("*.ring"):
         header = np.memmap(ring, HEADER, "r+", shape=(1,))
-        if header["rank"][0] == 1:  # as if it had run on another host, five seconds ahead
+        if header["rank"][0] == 1:  # as if it had run on another host, whose clock is five seconds ahead
             header["host"][0] = b"other"
             header["ns"][0] += 5_000_000_000
         header.flush()

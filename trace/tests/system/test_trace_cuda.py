@@ -19,7 +19,7 @@ from peerway_trace.messages import match_signals
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace, load
 
-TRACK = 0x40000000  # of tracks that are no threads, and more
+TRACK = 0x40000000  # numbers of tracks that are no threads start here
 
 
 def on_tracks(trace: Trace) -> Trace:
@@ -34,7 +34,7 @@ def counts_of(trace: Trace) -> Counter[tuple[str, str]]:
 
 
 def line_of(program: Path, text: str) -> str:
-    """The call site of the only line that has the text."""
+    """The call site of the only line with this text."""
     (line,) = [at for at, words in enumerate(program.read_text().splitlines(), 1) if text in words]
     return f"main at {program.name}:{line}"
 
@@ -65,13 +65,13 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_n
     puts = own.where(own["kind"] == Kind.PUT)
     assert set(puts["bytes"]) == {65536}
     assert Counter(zip(puts.rank, puts["peer"], strict=True)) == {(0, 1): 12, (1, 0): 12}
-    # Where the program started it. Nobody knows that of kernels: they have the place that made the plan.
+    # Where the program started it. This is unknown for kernels: they have the place where the plan was made.
     lines = (
         {"plan.start(stream)": 8, "plan.start()": 8, ".prepare()": 8} if gpu else {"plan.start(stream)": 12}
     )
     places = Counter({line_of(source, text): count for text, count in lines.items()})
     assert sites(own, Kind.STEPS_START) == places
-    if gpu:  # on the host, whoever finds the receiver ready does it
+    if gpu:  # on the host, the thread that finds the receiver ready sends
         assert sites(own, Kind.PUT) == places
     finishes = {
         line_of(source, text.replace("start()", "finish(timeout=WAIT)").replace("start", "finish"))
@@ -82,9 +82,9 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_n
     assert len(pairs.first) == 24
     assert len(pairs.alone_first) == len(pairs.alone_second) == 0
     if gpu:
-        (clock,) = trace.about["gpu_clocks"]  # the double's is that of the host
+        (clock,) = trace.about["gpu_clocks"]  # the double's clock is that of the host
         assert abs(clock["offset_ns"]) < 50_000_000
-        # Each start lies in the call that made it, where one did, to what is known of the clocks.
+        # Each start lies within the call that made it, as far as the clocks are known.
         assert len(own.threads) == 4
 
 
@@ -130,7 +130,7 @@ def test_kernels_and_copies_lie_on_a_track_for_each_stream(programs: Path, tmp_p
     assert sorted(kernels["duration"]) == [1000, 1000, 2000]
     assert sorted(kernels["tag"]) == [3000, 3000, 5000]
     assert set(own["bytes"][own["kind"] == Kind.COPY]) == {4096}
-    # One clock with the threads': NVTX's ranges came before the kernels of the last microseconds.
+    # The same clock as the threads': NVTX's ranges came before the kernels of the last microseconds.
     ranges = trace.where(trace["kind"] == Kind.RANGE)
     assert own["begin"].max() > ranges["begin"].max()
 
@@ -173,7 +173,7 @@ SIZES = {"uint8_t": 1, "uint16_t": 2, "int32_t": 4, "uint32_t": 4, "int64_t": 8,
 
 
 def offsets(header: str, struct: str) -> dict[str, int]:
-    """Where the members of a struct lie, up to the first that is of no plain type. Enums have 4 bytes."""
+    """The offsets of a struct's members, up to the first that has no plain type. Enums have 4 bytes."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", header, flags=re.S)
     found = re.search(rf"struct {struct} \{{((?:(?!struct ).)*?)\n\}};", text, re.S) or re.search(
         rf"typedef struct \w* ?\{{((?:(?!typedef struct ).)*?)\}}\s*{struct};", text, re.S

@@ -35,7 +35,7 @@ LATE = """
         ctx.team.barrier()
 """
 
-# The receive is posted first, and its rank looks for the message late; the send is too large for a buffer.
+# The receive is posted first, and its rank checks for the message late; the send is too large for a buffer.
 RENDEZVOUS = r"""
 #include <fcntl.h>
 #include <mpi.h>

@@ -72,14 +72,14 @@ def traced(
 
 
 def one_of(always: str, *others: str) -> list[Any]:
-    """A stack always, and others, of which Debian's are the default, in long runs."""
+    """One stack always, and others (by default Debian's) in long runs."""
     more = others or tuple({"openmpi-debian", "mpich-debian"} - {always})
     return [always, *(pytest.param(stack, marks=pytest.mark.long) for stack in more)]
 
 
 @functools.cache
 def trace_of(stack: str, program: str, ranks: int, programs: Path) -> Trace:
-    """Of a program of programs, for all tests that only read it: it is run once."""
+    """The trace of a program for all tests that only read it: the program is run once."""
     run = functools.partial(subprocess.run, capture_output=True, check=False, timeout=LIMIT, text=True)
     folder = programs / f"{program}-{stack}-{ranks}.trace"
     return traced(stack, build(stack, program, programs), ranks, folder, run)
@@ -132,14 +132,14 @@ def test_ranks_of_other_communicators_are_those_of_the_world(stack: str, program
 def test_lost_time_is_found_where_it_was_lost(stack: str, programs: Path, tmp_path: Path, run: Run) -> None:
     trace = traced(stack, build(stack, "mpi_calls", programs), 2, tmp_path / "trace", run)
     found = waits.find(trace, match(trace), match_signals(trace))
-    # A rank that the machine holds up may lose more elsewhere; here the late one slept 100 and 50 ms.
+    # A rank that the machine delays may lose more elsewhere; here the late rank slept 100 and 50 ms.
     for state, call, rank in (("late sender", "MPI_Recv", 1), ("imbalance", "MPI_Barrier", 0)):
         of_call = trace.names.index(call) == trace["name"][found.event]
         which = np.flatnonzero(
             (found.state == waits.STATES.index(state)) & of_call & (trace.rank[found.event] == rank)
         )
         event = found.event[which[np.argmax(found.lost[which])]]
-        # What is no imbalance of the second is a wait there.
+        # If the second is no imbalance, it is a wait.
         assert found.lost[found.event == event].sum() > 40_000_000, (state, call)
 
 
@@ -192,7 +192,7 @@ def test_every_communicator_has_a_name_of_its_own_that_all_members_know(stack: s
     assert names[0] == names[1]
     assert len(set(names[0])) == len(names[0]) == 6
     assert not any(" from " in name for name in names[0])
-    # The k-th that was made of one parent is the k-th, whichever was complete first.
+    # The k-th communicator made from one parent is the k-th, whichever was complete first.
     in_order = [trace.names[trace["where"][i]] for i in of_each if trace.rank[i] == 0]
     assert [name for name in in_order if name.startswith("world.")] == ["world.3:0", "world.2:0", "world.1:0"]
 
@@ -243,7 +243,7 @@ def test_a_killed_rank_leaves_its_calls_and_the_one_it_was_in(
     assert [(one.name, one.peer) for one in killed] == [("MPI_Recv", 0)]
 
 
-# Programs of mpif.h call the same functions as those of mpi, and each MPI brings them for all three.
+# Programs of mpif.h call the same functions as those of mpi, and each MPI provides them for all three.
 @pytest.mark.parametrize(
     ("stack", "module"),
     [
@@ -262,9 +262,9 @@ def test_programs_in_fortran_are_recorded(
     source_file = programs / f"{module}.f90"
     f08 = module == "mpi_f08"
     text = FORTRAN.format(module=module, request="type(MPI_Request)" if f08 else "integer")
-    if module == "mpif.h":  # the statement of Fortran 77, behind `implicit none`
+    if module == "mpif.h":  # the Fortran 77 statement, after `implicit none`
         text = text.replace("  use mpif.h\n  implicit none", '  implicit none\n  include "mpif.h"')
-    if not f08:  # where the error is no optional argument
+    if not f08:  # without f08 the error is no optional argument
         text = text.replace("call MPI_Init()", "call MPI_Init(i)").replace(
             "call MPI_Finalize()", "call MPI_Finalize(i)"
         )

@@ -16,7 +16,7 @@ from peerway_trace.store import Trace, load
 
 @pytest.fixture(scope="module")
 def traced_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/asked.cpp, which does as its input says."""
+    """programs/asked.cpp, compiled; it does what its input says."""
     target = tmp_path_factory.mktemp("programs") / "asked"
     flags = [
         "-std=c++20",
@@ -36,7 +36,7 @@ def names(trace: Trace) -> Counter[str]:
 
 
 class Job:
-    """A program under `peerway trace` that does what it is told, line by line."""
+    """A program under `peerway trace` that follows instructions line by line."""
 
     def __init__(self, folder: Path, program: Path, *options: str) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ def test_a_running_job_stops_and_starts(traced_program: Path, tmp_path: Path, ru
     done = run(peerway("trace", "stop", str(job.folder)))
     assert "1 process now records nothing" in done.stderr
     job.tell("region between")
-    job.tell("child of-stopped")  # begins when the job is stopped
+    job.tell("child of-stopped")  # begins when recording is stopped
     assert run(peerway("trace", "start", str(job.folder))).returncode == 0
     job.tell("region after")
     assert names(job.end()) == {"before": 1, "after": 1}

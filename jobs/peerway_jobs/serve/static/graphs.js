@@ -1,6 +1,6 @@
-// The graphs of a job: lines by plotly, a strip for each core on a canvas, the steps as SVG.
+// Draws the graphs of a job: lines with Plotly, a strip for each core on a canvas, the steps as SVG.
 "use strict";
-// This file comes before Plotly's: the server answers while the browser reads that.
+// This file is loaded before Plotly, so that the data is requested while the browser still reads Plotly.
 let asked = fetch(document.getElementById("graphs").dataset.series);
 document.addEventListener("DOMContentLoaded", () => {
   const place = document.getElementById("graphs");
@@ -10,14 +10,14 @@ document.addEventListener("DOMContentLoaded", () => {
     ? ["#4aa8e8", "#f0863a", "#35c796", "#d98ac4", "#f0bb61", "#9bd3ff", "#a98be0", "#c9c94a"]
     : ["#0072b2", "#d55e00", "#009e73", "#b3589a", "#c98500", "#3d9fd8", "#7a5cc0", "#8a8a00"];
   const russian = place.dataset.language === "ru";
-  const SCALED = { // what a step is, and the units: memory in powers of 2 as in the page's tables, rates in powers of 10
+  const SCALED = { // factor between units, and their names: powers of 2 for memory, as in the page's tables, powers of 10 for rates
     bytes: [1024, russian ? ["Б", "КиБ", "МиБ", "ГиБ", "ТиБ"] : ["B", "KiB", "MiB", "GiB", "TiB"]],
     bytes_s: [1000, russian ? ["Б/с", "кБ/с", "МБ/с", "ГБ/с", "ТБ/с"] : ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]],
   };
   const UNITS = {percent: " %", watts: russian ? " Вт" : " W", cores: "", per_second: russian ? "/с" : "/s"};
-  // All times are UTC, as in the page's tables; Plotly draws numbers and Dates in the browser's zone, texts as they are.
+  // All times are UTC, as in the page's tables. Plotly converts numbers and Dates to the browser's time zone, but not texts.
   const moment = (ms) => `${new Date(ms).toLocaleString(place.dataset.language, {timeZone: "UTC"})} UTC`;
-  // Plotly's own words for months are English: Russian axes have numbers, as 28.11.
+  // Plotly's names of months are English, so Russian axes have numbers, such as 28.11.
   const DATES = russian ? {
     hoverformat: "%d.%m.%Y %H:%M:%S",
     tickformatstops: [
@@ -37,7 +37,7 @@ document.addEventListener("DOMContentLoaded", () => {
     return made;
   };
 
-  // What its figures are divided by, the unit behind them, and the axis: nobody reads a thousandth of a byte.
+  // The divisor of a plot's figures, the unit of the result, and the axis. Bytes are never divided into smaller units.
   const scale = (plot) => {
     const top = plot.lines.reduce((high, line) => line.y.reduce((most, each) => Math.max(most, each), high), 0);
     if (plot.unit === "percent") return {by: 1, suffix: UNITS.percent, range: [0, 102]};
@@ -48,16 +48,18 @@ document.addEventListener("DOMContentLoaded", () => {
     return {by, suffix: ` ${names[at]}`, ...(top < 10 ? {range: [0, 10]} : {})};
   };
 
-  const layout = ({suffix, range}, narrow) => ({
+  // Plotly draws numbers and Dates in the browser's zone, texts as they are.
+  const utc = (ms) => new Date(ms).toISOString().slice(0, -1).replace("T", " ");
+  const layout = ({suffix, range}, narrow, span) => ({
     margin: {l: 68, r: 20, t: 8, b: 42}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: {color: style("--soft"), size: 12}, hovermode: "x unified", hoverlabel: {bgcolor: style("--card"), font: {color: style("--text")}},
     // "allow": else Plotly has the browser lay out the page again for each label, a fifth of all drawing.
-    xaxis: {type: "date", ticklabeloverflow: "allow", tickangle: 0, nticks: narrow ? 3 : 6, ...DATES, gridcolor: style("--line"), linecolor: style("--line")},
+    xaxis: {type: "date", ticklabeloverflow: "allow", tickangle: 0, nticks: narrow ? 3 : 6, ...DATES, gridcolor: style("--line"), linecolor: style("--line"), ...(span ? {range: span.map((time) => utc(time * 1000))} : {})},
     yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: suffix, hoverformat: ",.2~f", ...(range ? {range} : {})},
     showlegend: false, autosize: true, separators: russian ? ",\u00a0" : ".,",
   });
 
-  const lines = (plot) => {
+  const lines = (plot, span) => {
     const box = document.createElement("div");
     box.className = "plot";
     const holder = figure(titles[plot.set], false);
@@ -65,7 +67,7 @@ document.addEventListener("DOMContentLoaded", () => {
     if (plot.left_out) note(holder, place.dataset.leftOut.replace("{shown}", plot.lines.length).replace("{all}", all));
     if (all > 1 && all <= COLORS.length) holder.append(key(plot.lines));
     holder.append(box);
-    return () => draw(box, plot);
+    return () => draw(box, plot, span);
   };
 
   const note = (holder, text) => {
@@ -75,7 +77,7 @@ document.addEventListener("DOMContentLoaded", () => {
     holder.querySelector("figcaption").append(said);
   };
 
-  // Which colour is which device.
+  // The legend: which colour is which device.
   const key = (several) => {
     const made = document.createElement("div");
     made.className = "key";
@@ -87,16 +89,16 @@ document.addEventListener("DOMContentLoaded", () => {
     });
     return made;
   };
-  const short = (name) => name.replace(/((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]+/, "$1"); // of a UUID what tells it apart
+  const short = (name) => name.replace(/((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]+/, "$1"); // enough of a UUID to recognise it
 
-  const draw = (box, plot) => {
+  const draw = (box, plot, span) => {
     const scaled = scale(plot);
     const data = plot.lines.map((line, i) => ({
-      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: short(line.name), x: line.x.map((ms) => new Date(ms).toISOString().slice(0, -1)),
+      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: short(line.name), x: line.x.map(utc),
       y: line.y.map((each) => each === null ? null : each / scaled.by),
       line: {width: 1.5, color: COLORS[i % COLORS.length], dash: i < COLORS.length ? "solid" : "dot"}, connectgaps: false,
     }));
-    Plotly.newPlot(box, data, layout(scaled, box.clientWidth < 420), {responsive: true, displayModeBar: false});
+    Plotly.newPlot(box, data, layout(scaled, box.clientWidth < 420, span), {responsive: true, displayModeBar: false});
   };
 
   const strips = (cores) => {
@@ -167,11 +169,16 @@ document.addEventListener("DOMContentLoaded", () => {
     figure(place.dataset.timeline, true).append(svg);
   };
 
-  const say = (text) => {
+  const paragraph = (name, text) => {
     const told = document.createElement("p");
-    told.className = "note";
+    told.className = name;
     told.textContent = text;
-    place.replaceChildren(told);
+    place.append(told);
+  };
+
+  const say = (text) => {
+    place.replaceChildren();
+    paragraph("note", text);
     place.setAttribute("aria-busy", "false");
   };
 
@@ -180,7 +187,7 @@ document.addEventListener("DOMContentLoaded", () => {
     asked = null;
     const answer = await (first || fetch(place.dataset.series));
     if (!answer.ok) {
-      if (!known) say(`${place.dataset.failed}: ${(await answer.json()).detail}`); // else what was drawn stays
+      if (!known) say(`${place.dataset.failed}: ${(await answer.json()).detail}`); // otherwise the old drawing stays
       return;
     }
     const text = await answer.text();
@@ -190,7 +197,8 @@ document.addEventListener("DOMContentLoaded", () => {
     place.querySelectorAll(".plot").forEach((each) => Plotly.purge(each));
     place.replaceChildren();
     if (!data.plots.length && !data.cores) say(place.dataset.none);
-    const later = data.plots.map(lines); // all places first: they share the width
+    if (data.unreadable.length) paragraph("whole alert", `${place.dataset.unreadable}: ${data.unreadable.join(", ")}`);
+    const later = data.plots.map((plot) => lines(plot, data.span)); // all places first: they share the width
     if (data.cores) strips(data.cores);
     if (data.steps.length) steps(data.steps);
     later.forEach((each) => each());

@@ -1,8 +1,8 @@
-// Keeps a page up to date: fetches it anew now and then and replaces the marked parts that changed. What is open stays open.
+// Keeps a page up to date: fetches it regularly and replaces the marked parts that changed. Opened parts stay open.
 "use strict";
 (() => {
   const EVERY = 10000;
-  // Beside each time in UTC that of the reader, where it is another.
+  // Adds the reader's local time to each UTC time, if they differ.
   const localized = (root) => {
     for (const each of root.querySelectorAll("time[datetime]")) {
       const at = new Date(each.getAttribute("datetime"));

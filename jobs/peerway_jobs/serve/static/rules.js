@@ -1,4 +1,4 @@
-// The try of rules on past jobs.
+// Tries rules on past jobs.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const place = document.getElementById("replayed"), words = place.dataset, button = document.getElementById("replay");
@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
     heads.forEach((each) => add(head, "th", each));
     rows.forEach((row) => { const line = add(body, "tr"); row.forEach((cell) => cell instanceof Node ? add(line, "td").append(cell) : add(line, "td", cell)); });
   };
-  // Shows the line that an error names, in the text itself.
+  // Shows the line that an error names, in the editor's text.
   const text = document.getElementById("text"), strip = document.querySelector(".editor .mark");
   let marked = -1;
   const follow = () => {
@@ -38,7 +38,7 @@ document.addEventListener("DOMContentLoaded", () => {
     follow();
   };
   text.addEventListener("scroll", follow);
-  // While somebody types, the server says what is wrong, a moment after the last key.
+  // A moment after the last key, the server checks the text and says what is wrong.
   const state = document.getElementById("checked");
   let timer = 0, latest = 0;
   const check = async () => {
@@ -46,7 +46,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const answer = await fetch("/api/v1/rules/check", {method: "POST", headers: {"Content-Type": "application/json"},
       body: JSON.stringify({text: text.value})}).catch(() => null);
     const checked = answer && answer.ok ? await answer.json().catch(() => null) : null;
-    if (mine !== latest) return;  // typed on since
+    if (mine !== latest) return;  // outdated: more was typed since
     state.hidden = !checked;
     if (!checked) return;
     state.className = checked.error ? "alert" : "good";

@@ -1,9 +1,9 @@
-"""A program that keeps so many blocks of a GPU busy, and so much of its memory, until it is killed.
+"""Keeps a number of blocks of a GPU busy, and an amount of its memory, until it is killed.
 
 gpu_load.py ORDINAL BLOCKS MEBIBYTES
 
-It prints a line when that is so. BLOCKS is 0 for a program that only holds memory, or "all": two of 1,024
-threads on each SM. It uses the driver alone, so it needs no package.
+It prints a line once this is so. BLOCKS is 0 to only hold memory, or "all" for two blocks of 1,024 threads on
+each SM. It uses only the driver, so it needs no package.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main(ordinal: int, wanted: str, mebibytes: int) -> None:
         call("cuEventRecord", event, None)
     call("cuEventSynchronize", done[0])
     print(flush=True)
-    while True:  # one kernel runs and one waits, so that the GPU never does
+    while True:  # one kernel runs and one waits, so the GPU is never idle
         for event in done:
             call("cuEventSynchronize", event)
             launch(spin, blocks)

@@ -15,7 +15,7 @@ struct Divisor {
   unsigned shift;
 };
 
-/// One level of a nest of loops over words: `divisor.count` steps of `to` and `from` bytes.
+/// One level of a nest of loops over words: `divisor.count` iterations, each advancing `to` and `from` bytes.
 struct Level {
   Divisor divisor;
   long long to;
@@ -24,8 +24,9 @@ struct Level {
 
 constexpr int kInnerLevels = 4;
 
-/// A copy of `words` words. Word n lies at the sum, over the levels, of its digit at that level times the
-/// level's step. The innermost level is split off first; the outermost takes the rest and needs no divisor.
+/// A copy of `words` words. Word number n has one digit per level; its offset is the sum of digit times step
+/// over all levels. The innermost level is split off first; the outermost takes the rest and needs no
+/// divisor.
 struct StridedCopy {
   unsigned char* to;
   const unsigned char* from;
@@ -48,7 +49,7 @@ PW_ON_DEVICE unsigned divide(unsigned n, const Divisor& by) {
   return (high_product(n, by.magic) + n) >> by.shift;
 }
 
-/// How far word n lies from the first, on both sides.
+/// Computes the offset of word n from the first word, on both sides.
 PW_ON_DEVICE void place(const StridedCopy& copy, unsigned n, long long& to, long long& from) {
   to = 0;
   from = 0;
@@ -113,8 +114,8 @@ struct WordsUpTo8 {
   }
 };
 
-/// Words of 16, 8, 4, 2 or 1 bytes. One loop for all of them: five loops take more registers than a block of
-/// 512 threads has.
+/// Words of 16, 8, 4, 2 or 1 bytes. One loop serves all sizes, because five loops would need more registers
+/// than a block of 512 threads has.
 struct AnyWords {
   using Value = Word16;
   unsigned bytes;
@@ -133,7 +134,8 @@ struct AnyWords {
   }
 };
 
-/// A target that may be stored to. Others have an address once open() has returned true.
+/// A target that may be stored to at once. Other target types have an address only after open() has returned
+/// true.
 struct OpenTarget {
   unsigned char* address;
   PW_ON_DEVICE bool open() const { return true; }
@@ -141,8 +143,8 @@ struct OpenTarget {
 
 /// Copies words `first` to `last` - 1; this thread copies every `threads`-th. Neighbouring threads copy
 /// neighbouring words, so that accesses coalesce. Each thread loads several words before its first store,
-/// because the latency to a peer is long. Only stores wait for the target to open; false if it does not.
-/// `to` and `from` replace those of `copy`.
+/// because the latency to a peer is long. Only stores wait for the target to open. Returns false if the
+/// target does not open. The addresses in `to` and `from` replace those in `copy`.
 template <class Words, class To>
 PW_ON_DEVICE bool copy_words(const Words& words, const StridedCopy& copy, To& to, const unsigned char* from,
                              unsigned first, unsigned last, unsigned thread, unsigned threads) {
@@ -164,7 +166,7 @@ PW_ON_DEVICE bool copy_words(const Words& words, const StridedCopy& copy, To& to
   return true;
 }
 
-/// The same where the words are contiguous on both sides.
+/// Like copy_words(), for words that are contiguous on both sides.
 template <typename Unit, class To>
 PW_ON_DEVICE bool copy_flat(To& to, const unsigned char* from, unsigned first, unsigned last, unsigned thread,
                             unsigned threads) {
@@ -226,7 +228,7 @@ PW_ON_DEVICE void copy(const Scope& scope, void* to, const void* from, unsigned 
   const unsigned unit = (distance & 15) == 0 ? 16 : (distance & 7) == 0 ? 8 : (distance & 3) == 0 ? 4 : 1;
   unsigned long long head = -reinterpret_cast<unsigned long long>(target) & (unit - 1);
   if (head > bytes) head = bytes;
-  // In pieces, since StridedCopy counts words in 32 bits.
+  // Copies in pieces, because StridedCopy counts words in 32 bits.
   constexpr unsigned long long kPiece = 1ull << 30;
   StridedCopy piece{};
   piece.head = static_cast<unsigned>(head);

@@ -8,8 +8,8 @@
 namespace peerway::device {
 namespace detail {
 
-/// Waits until the ring has room for entry `number`. What kernels last read of the proxy's progress is kept
-/// in device memory, so that a poll rarely crosses the link. A stale value only makes a thread poll again.
+/// Waits until the ring has room for entry `number`. `fifo.room` caches the proxy's progress in device
+/// memory, so that a poll rarely crosses the link. A stale value only makes a thread poll again.
 PW_ON_DEVICE bool wait_for_room(const pw_fifo_handle& fifo, Word number) {
   if (number <= load_relaxed(fifo.room) + fifo.count) return true;
   Deadline deadline(fifo.guard, -1, number);

@@ -1,5 +1,5 @@
-// Waits in a kernel, which end when the value has come, when the host has cancelled them, or when the timeout
-// has passed.
+// Waits in a kernel. A wait ends when its value has come, when the host cancels it, or when its timeout
+// passes.
 #ifndef PEERWAY_DEVICE_GUARD_CUH
 #define PEERWAY_DEVICE_GUARD_CUH
 
@@ -10,7 +10,7 @@
 namespace peerway::device {
 namespace detail {
 
-/// The flag usually arrives before the first check, which is why that is rare.
+/// The flag usually arrives before the first check, so checks can be rare.
 constexpr unsigned kPollsBetweenChecks = 512;
 
 /// Nanoseconds between two polls of host memory by all waits under one guard. A GPU's reads of one word of
@@ -22,8 +22,8 @@ constexpr long long kBetweenHostPolls = 1000000;
 /// This bit of pw_guard::polled: the host has cancelled the waits.
 constexpr Word kStopped = Word{1} << 63;
 
-/// Whether the host has cancelled the waits, as of the last poll of host memory. The first thread that finds
-/// the next poll due makes it for all.
+/// Returns whether the host has cancelled the waits, as of the last poll of host memory. The first thread
+/// that finds the next poll due polls for all.
 PW_ON_DEVICE bool stopped(const pw_guard& guard, Word now) {
   const Word polled = load_relaxed(guard.polled);
   if ((polled & kStopped) != 0) return true;
@@ -33,8 +33,8 @@ PW_ON_DEVICE bool stopped(const pw_guard& guard, Word now) {
   return true;
 }
 
-/// The value of pw_guard::report: the reason (1: cancelled, 2: timeout), the rank waited for plus 1, and the
-/// epoch.
+/// Packs a value for pw_guard::report: the reason (1: cancelled, 2: timeout), the rank waited for plus 1, and
+/// the epoch.
 PW_ON_DEVICE Word report_of(unsigned why, int rank, Word epoch) {
   return why | static_cast<Word>(rank + 1) << 8 | epoch << 32;
 }
@@ -54,7 +54,7 @@ class Deadline {
     return now - started_ <= guard_.timeout_ns || give_up(kTimedOut);
   }
 
-  /// For a wait for several ranks: `late` is one whose value has not come.
+  /// For a wait for several ranks: `late` is a rank whose value has not come yet.
   PW_ON_DEVICE bool keep_waiting(int late) {
     rank_ = late;
     return keep_waiting();
@@ -73,8 +73,8 @@ class Deadline {
   Word started_ = 0;
 };
 
-/// Returns true once *word is at least `value`; what was stored before that value is then visible to this
-/// thread. False if the wait must end.
+/// Returns true once *word is at least `value`; everything stored before that value is then visible to this
+/// thread. Returns false if the wait must end.
 PW_ON_DEVICE bool wait_at_least(const Word* word, Word value, Deadline& deadline) {
   while (load_acquire(word) < value)
     if (!deadline.keep_waiting()) return false;

@@ -1,8 +1,8 @@
 // Lines: packets of 128 bytes with one flag. NVLink and the memory of today's GPUs carry 128 bytes as a whole
-// when 16 neighbouring threads store or load them together, so 15 words of data need one flag, and like
-// packets they need no fence and no signal after them. Where that cannot be relied on, plans use packets.
-// (The CUDA memory model does not promise it. NCCL's LL128 protocol stands on the same property, and
-// library/tests/gpu/programs/plan_check looks for lines of two epochs.)
+// when 16 neighbouring threads store or load them together. So one flag covers 15 words of data, and lines,
+// like packets, need no fence and no signal after them. Where this property cannot be relied on, plans use
+// packets. (The CUDA memory model does not promise it. NCCL's LL128 protocol relies on the same property, and
+// library/tests/gpu/programs/plan_check looks for lines that mix two epochs.)
 #ifndef PEERWAY_DEVICE_LINE_CUH
 #define PEERWAY_DEVICE_LINE_CUH
 
@@ -14,7 +14,7 @@ namespace peerway::device {
 constexpr unsigned kWordsOfLine = 15;
 constexpr unsigned kThreadsOfLine = kWordsOfLine + 1;
 
-/// Each word holds one of the message, which has 8, 4, 2 or 1 bytes.
+/// Each word carries one word of the message, which has 8, 4, 2 or 1 bytes.
 struct alignas(128) Line {
   Word word[kWordsOfLine];
   Word flag;
@@ -22,10 +22,10 @@ struct alignas(128) Line {
 
 namespace detail {
 
-/// How many lines carry so many words.
+/// Returns how many lines carry `words` words.
 PW_ON_DEVICE constexpr unsigned lines_of(unsigned words) { return (words + kWordsOfLine - 1) / kWordsOfLine; }
 
-/// Where word `n` of a copy lies, on both sides.
+/// Return the address of word `n` of a copy, at the source and at the target.
 PW_ON_DEVICE const unsigned char* source_of(const StridedCopy& copy, unsigned n) {
   long long target, source;
   place(copy, n, target, source);
@@ -37,12 +37,12 @@ PW_ON_DEVICE unsigned char* target_of(const StridedCopy& copy, unsigned n) {
   return copy.to + target;
 }
 
-/// Lines `first` to `last` - 1 of a message of so many words, which a scope sends or receives.
+/// Lines `first` to `last` - 1 of a message of `words` words; a scope sends or receives them.
 struct Lines {
   unsigned first, last, words;
 };
 
-/// One thread sends a line: the flag comes after a fence.
+/// Sends a line by one thread: it stores the flag after a fence.
 template <class Words, class To>
 PW_ON_DEVICE bool send_line(const Words& words, const StridedCopy& copy, unsigned number, unsigned last,
                             To& to) {
@@ -67,13 +67,13 @@ PW_ON_DEVICE bool receive_line(const Words& words, const StridedCopy& copy, cons
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
-/// The whole warps of a scope. A warp does two lines at a time: each of its threads has a word of one of
-/// them.
+/// How the whole warps of a scope share lines. A warp handles two lines at a time: each of its threads has
+/// one word of one of the two.
 struct LineWarps {
-  unsigned word;   ///< this thread's; the last one of a line is the flag
-  unsigned own;    ///< 0 or 1: which of the warp's two lines
-  unsigned first;  ///< line of this warp
-  unsigned step;   ///< lines that all warps do at a time
+  unsigned word;   ///< this thread's word; the last word of a line is the flag
+  unsigned own;    ///< 0 or 1: which of the warp's two lines this thread works on
+  unsigned first;  ///< first line of this warp
+  unsigned step;   ///< number of lines that all warps handle at a time
 
   template <class Scope>
   PW_ON_DEVICE explicit LineWarps(const Scope& scope)
@@ -85,8 +85,8 @@ struct LineWarps {
   static PW_ON_DEVICE bool all(bool yes) { return __all_sync(0xffffffffu, yes) != 0; }
 };
 
-/// Each warp has K pairs of lines in flight. Loads do not wait for the slots to open. A thread without a word
-/// of its own loads the first of the message: a branch would take longer.
+/// Sends lines with K pairs of lines per warp in flight. Loads do not wait for the slots to open. A thread
+/// whose word is past the end of the message loads the first word instead: a branch would take longer.
 template <unsigned K, class Words, class To>
 PW_ON_DEVICE bool send_by_warps(const LineWarps& warps, const Words& words, const StridedCopy& copy,
                                 const Lines& lines, To& to) {
@@ -108,8 +108,8 @@ PW_ON_DEVICE bool send_by_warps(const LineWarps& warps, const Words& words, cons
   return true;
 }
 
-/// The votes make one decision of a warp: its threads load lines together, and none waits for one that has
-/// given up.
+/// Receives lines. The votes make one decision for the whole warp: its threads load lines together, and no
+/// thread waits for one that has given up.
 template <unsigned K, class Words>
 PW_ON_DEVICE bool receive_by_warps(const LineWarps& warps, const Words& words, const StridedCopy& copy,
                                    const unsigned char* slots, const Lines& lines, Word flag,
@@ -141,8 +141,8 @@ PW_ON_DEVICE bool receive_by_warps(const LineWarps& warps, const Words& words, c
 
 #endif
 
-/// Sends these lines, K pairs of a warp at a time. Threads that are fewer than a warp, or on a CPU, send
-/// whole lines each. Returns false if the slots do not open.
+/// Sends these lines, K pairs per warp at a time. If the scope is smaller than a warp, or runs on a CPU, each
+/// thread sends whole lines. Returns false if the slots do not open.
 template <unsigned K = kInFlight, class Words, class Scope, class To>
 PW_ON_DEVICE bool send_lines(const Scope& scope, const Words& words, const StridedCopy& copy,
                              const Lines& lines, To& to) {
@@ -155,8 +155,8 @@ PW_ON_DEVICE bool send_lines(const Scope& scope, const Words& words, const Strid
   return true;
 }
 
-/// Waits for these lines in `slots` and stores their words where the copy has them. Returns false if the wait
-/// must end.
+/// Waits for these lines in `slots` and stores their words at the targets of the copy. Returns false if the
+/// wait must end.
 template <unsigned K = kInFlight, class Words, class Scope>
 PW_ON_DEVICE bool receive_lines(const Scope& scope, const Words& words, const StridedCopy& copy,
                                 const unsigned char* slots, const Lines& lines, unsigned flag,

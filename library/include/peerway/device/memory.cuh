@@ -23,7 +23,7 @@ struct alignas(16) Packet {
   unsigned low, low_flag, high, high_flag;
 };
 
-/// The same for words of at most 4 bytes.
+/// Half a Packet, for words of at most 4 bytes.
 struct alignas(8) SmallPacket {
   unsigned data, flag;
 };
@@ -48,7 +48,7 @@ PW_ON_DEVICE void store_relaxed(Word* word, Word value) {
 PW_ON_DEVICE void store_release(Word* word, Word value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
-/// Orders all that this thread has stored, or has seen stored, before what it stores next.
+/// Orders all that this thread has stored or observed before what it stores next.
 PW_ON_DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 PW_ON_DEVICE Word fetch_add(Word* word, Word by) {
   Word before;
@@ -58,7 +58,7 @@ PW_ON_DEVICE Word fetch_add(Word* word, Word by) {
                : "memory");
   return before;
 }
-/// Stores `value` where `before` is still there.
+/// Stores `value` if the word still holds `before`; returns whether it did.
 PW_ON_DEVICE bool replace(Word* word, Word before, Word value) {
   Word previous;
   asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
@@ -103,7 +103,7 @@ PW_ON_DEVICE SmallPacket load_packet(const SmallPacket* from) {
                : "memory");
   return packet;
 }
-/// Nanoseconds; it ticks coarsely, for timeouts only.
+/// Returns nanoseconds. The clock has a coarse resolution; use it for timeouts only.
 PW_ON_DEVICE Word clock_ns() {
   Word now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
@@ -141,7 +141,7 @@ inline Packet load_packet(const Packet* from) {
   return {low.data, low.flag, high.data, high.flag};
 }
 inline Word clock_ns() {
-  sched_yield();  // who looks at it mostly waits, and maybe for one that needs this CPU
+  sched_yield();  // the caller usually waits, perhaps for a thread that needs this CPU
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<Word>(now.tv_sec) * 1000000000u + static_cast<Word>(now.tv_nsec);

@@ -1,6 +1,6 @@
 // Packets: data that carries a flag in the same store, so that no fence and no signal has to follow it. The
-// receiver polls each packet until its flag is that of the epoch. Twice the bytes travel, but below some ten
-// KiB that is faster than a signal that must wait for the data to arrive.
+// receiver polls each packet until its flag is that of the epoch. Twice the bytes travel, but below about 10
+// KiB that is still faster than a signal, which must wait for the data to arrive.
 #ifndef PEERWAY_DEVICE_PACKET_CUH
 #define PEERWAY_DEVICE_PACKET_CUH
 
@@ -35,7 +35,7 @@ struct PacketOf<Word> {
   using Data = Word;
 };
 
-/// Where packets go, and their flag. open() is called once the data has been loaded.
+/// The address and the flag of packets. open() is called once the data has been loaded.
 struct Slots {
   unsigned char* address;
   unsigned flag;
@@ -60,7 +60,7 @@ PW_ON_DEVICE bool send_batch(const StridedCopy& copy, unsigned n, unsigned strid
   return true;
 }
 
-/// Waits for K packets and stores their words where the copy has them. The target addresses are computed
+/// Waits for K packets and stores their words at the targets of the copy. The target addresses are computed
 /// while the packets are under way.
 template <typename Unit, unsigned K>
 PW_ON_DEVICE bool receive_batch(const StridedCopy& copy, const typename PacketOf<Unit>::Type* packets,
@@ -100,8 +100,8 @@ PW_ON_DEVICE bool send_words(const Scope& scope, const StridedCopy& copy, unsign
   return true;
 }
 
-/// Waits for packets `first` to `last` - 1 of `slots` and stores their data where the copy has them. Returns
-/// false if the wait must end.
+/// Waits for packets `first` to `last` - 1 of `slots` and stores their data at the targets of the copy.
+/// Returns false if the wait must end.
 template <typename Unit, class Scope>
 PW_ON_DEVICE bool receive_words(const Scope& scope, const StridedCopy& copy, const unsigned char* slots,
                                 unsigned first, unsigned last, unsigned flag, Deadline& deadline) {

@@ -1,5 +1,5 @@
-// A plan as a device runs it: a table of steps, cut into pieces that blocks share. Each piece counts its own
-// epochs in device memory. So launches, replays of a graph and calls in kernels count alike, and no block
+// Runs a plan on a device: a table of steps, cut into pieces that blocks share. Each piece counts its own
+// epochs in device memory. So launches, replays of a graph and calls in kernels all count alike, and no block
 // waits for another block of its GPU.
 #ifndef PEERWAY_DEVICE_PLAN_CUH
 #define PEERWAY_DEVICE_PLAN_CUH
@@ -12,8 +12,8 @@ namespace peerway::device {
 
 namespace detail {
 
-/// Stores the marks of the pieces after everything that the scope's threads have stored; they have met since.
-/// If all pieces share a mark, the last of them to finish stores it.
+/// Stores the marks of the pieces after everything that the scope's threads have stored; the threads must
+/// have synchronised since. If all pieces share a mark, the last piece to finish stores it.
 template <class Scope>
 PW_ON_DEVICE void store_marks(const Scope& scope, const Step& step, const Pieces& pieces, Word epoch) {
   if (step.mark.word == nullptr || scope.index() != 0) return;
@@ -31,15 +31,15 @@ PW_ON_DEVICE void store_marks(const Scope& scope, const Step& step, const Pieces
     store_relaxed(step.mark.word + pieces.first + n * pieces.stride, value);
 }
 
-/// The words of a copy that a worker with these pieces has: those of its piece, or, where there are fewer
-/// workers than pieces, an equal part of all.
+/// Returns the words of a copy that a worker with these pieces copies: those of its piece or, if there are
+/// fewer workers than pieces, an equal part of all words.
 PW_ON_DEVICE Share share_of(const Step& step, const Pieces& pieces) {
   return pieces.stride >= step.pieces
              ? share_of(step, pieces.first, step.share)
              : share_of(step, pieces.first, (step.copy.words + pieces.stride - 1) / pieces.stride);
 }
 
-/// Copies a worker's words, of any layout.
+/// Copies a worker's words, whatever their layout.
 template <class Scope>
 PW_ON_DEVICE bool copy_any(const Scope& scope, const Step& step, const Pieces& pieces, const Epoch& epoch,
                            PieceTarget& to) {
@@ -57,15 +57,15 @@ PW_ON_DEVICE bool copy_any(const Scope& scope, const Step& step, const Pieces& p
   return true;
 }
 
-/// Whether copy_flat() can do it, in which nothing waits for a load of the table.
+/// Returns whether copy_flat() can do the copy. In copy_flat() nothing waits for a load of the step table.
 PW_ON_DEVICE bool is_flat(const Step& step) {
   const StridedCopy& copy = step.copy;
   return step.early != 0 && step.unit >= sizeof(Word) && copy.inner_levels == 0 &&
          copy.head + copy.tail == 0 && copy.outer_to == step.unit && copy.outer_from == step.unit;
 }
 
-/// A worker does all its pieces of a copy together: one wait (the words of all pieces are stored together,
-/// once the target may be written), one range of words, one fence. `here` has the fields of `step`.
+/// Copies all pieces of a worker together: one wait (the words of all pieces are stored together, once the
+/// target may be written), one range of words, one fence. `here` is a copy of `step` in registers.
 template <class Scope>
 PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
                            const Epoch& epoch, const pw_guard& guard) {
@@ -94,8 +94,8 @@ PW_ON_DEVICE bool run_wait(const Scope& scope, const Step& step, Word epoch, Dea
   return there;
 }
 
-/// Runs pieces of one step in their next epoch and counts it; false in threads that found the plan cancelled.
-/// A step that is no copy is a single piece.
+/// Runs pieces of one step in their next epoch and increments their counts. Returns false in threads that
+/// found the plan cancelled. A step that is not a copy is a single piece.
 template <class Scope>
 PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& here, const Pieces& pieces,
                            const Epoch& epoch, const pw_guard& guard) {
@@ -116,15 +116,15 @@ PW_ON_DEVICE bool run_step(const Scope& scope, const Step& step, const Step& her
   return true;
 }
 
-/// Whether one of the pieces after the first was cancelled, whose count is `*word`.
+/// Returns whether a piece after the first was cancelled. The first piece's count is at `word`.
 PW_ON_DEVICE bool any_cancelled(const Word* word, const Pieces& pieces) {
   for (unsigned n = 1; n < pieces.count; ++n)
     if ((load_relaxed(word + n * pieces.stride) & kCancelled) != 0) return true;
   return false;
 }
 
-/// Runs every `workers`-th piece from `first + worker` on, each in its next epoch. False for threads that
-/// found one cancelled.
+/// Runs every `workers`-th piece from `first + worker` on, each in its next epoch. Returns false in threads
+/// that found a piece cancelled.
 template <class Scope>
 PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned first, unsigned last,
                              Word* epochs, const pw_guard& guard, unsigned worker, unsigned workers) {
@@ -134,7 +134,7 @@ PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned fir
     Word* const word = epochs + piece;
     while (piece >= step->first + step->pieces) ++step;
     // Loads every field of the step that is used, so that these loads wait neither for one another nor for
-    // that of the epoch.
+    // the load of the epoch.
     const Step here = *step;
     const Word before = load_relaxed(word);
     const unsigned remaining = here.first + here.pieces - piece;
@@ -151,12 +151,12 @@ PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned fir
   return whole;
 }
 
-/// The times of a plan that is traced; null for any other.
+/// Returns where the plan's times are kept, or null if the plan is not traced.
 PW_ON_DEVICE StepTimes* times_of(const pw_plan_handle& plan) {
   return plan.times == 0 ? nullptr : reinterpret_cast<StepTimes*>(plan.epoch + plan.times);
 }
 
-/// Runs the pieces, and has their times taken where there is a place for them.
+/// Calls `run`, and records its times if `times` is not null.
 template <class Run, class Scope>
 PW_ON_DEVICE void run_timed(const Scope& scope, StepTimes* times, unsigned part, unsigned workers,
                             Run&& run) {

@@ -8,8 +8,8 @@
 
 namespace peerway::device {
 
-/// All threads of a scope get the same result. An operation that does not return ok notified nothing. It
-/// stored nothing either, except that one which was cancelled or timed out may have moved a part of its data.
+/// All threads of a scope get the same result. If an operation does not return ok, it notified nothing and
+/// stored nothing, except that a cancelled or timed-out operation may have moved a part of its data.
 enum class Result : unsigned {
   ok = 0,
   cancelled,      ///< by the host: a rank was lost, or the context closed
@@ -24,20 +24,21 @@ namespace detail {
 /// The lowest byte of pw_guard::report.
 constexpr unsigned kCancelledByHost = 1, kTimedOut = 2;
 
-/// Costs no load: `version` is part of the handle, which is a kernel parameter.
+/// Needs no load: `version` is part of the handle, which is a kernel parameter.
 template <class Handle>
 PW_ON_DEVICE bool is_of_this_version(const Handle& handle) {
   return handle.version == PW_HANDLE_VERSION;
 }
 
-/// Why waits under this guard ended. Called by a scope in which a thread did not get what it waited for.
+/// Returns why waits under this guard ended. All threads of a scope call it after a thread's wait ended
+/// early.
 template <class Scope>
 PW_ON_DEVICE Result why_ended(const Scope& scope, const pw_guard& guard) {
   const bool timed_out = (load_acquire(guard.report) & 0xff) == kTimedOut;
   return scope.all(!timed_out) ? Result::cancelled : Result::timeout;
 }
 
-/// `there`: whether this thread got what it waited for.
+/// Combines the threads' outcomes; `there` says whether this thread's wait succeeded.
 template <class Scope>
 PW_ON_DEVICE Result result_of(const Scope& scope, bool there, const pw_guard& guard) {
   return scope.all(there) ? Result::ok : why_ended(scope, guard);

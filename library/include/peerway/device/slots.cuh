@@ -1,4 +1,4 @@
-// The steps of a plan that send and receive through slots: by packets or by lines.
+// Runs the steps of a plan that send and receive through slots, by packets or by lines.
 #ifndef PEERWAY_DEVICE_SLOTS_CUH
 #define PEERWAY_DEVICE_SLOTS_CUH
 
@@ -8,12 +8,12 @@
 
 namespace peerway::device::detail {
 
-/// Whether the words, of 8 bytes, lie at one or two strides, as most do.
+/// Returns whether the words have 8 bytes and lie at one or two strides, which is the common case.
 PW_ON_DEVICE bool in_blocks(const Step& step) {
   return step.unit == sizeof(Word) && step.copy.inner_levels <= 1;
 }
 
-/// The copy of such a step, with its number of levels known at compile time, which halves the time.
+/// Copies the layout of such a step with a number of levels that the compiler knows, which halves the time.
 PW_ON_DEVICE StridedCopy of_blocks(const StridedCopy& given) {
   StridedCopy copy{};
   copy.to = given.to;
@@ -25,13 +25,13 @@ PW_ON_DEVICE StridedCopy of_blocks(const StridedCopy& given) {
   return copy;
 }
 
-/// A share of lines begins with one.
+/// A share of lines begins at the first word of a line.
 PW_ON_DEVICE Lines lines_in(const Step& step, const Share& share) {
   return {share.first / kWordsOfLine, lines_of(share.last), step.copy.words};
 }
 
-/// `here` has the fields of `step`: `step` itself is read only where levels of a copy are indexed at run
-/// time.
+/// `here` is a copy of `step` in registers: `step` itself is read only where levels of a copy are indexed at
+/// run time.
 template <class Scope>
 PW_ON_DEVICE bool send_share(const Scope& scope, const Step& step, const Step& here, const Share& share,
                              PieceTarget& to) {
@@ -57,7 +57,7 @@ PW_ON_DEVICE bool run_send(const Scope& scope, const Step& step, const Step& her
                            const Epoch& epoch, const pw_guard& guard) {
   PieceTarget to = target_of_piece(here, piece, epoch, guard);
   const bool sent = send_share(scope, step, here, share_of(here, piece), to);
-  epoch.increment_in_step(scope);  // here, where no packet waits for it
+  epoch.increment_in_step(scope);  // here, because no packet waits for it
   return sent;
 }
 
@@ -86,14 +86,15 @@ PW_ON_DEVICE bool receive_share(const Scope& scope, const Step& step, const Step
 template <class Scope>
 PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, const Step& here, unsigned piece,
                               const Epoch& epoch, const pw_guard& guard) {
-  epoch.increment_in_step(scope);  // here, where the packets are still on their way
+  epoch.increment_in_step(scope);  // here, while the packets are still on their way
   if (epoch.cancelled()) return false;
   Deadline deadline(guard, here.rank, epoch.now());
   const unsigned char* slots = slot_of_epoch(here.copy.from, here.from_odd_offset, epoch.now());
   const bool there = receive_share(scope, step, here, share_of(here, piece), slots,
                                    static_cast<unsigned>(epoch.now()), deadline);
   if (here.mark.word == nullptr) return there;
-  // Every packet has been read, so the slot may be filled again: no store of this rank has to come before.
+  // Every packet has been read, so the slot may be filled again; no earlier store of this rank must precede
+  // that.
   if (!scope.all(there)) return false;
   if (scope.index() == 0) store_relaxed(here.mark.word + piece, value_in(here.mark, epoch.now()));
   return true;

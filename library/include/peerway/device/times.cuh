@@ -1,6 +1,6 @@
-// When a plan ran, as `peerway trace` records it: the workers of a start or finish take the GPU's time as the
-// first of them begins and the last ends, and the last writes both to host memory. A plan that is not traced
-// has none, which costs its kernels one branch on a parameter.
+// Records when a plan ran, for `peerway trace`. The workers of a start or finish read the GPU's timer when
+// the first of them begins and the last ends; the last writes both times to host memory. An untraced plan has
+// no records and pays one branch on a kernel parameter.
 #ifndef PEERWAY_DEVICE_TIMES_CUH
 #define PEERWAY_DEVICE_TIMES_CUH
 
@@ -11,7 +11,8 @@ namespace peerway::device {
 /// In host memory: one start or finish that has ended.
 struct StepRecord {
   Word number;  ///< counted from 1; stored after the others
-  Word part;    ///< as the launch has it: below, an index of StepTimes::part; above, a number of the host's
+  Word part;    ///< the lowest part_bits: an index of StepTimes::part; the bits above: the launch's number,
+                ///< given by the host
   Word begin, end;
 };
 
@@ -20,12 +21,12 @@ struct StepTimes {
   enum : unsigned { start, finish, both, in_kernels };  ///< start and finish in kernels: in_kernels + 0 and 1
   enum : unsigned { part_bits = 8 };
   struct Phase {
-    Word begun, ended;  ///< workers, of all times that it ran
-    Word begin;         ///< of the time under way
+    Word begun, ended;  ///< workers that have begun and ended, over all runs
+    Word begin;         ///< when the current run began
   };
   Phase part[5];
-  Word records;  ///< written so far
-  Word mask;     ///< their places in `record`, less one
+  Word records;  ///< number of records written so far
+  Word mask;     ///< number of entries of `record`, minus 1
   StepRecord* record;
 };
 

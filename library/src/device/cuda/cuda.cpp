@@ -8,8 +8,8 @@ namespace pw::cuda {
 
 std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none) {
   std::vector<std::unique_ptr<Device>> devices;
-  // Kept to the end of the process, as the driver itself is: objects that outlive main() may still let memory
-  // go.
+  // Kept to the end of the process, like the driver itself, because objects that outlive main() may still
+  // free memory.
   const Driver* driver = Driver::load(config("cuda_library"), why_none).release();
   if (driver == nullptr) return devices;
   auto* pins = new Pins(*driver);

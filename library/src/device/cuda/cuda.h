@@ -9,9 +9,9 @@
 
 namespace pw::cuda {
 
-/// One device for each GPU that this process may see, by the settings `cuda_library` (the driver),
-/// `nvrtc_library` and `cache` (of compiled kernels). Empty when there is none, with the reason in
-/// `why_none`.
+/// Returns one device for each GPU that this process may use. Uses the settings `cuda_library` (the driver),
+/// `nvrtc_library` and `cache` (of compiled kernels). If there is none, returns an empty list, with the
+/// reason in `why_none`.
 std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none);
 
 }  // namespace pw::cuda

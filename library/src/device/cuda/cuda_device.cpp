@@ -55,8 +55,8 @@ CUcontext CudaDevice::context() {
   return opened;
 }
 
-// It stays: taking it away after each transfer would cost more than it is worth, and a thread that had none
-// of its own does not miss it.
+// The context stays current: popping it after each transfer would cost more than it is worth, and a thread
+// without a context of its own does not miss the old state.
 void CudaDevice::enter() {
   CUcontext now = nullptr;
   if (driver_.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now != nullptr) return;
@@ -92,8 +92,8 @@ uint64_t CudaDevice::allocation_id(const void* address) {
   return allocation_id_at(driver_, pointer_to(address));
 }
 
-// Copy engines serve VMM memory of a GPU that is hidden from their process less well than memory of CUDA IPC:
-// on H200 8 bytes take 9.6 µs instead of 6.5, and 2 GiB go at 371 GB/s instead of 396.
+// For GPUs that are hidden from their process, copy engines are slower with VMM memory than with memory of
+// CUDA IPC: on H200 8 bytes take 9.6 µs instead of 6.5, and 2 GiB go at 371 GB/s instead of 396.
 Allocation CudaDevice::allocate(uint64_t bytes) {
   const Current current(driver_, context());
   const uint64_t wanted = std::max<uint64_t>(bytes, 1);
@@ -170,7 +170,7 @@ const Kernels* CudaDevice::kernels(std::string& why_not) {
   CUcontext opened = nullptr;
   try {
     opened = context();
-  } catch (const Error& error) {  // another call may find the GPU free
+  } catch (const Error& error) {  // a later call may find the GPU free
     why_not = error.what();
     return nullptr;
   }

@@ -1,5 +1,5 @@
-// A CUDA device: one GPU through its primary context, the one that the CUDA runtime, PyTorch and CuPy use.
-// The context is opened at first use, because each one costs memory on the GPU and in the host.
+// A CUDA device: one GPU through its primary context, which the CUDA runtime, PyTorch and CuPy also use. The
+// context is opened at first use, because each one costs memory on the GPU and in the host.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace pw::cuda {
 
-/// Device code for a GPU of that compute capability (90 for 9.0). Throws Error.
+/// Makes device code for a GPU of that compute capability (90 for 9.0). Throws Error.
 using MakeImage = std::function<std::string(int capability)>;
 
 class CudaDevice final : public Device {
@@ -59,15 +59,15 @@ class CudaDevice final : public Device {
   [[nodiscard]] bool carries_lines(const Export& exported) const override;
 
  private:
-  /// The primary context; opened once and kept to the end of the process. Throws Error.
+  /// Returns the primary context; it is opened once and kept to the end of the process. Throws Error.
   CUcontext context();
   Allocation allocate_by_vmm(uint64_t bytes);
-  /// What find() says of memory that the driver has just given. Throws Error.
+  /// Returns what find() returns for memory that the driver has just allocated. Throws Error.
   Allocation recognised(CUdeviceptr address, uint64_t bytes);
   const Kernels* kernels(std::string& why_not);
   [[nodiscard]] int attribute(int which) const;
-  /// Empty when CUDA IPC works here, else why it does not. Asked with the first allocation that would need
-  /// it.
+  /// Returns an empty text if CUDA IPC works here, else why it does not. Tested with the first allocation
+  /// that would need it.
   const std::string& why_no_ipc(const Allocation& allocation);
 
   const Driver& driver_;
@@ -76,13 +76,13 @@ class CudaDevice final : public Device {
   MakeImage make_image_;
   std::string name_;
   PeerAccesses peers_;
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;  ///< protects the members below
   VmmKind vmm_;
   std::atomic<CUcontext> context_ = nullptr;
   std::atomic<const Kernels*> kernels_ = nullptr;
   std::unique_ptr<const Kernels> own_kernels_;
   std::string why_no_kernels_;
-  std::vector<std::unique_ptr<CpuMapper>> mappers_;  ///< found when the first mapping is asked for
+  std::vector<std::unique_ptr<CpuMapper>> mappers_;  ///< found when the first mapping is requested
   std::string why_no_gdrcopy_;
   bool asked_ipc_ = false;
   std::string why_no_ipc_;

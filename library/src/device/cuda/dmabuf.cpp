@@ -13,7 +13,7 @@
 namespace pw::cuda {
 namespace {
 
-constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel uses and no header of user space has
+constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel returns but no header of user space defines
 
 class DmabufMapping final : public CpuMapping {
  public:
@@ -34,7 +34,8 @@ class DmabufMapper final : public CpuMapper {
   std::unique_ptr<CpuMapping> map(Device& device, const Allocation& allocation) override {
     const Descriptor descriptor(device.dma_buf(allocation));
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    const uint64_t offset = reinterpret_cast<uint64_t>(allocation.base) % page;  // dma_buf begins with a page
+    // The dma-buf begins at a page boundary.
+    const uint64_t offset = reinterpret_cast<uint64_t>(allocation.base) % page;
     const uint64_t bytes = (offset + allocation.bytes + page - 1) / page * page;
     void* start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.get(), 0);
     if (start == MAP_FAILED) throw Error(PW_UNAVAILABLE, "" + why_no_dmabuf_map(errno));

@@ -54,8 +54,8 @@ std::unique_ptr<const Driver> Driver::load(const std::string& library, std::stri
 #define PW_CUDA_RESOLVE(name, symbol, ...) resolve(driver->name, symbol);
   PW_CUDA_FUNCTIONS(PW_CUDA_RESOLVE)
 #undef PW_CUDA_RESOLVE
-  // The version first: an old driver lacks functions, and its number says more than the name of the first
-  // one.
+  // Checks the version first: an old driver lacks functions, and its version says more than the name of the
+  // first missing function.
   if (driver->cuDriverGetVersion == nullptr || driver->cuDriverGetVersion(&driver->version) != CUDA_SUCCESS) {
     why = format("{} is not a CUDA driver (it has no cuDriverGetVersion)", driver->library);
     return nullptr;
@@ -99,7 +99,7 @@ void Driver::check(CUresult result, std::string_view call) const {
 Current::Current(const Driver& driver, CUcontext context) : driver_(driver) {
   CUcontext now = nullptr;
   if (driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == context) return;
-  pushed_ = driver.cuCtxPushCurrent(context) == CUDA_SUCCESS;  // a failure shows in the call that follows
+  pushed_ = driver.cuCtxPushCurrent(context) == CUDA_SUCCESS;  // the next call reports a failure
 }
 
 Current::~Current() {

@@ -1,5 +1,5 @@
-// The CUDA driver, loaded at run time: one function pointer for each entry of driver_abi.h, and its errors as
-// text.
+// The CUDA driver, loaded at run time: one function pointer for each entry of driver_abi.h, and texts for its
+// errors.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace pw::cuda {
 
-/// The oldest driver interface that is used: CUDA 12.0.
+/// The oldest driver interface that is supported: CUDA 12.0.
 inline constexpr int kOldestDriver = 12000;
 
 struct Driver {
@@ -19,24 +19,24 @@ struct Driver {
   PW_CUDA_FUNCTIONS(PW_CUDA_MEMBER)
 #undef PW_CUDA_MEMBER
 
-  std::string library;  ///< the name it was loaded by
-  int version = 0;      ///< of the interface, 1000 * major + 10 * minor
+  std::string library;  ///< the name under which it was loaded
+  int version = 0;      ///< version of the interface: 1000 * major + 10 * minor
 
-  /// Loads `library` (empty: libcuda.so.1) and initializes it. Null when it cannot be used, with the reason
-  /// and the remedy in `why`. Never unloaded: the driver has threads of its own.
+  /// Loads `library` (empty: libcuda.so.1) and initializes it. Returns null if it cannot be used, with the
+  /// reason and the remedy in `why`. It is never unloaded, because the driver has threads of its own.
   static std::unique_ptr<const Driver> load(const std::string& library, std::string& why);
 
   /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   [[nodiscard]] std::string text(CUresult result) const;
 
-  /// The status that tells of `result`: PW_NO_MEMORY or PW_DEVICE.
+  /// Returns the status for `result`: PW_NO_MEMORY or PW_DEVICE.
   [[nodiscard]] static pw_status status(CUresult result);
 
-  /// Throws Error "WHAT: CUDA_ERROR_..." unless `result` is success.
+  /// Throws Error "CALL: CUDA_ERROR_..." unless `result` is success.
   void check(CUresult result, std::string_view call) const;
 };
 
-/// Makes a context current for a scope, in any thread, and puts back what was there before.
+/// Makes a context current for a scope, in any thread, and then restores the previous one.
 class Current {
  public:
   Current(const Driver& driver, CUcontext context);

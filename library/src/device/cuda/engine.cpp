@@ -3,7 +3,7 @@
 namespace pw::cuda {
 namespace {
 
-// Rows must not overlap and the pitch must be one the engine can take.
+// Rows must not overlap, and the engine must support the pitch.
 bool can_be_row(const Layout& layout, uint32_t d, uint64_t max_pitch) {
   const auto fits = [&](int64_t stride) {
     return stride > 0 && static_cast<uint64_t>(stride) >= layout.shape.block_bytes &&
@@ -12,7 +12,7 @@ bool can_be_row(const Layout& layout, uint32_t d, uint64_t max_pitch) {
   return fits(layout.to[d]) && fits(layout.from[d]);
 }
 
-// The engine's planes lie a whole number of pitches apart, and do not overlap.
+// The engine's planes must be a whole number of pitches apart, and must not overlap.
 bool can_be_plane(const Layout& layout, uint32_t row, uint32_t plane) {
   const auto nests = [&](int64_t outer, int64_t inner) {
     return outer > 0 && outer % inner == 0 && static_cast<uint64_t>(outer / inner) >= layout.shape.count[row];

@@ -1,4 +1,4 @@
-// Turns a block-strided copy into copies of the copy engine, which does contiguous, two- and
+// Turns a block-strided copy into copies for the copy engine, which supports contiguous, two- and
 // three-dimensional copies. A pure decision, tested without a GPU.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace pw::cuda {
 
-/// One copy for the engine: `depth` planes of `height` rows of `width` bytes.
+/// One copy by the engine: `depth` planes of `height` rows of `width` bytes.
 struct EnginePiece {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -17,20 +17,20 @@ struct EnginePiece {
   uint64_t depth = 1;
   uint64_t to_pitch = 0;  ///< bytes from row to row
   uint64_t from_pitch = 0;
-  uint64_t to_rows = 0;  ///< pitches from plane to plane
+  uint64_t to_rows = 0;  ///< distance between planes, in pitches
   uint64_t from_rows = 0;
 };
 
-/// Which dimensions one piece covers; the others are looped over. -1: none.
+/// The dimensions that one piece covers; loops go over the others. -1: none.
 struct EngineSplit {
   int row = -1;
   int plane = -1;
 };
 
-/// The split with the fewest pieces. `max_pitch` is the device's limit.
+/// Returns the split with the fewest pieces. `max_pitch` is the device's limit.
 EngineSplit engine_split(const Layout& layout, uint64_t max_pitch);
 
-/// Calls `body(piece)` for each piece of the copy until one fails; body returns whether to go on.
+/// Calls `body(piece)` for each piece of the copy until one fails; `body` returns whether to continue.
 template <typename Body>
 void for_each_engine_piece(const Copy& copy, uint64_t max_pitch, Body&& body) {
   const Layout& layout = copy.layout;

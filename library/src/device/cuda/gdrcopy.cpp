@@ -9,7 +9,7 @@
 namespace pw::cuda {
 namespace {
 
-// The open library. Shared by its mappings, which may outlive the mapper.
+// The opened library. Its mappings share it, because they may outlive the mapper.
 struct Library {
   gdrcopy::Api api;
   gdrcopy::Gdr gdr = nullptr;
@@ -50,8 +50,7 @@ class GdrcopyMapping final : public CpuMapping {
     library_->api.gdr_unpin_buffer(library_->gdr, handle_);
   }
 
-  // The library knows the fastest instructions for its kind of mapping, and ends with the fence that it
-  // needs.
+  // The library uses the fastest instructions for its kind of mapping, and ends with the necessary fence.
   void store(std::byte* to, const std::byte* from, uint64_t bytes) override {
     library_->api.gdr_copy_to_mapping(handle_, to, from, bytes);
   }
@@ -78,7 +77,7 @@ class GdrcopyMapper final : public CpuMapper {
   std::shared_ptr<Library> library_;
 };
 
-// The first function that the library lacks, or null.
+// Returns the first function that the library lacks, or null.
 const char* resolve(gdrcopy::Api& api, void* handle) {
   const char* missing = nullptr;
   const auto get = [&](auto& pointer, const char* name) {

@@ -1,5 +1,5 @@
-// Maps device memory through GDRCopy (libgdrapi.so.2): the part of its interface that Peerway uses. The
-// library is loaded at run time and needs the kernel module gdrdrv.
+// Maps device memory through GDRCopy (libgdrapi.so.2): declares the part of its interface that Peerway uses.
+// The library is loaded at run time and needs the kernel module gdrdrv.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 namespace pw::cuda::gdrcopy {
 
 struct MemoryHandle {
-  unsigned long h;  // NOLINT(google-runtime-int): as the library has it
+  unsigned long h;  // NOLINT(google-runtime-int): the library's type
 };
 
-/// gdr_info_v2_t: where the library really pinned, in pages of the GPU.
+/// gdr_info_v2_t: what the library actually pinned, in pages of the GPU.
 struct Info {
   uint64_t va;
   uint64_t mapped_size;
@@ -23,7 +23,7 @@ struct Info {
   int mapping_type;
 };
 
-/// What the library's functions are called with; `Gdr` is its gdr_t.
+/// The library's functions; `Gdr` is its gdr_t.
 using Gdr = struct gdr*;
 struct Api {
   Gdr (*gdr_open)() = nullptr;

@@ -27,7 +27,7 @@ struct Header {
 };
 constexpr char kMagic[8] = {'P', 'W', 'K', 'E', 'R', 'N', '1', '\n'};
 
-// Code that another user could have written is not run: the file must be ours alone to write.
+// Never runs code that another user could have written: only this user may be able to write the file.
 bool is_ours(const std::string& path) {
   struct stat status{};
   return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
@@ -52,7 +52,7 @@ std::optional<std::string> read_image(const std::string& path, const std::string
   return image;
 }
 
-// Written under a name of its own and renamed, so that a reader sees all of it or nothing.
+// Writes to a temporary name and renames it, so that a reader sees all of it or nothing.
 void write_image(const std::string& path, const std::string& key, const std::string& image) {
   static std::atomic<unsigned> serial{0};
   const std::string temporary = format("{}.{}.{}", path, getpid(), serial++);

@@ -1,4 +1,4 @@
-// Compiled device code kept on disk, so that a GPU's kernels are compiled once and not once a process.
+// Keeps compiled device code on disk, so that a GPU's kernels are compiled once and not by each process.
 #pragma once
 
 #include <functional>
@@ -6,14 +6,14 @@
 
 namespace pw::cuda {
 
-/// The image kept in `folder` for `key`, or what `compile` makes, which is then kept there. `key` is all that
-/// the image depends on, in full: it is stored with the image and compared, so that neither a damaged file
-/// nor a hash that two keys share gives a wrong image. A folder that cannot be written costs one warning,
-/// never the image.
+/// Returns the image stored in `folder` for `key`; otherwise the image that `compile` makes, which is then
+/// stored. `key` is everything that the image depends on, in full: it is stored with the image and compared,
+/// so that neither a damaged file nor a hash collision returns a wrong image. If the folder cannot be
+/// written, one warning is logged and the image is still returned.
 std::string cached_image(const std::string& folder, const std::string& key,
                          const std::function<std::string()>& compile);
 
-/// The file that holds the image of `key`.
+/// Returns the path of the file for `key`.
 std::string cache_file(const std::string& folder, const std::string& key);
 
 }  // namespace pw::cuda

@@ -31,7 +31,8 @@ CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
 
 CUresult Kernels::launch(const PlanLaunch& plan, CUstream stream) const {
   void* parameters[] = {const_cast<PlanHead*>(&plan.head)};  // the driver only reads them
-  CUlaunchAttribute early{};  // made ready while the work before it ends, where the GPU can (plan.cu)
+  CUlaunchAttribute early{};  // lets the launch start while the previous work ends, if the GPU supports it
+                              // (plan.cu)
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value[0] = 1;
   const CUlaunchConfig config{plan.blocks, 1, 1, plan.threads, 1, 1, 0, stream, &early, 1};

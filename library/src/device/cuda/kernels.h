@@ -22,7 +22,7 @@ enum class PlanKernel : uint8_t {
   some_lines
 };
 
-/// A launch of a plan's part. All kernels find the same head at the same place.
+/// A launch of one part of a plan. All kernels find the head at the same place.
 struct PlanLaunch {
   union {
     PlanHead head;
@@ -42,18 +42,19 @@ class Kernels {
 
   [[nodiscard]] CUresult launch(const CopyLaunch& launch, CUstream stream) const;
   [[nodiscard]] CUresult launch(const PlanLaunch& plan, CUstream stream) const;
-  /// `words` lie in pinned host memory, as answer_clock() uses them.
+  /// `words` lie in pinned host memory; answer_clock() defines their use.
   [[nodiscard]] CUresult launch_clock(CUdeviceptr words, unsigned rounds, CUstream stream) const;
 
  private:
   const Driver& driver_;
   CUmodule module_ = nullptr;             ///< lives as long as the context
-  std::array<CUfunction, 5> function_{};  ///< by the logarithm of the word's bytes
+  std::array<CUfunction, 5> function_{};  ///< by the logarithm of the word size in bytes
   std::array<CUfunction, 7> plan_{};      ///< by PlanKernel
   CUfunction clock_ = nullptr;
 };
 
-/// Machine code for a GPU of that capability, from the cache in `folder` or compiled by NVRTC. Throws Error.
+/// Returns machine code for a GPU of that capability, from the cache in `folder` or compiled by NVRTC. Throws
+/// Error.
 std::string kernel_image(int capability, const std::string& nvrtc_setting, const std::string& folder);
 
 }  // namespace pw::cuda

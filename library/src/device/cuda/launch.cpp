@@ -5,7 +5,7 @@
 namespace pw::cuda {
 namespace {
 
-// How often the block is cut into words; a whole number by the choice of the word.
+// Returns the number of words of the copy. The word size divides all sizes, so this is a whole number.
 uint64_t words_of(const Copy& copy) { return copy.layout.shape.bytes() / word_bytes(copy); }
 
 }  // namespace

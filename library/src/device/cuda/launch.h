@@ -1,4 +1,4 @@
-// Turns a block-strided copy into launches of the copy kernels: how many, and the size of the grid. A pure
+// Turns a block-strided copy into launches of the copy kernels: how many, and how large the grid is. A pure
 // decision, tested without a GPU.
 #pragma once
 
@@ -19,18 +19,19 @@ struct CopyLaunch {
 /// Whether one launch can count the copy's words.
 bool fits_one_launch(const Copy& copy);
 
-/// The launch for a copy that fits one, on a GPU of `sms` multiprocessors; without a signal.
+/// Returns the launch, without a signal, for a copy that fits one, on a GPU with `sms` multiprocessors.
 CopyLaunch make_launch(const Copy& copy, unsigned sms);
 
-/// Calls `body(copy)` for parts of the copy that fit one launch each, in order, until one fails; body returns
-/// whether to go on. False when body did.
+/// Calls `body(copy)` for parts of the copy that fit one launch each, in order, until one fails; `body`
+/// returns whether to continue. Returns false if `body` did.
 template <typename Body>
 bool for_each_launch(const Copy& copy, Body&& body) {
   if (fits_one_launch(copy)) return body(copy);
   Copy part = copy;
   Shape& shape = part.layout.shape;
   if (shape.contiguous()) {
-    const uint64_t most = uint64_t{kMaxWords} / 2 * word_bytes(copy);  // half: room for head and tail
+    // Takes half, which leaves room for head and tail.
+    const uint64_t most = uint64_t{kMaxWords} / 2 * word_bytes(copy);
     for (uint64_t done = 0; done < copy.layout.shape.block_bytes; done += most) {
       part.to = copy.to + done;
       part.from = copy.from + done;

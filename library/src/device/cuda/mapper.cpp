@@ -17,7 +17,7 @@ std::unique_ptr<CpuMapping> map_for_cpu(const std::vector<std::unique_ptr<CpuMap
       last = error.what();
     }
   }
-  // The last way needs least of the system, so that its reason says best what to do.
+  // The last way needs the least from the system, so its reason is the best advice.
   throw Error(PW_UNAVAILABLE, format("{} ({}{}{})", last, to_string(device.id()),
                                      earlier.empty() ? "" : "; before that: ", earlier));
 }

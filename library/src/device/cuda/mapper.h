@@ -1,5 +1,5 @@
-// Mapping CUDA memory for the CPU. Two ways, tried in this order: GDRCopy's library, and mmap of a dma-buf.
-// Only the owner of memory can map it.
+// Maps CUDA memory for the CPU. There are two ways, tried in this order: GDRCopy's library, and mmap of a
+// dma-buf. Only the owner of memory can map it.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,15 @@ class CpuMapper {
   virtual std::unique_ptr<CpuMapping> map(Device& device, const Allocation& allocation) = 0;
 };
 
-/// By GDRCopy's library (empty: libgdrapi.so.2). Null when it cannot be used, with the reason in `why`.
+/// Maps by GDRCopy's library (empty: libgdrapi.so.2). Returns null if it cannot be used, with the reason in
+/// `why`.
 std::unique_ptr<CpuMapper> make_gdrcopy_mapper(const std::string& library, std::string& why);
 
-/// By mmap of Device::dma_buf; whether the driver allows that shows at the first map().
+/// Maps by mmap of Device::dma_buf; the first map() shows whether the driver supports that.
 std::unique_ptr<CpuMapper> make_dmabuf_mapper();
 
-/// The first mapping that one of `mappers` makes. Throws Error with the reasons of all; `before` are reasons
-/// from finding the mappers.
+/// Returns the first mapping that one of `mappers` makes. Throws Error with all their reasons; `before` has
+/// reasons from finding the mappers.
 std::unique_ptr<CpuMapping> map_for_cpu(const std::vector<std::unique_ptr<CpuMapper>>& mappers,
                                         const std::string& before, Device& device,
                                         const Allocation& allocation);

@@ -13,7 +13,7 @@
 namespace pw::cuda {
 namespace {
 
-// The part of NVML's interface that is used, with the names and numbers of nvml.h.
+// The part of NVML's interface that is used, with the names and values of nvml.h.
 using nvmlDevice_t = struct nvmlDevice_st*;
 constexpr int NVML_SUCCESS = 0;
 constexpr int NVML_ERROR_NO_PERMISSION = 4;
@@ -22,7 +22,7 @@ constexpr int NVML_P2P_CAPS_INDEX_WRITE = 1;
 constexpr int NVML_P2P_CAPS_INDEX_NVLINK = 2;
 constexpr int NVML_P2P_STATUS_OK = 0;
 
-// nvmlGpuP2PStatus_t, from 1 on.
+// Texts for nvmlGpuP2PStatus_t, from 1 on.
 constexpr const char* kWhyNoPeerAccess[] = {
     "the chipset does not forward it",         "this model of GPU does not support it",
     "the PCIe topology does not forward it",   "a setting of the driver (regkey) disables it",
@@ -34,7 +34,7 @@ struct Nvml {
   int (*handle_by_uuid)(const char*, nvmlDevice_t*) = nullptr;
   int (*peer_status)(nvmlDevice_t, nvmlDevice_t, int, int*) = nullptr;
   const char* (*error_text)(int) = nullptr;
-  std::string why_none;  // empty where it can be used
+  std::string why_none;  // empty if NVML can be used
 };
 
 Nvml load(const std::string& library) {
@@ -61,7 +61,7 @@ Nvml load(const std::string& library) {
 
 PeerAccess refused(std::string why_not) { return {-1, false, {}, std::move(why_not)}; }
 
-// CUDA and NVML write the UUID of a MIG slice and of a whole GPU alike but for these letters.
+// CUDA and NVML write the UUID of a MIG slice and of a whole GPU alike except for the prefix.
 int handle_of(const Nvml& nvml, const Uuid& uuid, nvmlDevice_t& device, bool& is_slice) {
   const std::string text = uuid_text(uuid);
   is_slice = false;
@@ -111,7 +111,7 @@ PeerAccess access(const Nvml& nvml, const Uuid& gpu, const Uuid& hidden) {
 }  // namespace
 
 PeerAccess access_to_hidden(const std::string& library, const Uuid& gpu, const Uuid& hidden) {
-  static auto& mutex = *new std::mutex;  // outlives what is destroyed at exit
+  static auto& mutex = *new std::mutex;  // never destroyed, because it may be used at exit
   static auto& loaded = *new std::map<std::string, Nvml>;
   const std::lock_guard lock(mutex);
   auto nvml = loaded.find(library);

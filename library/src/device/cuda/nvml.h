@@ -1,5 +1,6 @@
-// NVML, the management library of the NVIDIA driver: it knows every GPU of the host that the process may
-// open, also those that CUDA_VISIBLE_DEVICES hides from CUDA. Loaded when the first hidden GPU is met.
+// NVML, the management library of the NVIDIA driver. It knows every GPU of the host that the process may
+// open, including those that CUDA_VISIBLE_DEVICES hides from CUDA. It is loaded when the first hidden GPU is
+// met.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace pw::cuda {
 
-/// What NVML says of two different GPUs of which CUDA shows this process the first alone. `library` is the
-/// setting nvml_library.
+/// Returns what NVML says about access between two different GPUs, if CUDA shows this process only the first.
+/// `library` is the setting nvml_library.
 PeerAccess access_to_hidden(const std::string& library, const Uuid& gpu, const Uuid& hidden);
 
 }  // namespace pw::cuda

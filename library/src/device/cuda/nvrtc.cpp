@@ -11,7 +11,7 @@
 
 namespace pw::cuda {
 
-// Facts of nvrtc.h; library/tests/python/test_device_code.py compares them with it.
+// Declarations from nvrtc.h; library/tests/python/test_device_code.py compares them with that file.
 struct Nvrtc::Api {
   using Program = struct _nvrtcProgram*;
   int (*nvrtcVersion)(int*, int*) = nullptr;
@@ -29,7 +29,7 @@ struct Nvrtc::Api {
   int (*nvrtcGetProgramLog)(Program, char*) = nullptr;
   const char* (*nvrtcGetErrorString)(int) = nullptr;
 
-  // The first function that the library lacks, or null.
+  // Returns the first function that the library lacks, or null.
   const char* resolve(void* handle) {
     const char* missing = nullptr;
     const auto get = [&](auto& pointer, const char* name) {
@@ -55,8 +55,8 @@ struct Nvrtc::Api {
 
 namespace {
 
-// NVRTC 13.0 opens its built-ins by bare name and does not find them beside itself unless they are loaded
-// already.
+// NVRTC 13.0 opens its built-ins by bare name, and does not find them in its own folder unless they are
+// loaded already.
 void preload_builtins(const std::string& library) {
   const size_t slash = library.rfind('/');
   if (slash == std::string::npos) return;

@@ -10,7 +10,7 @@
 
 namespace pw::cuda {
 
-/// One file of device code; the first of a list is compiled, the others are what it includes.
+/// One file of device code. The first of a list is compiled; the others are what it includes.
 struct KernelSource {
   const char* name;
   const char* text;
@@ -18,18 +18,18 @@ struct KernelSource {
 
 class Nvrtc {
  public:
-  /// Loads the first of `candidates` that can be. Null when there is none, with the reason and the remedy in
-  /// `why`.
+  /// Loads the first of `candidates` that can be loaded. Returns null if there is none, with the reason and
+  /// the remedy in `why`.
   static std::unique_ptr<Nvrtc> load(std::span<const std::string> candidates, std::string& why);
 
   [[nodiscard]] const std::string& library() const { return library_; }
   [[nodiscard]] std::string version() const;  ///< "13.0"
 
-  /// The options by which code for a GPU of that capability (90 for 9.0) is compiled: to machine code where
-  /// this NVRTC knows the GPU, else to PTX of the newest GPU it knows, which the driver translates.
+  /// Returns the options that compile code for a GPU of that capability (90 for 9.0): to machine code if this
+  /// NVRTC knows the GPU, else to PTX for the newest GPU it knows, which the driver translates.
   [[nodiscard]] std::vector<std::string> options(int capability) const;
 
-  /// Machine code or PTX, for cuModuleLoadData. Throws Error with the compiler's log.
+  /// Returns machine code or PTX, for cuModuleLoadData. Throws Error with the compiler's log.
   [[nodiscard]] std::string compile(std::span<const KernelSource> sources,
                                     std::span<const std::string> options) const;
 
@@ -40,11 +40,11 @@ class Nvrtc {
   std::string library_;
 };
 
-/// Where NVRTC is looked for: `setting` alone when it is not empty; else the names that the system's loader
-/// knows, then the usual folders of the toolkit and of the wheels of an active virtual environment.
+/// Returns the files to try as NVRTC: only `setting` if it is not empty; else the names that the system's
+/// loader knows, then the usual folders of the toolkit and of the wheels of an active virtual environment.
 std::vector<std::string> nvrtc_candidates(const std::string& setting);
 
-/// The text of library/src/device/cuda/kernels, embedded by the build.
+/// Returns the text of library/src/device/cuda/kernels, which the build embeds.
 std::span<const KernelSource> kernel_sources();
 
 }  // namespace pw::cuda

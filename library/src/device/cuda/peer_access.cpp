@@ -52,7 +52,7 @@ PeerAccess PeerAccesses::between(int other) const {
             format("cuda:{} has no peer access to cuda:{}: no NVLink joins them and PCIe peer-to-peer is off "
                    "(nvidia-smi topo -p2p r; IOMMU and ACS settings)",
                    ordinal_, other)};
-  // The driver names no link; of today's links NVLink alone carries atomic operations.
+  // The driver does not name the link. Among today's links only NVLink supports atomic operations.
   int atomics = 0;
   driver_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, ordinal_, other);
   return {other, true, atomics != 0 ? "nvlink" : "pcie", {}};

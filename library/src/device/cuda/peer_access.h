@@ -1,5 +1,6 @@
-// What joins one GPU of this process to the others of its host. The driver takes about a millisecond to say
-// so, and nothing changes it while the process runs: each answer is asked for once.
+// Finds the links between a GPU of this process and the other GPUs of its host. The driver takes about a
+// millisecond for an answer, and answers do not change while the process runs, so each question is asked
+// once.
 #pragma once
 
 #include <array>
@@ -14,17 +15,17 @@ namespace pw::cuda {
 
 using Uuid = std::array<std::byte, 16>;
 
-/// "GPU-5b2f…", as nvidia-smi writes it.
+/// Returns "GPU-5b2f…", in the format of nvidia-smi.
 std::string uuid_text(const Uuid& uuid);
 
-/// The UUID of a GPU that this process sees. Throws Error.
+/// Returns the UUID of a GPU that this process sees. Throws Error.
 Uuid uuid_of(const Driver& driver, int ordinal);
 
 struct PeerAccess {
-  int ordinal = -1;  ///< of the other GPU; -1 where CUDA_VISIBLE_DEVICES hides it from this process
+  int ordinal = -1;  ///< number of the other GPU; -1 if CUDA_VISIBLE_DEVICES hides it from this process
   bool reachable = false;
-  std::string link;     ///< "nvlink" or "pcie"; empty where not reachable, and for the GPU itself
-  std::string why_not;  ///< where not reachable, and what to do
+  std::string link;     ///< "nvlink" or "pcie"; empty if not reachable, and for the GPU itself
+  std::string why_not;  ///< if not reachable: why, and what to do
 };
 
 class PeerAccesses {
@@ -32,7 +33,7 @@ class PeerAccesses {
   /// `driver` must outlive this.
   PeerAccesses(const Driver& driver, int ordinal);
   [[nodiscard]] const Uuid& own() const { return own_; }
-  /// From the GPU to another one, or to itself. Safe from several threads.
+  /// Returns the access from the GPU to another one, or to itself. Several threads may call it.
   const PeerAccess& to(const Uuid& gpu) const;
 
  private:

@@ -6,8 +6,8 @@
 
 namespace pw::cuda {
 
-// One span that the driver knows, until its last user lets go. Spans that the program itself registered are
-// its own to unregister.
+// One range registered with the driver, until its last user releases it. Ranges that the program itself
+// registered are left for the program to unregister.
 struct Pins::Registration {
   const Driver& driver;
   uint64_t address;
@@ -36,7 +36,7 @@ void Pins::pin(void* pointer, uint64_t bytes) {
     const bool ours = result == CUDA_SUCCESS;
     if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED && describe_pointer(driver_, address).is_host() &&
         describe_pointer(driver_, address + bytes - 1).is_host())
-      result = CUDA_SUCCESS;  // the program pinned it
+      result = CUDA_SUCCESS;  // the program has registered it
     if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
       throw Error(PW_DEVICE,
                   format("{} bytes of host memory at {} overlap a span that is registered with CUDA "

@@ -1,5 +1,5 @@
-// Host memory that is registered with CUDA, for all CUDA devices of the process. Registering a range twice is
-// an error of the driver, so registrations are counted here.
+// Registers host memory with CUDA, for all CUDA devices of the process. Registering a range twice is an error
+// of the driver, so this counts the users of each registration.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class Pins {
  public:
   explicit Pins(const Driver& driver) : driver_(driver) {}
 
-  /// Registers the span, or counts one more user where it lies in a span registered before (here or by the
+  /// Registers the range, or counts one more user if it lies in a range registered before (here or by the
   /// program). A context must be current. Throws Error.
   void pin(void* address, uint64_t bytes);
   void unpin(void* address) noexcept;
 
-  /// Where the device finds host memory pinned here; the address itself where it is not pinned here.
+  /// Returns the device's address of host memory pinned here; `address` itself if it is not pinned here.
   [[nodiscard]] uint64_t device_address(uint64_t address);
 
  private:
@@ -30,9 +30,9 @@ class Pins {
 
   const Driver& driver_;
   std::mutex mutex_;
-  std::map<uint64_t, std::weak_ptr<Registration>> registrations_;  ///< by first byte
+  std::map<uint64_t, std::weak_ptr<Registration>> registrations_;  ///< by address of the first byte
   std::map<uint64_t, std::vector<std::shared_ptr<Registration>>>
-      users_;  ///< one entry a pin(), by its address
+      users_;  ///< by address; one entry for each pin()
 };
 
 }  // namespace pw::cuda

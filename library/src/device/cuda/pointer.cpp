@@ -7,7 +7,7 @@
 namespace pw::cuda {
 namespace {
 
-// A bijection that spreads its bits (the finalizer of SplitMix64, Steele et al. 2014).
+// A bijection that mixes all bits (the finalizer of SplitMix64, Steele et al. 2014).
 uint64_t spread(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -53,7 +53,7 @@ PointerFacts describe_pointer(const Driver& driver, uint64_t address) {
       CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,     CU_POINTER_ATTRIBUTE_RANGE_SIZE,
       CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,    CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
   };
-  // Answers are 1, 4 or 8 bytes wide; in zeroed 8-byte places all read the same on a little-endian host.
+  // Answers are 1, 4 or 8 bytes wide; in zeroed 8-byte variables all read correctly on a little-endian host.
   void* data[] = {&facts.memory_type, &facts.ordinal,     &facts.managed,       &facts.buffer,
                   &facts.block,       &facts.legacy_ipc,  &facts.handle_types,  &facts.pool,
                   &facts.range_start, &facts.range_bytes, &facts.mapping_start, &facts.mapping_bytes};
@@ -65,8 +65,8 @@ PointerFacts describe_pointer(const Driver& driver, uint64_t address) {
 
 uint64_t allocation_id(uint64_t buffer, uint64_t block) {
   if (buffer == 0 && block == 0) return 0;
-  // For cuMemAlloc the first tells allocations apart, for memory mapped by cuMemMap the second does; together
-  // both.
+  // For cuMemAlloc the first id differs between allocations, for memory mapped by cuMemMap the second does;
+  // this uses both.
   const uint64_t id = spread(buffer + spread(block));
   return id == 0 ? 1 : id;
 }

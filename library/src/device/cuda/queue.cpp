@@ -16,7 +16,8 @@ CUdeviceptr device_pointer(const std::byte* address) { return reinterpret_cast<C
 
 CUDA_MEMCPY2D rows(const EnginePiece& piece) {
   CUDA_MEMCPY2D copy{};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;  // the driver knows where each address is
+  // The driver finds out where each address is.
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
   copy.srcDevice = device_pointer(piece.from);
   copy.srcPitch = piece.from_pitch;
   copy.dstDevice = device_pointer(piece.to);
@@ -62,7 +63,7 @@ CudaQueue::CudaQueue(const Gpu& gpu, CUcontext context, Pins& pins, FindKernels 
 
 CudaQueue::~CudaQueue() {
   const Current current(gpu_.driver, context_);
-  gpu_.driver.cuStreamSynchronize(stream_);  // the counter below is in use until then
+  gpu_.driver.cuStreamSynchronize(stream_);  // until then the counter below is in use
   if (aside_ != nullptr) {
     gpu_.driver.cuStreamSynchronize(aside_);
     gpu_.driver.cuStreamDestroy(aside_);
@@ -112,8 +113,8 @@ CUresult CudaQueue::open_aside() {
   return result;
 }
 
-// A write between two copies of one stream keeps the copy engine waiting for some microseconds; a second
-// stream that waits for the first one's event does not.
+// A write between two copies of one stream stalls the copy engine for some microseconds; a second stream that
+// waits for an event of the first does not.
 pw_status CudaQueue::write_aside(uint64_t* word, uint64_t value) {
   const Current current(gpu_.driver, context_);
   std::lock_guard lock(mutex_);
@@ -164,7 +165,7 @@ pw_status CudaQueue::by_engine(const Copy& copy) {
   return result == CUDA_SUCCESS ? PW_OK : failed(result, text_of(copy));
 }
 
-// Data and signal in one launch where the copy fits one; `word` may be null.
+// Copies and stores the signal in one launch if the copy fits one; `word` may be null.
 pw_status CudaQueue::by_kernel(const Copy& whole, uint64_t* word, uint64_t value) {
   std::string why_not;
   const Kernels* kernels = find_kernels_(why_not);
@@ -191,7 +192,7 @@ pw_status CudaQueue::store(CUstream stream, uint64_t* word, uint64_t value) {
   if (!gpu_.writes_words)
     return fail(PW_UNSUPPORTED,
                 format("cuda:{} has no 64-bit stream memory operations; update the driver", gpu_.ordinal));
-  // The default write comes after a fence for the whole system, so that all that the stream did before is
+  // The default write includes a fence for the whole system, so everything that the stream did before is
   // visible first.
   const CUresult result =
       gpu_.driver.cuStreamWriteValue64(stream, as_seen(word), value, CU_STREAM_WRITE_VALUE_DEFAULT);

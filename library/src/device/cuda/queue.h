@@ -12,17 +12,17 @@
 
 namespace pw::cuda {
 
-/// What a queue needs to know of its GPU.
+/// The properties of a GPU that a queue needs.
 struct Gpu {
   const Driver& driver;
   int ordinal = 0;
   unsigned sms = 1;
   uint64_t max_pitch = 0;
-  bool writes_words = true;       ///< the stream can store 64-bit words by itself
-  bool same_host_address = true;  ///< pinned host memory has one address for CPU and GPU
+  bool writes_words = true;       ///< the stream itself can store 64-bit words
+  bool same_host_address = true;  ///< pinned host memory has the same address on CPU and GPU
 };
 
-/// Where the GPU finds an address of the process: pinned host memory may have another one there.
+/// Returns the GPU's address for an address of the process; they may differ for pinned host memory.
 inline uint64_t address_on(const Gpu& gpu, Pins& pins, const void* address) {
   const auto number = reinterpret_cast<uint64_t>(address);
   return gpu.same_host_address ? number : pins.device_address(number);
@@ -30,8 +30,8 @@ inline uint64_t address_on(const Gpu& gpu, Pins& pins, const void* address) {
 
 class CudaQueue final : public Queue {
  public:
-  /// The kernels for Method::kernel, or null with the reason; asked at each use, so that a queue costs no
-  /// compilation.
+  /// Returns the kernels for Method::kernel, or null with the reason. Called at each use, so that making a
+  /// queue compiles nothing.
   using FindKernels = std::function<const Kernels*(std::string& why_not)>;
 
   /// Throws Error.
@@ -59,11 +59,11 @@ class CudaQueue final : public Queue {
   CUcontext context_;
   Pins& pins_;
   FindKernels find_kernels_;
-  std::mutex mutex_;  ///< a copy may take several calls of the driver, which must follow one another
+  std::mutex mutex_;  ///< held during a copy, which may need several driver calls in a row
   CUstream stream_ = nullptr;
-  CUstream aside_ = nullptr;   ///< where write_aside() writes; made at its first call
-  CUevent reached_ = nullptr;  ///< how far stream_ was when write_aside() was called
-  CUdeviceptr finished_ = 0;   ///< CopyArguments::finished of all launches of this stream
+  CUstream aside_ = nullptr;   ///< the stream of write_aside(); made at its first call
+  CUevent reached_ = nullptr;  ///< marks the position of stream_ when write_aside() was called
+  CUdeviceptr finished_ = 0;   ///< CopyArguments::finished for all launches in this stream
 };
 
 }  // namespace pw::cuda

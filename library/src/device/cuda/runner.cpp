@@ -15,7 +15,8 @@ namespace {
 
 size_t index_of(PlanPart part) { return static_cast<size_t>(part); }
 
-// As many as the largest piece has words, and for each line a flag: fewer threads meet faster.
+// Returns as many threads as the largest piece has words, plus one for each line's flag: fewer threads
+// synchronise faster.
 unsigned threads_for(PlanKernel kernel, std::span<const peerway::device::Step> steps) {
   unsigned most = 1;
   for (const peerway::device::Step& step : steps) {
@@ -26,14 +27,14 @@ unsigned threads_for(PlanKernel kernel, std::span<const peerway::device::Step> s
   return std::min((most + 31) / 32 * 32, lines ? kLineThreads : kPlanThreads);
 }
 
-// Whether there are no such words of the step, or one for each piece that counts the epochs from `lag` on.
+// Whether the step has no such words, or one for each piece, which counts epochs from `lag` on.
 bool counts_epochs(const peerway::device::Step& step, const peerway::device::StepWords& words, uint64_t lag) {
   return words.word == nullptr ||
          (step.words == step.pieces && words.base == 0 && words.by == 1 && words.lag == lag);
 }
 
-// Whether the words lie in blocks at one stride of less than 2 GiB; `step` leads from word to word of the
-// innermost level.
+// Whether the words lie in blocks at one stride of less than 2 GiB. `step` is the distance between words of
+// the innermost level.
 bool in_blocks(const peerway::device::StridedCopy& copy, int64_t step, int64_t stride) {
   return std::in_range<int>(stride) &&
          (copy.inner_levels == 0 || (copy.inner_levels == 1 && step == sizeof(peerway::device::Word)));
@@ -113,7 +114,7 @@ CudaRunner::~CudaRunner() {
   const Current current(gpu_.driver, context_);
   gpu_.driver.cuStreamSynchronize(own_);
   if (times_ != nullptr) times_->read_clock(own_);
-  release();  // which waits for kernels on other streams, too: only then are the times whole
+  release();  // also waits for kernels on other streams, so that the times are complete
   times_.reset();
 }
 
@@ -137,7 +138,7 @@ void CudaRunner::upload() {
   const size_t times_at = (table + counters + epochs + 127) / 128 * 128;
   const size_t bytes =
       times_ != nullptr ? times_at + sizeof(peerway::device::StepTimes) : table + counters + epochs;
-  if (bytes == 0) return;  // a plan of a rank that has nothing to move
+  if (bytes == 0) return;  // a plan in which this rank has nothing to move
   driver.check(driver.cuMemAlloc(&memory_, bytes), "allocating the table of a plan");
   driver.check(driver.cuMemsetD8Async(memory_, 0, bytes, nullptr), "clearing it");
   driver.check(driver.cuStreamSynchronize(nullptr), "clearing the table of a plan");
@@ -157,7 +158,7 @@ void CudaRunner::upload() {
                  "writing the table of a plan");
 }
 
-// Whether the kernels for messages do these steps.
+// Whether the kernels for messages can run these steps.
 bool CudaRunner::as_messages(PlanLaunch& launch, std::span<const peerway::device::Step> steps) const {
   if (messages_.empty() || steps.empty() || steps.size() > std::size(SomeMessages().entry)) return false;
   const bool few = steps.size() <= std::size(FewMessages().entry);
@@ -191,7 +192,7 @@ void CudaRunner::prepare(PlanPart part) {
                  reinterpret_cast<peerway::device::StepTimes*>(times_in_memory_),
                  static_cast<unsigned>(part)};
   launch.threads = threads_for(launch.kernel, steps);
-  // Blocks of a launch wait for peers, so all of them must find room at once.
+  // All blocks of a launch must be resident at once, because they wait for peers.
   launch.blocks = std::min(last - first, gpu_.sms);
 }
 

@@ -1,5 +1,5 @@
-// Programs run by a GPU: the table of steps and the epochs in its memory, one kernel for a start, a finish,
-// or both.
+// Runs programs on a GPU: the table of steps and the epochs are in its memory, and one kernel does a start, a
+// finish, or both.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace pw::cuda {
 
-/// The steps as messages, where all are sends and receives by packets, or all by lines, of words of 8 bytes
-/// in blocks at one stride; else nothing.
+/// Converts steps to messages if all of them send or receive by packets, or all by lines, with 8-byte words
+/// in blocks at one stride; otherwise returns nothing.
 std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> steps);
 
 class CudaRunner final : public Runner {
@@ -48,14 +48,14 @@ class CudaRunner final : public Runner {
   std::vector<peerway::device::Step> steps_;
   size_t start_steps_;
   unsigned start_pieces_ = 0, finish_pieces_ = 0;
-  std::vector<PlanMessage> messages_;  ///< of each step, or empty
-  CUdeviceptr memory_ = 0;             ///< the steps, the counters of those that are done, the epochs
+  std::vector<PlanMessage> messages_;  ///< one for each step, or empty
+  CUdeviceptr memory_ = 0;             ///< holds the steps, the counters of finished pieces, and the epochs
   CUdeviceptr epochs_ = 0;
   CUdeviceptr times_in_memory_ = 0;     ///< 0: the plan is not traced
-  std::unique_ptr<TracedTimes> times_;  ///< null likewise
+  std::unique_ptr<TracedTimes> times_;  ///< null if the plan is not traced
   PlanLaunch launch_[3] = {};           ///< by PlanPart
-  CUstream own_ = nullptr;              ///< of starts from the host
-  CUstream begun_on_ = nullptr;         ///< where begin() was last
+  CUstream own_ = nullptr;              ///< stream of starts from the host
+  CUstream begun_on_ = nullptr;         ///< stream of the last begin()
 };
 
 }  // namespace pw::cuda

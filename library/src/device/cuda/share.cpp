@@ -17,7 +17,7 @@
 namespace pw::cuda {
 namespace {
 
-// A mapping by the driver, undone in the context that it was made in.
+// A mapping by the driver; it is undone in the context in which it was made.
 class CudaMapping final : public Mapping {
  public:
   CudaMapping(const Driver& driver, CUcontext context, CUdeviceptr address, std::function<void()> undo)
@@ -111,7 +111,7 @@ void export_vmm(const Driver& driver, const Allocation& allocation, int type, vo
 int export_pool(const Driver& driver, const Allocation& allocation, Export& exported) {
   const auto address = reinterpret_cast<CUdeviceptr>(allocation.base);
   const auto pool = reinterpret_cast<CUmemoryPool>(describe_pointer(driver, address).pool);
-  // The pool first: the driver exports memory only of a pool that is shared already.
+  // The pool comes first: the driver exports memory only of a pool that was exported already.
   int shared = -1;
   driver.check(
       driver.cuMemPoolExportToShareableHandle(&shared, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
@@ -143,7 +143,7 @@ void export_handle(const Driver& driver, const Allocation& allocation, Export& e
   } else if (allocation.handle == kFabric) {
     export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_FABRIC, exported.handle_bytes.data(),
                "fabric handle (is nvidia-imex running?)");
-  }  // Handle::none: peers are told why by the key
+  }  // the key tells peers why
 }
 
 std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& exported, int ordinal,
@@ -179,7 +179,7 @@ std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported
 }
 
 int descriptor_of(int process, int descriptor) {
-  // A CUDA descriptor is not a file, so it cannot be opened through /proc; the kernel copies it for us.
+  // A CUDA descriptor is not a file, so it cannot be opened through /proc; pidfd_getfd copies it.
   const Descriptor other(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (!other)
     throw Error(errno == ESRCH ? PW_PEER_LOST : PW_SYSTEM,

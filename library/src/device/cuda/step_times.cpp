@@ -96,15 +96,15 @@ void TracedTimes::take() {
   }
 }
 
-// The kernel answers each word of the host with its time. The quickest round trip bounds the offset between
-// the two clocks best; its middle is taken.
+// The kernel answers each word of the host with its time. The shortest round trip bounds the offset between
+// the two clocks best, so its middle is used.
 void TracedTimes::read_clock(CUstream stream) {
   auto* words = static_cast<uint64_t*>(memory_);
   const auto word = [words](size_t line) { return std::atomic_ref(words[16 * line]); };
   for (const size_t line : {0, 1, 2}) word(line).store(0, std::memory_order_relaxed);
   if (kernels_.launch_clock(CUdeviceptr{address_on(gpu_, pins_, memory_)}, kRounds, stream) != CUDA_SUCCESS)
     return;
-  constexpr int kPolls = 256;  // before others get the CPU
+  constexpr int kPolls = 256;  // polls before other threads get the CPU
   uint64_t best = UINT64_MAX, gpu_ns = 0, host_ns = 0;
   for (uint64_t round = 1; round <= kRounds; ++round) {
     const uint64_t before = now_ns();
@@ -112,7 +112,7 @@ void TracedTimes::read_clock(CUstream stream) {
     int polls = 0;
     while (word(2).load(std::memory_order_acquire) != round && now_ns() - before < kTimeoutNs)
       ++polls % kPolls == 0 ? static_cast<void>(sched_yield()) : relax();
-    if (word(2).load(std::memory_order_acquire) != round) break;  // the kernel gives up by itself
+    if (word(2).load(std::memory_order_acquire) != round) break;  // the kernel ends after its own timeout
     const uint64_t took = now_ns() - before;
     if (took >= best) continue;
     best = took;

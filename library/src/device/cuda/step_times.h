@@ -1,4 +1,4 @@
-// The times that a traced plan's kernels take: where they write them, and who reads them.
+// Collects the times that a traced plan's kernels record: where kernels write them, and who reads them.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,23 @@ namespace pw::cuda {
 
 class TracedTimes {
  public:
-  /// Null where nothing is traced. The context must be current. Throws Error.
+  /// Returns null if nothing is traced. The context must be current. Throws Error.
   static std::unique_ptr<TracedTimes> make(const Gpu& gpu, Pins& pins, const Kernels& kernels,
                                            const Program& program);
-  ~TracedTimes();  ///< the context must be current, and nothing under way
+  ~TracedTimes();  ///< the context must be current, and no kernel under way
   TracedTimes(const TracedTimes&) = delete;
 
-  /// What the kernels begin with, to be written to device memory.
+  /// Returns the initial value of the kernels' data, to be written to device memory.
   [[nodiscard]] peerway::device::StepTimes initial() const;
 
-  /// The part as a launch has it, which this thread was called to make: it tells from where.
+  /// Returns the number of the part for a launch that this thread makes; the number includes the place of the
+  /// call.
   unsigned launched(PlanPart part);
 
-  /// Takes what has ended into the trace; may be called by any thread.
+  /// Moves the runs that have ended into the trace; any thread may call it.
   void take();
 
-  /// Reads the GPU's clock; `stream` is idle.
+  /// Reads the GPU's clock; `stream` must be idle.
   void read_clock(CUstream stream);
 
  private:
@@ -40,7 +41,7 @@ class TracedTimes {
   const Kernels& kernels_;
   std::unique_ptr<StepTrack> track_;
   std::mutex mutex_;
-  void* memory_;  ///< the words by which clocks are read, then the records
+  void* memory_;  ///< the words for reading clocks, then the records
   peerway::device::StepRecord* records_;
   uint64_t taken_ = 0;
 };

@@ -1,4 +1,4 @@
-// Streams of the program on a CUDA device.
+// The program's streams on a CUDA device.
 #include "base/format.h"
 #include "base/status.h"
 #include "device/cuda/cuda_device.h"

@@ -9,7 +9,7 @@
 namespace pw {
 namespace {
 
-// A block size known to the compiler turns memcpy into one load and one store.
+// With a block size known to the compiler, memcpy is one load and one store.
 template <size_t Bytes>
 void copy_fixed(const Copy& copy) {
   for_each_block(copy, [](std::byte* to, const std::byte* from) { std::memcpy(to, from, Bytes); });
@@ -29,7 +29,7 @@ __attribute__((target("avx2"))) void stream_lines(std::byte* to, const std::byte
     _mm256_stream_si256(t + 2, c);
     _mm256_stream_si256(t + 3, d);
   }
-  _mm_sfence();  // non-temporal stores are not ordered with the signal that follows otherwise
+  _mm_sfence();  // non-temporal stores would otherwise not be ordered before the signal
 }
 
 void stream_block(std::byte* to, const std::byte* from, uint64_t bytes) {

@@ -1,6 +1,5 @@
-// Copies done by the CPU: block-strided, and for large sizes either through the caches or around them.
-// Which of the two is faster at which size is measured (they are two methods of the path `peer`), not decided
-// here.
+// Copies by the CPU: block-strided, and for large sizes either through the caches or around them. Which is
+// faster at which size is measured (they are two methods of the path `peer`), not decided here.
 #pragma once
 
 #include "device/device.h"
@@ -10,8 +9,8 @@ namespace pw {
 /// Copies through the caches.
 void host_copy(const Copy& copy);
 
-/// Copies contiguous data with non-temporal stores, which do not read the target into the cache first.
-/// Strided layouts with blocks too small for it fall back to host_copy block by block.
+/// Copies contiguous data with non-temporal stores, which do not read the target into the cache first. Blocks
+/// of strided layouts that are too small for that are copied like in host_copy.
 void host_copy_streaming(const Copy& copy);
 
 /// Calls `body(to, from)` for each block of the layout.
@@ -19,7 +18,7 @@ template <typename Body>
 void for_each_block(const Copy& copy, Body&& body) {
   const Shape& shape = copy.layout.shape;
   if (shape.bytes() == 0) return;
-  // Missing outer dimensions count as one element, so that four plain loops serve every shape.
+  // Missing outer dimensions count as one element, so that four plain loops handle every shape.
   uint64_t count[PW_MAX_DIMS] = {1, 1, 1, 1};
   int64_t to[PW_MAX_DIMS] = {}, from[PW_MAX_DIMS] = {};
   const uint32_t shift = PW_MAX_DIMS - shape.dims;

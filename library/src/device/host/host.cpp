@@ -20,7 +20,7 @@
 namespace pw {
 namespace {
 
-// A copy by the CPU is complete when the call returns, so this queue is never longer than one entry.
+// A copy by the CPU is complete when the call returns, so nothing ever waits in this queue.
 class HostQueue final : public Queue {
  public:
   pw_status copy(const Copy& copy, Method) override {
@@ -53,7 +53,8 @@ std::string cpu_model() {
   return "unknown CPU";
 }
 
-// The first and the last page must be there: the service thread of `staged` touches them on behalf of peers.
+// The first and the last page must be mapped, because the thread that serves staged transfers accesses them
+// for peers.
 void check_mapped(const void* address, uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uint64_t>(address);
@@ -73,7 +74,7 @@ std::byte* map_shared(int descriptor, uint64_t bytes, const char* whose) {
   return static_cast<std::byte*>(address);
 }
 
-// Why the shared memory of another process cannot be opened.
+// Throws the reason why the shared memory of another process cannot be opened.
 [[noreturn]] void refuse_to_open(int error, int process, const std::string& path, const char* whose) {
   if (error == ENOENT && access(format("/proc/{}", process).c_str(), F_OK) != 0)
     throw Error(PW_PEER_LOST, format("{} is gone", whose));
@@ -101,7 +102,7 @@ Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held) {
 
 uint64_t memfd_identity(int descriptor) {
   struct stat status{};
-  // Inode numbers are told apart by the file system they are of; all memfds of a kernel share one.
+  // Inode numbers are unique only within a file system; all memfds of a kernel share one.
   return fstat(descriptor, &status) == 0 ? status.st_ino * 1099511628211u ^ status.st_dev : 0;
 }
 
@@ -144,7 +145,7 @@ std::optional<Allocation> HostDevice::find(const void* address, uint64_t bytes) 
     if (const Allocation* shared = shared_at(address)) return *shared;
   }
   check_mapped(address, bytes);
-  // Any other host memory: peers reach it by process and address.
+  // Any other host memory: peers access it by process id and address.
   Allocation allocation;
   allocation.base = static_cast<std::byte*>(const_cast<void*>(address));
   allocation.bytes = bytes;
@@ -210,13 +211,14 @@ void* HostDevice::make_stream() {
 }
 
 void HostDevice::free_stream(void* stream) noexcept {
-  std::unique_ptr<HostStream> freed;  // after the lock: its thread may have much to do before it ends
+  // Destroyed after the lock is released, because its thread may have much to do before it ends.
+  std::unique_ptr<HostStream> freed;
   std::lock_guard lock(mutex_);
   const auto entry = streams_.find(stream);
   if (entry == streams_.end()) return;
   freed = std::move(entry->second);
   streams_.erase(entry);
-  // A call in the stream held its last owner: another thread waits for the end of this one.
+  // A call in the stream released the stream's last owner, so another thread must wait for this thread's end.
   if (freed->runs_this_thread()) std::thread([held = std::move(freed)] {}).detach();
 }
 

@@ -1,4 +1,4 @@
-// The host device: the CPU and its memory. Always there; every test runs on it.
+// The host device: the CPU and its memory. It always exists; every test runs on it.
 #pragma once
 
 #include <map>
@@ -45,7 +45,7 @@ class HostDevice final : public Device {
   [[nodiscard]] std::string link(const Export&) const override { return {}; }
 
  private:
-  const Allocation* shared_at(const void* address) const;  ///< with the lock held
+  const Allocation* shared_at(const void* address) const;  ///< call with the lock held
 
   struct Shared {  ///< one memfd allocation of this process
     Allocation allocation;
@@ -58,18 +58,19 @@ class HostDevice final : public Device {
   uint64_t next_id_ = 1;
 };
 
-/// The one device of the host.
+/// Returns the one device of the host.
 std::vector<std::unique_ptr<Device>> find_host(std::string& why_none);
 
-/// A piece of shared memory without a name: nothing is left behind when its processes die. Throws Error.
+/// Makes shared memory without a name, so that nothing remains when its processes die. Throws Error.
 Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held = 0);
 
-/// Tells a piece of shared memory from any other file that later gets its descriptor's number.
+/// Returns a number that distinguishes this memfd from any other file that later gets the same descriptor
+/// number.
 uint64_t memfd_identity(int descriptor);
 
-/// Opens a memfd of another process of the same user by its number there and maps it, if it still is the one
-/// with this identity and has at least `bytes`. `whose` is for messages. Throws Error; PW_STALE_KEY when it
-/// was closed.
+/// Opens a memfd of another process of the same user by its number in that process, and maps it if it still
+/// has this identity and at least `bytes` bytes. `whose` is for messages. Throws Error; PW_STALE_KEY if the
+/// memfd was closed.
 std::byte* map_memfd_of(int process, int descriptor, uint64_t identity, uint64_t bytes, const char* whose);
 
 }  // namespace pw

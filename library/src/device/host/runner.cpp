@@ -32,7 +32,7 @@ bool reached(const GrowingWords& words, uint64_t epoch) {
   return true;
 }
 
-// The steps of a plan's start or of its finish, and how far the epoch under way is.
+// The steps of a plan's start or of its finish, and the state of the current epoch.
 class Steps {
  public:
   explicit Steps(std::vector<ProgramStep> steps) : steps_(std::move(steps)), open_(steps_.size()) {}
@@ -47,7 +47,7 @@ class Steps {
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
   void cancel() { remaining_ = 0; }
 
-  /// Does what can be done now; true when that was all.
+  /// Does what can be done now; returns true when all steps are done.
   bool progress() {
     size_t kept = 0;
     for (size_t i = 0; i < remaining_; ++i)
@@ -56,7 +56,7 @@ class Steps {
     return remaining_ == 0;
   }
 
-  /// The rank that the first open step waits for.
+  /// Returns the rank that the first open step waits for.
   [[nodiscard]] int rank() const { return remaining_ == 0 ? -1 : steps_[open_[0]].rank; }
 
  private:
@@ -93,13 +93,13 @@ class Steps {
   }
 
   std::vector<ProgramStep> steps_;
-  std::vector<size_t> open_;  ///< of the epoch under way: the first `remaining_` are the steps still to do
+  std::vector<size_t> open_;  ///< indices of steps; the first `remaining_` are still to be done in this epoch
   size_t remaining_ = 0;
   uint64_t epoch_ = 0;
-  uint64_t began_ = 0;  ///< it, for a trace
+  uint64_t began_ = 0;  ///< when the epoch began, for a trace
 };
 
-// What the runner and the calls it has enqueued share.
+// The state that the runner and its enqueued calls share.
 class SharedState {
  public:
   explicit SharedState(const Program& program)
@@ -117,13 +117,13 @@ class SharedState {
     progress();
   }
 
-  // True once all that was begun is done, or cancelled.
+  // Returns true once everything begun is done or cancelled.
   bool poll() {
     std::lock_guard lock(mutex_);
     return progress() || give_up();
   }
 
-  // Nothing is touched from here on, whatever streams still hold of it.
+  // After this nothing accesses the plan's memory, even if calls are still in streams.
   void end() {
     std::lock_guard lock(mutex_);
     if (guard_->report.load(std::memory_order_relaxed) == 0)
@@ -137,7 +137,7 @@ class SharedState {
     return part == PlanPart::finish ? finish_.epoch() : start_.epoch();
   }
 
-  // The part in a stream: its steps, and for a finish also what the start has left open.
+  // Runs the part in a stream: its steps, and for a finish also the remaining steps of the start.
   void run(PlanPart part) {
     std::optional<trace::Operation> operation;
     if (trace::recording()) {
@@ -172,7 +172,7 @@ class SharedState {
     return all;
   }
 
-  // A blocking wait polls rarely, so each asks for the time, of a clock that is quick to ask and coarse.
+  // A blocking wait polls rarely, so it reads the time at each poll, from a clock that is fast and coarse.
   bool give_up() {
     const bool blocking = waiting_->blocking();
     const bool stopped = guard_->stop.load(std::memory_order_acquire) != 0;
@@ -201,11 +201,11 @@ class SharedState {
     finish_.cancel();
   }
 
-  std::mutex mutex_;  // a plan may be looked at by the host while a stream runs it
+  std::mutex mutex_;  // the host may check a plan while a stream runs it
   Steps start_, finish_;
   std::shared_ptr<Guard> guard_;
   std::shared_ptr<const Waiting> waiting_;
-  const uint64_t sent_;  ///< bytes, by a start
+  const uint64_t sent_;  ///< bytes that a start sends
   PollTime poll_time_;
   uint64_t polls_ = 0, waiting_epoch_ = 0, waiting_since_ = 0;
 };

@@ -1,5 +1,5 @@
 // Runs programs on the CPU: the same steps that a GPU's blocks run, on the thread that starts the plan. A
-// step that cannot go on is tried again later, so that a start from the host never waits.
+// step that cannot proceed is tried again later, so that a start from the host never waits.
 #pragma once
 
 #include <memory>

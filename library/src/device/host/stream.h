@@ -1,4 +1,4 @@
-// A stream of the host: a worker thread with a queue of calls.
+// A stream on the host: a worker thread with a queue of calls.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@ namespace pw {
 class HostStream {
  public:
   HostStream();
-  ~HostStream();  ///< after all that was enqueued
+  ~HostStream();  ///< waits for all enqueued calls
   HostStream(const HostStream&) = delete;
 
   void enqueue(std::function<void()> call);

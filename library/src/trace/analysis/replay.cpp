@@ -87,7 +87,8 @@ void Replay::find_work() {
   }
 }
 
-/// One replay: each lane runs until it needs what another has not done yet, and goes on when that is done.
+/// One replay: each lane runs until it needs a step of another lane that has not run yet, and continues when
+/// that has.
 class Replay::Run {
  public:
   Run(const Replay& replay, std::span<const double> factor, std::vector<int32_t>* bound)
@@ -117,7 +118,7 @@ class Replay::Run {
   }
 
  private:
-  /// Does one step; false if it has to wait, with the lane left where it will be woken.
+  /// Runs one step. Returns false if the step must wait; the lane is then queued where it will be woken.
   bool advance(size_t lane, size_t step) {
     if (began_[step] < 0) begin(lane, step);
     auto ready = began_[step];
@@ -167,7 +168,7 @@ class Replay::Run {
   const Replay& of_;
   const Steps& steps_;
   std::span<const double> factor_;
-  std::vector<int32_t>* bound_;  // of each step: what it waited for longest
+  std::vector<int32_t>* bound_;  // for each step: the step that it waited for longest
   size_t lanes_;
   std::vector<size_t> position_;
   std::vector<int64_t> began_, ended_, ready_of_meeting_;
@@ -191,7 +192,8 @@ std::vector<Stretch> Replay::path() const {
   for (size_t i = 1; i < steps_.begin.size(); ++i)
     if (end_of(i) > end_of(step)) step = i;
   for (auto now = end_of(step); now > 0;) {
-    // Within the step, from when it could begin its own work; and before, on the lane that it waited for.
+    // First the time within the step, after it could begin its own work; before that, the lane that it waited
+    // for.
     const auto from = std::min(now, end_of(step) - work_[step]);
     const bool waited = bound[step] >= 0 && now > from;
     if (now > steps_.begin[step] || waited)

@@ -17,7 +17,7 @@ MappedFacts Mapped::facts(const Pair& pair, Region& local) {
   facts.remote = pair.same_host && (pair.same_process || pair.remote_handle == Handle::memfd);
   if (!facts.remote)
     facts.why_not = "the CPU reaches host memory of a peer only where it came from pw_region_allocate";
-  // Mapping takes some of the GPU's BAR1: only where it is of use.
+  // Tries it only for GPU memory, because each mapping takes some of the GPU's BAR1.
   else if (pair.local.kind != PW_HOST)
     facts.local = maps_.find(local, facts.why_not) != nullptr;
   return facts;
@@ -41,7 +41,7 @@ std::vector<std::unique_ptr<Path>> MappedTransport::paths() {
 pw_status Mapped::start(const Transfer& transfer) {
   std::string why_not;
   CpuMapping* mapping = maps_.find(*transfer.local, why_not);
-  // The route was found with another region of this kind of memory; this one may be too large for BAR1.
+  // The route may have been found with another region of the same class; this one may be too large for BAR1.
   if (mapping == nullptr)
     return fail(PW_UNAVAILABLE,
                 format("mapped cannot serve the local region of {} bytes on {}: {}; "

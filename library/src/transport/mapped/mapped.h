@@ -1,7 +1,7 @@
-// mapped: the CPU itself stores into and loads from GPU memory that it has mapped (the idea of
-// GDRCopy), with no queue in between, which is quickest for a few bytes. Only the owner of GPU memory can map
-// it, so this path serves GPU memory of this rank at one end and host memory that the CPU reaches at
-// the other. Stores are fast; loads go over PCIe one by one and are slow.
+// mapped: the CPU itself stores into and loads from GPU memory that it has mapped (the idea of GDRCopy). No
+// queue is in between, so this is quickest for a few bytes. Only the owner of GPU memory can map it, so this
+// path serves GPU memory of this rank at one end and host memory that the CPU reaches at the other. Stores
+// are fast; loads go over PCIe one by one and are slow.
 #pragma once
 
 #include "transport/mapped/maps.h"
@@ -9,9 +9,9 @@
 
 namespace pw {
 
-/// What the CPU can reach of a pair.
+/// The memory in a pair that the CPU can reach.
 struct MappedFacts {
-  bool local = false;  ///< it loads and stores in the local memory, which is of a GPU
+  bool local = false;  ///< whether the CPU can access the local memory, which is on a GPU
   bool remote = false;
   std::string why_not;
 };

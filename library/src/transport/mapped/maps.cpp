@@ -5,7 +5,8 @@
 namespace pw {
 namespace {
 
-// The pages of the region and not of its allocation: a small array out of a large pool must not fill BAR1.
+// Maps the pages of the region and not of its whole allocation: a small array out of a large pool must not
+// fill BAR1.
 Allocation span_of(const Region& region) {
   Allocation span = region.allocation();
   span.base = region.address();

@@ -1,6 +1,6 @@
-// Regions of GPU memory as the CPU sees them. A mapping is made for the pages of one region when a
-// probe or a transfer first asks for it, and undone with the region; memory that was freed and reused is
-// another region (Registry::add compares the allocation's id), so an old mapping is never found again.
+// Maps regions of GPU memory for the CPU. A mapping is made for the pages of one region when a probe or a
+// transfer first asks for it, and undone with the region. Memory that was freed and allocated again is
+// another region (Registry::add compares the allocation's id), so a stale mapping is never found.
 #pragma once
 
 #include <mutex>
@@ -12,9 +12,9 @@ namespace pw {
 
 class CpuMaps {
  public:
-  /// The mapping of a region of device memory of this process; its address() is where the region begins. Null
-  /// when the CPU cannot map it, with the reason and what to do in `why_not`. The region keeps both
-  /// answers.
+  /// Returns the mapping of a region of device memory of this process; its address() is where the region
+  /// begins. Returns null if the CPU cannot map it; `why_not` then has the reason and what to do. The region
+  /// keeps the answer in both cases.
   CpuMapping* find(Region& region, std::string& why_not);
 
  private:

@@ -1,4 +1,4 @@
-// nic:<name>: a NIC's own put and get on the memory itself.
+// nic:<name>: uses a NIC's own put and get on the memory itself.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ class NicDirect final : public Path {
  public:
   explicit NicDirect(nic::Nic& nic) : Path(Completes::later), nic_(nic) {}
   [[nodiscard]] std::string_view name() const override { return nic_.name(); }
-  /// A NIC that is not there is reported where it could have served, because it was configured by name.
+  /// A missing NIC is reported for pairs that it could have served, because the user configured it by name.
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
     std::string why_not = nic_.why_not(pair, remote);
     return why_not.empty() ? Offer::yes() : Offer::hindered(std::move(why_not));

@@ -10,7 +10,7 @@
 
 namespace pw::nic {
 
-// Two NICs of one plugin are two networks, so that each has a job of its own.
+// Each NIC has a job number of its own, because two NICs of one plugin are two networks.
 NicEngine::NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, Team& team,
                      const std::atomic<uint32_t>& closed, Progress& progress)
     : name_(spec.name),
@@ -26,7 +26,7 @@ NicEngine::NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, 
 }
 
 NicEngine::~NicEngine() {
-  // Operations under way still call the tallies.
+  // Operations under way still refer to the tallies.
   const uint64_t deadline = deadline_after(500'000'000);
   const auto under_way = [](const auto& peer) {
     return peer != nullptr && peer->puts.under_way + peer->gets.under_way > 0;
@@ -85,7 +85,7 @@ bool NicEngine::reaches(int rank) {
   return known == Reach::unknown ? why_unreachable(rank).empty() : known == Reach::open;
 }
 
-// The answer of the first check stays: a NIC that loses its way later has lost a peer.
+// Keeps the answer of the first check: if the NIC loses its route later, the peer counts as lost.
 std::string NicEngine::why_unreachable(int rank) {
   std::atomic<Reach>& reach = reach_[static_cast<size_t>(rank)];
   Lock lock(mutex_);
@@ -110,17 +110,17 @@ bool NicEngine::turn() {
   const Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   const unsigned happened = endpoint_.progress();
-  if (!crammed_.empty()) resume_all();
-  if (!unproven_.empty()) prove_all();
+  if (!backlogged_.empty()) resume_all();
+  if (!awaiting_proof_.empty()) prove_all();
   if (happened == 0) return false;
   idle_.store(0, std::memory_order_relaxed);
   return true;
 }
 
-// The NIC moves what was posted by itself, so that there is only something to do while words or flushes wait
-// for a proof, while peers may ask, or while somebody sleeps until a transfer is done.
+// The NIC moves posted operations by itself. So the progress thread is only needed while words or flushes
+// wait for a proof, while peers may send requests, or while a thread sleeps until a transfer is done.
 Armed NicEngine::arm(bool sleepers) {
-  // What peers ask for comes unannounced; the longer nothing came, the seldomer is looked.
+  // No event announces requests of peers. The longer none has come, the less often the thread polls for them.
   constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000, kBackstop = 100'000'000;
   const Lock lock(mutex_);
   if (endpoint_.ops().arm != nullptr) endpoint_.ops().arm(endpoint_.handle());
@@ -128,8 +128,8 @@ Armed NicEngine::arm(bool sleepers) {
   const int event = endpoint_.ops().event != nullptr ? endpoint_.ops().event(endpoint_.handle()) : -1;
   const uint64_t idle = std::min(idle_.load(std::memory_order_relaxed) + 1, kLongest / kShortest);
   idle_.store(idle, std::memory_order_relaxed);
-  // Some of it may want room, and no event tells that there is some again: another endpoint may have made it.
-  const bool unfinished = endpoint_.unfinished() || !crammed_.empty() || !unproven_.empty();
+  // The rest may need room, and no event reports new room: another endpoint may have made it.
+  const bool unfinished = endpoint_.unfinished() || !backlogged_.empty() || !awaiting_proof_.empty();
   if (endpoint_.serves() || unfinished || (sleepers && event < 0)) return {event, kShortest * idle};
   return {event, sleepers ? kBackstop : Armed::kNoLimit};
 }

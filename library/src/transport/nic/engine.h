@@ -1,5 +1,5 @@
-// One NIC for one context: its endpoint, and a stream to each rank. All calls of the NIC are made under one
-// lock.
+// Drives one NIC for one context: an endpoint, and a stream to each rank. All calls of the NIC are made under
+// one lock.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace pw::nic {
 
 class NicEngine;
 
-/// Memory of this rank that the NIC knows. Attached to its region.
+/// Memory of this rank, registered with the NIC. Attached to its region.
 struct RegionMemory {
   RegionMemory(std::shared_ptr<NicEngine> of, const pw_nic_span& span);  ///< Throws Error
   ~RegionMemory();
@@ -30,7 +30,7 @@ struct RegionMemory {
   std::unique_ptr<Memory> memory;
 };
 
-/// A key of a rank, made usable. Attached to its remote.
+/// A key of another rank, imported into the NIC. Attached to its remote.
 struct RankMemory {
   RankMemory(std::shared_ptr<NicEngine> of, int rank, const pw_nic_key& key,
              uint64_t base);  ///< Throws Error
@@ -39,12 +39,12 @@ struct RankMemory {
   [[nodiscard]] uint64_t offset_of(uint64_t address) const { return address - base; }
   std::shared_ptr<NicEngine> engine;
   std::unique_ptr<RemoteMemory> memory;
-  const uint64_t base;  ///< the address in the rank where the memory begins
+  const uint64_t base;  ///< address at which the memory begins in that rank
 };
 
 class NicEngine final : public Source, public std::enable_shared_from_this<NicEngine> {
  public:
-  /// `spec` with the name. Waits end with PW_CLOSED once `closed` is set. Throws Error.
+  /// `spec` includes the name. Waits end with PW_CLOSED once `closed` is set. Throws Error.
   NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, Team& team,
             const std::atomic<uint32_t>& closed, Progress& progress);
   ~NicEngine() override;
@@ -52,26 +52,27 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_.info(); }
   [[nodiscard]] const nic::EndpointFacts& facts() const { return endpoint_.facts(); }
-  /// Before the first operation; of a rank without one there are no facts.
+  /// Call it before the first operation. `facts_of` returns nothing for a rank without this NIC.
   void set_peers(std::function<std::optional<nic::EndpointFacts>(int rank)> facts_of);
 
-  /// Whether there is a way to the NIC of the rank, which has one; looked for at the first call.
+  /// Returns whether this NIC can reach that of the rank, which must have one; tries to connect at the first
+  /// call.
   bool reaches(int rank);
-  std::string why_unreachable(int rank);  ///< empty where there is one
+  std::string why_unreachable(int rank);  ///< empty if the rank can be reached
 
-  // The operations below are started in order, as far as the NIC has room; the rest waits for progress.
+  // Operations are started in order, as far as the NIC has room; progress starts the rest later.
 
-  /// Moves bytes to or from `offset` of the rank's memory; with a word, stores that after a put.
+  /// Moves bytes to or from `offset` of the rank's memory; after a put it stores `word`, if given.
   pw_status move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data, RegionMemory& local,
                  uint64_t bytes, const std::optional<Word>& word = {});
-  /// The same for the blocks of a layout; `offset` and `data` are those of the first.
+  /// The same for the blocks of a layout; `offset` and `data` are those of the first block.
   pw_status move_blocks(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
                         RegionMemory& local, const Layout& layout);
   pw_status put_word(int rank, const Word& word);
-  /// Gets one word, which is there once a mark is reached. One at a time. Throws Error.
+  /// Starts to read one word, which has arrived once a mark is reached. One read at a time. Throws Error.
   std::shared_ptr<const uint64_t> get_word(int rank, RankMemory& remote, uint64_t offset);
 
-  /// As those of a Path.
+  /// Like those of a Path.
   Mark mark(int rank);
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
@@ -86,14 +87,14 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   enum class Reach : uint8_t { unknown, open, none };
   using Lock = std::unique_lock<std::mutex>;
 
-  NicPeer& peer(int rank);                                        ///< with the lock; throws Error
-  pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< gives the lock up
-  static bool is_due(NicPeer& peer);  ///< whether its failure, if it has one, is reported now
-  void prove(NicPeer& peer);          ///< what is wanted, as far as the NIC has room
+  NicPeer& peer(int rank);                                        ///< call with the lock held; throws Error
+  pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< releases the lock
+  static bool is_due(NicPeer& peer);  ///< whether a failure of the peer may be reported now
+  void prove(NicPeer& peer);          ///< starts the proofs that are wanted, as far as the NIC has room
   void prove_all();
   template <typename GoOn>
   pw_status in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on);
-  void resume_all();  ///< what waits for room
+  void resume_all();  ///< continues the operations that wait for room
   bool puts_strided(int rank);
   static pw_nic_status start(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
                              std::byte* data, nic::Memory& local, uint64_t bytes, const Word* word);
@@ -106,17 +107,17 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   const std::atomic<uint32_t>& closed_;
   Progress& progress_;
   std::function<std::optional<nic::EndpointFacts>(int rank)> facts_of_;
-  std::vector<std::atomic<Reach>> reach_;  ///< by rank
+  std::vector<std::atomic<Reach>> reach_;  ///< indexed by rank
 
-  std::mutex mutex_;                             ///< of what follows
-  std::vector<std::unique_ptr<NicPeer>> peers_;  ///< by rank; null before the first use
-  std::vector<NicPeer*> unproven_;               ///< those of which something is wanted
-  std::vector<NicPeer*> crammed_;                ///< those with a backlog
-  Endpoint endpoint_;                            ///< goes before what it may still call
-  std::unique_ptr<Memory> scratch_;              ///< where single words are got to
+  std::mutex mutex_;                             ///< protects the members below
+  std::vector<std::unique_ptr<NicPeer>> peers_;  ///< indexed by rank; null before the first use
+  std::vector<NicPeer*> awaiting_proof_;         ///< peers that still wait for a proof of completion
+  std::vector<NicPeer*> backlogged_;             ///< peers with a backlog
+  Endpoint endpoint_;                            ///< destroyed before the objects that it may still call
+  std::unique_ptr<Memory> scratch_;              ///< landing place of single words
   uint64_t scratch_word_[1] = {};
 
-  std::atomic<uint64_t> idle_{0};  ///< how often in a row the progress thread found nothing to do
+  std::atomic<uint64_t> idle_{0};  ///< how many times in a row the progress thread found nothing to do
 };
 
 }  // namespace pw::nic

@@ -14,7 +14,7 @@
 namespace pw::nic {
 namespace {
 
-// What a plugin that cannot be loaded is called, by its file.
+// Derives a name from the file of a plugin that cannot be loaded.
 std::string name_by_file(const std::string& plugin) {
   std::string name = std::filesystem::path(plugin).stem().string();
   for (const std::string_view prefix : {"lib", "peerway_nic_"})
@@ -22,7 +22,7 @@ std::string name_by_file(const std::string& plugin) {
   return name;
 }
 
-// What a rank tells the others of its NICs: name, RankNic and nic::EndpointFacts of each.
+// The message of a rank to the others about one of its NICs.
 struct NicFacts {
   std::string name;
   RankNic rank;
@@ -48,7 +48,7 @@ std::vector<NicFacts> read_all(ByteView bytes) {
   return all;
 }
 
-/// The facts that the rank sent about the NIC of that name.
+/// Returns the facts that the rank sent about the NIC of that name.
 std::optional<NicFacts> facts_of(const RankFacts& rank_facts, int rank, const std::string& name) {
   for (NicFacts& nic_facts : read_all(rank_facts.of(rank)))
     if (nic_facts.name == name) return std::move(nic_facts);
@@ -106,7 +106,7 @@ Bytes Nics::open(const Together&) {
         nic->engine_ = std::make_shared<NicEngine>(nic->plugin_, nic->spec_, surroundings_.team,
                                                    control.closed, surroundings_.progress);
         surroundings_.progress.add(*nic->engine_);
-        control.sleepers.unseen.store(1);  // a NIC writes words, and wakes nobody
+        control.sleepers.unseen.store(1);  // a NIC writes words and wakes nobody
         nic->why_not_.clear();
       } catch (const Error& error) {
         nic->why_not_ = error.what();

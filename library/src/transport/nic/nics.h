@@ -1,5 +1,5 @@
-// The NICs of a context: those that the setting `nic` names, whether and why not they are in use, and what
-// each rank has. The exchange of addresses is collective, so every rank of a context calls start().
+// The NICs of a context: those that the setting `nic` names, why some are not in use, and what each rank has.
+// The exchange of addresses is collective, so every rank of a context calls open().
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace pw::nic {
 
-/// Object a rank says of one of its NICs.
+/// The state of another rank's NIC, as that rank reports it.
 struct RankNic {
   bool running = false;
   std::string text;  ///< why it is not running
@@ -23,23 +23,23 @@ struct RankNic {
 /// One NIC and its peers.
 class Nic {
  public:
-  /// `number`: among the NICs, for what is attached to regions and remotes.
+  /// `number` is the index among the NICs, for what is attached to regions and remotes.
   Nic(NicSpec spec, size_t number);
 
   [[nodiscard]] const std::string& name() const { return name_; }    ///< "nic:torus"
-  [[nodiscard]] NicEngine* engine() const { return engine_.get(); }  ///< null where it does not run
+  [[nodiscard]] NicEngine* engine() const { return engine_.get(); }  ///< null if it does not run
   [[nodiscard]] const std::string& why_not_loaded() const { return why_not_loaded_; }
 
-  /// Why it cannot serve the pair; empty where it can.
+  /// Returns why the NIC cannot serve the pair; empty if it can.
   [[nodiscard]] std::string why_not(const Pair& pair, const Remote& remote) const;
-  /// Object peers need to reach the memory; empty where the NIC does not run or cannot register it.
+  /// Returns what peers need to reach the memory; empty if the NIC does not run or cannot register it.
   Bytes key_of(Region& region) const;
   Bytes key_of(ControlSegment& control);
 
-  /// Whether it reaches the words of the signal.
+  /// Returns whether the NIC reaches the words of the signal.
   [[nodiscard]] bool can_store(const Remote& signal) const;
 
-  /// The region's registration and the remote's key, made at the first call. Throw Error.
+  /// Return the region's registration and the remote's imported key, made at the first call. Throw Error.
   RegionMemory& memory_of(Region& region) const;
   RankMemory& memory_of(Remote& remote) const;
 
@@ -63,11 +63,12 @@ PathFamily path_family();
 
 class Nics final : public Transport {
  public:
-  /// Loads the plugins that the setting names. Throws Error where the setting makes no sense.
+  /// Loads the plugins that the setting names. Throws Error if the setting is invalid.
   explicit Nics(const Surroundings& surroundings);
 
   std::vector<std::unique_ptr<Path>> paths() override;
-  /// Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
+  /// Throws Error if a file that the setting names is not a plugin or, with the setting `strict`, if a NIC
+  /// cannot run.
   Bytes open(const Together&) override;
   void meet(const std::vector<Bytes>& ranks) override;
   void attach(Key& key, Region& region) override { attach_object(key, region); }

@@ -1,4 +1,4 @@
-// What an engine is asked to do: transfers, words, and waiting for them.
+// The operations of an engine: transfers, words, and waiting for them.
 #include <algorithm>
 #include <utility>
 
@@ -23,7 +23,7 @@ pw_status NicEngine::failure(Lock& lock, int rank, pw_nic_status status) {
   return pw::fail(PW_SYSTEM, format("a transfer of the NIC {} with rank {} failed: {}", name(), rank, why));
 }
 
-/// Does what there is room for, and leaves the rest to progress.
+/// Does what there is room for now, and leaves the rest to progress.
 template <typename GoOn>
 pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on) {
   Lock lock(mutex_);
@@ -36,7 +36,7 @@ pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses,
   if (to.backlog.empty()) {
     pw_nic_status status = go_on(to, done);
     if (status == PW_NIC_BUSY && endpoint_.progress() > 0) status = go_on(to, done);
-    if (status == PW_NIC_UNREACHABLE && !team_.lost(rank)) {  // the flush says why, once the team knows
+    if (status == PW_NIC_UNREACHABLE && !team_.lost(rank)) {  // a flush says why, once the team knows
       if (to.failed == PW_NIC_OK) to.failed = status;
       done = true;
     } else if (status != PW_NIC_OK && status != PW_NIC_BUSY) {
@@ -47,7 +47,7 @@ pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses,
   if (done) {
     to.proofs.issue();
   } else {
-    if (to.backlog.empty()) crammed_.push_back(&to);
+    if (to.backlog.empty()) backlogged_.push_back(&to);
     to.backlog.add(
         [go_on = std::forward<GoOn>(go_on), &to](bool& over) mutable {
           const pw_nic_status status = go_on(to, over);
@@ -64,19 +64,19 @@ pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses,
 }
 
 void NicEngine::resume_all() {
-  std::erase_if(crammed_, [this](NicPeer* peer) {
+  std::erase_if(backlogged_, [this](NicPeer* peer) {
     if (team_.lost(peer->rank)) peer->backlog.clear();
     peer->proofs.issue(peer->backlog.resume());
     return peer->backlog.empty();
   });
 }
 
-// Memory goes away: what the NIC was not given yet never is.
+// Called when memory goes away: operations that the NIC was not given yet fail.
 void NicEngine::drop(const void* memory) {
-  for (NicPeer* peer : crammed_) peer->backlog.drop(memory);
+  for (NicPeer* peer : backlogged_) peer->backlog.drop(memory);
 }
 
-// No more bytes than the NIC takes at once.
+// Starts one operation of at most as many bytes as the NIC takes at once.
 pw_nic_status NicEngine::start(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
                                std::byte* data, nic::Memory& local, uint64_t bytes, const Word* word) {
   Stream& stream = *peer.stream;
@@ -108,8 +108,8 @@ pw_status NicEngine::move(Op op, int rank, RankMemory& remote, uint64_t offset, 
 
 namespace {
 
-/// A layout as pieces that a NIC takes: rows of blocks where it puts these at once, or parts of single
-/// blocks.
+/// Cuts a layout into pieces that a NIC takes: rows of blocks if it can put a whole row at once, or parts of
+/// single blocks.
 class Pieces {
  public:
   Pieces(Op op, const Layout& layout, uint64_t largest, bool rows)
@@ -126,7 +126,7 @@ class Pieces {
     const uint64_t at_once = std::max<uint64_t>(largest_ / layout_.shape.block_bytes, 1);
     return {std::min(at_once, whole() - moved_), layout_.shape.block_bytes, stride(true), stride(false)};
   }
-  /// This one was started.
+  /// Moves on after the current piece was started.
   void step() {
     moved_ += rows_ ? blocks().count : bytes();
     if (moved_ < whole()) return;
@@ -149,7 +149,7 @@ class Pieces {
   bool rows_;
   BlockCursor cursor_;
   uint64_t to_ = 0, from_ = 0;
-  uint64_t moved_ = 0;  ///< blocks of the row, or bytes of the block
+  uint64_t moved_ = 0;  ///< of the current row in blocks, or of the current block in bytes
   bool over_ = false;
 };
 
@@ -212,17 +212,18 @@ Mark NicEngine::mark(int rank) {
   const Lock lock(mutex_);
   NicPeer* peer = peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || (peer->proofs.all_complete() && !peer->has_failed())) return 0;
-  if (!peer->proofs.wanting()) unproven_.push_back(peer);
+  if (!peer->proofs.wanting()) awaiting_proof_.push_back(peer);
   const Mark mark = peer->proofs.want();
   prove_all();
-  endpoint_.progress();  // it may be over at once
+  endpoint_.progress();  // it may be complete at once
   prove_all();
   if (peer->proofs.reached(mark) && !peer->has_failed()) return 0;
   progress_.wake_if_asleep();
   return mark;
 }
 
-// A marker's get is behind all gets; where the peer answers instead, they are waited for as well.
+// Ends or begins a proof of the peer's operations. A get behind the puts comes back after all gets; but if
+// the peer answers a request instead, outstanding gets are waited for as well.
 void NicEngine::prove(NicPeer& peer) {
   Proof& proof = peer.proof;
   if (peer.proofs.under_way()) {
@@ -235,25 +236,25 @@ void NicEngine::prove(NicPeer& peer) {
   peer.proofs.begin();
   const pw_nic_status status = peer.stream->flush(&proof);
   if (status == PW_NIC_OK) return;
-  if (status == PW_NIC_BUSY) return peer.proofs.put_off();  // to the next turn
+  if (status == PW_NIC_BUSY) return peer.proofs.put_off();  // tried again at the next turn
   if (peer.failed == PW_NIC_OK) peer.failed = status;
   peer.proofs.give_up();
 }
 
 void NicEngine::prove_all() {
-  std::erase_if(unproven_, [this](NicPeer* peer) {
+  std::erase_if(awaiting_proof_, [this](NicPeer* peer) {
     prove(*peer);
     return !peer->proofs.wanting() || team_.lost(peer->rank);
   });
 }
 
-// The NIC may know of a death before the team does, which has more to say of it and is listened to for a
-// while.
+// The NIC may learn of a death before the team does. The team's message says more, so it gets some time to
+// arrive.
 bool NicEngine::is_due(NicPeer& peer) {
   constexpr uint64_t kWhile = 200'000'000;  // ns
   if (!peer.out_of_reach()) return true;
-  if (peer.told_at == 0) peer.told_at = deadline_after(kWhile);
-  return now_ns() >= peer.told_at;
+  if (peer.report_at == 0) peer.report_at = deadline_after(kWhile);
+  return now_ns() >= peer.report_at;
 }
 
 bool NicEngine::reached(int rank, Mark mark) {
@@ -273,10 +274,10 @@ pw_status NicEngine::outcome(int rank, Mark mark) {
                                       "rank {} were under way",
                                       name(), rank));
   }
-  peer.told_at = 0;
+  peer.report_at = 0;
   const pw_status late = peer.backlog.outcome();
   pw_nic_status failed = std::exchange(peer.failed, PW_NIC_OK);
-  for (Tally* tally : {&peer.puts, &peer.gets}) {  // told once, even where the proof has told it
+  for (Tally* tally : {&peer.puts, &peer.gets}) {  // reported once, even if the proof has reported it, too
     const pw_nic_status of = std::exchange(tally->failed, PW_NIC_OK);
     if (failed == PW_NIC_OK) failed = of;
   }

@@ -1,4 +1,4 @@
-// What an engine keeps for each rank, and the operations under way towards it.
+// The data that an engine keeps for each rank, including the operations under way towards it.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,8 @@
 
 namespace pw::nic {
 
-/// Counts operations that are under way, and keeps the first failure. One is given to all of a kind.
+/// Counts operations that are under way, and keeps the first failure. All operations of a kind share one
+/// tally.
 struct Tally : pw_nic_done {
   Tally() {
     call = [](pw_nic_done* done, pw_nic_status with) {
@@ -19,15 +20,15 @@ struct Tally : pw_nic_done {
       if (with != PW_NIC_OK && tally->failed == PW_NIC_OK) tally->failed = with;
     };
   }
-  /// With the lock, so that counting costs no more than a store.
+  /// Called with the lock held, so that counting costs only a store.
   void add(int64_t by) {
     under_way.store(under_way.load(std::memory_order_relaxed) + by, std::memory_order_release);
   }
   std::atomic<int64_t> under_way{0};
-  pw_nic_status failed = PW_NIC_OK;  ///< with the lock
+  pw_nic_status failed = PW_NIC_OK;  ///< protected by the lock
 };
 
-/// Ends when all puts and words before it are in place.
+/// Completes when all puts and words before it are in place.
 struct Proof : pw_nic_done {
   Proof() {
     call = [](pw_nic_done* done, pw_nic_status with) {
@@ -45,10 +46,10 @@ struct NicEngine::NicPeer {
   std::unique_ptr<Stream> stream;
   Tally puts, gets;
   Proofs proofs;
-  Proof proof;                       ///< the one under way
+  Proof proof;                       ///< the proof under way
   Backlog backlog;                   ///< operations that the NIC had no room for
-  pw_nic_status failed = PW_NIC_OK;  ///< of a proof
-  uint64_t told_at = 0;              ///< when the failure is reported whatever the team knows by then
+  pw_nic_status failed = PW_NIC_OK;  ///< status of a failed proof
+  uint64_t report_at = 0;  ///< time at which a failure is reported even if the team does not know of it
 
   [[nodiscard]] bool has_failed() const {
     return backlog.failed() || failed != PW_NIC_OK || puts.failed != PW_NIC_OK || gets.failed != PW_NIC_OK;

@@ -21,14 +21,15 @@ Span::Span(Region& region)
   const Allocation& allocation = region.allocation();
   try {
     dma_buf_ = Descriptor(region.device().dma_buf(allocation));
-  } catch (const Error& error) {  // the plugin may know another way, by the address
+  } catch (const Error& error) {  // the plugin may be able to register the memory by its address
     log_once(LogLevel::info, error.what());
     return;
   }
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   nic_span_.descriptor = dma_buf_.get();
-  nic_span_.descriptor_offset = reinterpret_cast<uint64_t>(region.address()) -
-                                reinterpret_cast<uint64_t>(allocation.base) / page * page;  // where it begins
+  nic_span_.descriptor_offset =
+      reinterpret_cast<uint64_t>(region.address()) -
+      reinterpret_cast<uint64_t>(allocation.base) / page * page;  // where the mapping begins
 }
 
 }  // namespace pw::nic

@@ -7,7 +7,7 @@
 
 namespace pw::nic {
 
-/// With the file behind the memory, where there is one: of GPU memory a dma-buf, made for this.
+/// Includes the file behind the memory if there is one; for GPU memory it makes a dma-buf.
 class Span {
  public:
   explicit Span(Region& region);

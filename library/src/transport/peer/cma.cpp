@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kPieces = 1024;  // the kernel's limit for one call (UIO_MAXIOV)
 
-// Whether the system call is there at all. Whether it may reach a process shows at the first transfer.
+// Checks whether the system call is available at all. Only the first transfer shows whether it may reach a
+// process.
 std::string find_why_not() {
   uint64_t from = 1, to = 0;
   const iovec local{&to, sizeof to}, remote{&from, sizeof from};
@@ -24,7 +25,7 @@ std::string find_why_not() {
          "with them)";
 }
 
-// Gathers pieces of both sides and hands them to the kernel in batches.
+// Collects pieces of both sides and passes them to the kernel in batches.
 class Batch {
  public:
   Batch(Op op, pid_t process) : op_(op), process_(process) {}
@@ -36,7 +37,7 @@ class Batch {
     return ++count_ == kPieces ? send() : 0;
   }
 
-  /// 0 or errno.
+  /// Returns 0 or errno.
   int send() {
     size_t first = 0;
     while (bytes_ > 0) {
@@ -53,7 +54,7 @@ class Batch {
   }
 
  private:
-  // The kernel may stop early (a call moves at most 2 GiB): go on where it stopped.
+  // The kernel may stop early (a call moves at most 2 GiB); this skips what was moved.
   size_t skip(size_t first, size_t moved) {
     while (moved > 0 && moved >= local_[first].iov_len) moved -= local_[first++].iov_len;
     if (moved > 0)

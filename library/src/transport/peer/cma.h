@@ -18,7 +18,7 @@ class PeerCma final : public Path {
   pw_status start(const Transfer& transfer) override;
 
  private:
-  std::string why_not_;  ///< why this system does not allow it; empty when it does
+  std::string why_not_;  ///< why this system does not allow it; empty if it does
 };
 
 }  // namespace pw

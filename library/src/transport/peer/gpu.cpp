@@ -28,7 +28,7 @@ PeerGpu::DeviceQueue& PeerGpu::queue_to(int rank, Device& device) {
   return *entry;
 }
 
-/// `give` hands the copy over to the queue.
+/// `give` passes the copy to the queue.
 template <typename Give>
 pw_status PeerGpu::start(const Transfer& transfer, Give&& give) {
   Remote& remote = *transfer.remote;
@@ -68,8 +68,8 @@ Mark PeerGpu::mark(int rank) {
   return 0;
 }
 
-// The device finishes what it was given whether or not the peer lives, so neither a loss nor a close ends
-// this: until then it uses the memory. A queue that is idle has done all that was counted before the look.
+// The device finishes what it was given whether or not the peer lives, and uses the memory until then. So
+// neither a loss nor a close ends the wait. An idle queue has done everything counted before the check.
 bool PeerGpu::reached(int rank, Mark) {
   std::lock_guard lock(mutex_);
   bool all = true;

@@ -1,6 +1,6 @@
 // peer/copy and peer/store: a GPU moves the bytes itself, over NVLink or PCIe, between its memory, memory of
 // peers that it has mapped, and pinned host memory. `copy` uses the copy engine, `store` a kernel. The two
-// differ in what they are good at, so they are two methods that are measured apart.
+// have different strengths, so they are two methods that are measured separately.
 #pragma once
 
 #include <atomic>
@@ -31,21 +31,21 @@ class PeerGpu final : public Path {
   pw_status outcome(int rank, Mark mark) override;
 
  private:
-  struct DeviceQueue {  ///< of one device towards one rank
+  struct DeviceQueue {  ///< of one device, for transfers with one rank
     std::unique_ptr<Queue> queue;
-    std::atomic<uint64_t> started{0};   ///< transfers
-    std::atomic<uint64_t> complete{0};  ///< the first so many are
-    pw_status failed = PW_OK;           ///< with the lock
+    std::atomic<uint64_t> started{0};   ///< number of transfers
+    std::atomic<uint64_t> complete{0};  ///< number of transfers that are complete
+    pw_status failed = PW_OK;           ///< protected by the lock
   };
   DeviceQueue& queue_to(int rank, Device& device);
   template <typename Give>
   pw_status start(const Transfer& transfer, Give&& give);
 
   Method method_;
-  std::atomic<bool> used_ = false;  ///< by any transfer; spares marks the lock
+  std::atomic<bool> used_ = false;  ///< set by the first transfer; until then marks need no lock
   std::mutex mutex_;
   std::map<std::pair<int, Device*>, std::unique_ptr<DeviceQueue>> queues_;
-  std::string failure_;  ///< the message of the last that failed
+  std::string failure_;  ///< the message of the last failure
 };
 
 }  // namespace pw

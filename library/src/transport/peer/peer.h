@@ -1,4 +1,4 @@
-// peer: over memory of the peer that this process or its GPU reaches by itself.
+// peer: paths over memory of the peer that this process or its GPU accesses directly.
 #pragma once
 
 #include "transport/transport.h"

@@ -1,6 +1,6 @@
-// peer/shm and peer/shm-nt: the CPU copies straight into host memory of the peer that it has mapped
-// (what pw_region_allocate gave). `shm` copies through the caches; `shm-nt` with non-temporal stores, which
-// is faster once the data is larger than the caches. The route table knows from which size on.
+// peer/shm and peer/shm-nt: the CPU copies directly to or from host memory of the peer that it has mapped
+// (memory from pw_region_allocate). `shm` copies through the caches; `shm-nt` uses non-temporal stores, which
+// are faster once the data is larger than the caches. The route table says from which size on.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 namespace pw {
 namespace {
 
-// Between a chunk, which is dense, and its place in memory, which is the `to` side of the layout when the
-// ring is emptied into a put's target or a get's, and the `from` side when it is filled.
+// Returns the copy between a chunk, which is dense, and its place in memory. That place is the `from` side of
+// the layout when the ring is filled, and the `to` side when it is drained.
 Copy copy_of(const Chunk& chunk, std::byte* slot, std::byte* first, bool fill) {
   const Strides dense = dense_strides(chunk.layout.shape);
   if (fill) return {slot, first + chunk.from_offset, {chunk.layout.shape, dense, chunk.layout.from}};
@@ -29,7 +29,7 @@ Queue* RingQueues::use(Device& device, uint64_t bytes) {
     pw_status status = PW_OK;
     if (!in_use_->idle(status)) return nullptr;
     if (status != PW_OK) {
-      in_use_ = nullptr;  // it has ended, and its failure is told once
+      in_use_ = nullptr;  // it has ended, and its failure is reported only once
       throw Error(status, last_error_message());
     }
   }

@@ -1,6 +1,6 @@
 // One end's work on a staged transfer: queues that copy between a ring of chunks in host memory and the
 // memory of devices, and the walk over the chunks. Both ends walk the same layout with the same ChunkCursor,
-// so that a chunk needs no header.
+// so a chunk needs no header.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace pw {
 
-/// The queues that copy between a ring and memory: one a device, made when it is first used.
+/// The queues that copy between a ring and memory: one for each device, made at its first use.
 class RingQueues {
  public:
   explicit RingQueues(void* ring) : ring_(ring) {}
-  ~RingQueues();  ///< waits until nothing is in flight; the ring may be unmapped afterwards
+  ~RingQueues();  ///< waits until no copy is under way; the ring may be unmapped afterwards
   RingQueues(const RingQueues&) = delete;
 
-  /// The queue for memory of `device`, which works from now on, in the first `bytes` of the ring: no more
-  /// than that need be pinned. Null while the queue that works now has not ended, since the ring's counters
-  /// only grow if one queue at a time writes them: ask again. Throws Error when the ring cannot be pinned for
-  /// the device, or when that other device failed.
+  /// Selects the queue for memory of `device`, which works in the first `bytes` of the ring, so that no more
+  /// need be pinned. Returns null while the previous queue still works: ask again. (Only one queue at a time
+  /// may write the ring's counters, since they must only grow.) Throws Error if the ring cannot be pinned for
+  /// the device, or if the previous queue failed.
   Queue* use(Device& device, uint64_t bytes);
 
-  /// Whether the queue in use has done all that it was given, or has failed.
+  /// Whether the queue in use has done all its work or has failed.
   bool idle();
 
  private:
   struct RingQueue {
     std::unique_ptr<Queue> queue;
-    uint64_t pinned = 0;  ///< bytes of the ring, for its device
+    uint64_t pinned = 0;  ///< bytes of the ring that are pinned for its device
   };
   void pin(Device& device, RingQueue& entry, uint64_t bytes);
 
@@ -43,19 +43,19 @@ class RingQueues {
 /// Walks one end's memory chunk by chunk, in the order in which the chunks pass the ring.
 class ChunkWalk {
  public:
-  /// With `fill` bytes go from memory into the ring. `first` is where the transfer's first byte is; null: the
-  /// chunks are passed without their bytes, so that the other end need not wait for them.
+  /// `fill`: bytes go from memory into the ring. `first` is the address of the transfer's first byte; null:
+  /// the chunks are passed without their bytes, so that the other end need not wait for them.
   void begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first, Queue* queue);
 
   [[nodiscard]] bool fills() const { return fill_; }
   [[nodiscard]] bool has_chunk() const { return has_chunk_; }
   [[nodiscard]] uint64_t bytes() const { return chunk_.layout.shape.bytes(); }  ///< of this chunk
 
-  /// Starts the copy between this chunk's place in memory and its slot of the ring, and goes on to the next.
-  /// After a failure the rest is passed without its bytes.
+  /// Starts the copy between this chunk's place in memory and its slot of the ring, and moves to the next
+  /// chunk. After a failure the remaining chunks are passed without their bytes.
   pw_status copy(std::byte* slot);
 
-  void leave_memory() { first_ = nullptr; }  ///< the rest is passed without its bytes
+  void leave_memory() { first_ = nullptr; }  ///< the remaining chunks are passed without their bytes
   [[nodiscard]] bool copies() const { return first_ != nullptr; }
 
  private:

@@ -20,8 +20,8 @@ bool by_gpu_of(const Transfer& transfer) {
   return transfer.local->device().id().kind != PW_HOST || transfer.remote->key.device.kind != PW_HOST;
 }
 
-// A GPU's part of the ring is pinned, and so takes memory whether used or not: no more than keeps both ends
-// at work. A ring that only CPUs use takes just the memory that they touch.
+// A GPU's part of the ring is pinned, and so uses memory whether or not chunks pass; it is just large enough
+// to keep both ends busy. A ring that only CPUs use takes only the memory that they touch.
 Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
   return {chunk_bytes,
           by_gpu_of(transfer) ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
@@ -56,7 +56,7 @@ StagingInitiator::~StagingInitiator() {
 
 // ---- the channel ----
 
-// Asks the target to serve the channel.
+// Asks the target to serve the channel, by its mailbox.
 void StagingInitiator::announce() {
   if (announced_) return;
   const int own_rank = surroundings_.team.rank();
@@ -82,7 +82,7 @@ pw_status StagingInitiator::refused() {
 
 void StagingInitiator::prepare(const Transfer& transfer) {
   std::unique_lock lock(mutex_);
-  if (ended()) return;  // start() tells
+  if (ended()) return;  // start() reports why
   announce();
   lock.unlock();
   const Mailbox& mailbox = mailbox_of(*target_, surroundings_.team.rank());
@@ -93,7 +93,7 @@ void StagingInitiator::prepare(const Transfer& transfer) {
   if (status != PW_OK) throw Error(status, last_error_message());
   lock.lock();
   if (const pw_status no = refused(); no != PW_OK) throw Error(no, last_error_message());
-  // Where a queue is at work the transfer finds the rest made, or makes it when that has ended.
+  // If a queue is still working, the transfer itself calls use() later.
   if (attached() && empty() && cut_ring(transfer))
     static_cast<void>(end_.use(transfer.local->device(), cut_));
 }
@@ -126,7 +126,7 @@ pw_status StagingInitiator::go_on(Waiting& next, bool& done) {
     if (!end_.ready()) return PW_OK;
     if (const pw_status status = end_.pass(next.transfer.remote->rank()); status != PW_OK) return status;
   }
-  // The chunks of a get are drained by this rank's queue, which nobody else sees.
+  // The chunks of a get are drained by this rank's own queue, so nobody else can say when that is done.
   pw_status status = PW_OK;
   done = next.transfer.op == Op::put || next.given_up || end_.queue().idle(status);
   return status;
@@ -139,7 +139,7 @@ bool StagingInitiator::post(Waiting& next) {
   const uint64_t under_way = posted_ - end_.header().completed.load(std::memory_order_acquire);
   if (!attached() || under_way == kRequests) return false;
   if (!next.given_up) {
-    // Call use() before the target is asked, because it may throw.
+    // Calls use() before it asks the target, because use() may throw.
     if (!cut_ring(transfer) || !end_.use(transfer.local->device(), cut_)) return false;
   }
   write(end_.header().request[posted_ % kRequests], next);
@@ -151,7 +151,7 @@ bool StagingInitiator::post(Waiting& next) {
   return true;
 }
 
-// Cuts the ring as is wanted, once nothing of the old cut is in use.
+// Divides the ring as the transfer needs it, once no slot of the old division is in use.
 bool StagingInitiator::cut_ring(const Transfer& transfer) {
   const Cut wanted = cut_for(transfer, chunk_bytes_.load(std::memory_order_relaxed));
   if (cut_ == wanted) return true;

@@ -1,4 +1,4 @@
-// The initiator's half of the staged transfers with one target, over a ring in shared memory.
+// The initiator's half of the staged transfers with one target, through a ring in shared memory.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,17 @@ namespace pw {
 
 class StagingInitiator final : public TransferQueue {
  public:
-  /// Makes the ring; the target is asked to serve it with the first transfer. Chunks have `chunk_bytes` at
-  /// the time of a transfer's start. Throws Error.
+  /// Makes the ring; the first transfer asks the target to serve it. A transfer uses the value that
+  /// `chunk_bytes` has when it starts. Throws Error.
   StagingInitiator(const Surroundings& surroundings, int target, std::atomic<uint64_t>& waiting,
                    const std::atomic<uint64_t>& chunk_bytes);
   ~StagingInitiator() override;
 
-  /// Waits until the target serves the ring, and pins it for the device of such a transfer. Throws Error.
+  /// Waits until the target serves the ring, and pins the ring for the device of such a transfer. Throws
+  /// Error.
   void prepare(const Transfer& transfer);
 
-  /// Memory of a GPU has passed the ring: a GPU writes its counters, and wakes nobody.
+  /// Whether memory of a GPU has passed the ring. A GPU then writes the counters, and wakes nobody.
   [[nodiscard]] bool by_gpu() const { return by_gpu_.load(std::memory_order_relaxed); }
 
  private:
@@ -52,9 +53,9 @@ class StagingInitiator final : public TransferQueue {
 
   ChannelEnd end_;
   bool announced_ = false;
-  uint64_t posted_ = 0;                         ///< requests
-  Cut cut_;                                     ///< how the ring is cut
-  std::atomic<uint64_t> reported_failures_{0};  ///< failures of the target
+  uint64_t posted_ = 0;                         ///< number of requests
+  Cut cut_;                                     ///< how the ring is divided
+  std::atomic<uint64_t> reported_failures_{0};  ///< failures at the target that were reported
   std::atomic<bool> by_gpu_{false};
 };
 

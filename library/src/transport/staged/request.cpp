@@ -11,7 +11,7 @@ StagedRequest request_for(const Transfer& transfer) {
 }
 
 bool lies_inside(const Shape& shape, const Strides& strides, uint64_t offset, uint64_t span) {
-  using Wide = unsigned __int128;  // no product of two numbers wraps around
+  using Wide = unsigned __int128;  // 128 bits, so that no product of two 64-bit numbers overflows
   Wide end = Wide{offset} + shape.block_bytes, bytes = shape.block_bytes;
   for (uint32_t d = 0; d < shape.dims; ++d) {
     if (shape.count[d] == 0 || strides[d] < 0) return false;

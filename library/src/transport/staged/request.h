@@ -1,5 +1,5 @@
-// What the initiator of a staged transfer asks of the target, how the target answers for its side, and how a
-// failure comes back. Shared by the ways the two can meet: shared memory (staged) and UCX (ucx/staged).
+// The request of a staged transfer: the initiator makes it, the target checks its side, and failures are
+// reported back. Used over shared memory (staged) and over UCX (ucx/staged).
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ struct StagedRequest {
 
 StagedRequest request_for(const Transfer& transfer);
 
-/// Whether the blocks that start at `offset` lie in a span of that many bytes, and are no more bytes than it
-/// has.
+/// Returns whether the blocks that start at `offset` lie in a span of `span` bytes, and have no more bytes
+/// than the span.
 bool lies_inside(const Shape& shape, const Strides& strides, uint64_t offset, uint64_t span);
 
-/// The region that a request is about, held for as long as it is served.
+/// The region that a request refers to, kept while the request is served.
 class Target {
  public:
   /// Finds the region and checks that the request stays inside it.
@@ -36,13 +36,13 @@ class Target {
   [[nodiscard]] pw_status status() const { return status_; }
   void set_status(pw_status status) { status_ = status; }
 
-  /// The address of the first byte; null when there is no region.
+  /// The address of the first byte; null if there is no region.
   [[nodiscard]] std::byte* address() const { return region_ != nullptr ? address_ : nullptr; }
   [[nodiscard]] Device& device() const { return region_->device(); }
 
-  /// The owner wants the region back and waits until nobody holds it.
+  /// Whether the owner has closed the region and waits until nobody uses it.
   [[nodiscard]] bool wanted_back() const { return region_ != nullptr && region_->closed(); }
-  void let_go();  ///< the request has failed with PW_STALE_KEY from here on
+  void let_go();  ///< releases the region; the request then fails with PW_STALE_KEY
 
  private:
   std::shared_ptr<Region> region_;
@@ -50,15 +50,16 @@ class Target {
   pw_status status_ = PW_OK;
 };
 
-/// Requests that failed, in one word: how many, and the status of the last. Zero says that none did.
+/// Packs failures into one word: how many requests failed, and the status of the last. Zero: none failed.
 inline uint64_t failure_word(uint64_t count, pw_status last) {
   return count << 8 | static_cast<uint64_t>(last);
 }
 
-/// At the initiator: the failure that `word` tells of, unless `reported` has it already.
+/// At the initiator: returns the failure in `word` as a status with a message, unless `reported` has it
+/// already.
 pw_status tell_failure(uint64_t word, std::atomic<uint64_t>& reported, int rank);
 
-/// Refuses a transfer because an earlier one ended half way, so that the two ends disagree on what is where.
+/// Refuses a transfer because an earlier one failed half-way, so that the two ends disagree about the ring.
 pw_status refuse_after(pw_status broken, int rank);
 
 }  // namespace pw

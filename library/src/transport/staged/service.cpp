@@ -21,22 +21,22 @@ struct StagingService::Served {
 
   const int rank;
   ChannelEnd end;
-  const std::shared_ptr<Control> initiator;  ///< whose threads wait for this end
-  const Bell bell;                           ///< its
-  uint64_t taken = 0;                        ///< requests
+  const std::shared_ptr<Control> initiator;  ///< its threads wait for this end
+  const Bell bell;                           ///< the initiator's doorbell
+  uint64_t taken = 0;                        ///< number of requests taken
   uint64_t failures = 0;
-  bool busy = false;  ///< a request is under way:
+  bool busy = false;  ///< whether a request is under way:
   PostedRequest posted{};
   Target target;
-  /// Requests whose last chunks are in a queue, with their numbers counted from 1: the queue still copies to
-  /// them.
+  /// Requests whose last chunks are still in a queue, with their numbers counted from 1. The queue still
+  /// copies to their targets.
   std::deque<std::pair<uint64_t, Target>> ending;
 
   [[nodiscard]] bool pending() const {
     return busy || !ending.empty() || end.header().requested.load(std::memory_order_acquire) != taken;
   }
 
-  /// Lets go of those to which nothing is copied any more. A queue that failed completes no request.
+  /// Releases the targets to which no queue copies any more. If a queue failed, it completes no request.
   void let_go_of_ended() {
     while (!ending.empty() &&
            (end.header().completed.load(std::memory_order_acquire) >= ending.front().first || end.idle()))
@@ -46,7 +46,7 @@ struct StagingService::Served {
 
 namespace {
 
-// Whatever the initiator wrote, chunks stay inside the ring.
+// Keeps chunks inside the ring, whatever the initiator wrote.
 Cut sound(const Cut& posted) {
   const uint64_t chunk_bytes = std::clamp<uint64_t>(posted.chunk_bytes, 1, kRingBytes);
   return {chunk_bytes, std::clamp(posted.ring_bytes, chunk_bytes, kRingBytes)};
@@ -68,7 +68,7 @@ bool StagingService::rung() const {
   return control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
 }
 
-// Peers ring for requests; for the chunks of a request that is under way nobody does.
+// Peers write to the doorbell for new requests, but not for the chunks of a request that is under way.
 Armed StagingService::arm(bool) {
   if (rung()) return {-1, 0};
   std::lock_guard lock(mutex_);
@@ -84,7 +84,7 @@ bool StagingService::turn() {
   return lock.owns_lock() && serve_all();
 }
 
-// ---- with the lock ----
+// ---- with the lock held ----
 
 bool StagingService::serve_all() {
   const uint32_t rung = control_.control().doorbell.load(std::memory_order_seq_cst);
@@ -95,7 +95,7 @@ bool StagingService::serve_all() {
     const bool released =
         served.end.header().released.load(std::memory_order_acquire) != 0 && !served.pending();
     if (released || team_.lost(served.rank)) {
-      const bool idle = served.end.idle();  // else to let go of it would wait
+      const bool idle = served.end.idle();  // otherwise its destructor would wait
       busy |= !idle;
       entry = idle ? served_.erase(entry) : std::next(entry);
       continue;
@@ -151,11 +151,11 @@ bool StagingService::take_request(Served& served) {
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     target.set_status(error.status());
-    usable = served.end.use(host_device(), cut);  // no queue is at work where that was thrown
+    usable = served.end.use(host_device(), cut);  // no queue is at work if use() threw
   }
   if (!usable) return false;
   served.busy = true;
-  // A request that failed passes its chunks all the same, so that the initiator does not wait.
+  // The chunks of a failed request are passed all the same, so that the initiator does not wait.
   std::byte* first = target.status() == PW_OK ? target.address() : nullptr;
   served.target = std::move(target);
   served.end.begin(request.op == Op::get, request.layout, first);
@@ -167,7 +167,7 @@ bool StagingService::step(Served& served) {
   if (!served.busy && !take_request(served)) return false;
   ChannelEnd& end = served.end;
   if (served.target.wanted_back()) {
-    if (!end.idle()) return false;  // and so no more of it is begun
+    if (!end.idle()) return false;  // so no more of it is begun
     end.leave_memory();
     served.target.let_go();
   }
@@ -181,7 +181,7 @@ bool StagingService::step(Served& served) {
   return true;
 }
 
-// The initiator's threads may sleep until something has moved, and its progress thread, too.
+// Wakes the initiator's threads, which may sleep until something has moved, and its progress thread.
 void StagingService::tell(Served& served) {
   wake(served.initiator->sleepers);
   ChannelHeader& header = served.end.header();
@@ -196,7 +196,7 @@ void StagingService::notify(Served& served) {
   Control& control = control_.control();
   if (posted.word >= kSignalWords || posted.signal_slot >= kRegionSlots ||
       control.generation[posted.signal_slot].load(std::memory_order_acquire) != posted.signal_generation)
-    return served.target.set_status(PW_STALE_KEY);  // the word may count for another signal by now
+    return served.target.set_status(PW_STALE_KEY);  // the word may belong to another signal by now
   try {
     Device& device = served.target.device();
     if (device.id().kind != PW_HOST) importer_.pin_control(team_.rank(), device);

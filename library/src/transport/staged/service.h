@@ -1,6 +1,6 @@
 // The staging service: serves the staging channels that peers announce in this rank's mailboxes. It copies
-// between chunks and this rank's regions, on any device. Peers count up this rank's doorbell when they have
-// work, and ring its bell when no thread of it watches that.
+// between chunks and this rank's regions, on any device. Peers increment this rank's doorbell counter when
+// they have work, and also write to its doorbell pipe if no thread polls the counter.
 #pragma once
 
 #include <atomic>
@@ -30,12 +30,12 @@ class StagingService final : public Source {
   [[nodiscard]] bool has_work() const override { return busy_.load(std::memory_order_relaxed) || rung(); }
 
  private:
-  struct Served;  ///< one announced channel and how far it is
+  struct Served;  ///< one announced channel and its state
 
   [[nodiscard]] bool rung() const;
-  bool serve_all();           ///< a round over all channels; true when something moved
-  void attach();              ///< looks into the mailboxes
-  bool step(Served& served);  ///< moves one chunk or takes one request; true when it did something
+  bool serve_all();           ///< one round over all channels; returns whether something moved
+  void attach();              ///< serves channels that were announced in the mailboxes
+  bool step(Served& served);  ///< moves one chunk or takes one request; returns whether it did something
   bool take_request(Served& served);
   static void tell(Served& served);
   void notify(Served& served);
@@ -45,17 +45,17 @@ class StagingService final : public Source {
   ControlSegment& control_;
   Importer& importer_;
   Registry& registry_;
-  std::mutex mutex_;                               ///< of what follows
-  std::map<int, std::unique_ptr<Served>> served_;  ///< by rank
-  std::atomic<uint32_t> seen_{0};                  ///< the doorbell at the last turn
-  uint64_t moved_ns_ = 0;                          ///< when something moved last
-  std::atomic<bool> busy_{false};                  ///< the last turn left something to do
+  std::mutex mutex_;                               ///< protects the members below
+  std::map<int, std::unique_ptr<Served>> served_;  ///< indexed by rank
+  std::atomic<uint32_t> seen_{0};                  ///< the doorbell counter at the last turn
+  uint64_t moved_ns_ = 0;                          ///< when something last moved
+  std::atomic<bool> busy_{false};                  ///< whether the last turn left work to do
 };
 
-/// Tells the service behind `control` that there is work; `bell` is that of its rank.
+/// Tells the service behind `control` that there is work; `bell` is its rank's doorbell.
 void ring(Control& control, const Bell& bell);
 
-/// The paths over it, and this rank's service of the channels of peers.
+/// The paths through staging, and this rank's service for the channels of peers.
 class StagedTransport final : public Transport {
  public:
   explicit StagedTransport(const Surroundings& surroundings);

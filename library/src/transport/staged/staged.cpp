@@ -58,7 +58,7 @@ bool Staged::turn() {
   return happened;
 }
 
-// Targets ring when they have moved on; a GPU that moves the chunks does not.
+// Targets write to this rank's doorbell when they have made progress, but not when a GPU moves the chunks.
 Armed Staged::arm(bool) {
   const std::lock_guard lock(making_);
   bool waits = false, by_gpu = false;

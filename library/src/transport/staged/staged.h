@@ -1,7 +1,7 @@
-// staged: through bounce buffers in shared host memory, pipelined. The initiator copies chunk after chunk
-// into (or out of) a ring, the target's staging service does the other half. It needs nothing of either
-// memory, so it serves every pair on one host, also memory that cannot be exported; and it moves a share of
-// large transfers over PCIe while another path moves the rest over NVLink.
+// staged: copies through bounce buffers in shared host memory, pipelined. The initiator copies chunk after
+// chunk into (or out of) a ring, and the target's staging service does the other half. It requires nothing of
+// either memory, so it serves every pair on one host, also memory that cannot be exported. It can also move a
+// share of a large transfer over PCIe while another path moves the rest over NVLink.
 #pragma once
 
 #include <atomic>
@@ -42,23 +42,23 @@ class Staged final : public Path, public Source {
   [[nodiscard]] bool rings() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
 
-  /// Bytes of a chunk for what is started from now on; a multiple of 4096, at most kLargestChunk. Measured by
-  /// tune.
+  /// Sets the bytes of a chunk for transfers started later: a multiple of 4096, at most kLargestChunk. `tune`
+  /// measures it.
   void set_chunk_bytes(uint64_t bytes) override;
   static constexpr uint64_t kLargestChunk = kRingBytes / 4;
 
  private:
-  StagingInitiator& towards(int rank);  ///< made at the first transfer; throws Error
+  StagingInitiator& towards(int rank);  ///< makes it at the first transfer; throws Error
   [[nodiscard]] StagingInitiator* known(int rank) const {
     return by_rank_[static_cast<size_t>(rank)].load(std::memory_order_acquire);
   }
 
   Surroundings surroundings_;
   std::atomic<uint64_t> chunk_bytes_;
-  std::atomic<uint64_t> waiting_{0};      ///< transfers in the queues of all
-  std::atomic<uint64_t> happened_ns_{0};  ///< when one of them went on last
+  std::atomic<uint64_t> waiting_{0};      ///< number of transfers in all queues
+  std::atomic<uint64_t> happened_ns_{0};  ///< when a transfer last made progress
   std::vector<std::atomic<StagingInitiator*>> by_rank_;
-  std::mutex making_;  ///< of what follows
+  std::mutex making_;  ///< protects the members below
   std::vector<std::unique_ptr<StagingInitiator>> all_;
 };
 

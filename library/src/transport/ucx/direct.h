@@ -1,5 +1,5 @@
-// ucx/direct: UCX's own put and get on the memory itself, whichever device it is on; with GPUDirect RDMA
-// where the fabric has it. The path to other hosts.
+// ucx/direct: uses UCX's own put and get on the memory itself, whichever device it is on; with GPUDirect RDMA
+// if the fabric supports it. This is the path to other hosts.
 #pragma once
 
 #include "transport/path.h"

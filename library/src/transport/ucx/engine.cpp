@@ -21,7 +21,7 @@ using namespace ucp_abi;
 
 namespace {
 
-// The kinds of device by whose name UCX has a kind of memory, among those of the mask.
+// Returns the device kinds among `memory_types` that UCX knows by the same name as Peerway, as a bit mask.
 uint32_t kinds_of(uint64_t memory_types, const char* const* names) {
   uint32_t mask = 0;
   if (names == nullptr) return mask;
@@ -32,7 +32,8 @@ uint32_t kinds_of(uint64_t memory_types, const char* const* names) {
   return mask;
 }
 
-// UCX keeps what ranks of a host share in files there, and says no more than "Out of memory".
+// UCX keeps memory that ranks of a host share in files there. If they do not fit, it only says "Out of
+// memory".
 std::string room_to_share() {
   struct statvfs shm{};
   if (statvfs("/dev/shm", &shm) != 0) return "";
@@ -129,10 +130,10 @@ void UcxEngine::keep(std::shared_ptr<void> memory) {
 
 // ---- progress ----
 
-// UCX closes a broken connection in one turn and calls its error handler in a later one. A send in between
-// ends the process ("Fatal: unexpected error: Endpoint timeout", seen with UCX 1.22), so
-// report pending errors first.
-void UcxEngine::hear(const UcxPeer& peer) {
+// Polls UCX so that pending errors are reported before a send. UCX closes a broken connection in one poll and
+// calls its error handler in a later one; a send in between ends the process ("Fatal: unexpected error:
+// Endpoint timeout", seen with UCX 1.22).
+void UcxEngine::poll_errors(const UcxPeer& peer) {
   constexpr int kMostTurns = 16;
   if (peer.by_messages) return;
   for (int turns = 0; turns < kMostTurns && library_.ucp_worker_progress(worker_) > 0; ++turns) {
@@ -152,12 +153,12 @@ unsigned UcxEngine::advance() {
   if (std::exchange(words_ready_, false))
     for (auto& peer : peers_)
       if (peer != nullptr) send_words(*peer);
-  if (!crammed_.empty()) resume_all();
-  if (!unproven_.empty()) prove_all();
+  if (!backlogged_.empty()) resume_all();
+  if (!awaiting_proof_.empty()) prove_all();
   return done;
 }
 
-// A broken connection is closed by force, so that UCX gives back what was under way on it.
+// Closes broken connections by force, so that UCX returns the operations that were under way on them.
 void UcxEngine::close_broken() {
   broken_ = false;
   for (auto& peer : peers_)
@@ -170,7 +171,7 @@ bool UcxEngine::turn() {
 }
 
 Armed UcxEngine::arm(bool) {
-  constexpr uint64_t kTimers = 1'000'000'000;  // ns: UCX has timers of its own to look after
+  constexpr uint64_t kTimers = 1'000'000'000;  // ns: UCX must be polled now and then for its own timers
   const Lock lock(mutex_);
   return library_.ucp_worker_arm(worker_) == UCS_ERR_BUSY ? Armed{-1, 0} : Armed{event_, kTimers};
 }
@@ -204,8 +205,9 @@ UcxEngine::UcxPeer& UcxEngine::peer_of(int rank) {
   return *entry;
 }
 
-// UCX does not say whether it emulates remote access on a connection. It does where all of the connection's
-// transports only send; it names them as "lane[0]:  1:tcp/eth0.0 md[1] ...".
+// Returns whether the connection supports remote access. UCX does not say whether it emulates that, and it
+// does if all transports of the connection can only send. It lists them as "lane[0]:  1:tcp/eth0.0 md[1]
+// ...".
 bool UcxEngine::reaches_memory(ucp_ep_h endpoint) const {
   constexpr std::string_view kOnlySend[] = {"tcp", "ud_", "srd", "cuda_", "gdr_copy", "rocm_", "ze_"};
   char* text = nullptr;

@@ -1,6 +1,6 @@
-// UCX for one context: a worker, and a connection to each rank that is written to. Without RDMA hardware UCX
-// needs the target's CPU for every put and get, so that somebody must turn it at all times. All calls of UCX
-// are made under one lock.
+// Drives UCX for one context: a worker, and a connection to each rank that is written to. Without RDMA
+// hardware UCX needs the target's CPU for every put and get, so some thread must poll it at all times. All
+// calls of UCX are made under one lock.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace pw::ucx {
 
 class UcxEngine;
 
-/// Something that operations under way use: it may not be given back to UCX before they are done.
+/// An object that operations under way use. It may be returned to UCX only when they are done.
 class Used {
  public:
   Used() = default;
@@ -30,13 +30,13 @@ class Used {
 
  private:
   friend class UcxEngine;
-  uint64_t flights_ = 0;  ///< under the engine's lock
+  uint64_t flights_ = 0;  ///< number of operations that use it; under the engine's lock
 };
 
-/// UcxMemory of this rank, registered with UCX. Shared, and attached to its region.
+/// Memory of this rank, registered with UCX. It is shared, and attached to its region.
 class UcxMemory : public Used {
  public:
-  /// `host` says that it is host memory. Throws Error.
+  /// `host`: it is host memory. Throws Error.
   UcxMemory(std::shared_ptr<UcxEngine> engine, const void* address, uint64_t bytes, bool host = true);
   ~UcxMemory();
   [[nodiscard]] const Bytes& key() const { return key_; }  ///< what peers need to reach it
@@ -46,12 +46,12 @@ class UcxMemory : public Used {
   std::shared_ptr<UcxEngine> engine_;
   const uint64_t address_, bytes_;
   const bool host_;
-  uint64_t number_ = 0;  ///< by which messages name it
+  uint64_t number_ = 0;  ///< names it in messages
   ucp_abi::ucp_mem_h handle_ = nullptr;
   Bytes key_;
 };
 
-/// A key of a peer, made usable over the connection to it. Attached to a remote.
+/// A key of a peer, imported for the connection to that peer. Attached to a remote.
 class UcxRemoteMemory : public Used {
  public:
   UcxRemoteMemory(std::shared_ptr<UcxEngine> engine, int rank, ByteView key);  ///< Throws Error
@@ -60,7 +60,7 @@ class UcxRemoteMemory : public Used {
  private:
   friend class UcxEngine;
   std::shared_ptr<UcxEngine> engine_;
-  uint64_t number_ = 0;  ///< of the UcxMemory at the peer
+  uint64_t number_ = 0;  ///< names the UcxMemory at the peer
   ucp_abi::ucp_rkey_h handle_ = nullptr;
 };
 
@@ -72,7 +72,7 @@ struct Piece {
   uint64_t bytes;
 };
 
-inline constexpr unsigned kOperations = 1;  ///< the messages of message.h; others are notes, 0
+inline constexpr unsigned kOperations = 1;  ///< id of the messages of message.h; notes have id 0
 
 class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEngine> {
  public:
@@ -83,56 +83,55 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
 
   [[nodiscard]] const Library& library() const { return library_; }
   [[nodiscard]] const Bytes& address() const { return address_; }  ///< for the peers
-  /// The kinds of device whose memory UCX sees: a bit for each pw_device_kind.
+  /// The kinds of device whose memory UCX can access: a bit for each pw_device_kind.
   [[nodiscard]] uint32_t memory_kinds() const { return memory_kinds_; }
   void set_addresses(std::function<Bytes(int rank)> address_of);  ///< before the first operation
 
-  /// Starts the pieces that `next` gives, until it gives no more. Few of them are under way at a time; the
-  /// rest is started as they end. `host` says that the local memory is host memory.
+  /// Starts the pieces that `next` yields, until it returns false. Only a few are under way at a time; the
+  /// rest start as those end. `host`: the local memory is host memory.
   pw_status move(int rank, UcxMemory& local, UcxRemoteMemory& remote, bool host,
                  std::function<bool(Piece&)> next);
 
-  /// Puts one word once everything that was started towards the rank before is complete there. Returns at
-  /// once. (UCX has a fence, but from version 1.22 it waits for the peer inside, without a limit.)
+  /// Puts one word after everything that was started towards the rank before is complete there. Returns at
+  /// once. (UCX has a fence, but since version 1.22 its call waits for the peer, without a limit.)
   pw_status put_word(int rank, UcxRemoteMemory& remote, uint64_t address, uint64_t value);
 
-  /// Starts to get one word, which is there once a mark is reached. Throws Error.
+  /// Starts to read one word, which has arrived once a mark is reached. Throws Error.
   std::shared_ptr<const uint64_t> get_word(int rank, UcxRemoteMemory& remote, uint64_t address);
 
-  /// Waits until `done()` holds, letting UCX work meanwhile (wait.h).
+  /// Waits until `done()` returns true and polls UCX meanwhile (wait.h).
   template <typename Done>
   pw_status wait_for(int rank, uint64_t deadline_ns, const char* awaited, Done&& done);
 
-  /// Whether operations with the rank go as messages (message.h), which are for host memory at both ends.
+  /// Whether operations with the rank are sent as messages (message.h), which need host memory at both ends.
   /// Throws Error.
   bool by_messages(int rank);
 
-  /// Whether the connection to the rank broke; failure() says how.
+  /// Whether the connection to the rank broke; failure() returns how.
   bool failed(int rank);
   pw_status failure(int rank);
 
-  /// Sends a short message, which the peer's receiver gets. Messages may overtake one another, and what was
-  /// put.
+  /// Sends a short message to the peer's receiver. Messages may overtake one another, and puts.
   pw_status send(int rank, Bytes message);
-  /// From now on `receiver` gets the messages of peers, on any thread; it must be quick and call nothing of
-  /// UCX.
+  /// Passes the messages of peers to `receiver` from now on, on any thread. `receiver` must be quick and must
+  /// not call UCX.
   void receive(std::function<void(ByteView)> receiver);
 
-  /// As those of a Path.
+  /// Like those of a Path.
   Mark mark(int rank);
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
 
-  /// Whether nothing more comes from the rank: it was lost, the connection broke, or the context is closed.
-  /// And why, as a failure.
+  /// Whether nothing more can arrive from the rank: it was lost, the connection broke, or the context is
+  /// closed. why_over() returns which, as a failure.
   bool over(int rank);
   pw_status why_over(int rank);
 
-  /// Keeps memory that peers knew of mapped for as long as UCX runs: where there is no RDMA hardware, UCX
-  /// itself stores what is put, and what a peer had put before it knew better still arrives.
+  /// Keeps memory that peers knew of mapped as long as UCX runs. Without RDMA hardware, UCX itself stores
+  /// what is put, and puts of a peer that did not know of the close yet still arrive.
   void keep(std::shared_ptr<void> memory);
 
-  /// The progress thread will move this device's memory on behalf of peers.
+  /// Tells the progress thread that it will move this device's memory on behalf of peers.
   void serve(Device& device) { progress_.serve(device); }
 
   bool turn() override;
@@ -148,29 +147,29 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
 
   void open();
   bool reaches_memory(ucp_abi::ucp_ep_h endpoint) const;
-  void hear(const UcxPeer& peer);
-  unsigned advance();  ///< one round of UCX's progress, and of connections to close
+  void poll_errors(const UcxPeer& peer);
+  unsigned advance();  ///< one round of UCX's progress; also closes broken connections
   void close_broken();
   UcxPeer& peer_of(int rank);
   UcxPeer& connect(int rank);           ///< throws Error
-  pw_status failure_of(UcxPeer& peer);  ///< PW_OK while the connection stands
-  void send_words(UcxPeer& peer);       ///< those whose turn has come
+  pw_status failure_of(UcxPeer& peer);  ///< PW_OK while the connection works
+  void send_words(UcxPeer& peer);       ///< sends the words that need not wait any longer
   Flight* take_flight(UcxPeer& peer, Used* local, Used* remote);
   void land(Flight* flight, ucp_abi::ucs_status_t status);
   pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
   template <typename GoOn>
   pw_status in_order(UcxPeer& peer, std::initializer_list<const void*> uses, GoOn&& go_on);
-  void resume_all();  ///< what waits for room
+  void resume_all();  ///< continues the operations that wait for room
   pw_status start(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host, const Piece& piece);
   pw_status start_word(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value);
   pw_status start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address,
                       const std::shared_ptr<uint64_t>& landing);
   void drop(const Used& used);
-  void prove(UcxPeer& peer);  ///< what is wanted
+  void prove(UcxPeer& peer);  ///< starts a proof if one is wanted
   void prove_all();
-  bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
+  bool settle(Lock& lock, Used& used);  ///< returns false if operations still use it after a while
   pw_status failure_since_flush(UcxPeer& peer, ucp_abi::ucs_status_t flushed);
-  void forget(const Used& used);  ///< what is still under way no longer uses it
+  void forget(const Used& used);  ///< makes operations under way forget the object
   pw_status move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece);
   pw_status ask(UcxPeer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
                 uint64_t bytes);
@@ -202,28 +201,29 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   uint32_t memory_kinds_ = 0;
   std::function<Bytes(int rank)> address_of_;
 
-  std::mutex mutex_;  ///< of what follows, and of every call of UCX
+  std::mutex mutex_;  ///< protects the members below and every call of UCX
   ucp_abi::ucp_context_h context_ = nullptr;
   ucp_abi::ucp_worker_h worker_ = nullptr;
-  uint64_t copied_ = 0;                          ///< a datatype: the bytes of a Flight
-  std::vector<std::unique_ptr<UcxPeer>> peers_;  ///< by rank; null before the first use
-  std::vector<UcxPeer*> unproven_;               ///< those of which something is wanted
-  std::vector<UcxPeer*> crammed_;                ///< those with a backlog
+  uint64_t copied_ = 0;  ///< a datatype that describes the bytes of a Flight; 0: not used
+  std::vector<std::unique_ptr<UcxPeer>> peers_;  ///< indexed by rank; null before the first use
+  std::vector<UcxPeer*> awaiting_proof_;         ///< peers that still wait for a proof of completion
+  std::vector<UcxPeer*> backlogged_;             ///< peers with a backlog
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
   std::function<void(ByteView)> receiver_;
-  std::unordered_map<uint64_t, UcxMemory*> memories_;  ///< what messages may reach
-  uint64_t numbered_ = 0;                              ///< the last number given to one
-  bool answers_due_ = false;                           ///< some peer is to be answered
+  std::unordered_map<uint64_t, UcxMemory*> memories_;  ///< memory that messages may access, by number
+  uint64_t numbered_ = 0;                              ///< the last number given to such memory
+  bool answers_due_ = false;                           ///< some peer waits for an answer
   bool words_ready_ = false;                           ///< some peer has words to send
-  bool broken_ = false;                                ///< some connection broke and is to be closed
-  std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
-  std::vector<std::shared_ptr<void>> kept_;    ///< no longer used here, but peers may still put there
+  bool broken_ = false;                                ///< some connection broke and must be closed
+  std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that were still in use and could not be
+                                               ///< undone
+  std::vector<std::shared_ptr<void>> kept_;    ///< no longer used here, but peers may still put into it
 
-  std::atomic<bool> lost_{false};  ///< some rank was lost: look which
-  std::atomic<int> failures_{0};   ///< connections that broke
-  int event_ = -1;                 ///< UCX's own
-  std::shared_ptr<void> losses_;   ///< last: no callback comes while the rest goes
+  std::atomic<bool> lost_{false};  ///< some rank was lost; find out which
+  std::atomic<int> failures_{0};   ///< number of connections that broke
+  int event_ = -1;                 ///< UCX's event descriptor
+  std::shared_ptr<void> losses_;   ///< last, so that no callback comes during destruction
 };
 
 }  // namespace pw::ucx

@@ -16,10 +16,10 @@ namespace {
 
 using namespace ucp_abi;
 
-constexpr unsigned kOldestMinor = 13;  // what ucp_abi.h was compared with
+constexpr unsigned kOldestMinor = 13;  // the version that ucp_abi.h was first compared with
 
-// A variable for as long as UCX reads its settings, which it does while it is loaded; the user's own value
-// stays.
+// Sets an environment variable while UCX reads its settings, which is while it is loaded. A value that the
+// user has set stays.
 class Preset {
  public:
   Preset(const char* name, const char* value) : name_(name), ours_(std::getenv(name) == nullptr) {
@@ -37,8 +37,8 @@ class Preset {
 
 std::string folder_of(const std::string& file) { return file.substr(0, file.rfind('/') + 1); }
 
-// A wheel's libraries do not know where they are: its parts are loaded from its folder first, so that the
-// system's UCX is not mixed into it.
+// The libraries of a wheel do not find one another. This loads the parts from the wheel's folder first, so
+// that the system's UCX is not mixed in.
 void preload_parts(const std::string& file) {
   if (file.find('/') == std::string::npos) return;
   for (const char* part : {"libucm.so.0", "libucs.so.0", "libuct.so.0"})
@@ -85,7 +85,7 @@ std::unique_ptr<Library> use(void* handle, std::string& why) {
 std::unique_ptr<Library> open(const std::string& file, std::string& why) {
   const Preset log("UCX_LOG_FILE", "stderr");        // standard output belongs to the program
   const Preset errors("UCX_HANDLE_ERRORS", "none");  // and so do its signal handlers
-  // Somebody else in this process (an MPI) may have brought its UCX.
+  // Another library in this process (an MPI) may have loaded its UCX already.
   if (void* loaded = dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD)) {
     auto library = use(loaded, why);
     if (library == nullptr || file.find('/') == std::string::npos || real_path(file) == library->path)
@@ -113,7 +113,7 @@ std::vector<std::string> candidates(const std::string& setting) {
     for (std::string& file : matching_files(std::string(root) + "/lib*/libucp.so.0"))
       files.push_back(std::move(file));
     if (files.empty())
-      files.push_back(std::string(root) + "/lib/libucp.so.0");  // so that its absence is told
+      files.push_back(std::string(root) + "/lib/libucp.so.0");  // so that its absence is reported
   }
   files.emplace_back("libucp.so.0");
   for (const std::string& folder : package_folders())
@@ -124,7 +124,7 @@ std::vector<std::string> candidates(const std::string& setting) {
 
 const Library* load(const std::vector<std::string>& files, std::string& why) {
   static std::mutex mutex;
-  static std::vector<std::unique_ptr<Library>> loaded;  // one, unless a test looks for several
+  static std::vector<std::unique_ptr<Library>> loaded;  // holds one library, unless a test loads several
   std::lock_guard lock(mutex);
   why.clear();
   for (const std::string& file : files) {

@@ -1,5 +1,5 @@
-// UCX, loaded at run time: the functions of ucp_abi.h. One for the whole process, because UCX finds its own
-// parts by bare name, so that two copies side by side would mix.
+// Loads UCX at run time: the functions of ucp_abi.h. A process has one UCX, because UCX finds its own parts
+// by bare name, so two copies side by side would mix.
 #pragma once
 
 #include <string>
@@ -17,15 +17,15 @@ struct Library : ucp_abi::Functions {
       nullptr;  ///< UCX's names of the kinds of memory, "host", "cuda", by number
 };
 
-/// Where libucp is looked for, best first: the file of the setting `ucx_library` alone where it is given;
-/// else that of UCX_ROOT, that of the system and those of Python wheels.
+/// Returns the files to try as libucp, best first. If the setting `ucx_library` names a file, it is the only
+/// one; else those of UCX_ROOT, of the system and of Python wheels.
 std::vector<std::string> candidates(const std::string& setting);
 
-/// Loads the first candidate that can be used; never unloads it. Null with `why`, which names each file and
-/// what is wrong with it.
+/// Loads the first candidate that can be used, and never unloads it. On failure returns null; `why` then
+/// names each file and what is wrong with it.
 const Library* load(const std::vector<std::string>& files, std::string& why);
 
-/// What UCX says of a status.
+/// Returns UCX's text for a status.
 std::string text_of(const Library& library, ucp_abi::ucs_status_t status);
 
 }  // namespace pw::ucx

@@ -1,4 +1,4 @@
-// When what was started is complete at both ends: marks, the flushes that prove them, and failures.
+// Tells when started operations are complete at both ends: marks, the flushes that prove them, and failures.
 #include <utility>
 
 #include "base/clock.h"
@@ -14,16 +14,16 @@ Mark UcxEngine::mark(int rank) {
   const Lock lock(mutex_);
   UcxPeer* peer = peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || (peer->proofs.all_complete() && !peer->backlog.failed())) return 0;
-  if (!peer->proofs.wanting()) unproven_.push_back(peer);
+  if (!peer->proofs.wanting()) awaiting_proof_.push_back(peer);
   const Mark mark = peer->proofs.want();
   prove_all();
-  if (!unproven_.empty()) advance();  // it may be over at once; and may start answers to the peer
+  if (!awaiting_proof_.empty()) advance();  // it may be complete at once, and answers to the peer may start
   progress_.wake_if_asleep();
   return mark;
 }
 
-// The status tells nothing new where it comes late: a broken connection is seen by its error handler, a
-// failed transfer by its own status.
+// The status is not needed: the error handler reports a broken connection, and a failed transfer has its own
+// status.
 void UcxEngine::on_proof(void* request, ucs_status_t /*status*/, void* argument) {
   auto& peer = *static_cast<UcxPeer*>(argument);
   peer.proof.over = true;
@@ -37,7 +37,7 @@ void UcxEngine::prove(UcxPeer& peer) {
     peer.proofs.end();
   }
   if (!peer.proofs.due() || peer.endpoint == nullptr) return;
-  if (peer.waiting.load(std::memory_order_relaxed) > 0) return;  // words go first
+  if (peer.waiting.load(std::memory_order_relaxed) > 0) return;  // words must be sent first
   peer.proofs.begin();
   if (peer.by_messages) {
     proof.puts = peer.puts.sent;
@@ -57,7 +57,7 @@ void UcxEngine::prove(UcxPeer& peer) {
 }
 
 void UcxEngine::prove_all() {
-  std::erase_if(unproven_, [this](UcxPeer* peer) {
+  std::erase_if(awaiting_proof_, [this](UcxPeer* peer) {
     prove(*peer);
     return !peer->proofs.wanting() || peer->failed();
   });
@@ -105,7 +105,7 @@ pw_status UcxEngine::failure_since_flush(UcxPeer& peer, ucs_status_t flushed) {
                                     "is closed; ask that rank for a new key",
                                     peer.rank));
   if (const pw_status broken = failure_of(peer); broken != PW_OK)
-    return broken;  // and so failed the transfers
+    return broken;  // the transfers failed for that reason
   if (failed == UCS_OK && flushed >= UCS_OK) return PW_OK;
   return pw::fail(PW_SYSTEM, format("a transfer of UCX {} with rank {} failed: {}", library_.version,
                                     peer.rank, text_of(library_, failed != UCS_OK ? failed : flushed)));

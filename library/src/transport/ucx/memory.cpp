@@ -1,4 +1,4 @@
-// Registering memory with UCX, and keys.
+// Registers memory with UCX, and imports keys.
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -38,7 +38,7 @@ UcxMemory::UcxMemory(std::shared_ptr<UcxEngine> engine, const void* address, uin
 
 UcxMemory::~UcxMemory() {
   UcxEngine::Lock lock(engine_->mutex_);
-  engine_->memories_.erase(number_);  // from here on messages for it are refused
+  engine_->memories_.erase(number_);  // from now on messages for it are refused
   engine_->drop(*this);
   if (engine_->settle(lock, *this)) {
     engine_->library_.ucp_mem_unmap(engine_->context_, handle_);

@@ -1,7 +1,7 @@
-// Puts, words and gets as messages of UCX, for connections over transports that cannot reach remote memory by
-// themselves (TCP). UCX would emulate its put and get there, and ends the process when the answer to one
-// meets a connection that has just broken; of a message it gives the failure back. The target stores what
-// comes, after a look at whether the memory is still registered, and answers with how far it has come.
+// Puts, words and gets as messages of UCX, for connections over transports that cannot access remote memory
+// (TCP). UCX would emulate its put and get there, and it ends the process if the answer to one arrives when
+// the connection has just broken; the failure of a message it returns. The target checks that the memory is
+// still registered, stores the bytes, and answers up to which message it has done so.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ enum class MessageKind : uint32_t {
   ack,   ///< all puts and words up to `number` are done
 };
 
-/// The header in front of the bytes. Puts and words of one sender are numbered from 1, and so are its gets.
+/// The header before the bytes. Each sender numbers its puts and words from 1, and so it does its gets.
 struct MessageHeader {
   MessageKind kind = MessageKind::put;
   int32_t rank = 0;    ///< of the sender
-  int32_t status = 0;  ///< data and ack: a pw_status, the first failure since the one before
+  int32_t status = 0;  ///< data and ack: a pw_status, the first failure since the previous one
   uint32_t unused = 0;
   uint64_t number = 0;
-  uint64_t memory = 0;  ///< which registration of the target
+  uint64_t memory = 0;  ///< number of the target's registration
   uint64_t address = 0;
   uint64_t value = 0;
 };
 static_assert(sizeof(MessageHeader) == 48);
 
-/// How far the messages of one sender have come. They may overtake one another.
+/// Tracks up to which number the messages of one sender are done. They may overtake one another.
 class Order {
  public:
-  /// All numbers up to this one have been done.
+  /// All messages up to this number are done.
   [[nodiscard]] uint64_t reached() const { return reached_; }
   void done(uint64_t number) {
     if (number != reached_ + 1) {

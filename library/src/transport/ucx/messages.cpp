@@ -1,4 +1,4 @@
-// Operations as messages: this end asks, the other stores or gives, and answers.
+// Operations as messages: this end sends the request, the other end stores or reads, and answers.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,14 +13,15 @@ namespace pw::ucx {
 using namespace ucp_abi;
 
 namespace {
-constexpr uint64_t kMostBytes = uint64_t{64} << 10;  ///< of one message
-constexpr unsigned kSendsSoundly = 22;  ///< the oldest 1.x whose process no death of a peer was seen to end
+constexpr uint64_t kMostBytes = uint64_t{64} << 10;  ///< largest message
+constexpr unsigned kSendsSoundly = 22;  ///< the oldest 1.x with which the death of a peer did not end the
+                                        ///< process in our tests
 }  // namespace
 
-// ---- asking ----
+// ---- requests ----
 
-// All messages of a piece are given to UCX at once: to start a put must not wait for a peer that stands
-// still.
+// Gives all messages of a piece to UCX at once, because starting a put must not wait for a peer that does not
+// answer.
 pw_status UcxEngine::move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece) {
   const bool put = piece.op == Op::put;
   auto* here = static_cast<std::byte*>(piece.local);
@@ -51,11 +52,11 @@ pw_status UcxEngine::ask(UcxPeer& peer, Line& line, Flight* flight, const Messag
   if (status == PW_OK) return PW_OK;
   line.open.pop_back();
   --line.sent;
-  land(flight, UCS_OK);  // the answer's part: none will come
+  land(flight, UCS_OK);  // releases the answer's part, since no answer will come
   return status;
 }
 
-// Never by rendezvous, whose answers UCX sends itself.
+// Never uses the rendezvous protocol, whose answers UCX sends itself.
 pw_status UcxEngine::post(UcxPeer& peer, Flight* flight, const void* data, uint64_t bytes) {
   flight->header.rank = team_.rank();
   ucp_request_param_t params = parameters(flight);
@@ -74,9 +75,9 @@ pw_status UcxEngine::post(UcxPeer& peer, Flight* flight, const void* data, uint6
                  flight);
 }
 
-// UCX sends large messages of plain bytes without a copy. Over TCP its 1.13 then ends the process when the
-// peer dies in the middle of one (`comp->count > 0`); what it packs by calls of ours it always copies, which
-// costs bandwidth.
+// Makes UCX copy what it sends, if its version is old. UCX sends large messages of plain bytes without a
+// copy. Over TCP its version 1.13 then ends the process if the peer dies in the middle of one (`comp->count >
+// 0`). Bytes that it packs with functions of ours it always copies, which costs bandwidth.
 ucs_status_t UcxEngine::let_ucx_copy() {
   static constexpr ucp_generic_dt_ops_t kOps{
       .start_pack = [](void*, const void* flight, size_t) { return const_cast<void*>(flight); },
@@ -121,7 +122,7 @@ void UcxEngine::take_data(UcxPeer& peer, const MessageHeader& header, ByteView d
     done_up_to(line, line.open.front()->header.number);
 }
 
-// The connection is closed: what it was to bring will not come.
+// The connection is closed, so the answers that are still missing will not come.
 void UcxEngine::give_up_answers(UcxPeer& peer) {
   for (Line* line : {&peer.puts, &peer.gets})
     for (; !line->open.empty(); line->open.pop_front()) land(line->open.front(), UCS_ERR_CANCELED);
@@ -143,7 +144,7 @@ ucs_status_t UcxEngine::on_part(void* engine, const void* header, size_t header_
                                 size_t length, const ucp_am_recv_param_t* param) {
   auto& self = *static_cast<UcxEngine*>(engine);
   if (header_length != sizeof(MessageHeader) || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
-    return UCS_OK;  // none of ours
+    return UCS_OK;  // not a message of ours
   MessageHeader copy;
   std::memcpy(&copy, header, sizeof copy);
   if (copy.rank < 0 || copy.rank >= self.team_.size()) return UCS_OK;
@@ -151,7 +152,7 @@ ucs_status_t UcxEngine::on_part(void* engine, const void* header, size_t header_
   return UCS_OK;
 }
 
-// Within UCX's progress: the answer is sent after it, by advance().
+// Runs within UCX's progress; advance() sends the answer afterwards.
 void UcxEngine::take(const MessageHeader& header, ByteView data) {
   UcxPeer& peer = peer_of(header.rank);
   if (peer.failed()) return;
@@ -208,7 +209,7 @@ pw_status UcxEngine::store(const MessageHeader& header, ByteView data) {
 
 void UcxEngine::answer(UcxPeer& peer) try {
   if (peer.pending_gets.empty() && !peer.ack_due) return;
-  if (!address_of_) {  // the peer was quicker with the exchange of addresses
+  if (!address_of_) {  // the peer finished the exchange of addresses before this rank
     answers_due_ = true;
     return;
   }

@@ -1,4 +1,4 @@
-// What the engine is asked to do: transfers, words and messages.
+// The operations of the engine: transfers, words and messages.
 #include <memory>
 #include <utility>
 
@@ -68,13 +68,13 @@ pw_status UcxEngine::started(ucs_status_ptr_t answer, Flight* flight) {
                                     text_of(library_, status)));
 }
 
-/// Does what there is room for, and leaves the rest to progress. With the lock.
+/// Does what there is room for now, and leaves the rest to progress. Call it with the lock held.
 template <typename GoOn>
 pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> uses, GoOn&& go_on) {
   if (!peer.backlog.empty()) advance();
   bool done = false;
   if (peer.backlog.empty()) {
-    hear(peer);
+    poll_errors(peer);
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     if (const pw_status status = go_on(done); status != PW_OK) return status;
   }
@@ -83,23 +83,23 @@ pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> 
     peer.proofs.issue();
     return failure_of(peer);
   }
-  if (peer.backlog.empty()) crammed_.push_back(&peer);
+  if (peer.backlog.empty()) backlogged_.push_back(&peer);
   peer.backlog.add(std::forward<GoOn>(go_on), uses);
   progress_.wake_if_asleep();
   return PW_OK;
 }
 
 void UcxEngine::resume_all() {
-  std::erase_if(crammed_, [](UcxPeer* peer) {
+  std::erase_if(backlogged_, [](UcxPeer* peer) {
     if (peer->endpoint != nullptr && peer->flights.load() <= peer->most_flights() / 2)
       peer->proofs.issue(peer->backlog.resume());
     return peer->backlog.empty();
   });
 }
 
-// UcxMemory goes away: what has not been given to UCX never is.
+// Called when memory goes away: operations that UCX was not given yet fail.
 void UcxEngine::drop(const Used& used) {
-  for (UcxPeer* peer : crammed_) peer->backlog.drop(&used);
+  for (UcxPeer* peer : backlogged_) peer->backlog.drop(&used);
 }
 
 pw_status UcxEngine::move(int rank, UcxMemory& local, UcxRemoteMemory& remote, bool host,
@@ -121,7 +121,7 @@ pw_status UcxEngine::move(int rank, UcxMemory& local, UcxRemoteMemory& remote, b
 pw_status UcxEngine::start(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
                            const Piece& piece) {
   peer.unordered = true;
-  hear(peer);
+  poll_errors(peer);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
   if (peer.by_messages) return move_by_messages(peer, local, remote, piece);
   Flight* flight = take_flight(peer, &local, &remote);
@@ -154,7 +154,7 @@ pw_status UcxEngine::start_word(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t
     return ask(peer, peer.puts, flight,
                {.kind = MessageKind::word, .memory = remote.number_, .address = address, .value = value},
                nullptr, 0);
-  flight->word = value;  // stays where it is until the put is done
+  flight->word = value;  // must stay at this address until the put is done
   flight->address = address;
   flight->ready = true;
   peer.words.push_back(flight);
@@ -177,7 +177,7 @@ void UcxEngine::on_word_ready(void* request, ucs_status_t, void* argument) {
 }
 
 void UcxEngine::send_words(UcxPeer& peer) {
-  hear(peer);
+  poll_errors(peer);
   while (!peer.words.empty() && peer.words.front()->ready) {
     Flight* flight = peer.words.front();
     peer.words.pop_front();
@@ -197,7 +197,7 @@ void UcxEngine::send_words(UcxPeer& peer) {
 }
 
 std::shared_ptr<const uint64_t> UcxEngine::get_word(int rank, UcxRemoteMemory& remote, uint64_t address) {
-  const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that gives up
+  const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that stops waiting
   const Lock lock(mutex_);
   UcxPeer& peer = connect(rank);
   const pw_status status = in_order(peer, {&remote}, [this, &peer, &remote, address, landing](bool& done) {
@@ -235,7 +235,7 @@ ucs_status_t UcxEngine::on_message(void* engine, const void*, size_t, void* data
                                    const ucp_am_recv_param_t* param) {
   const auto& receiver = static_cast<UcxEngine*>(engine)->receiver_;
   const bool here =
-      (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;  // ours are short enough to come whole
+      (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;  // notes are short enough to arrive whole
   if (here && receiver) receiver({static_cast<const std::byte*>(data), length});
   return UCS_OK;
 }

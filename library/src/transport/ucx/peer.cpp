@@ -23,7 +23,7 @@ void UcxEngine::UcxPeer::close_orderly() {
   const ucp_request_param_t params{};
   void* request = engine.library_.ucp_ep_close_nbx(std::exchange(endpoint, nullptr), &params);
   if (!is_request(request)) return;
-  // The limit is for a peer that does not answer: the worker goes away after this in any case.
+  // Limits the wait for a peer that does not answer: the worker is destroyed after this in any case.
   const uint64_t deadline = deadline_after(500'000'000);
   while (engine.library_.ucp_request_check_status(request) == UCS_INPROGRESS && now_ns() < deadline)
     engine.library_.ucp_worker_progress(engine.worker_);

@@ -1,4 +1,4 @@
-// A connection to one rank, and what is under way on it.
+// A connection to one rank, and the operations under way on it.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,10 @@
 
 namespace pw::ucx {
 
-/// Operations that may be under way on one connection at a time.
+/// The limit of operations under way on one connection.
 inline constexpr uint64_t kFlights = 1024;
-inline constexpr uint64_t kMessages = uint64_t{1} << 16;  ///< the same where 64 KiB are one: of 4 GiB
+inline constexpr uint64_t kMessages = uint64_t{1} << 16;  ///< the same if operations are messages of at most
+                                                          ///< 64 KiB: enough for 4 GiB
 
 /// Whether a status of UCX says that the other end is gone.
 inline bool means_lost(ucp_abi::ucs_status_t status) {
@@ -24,11 +25,11 @@ inline bool means_lost(ucp_abi::ucs_status_t status) {
          (status <= UCS_ERR_FIRST_LINK_FAILURE && status >= UCS_ERR_LAST_ENDPOINT_FAILURE);
 }
 
-/// Messages to one rank that it is to answer, in the order of their numbers.
+/// Messages to one rank that it must answer, in the order of their numbers.
 struct UcxEngine::Line {
   std::deque<Flight*> open;
   uint64_t sent = 0;
-  std::atomic<uint64_t> done{0};  ///< the first so many are
+  std::atomic<uint64_t> done{0};  ///< number of leading messages that are answered
 };
 
 struct UcxEngine::UcxPeer {
@@ -36,7 +37,7 @@ struct UcxEngine::UcxPeer {
 
   [[nodiscard]] bool failed() const { return failure_seen.load(std::memory_order_acquire); }
 
-  /// True when this is news.
+  /// Records the failure; returns false if the connection had failed before.
   bool fail(ucp_abi::ucs_status_t status) {
     if (failed()) return false;
     failure = status;
@@ -53,55 +54,55 @@ struct UcxEngine::UcxPeer {
            gets.done.load(std::memory_order_acquire) >= gets_sent;
   }
 
-  /// By force: what is under way is given back as failed.
+  /// By force: operations under way fail.
   void close_broken();
-  /// Operations under way are completed first, as far as the peer answers.
+  /// Completes operations under way first, if the peer answers.
   void close_orderly();
 
   UcxEngine& engine;
   const int rank;
   ucp_abi::ucp_ep_h endpoint = nullptr;
-  bool connected = false;  ///< once: a connection that broke is not made again
+  bool connected = false;  ///< set once: a connection that broke is not made again
   std::atomic<uint64_t> flights{0};
-  std::deque<Flight*> words;         ///< waiting for what was started before them, in order
-  std::atomic<uint64_t> waiting{0};  ///< how many those are
-  bool unordered = false;            ///< a later word must wait for something
-  Backlog backlog;                   ///< operations that UCX had no room for
+  std::deque<Flight*> words;         ///< words that wait for what was started before them, in order
+  std::atomic<uint64_t> waiting{0};  ///< number of these
+  bool unordered = false;            ///< something was started that a later word must wait for
+  Backlog backlog;                   ///< operations for which UCX had no room
   Proofs proofs;
   struct {                        ///< the proof under way:
     bool over = false;            ///< UCX has flushed
-    uint64_t puts = 0, gets = 0;  ///< of messages, that have to be done
+    uint64_t puts = 0, gets = 0;  ///< numbers of the messages that must be done
   } proof;
-  ucp_abi::ucs_status_t flushed = 0;     ///< how UCX ended one, where it failed
+  ucp_abi::ucs_status_t flushed = 0;     ///< UCX's status of a flush that failed
   ucp_abi::ucs_status_t unreported = 0;  ///< first failure of a transfer since the last flush
-  ucp_abi::ucs_status_t failure = 0;     ///< of the connection; set before failure_seen
+  ucp_abi::ucs_status_t failure = 0;     ///< failure of the connection; set before failure_seen
   std::atomic<bool> failure_seen{false};
 
-  // Where operations go as messages:
+  // Used if operations are sent as messages:
   bool by_messages = false;
   Line puts, gets;            ///< to the peer; words are among the puts
-  pw_status refused = PW_OK;  ///< why the peer did not do one of them, since the last flush
-  Order order;                ///< of those from the peer
+  pw_status refused = PW_OK;  ///< why the peer refused an operation since the last flush
+  Order order;                ///< order of the messages from the peer
   std::map<uint64_t, MessageHeader> early_words;
-  std::deque<MessageHeader> pending_gets;  ///< gets of the peer, to be answered
+  std::deque<MessageHeader> pending_gets;  ///< gets of the peer that must be answered
   bool ack_due = false;
-  pw_status refusal = PW_OK;  ///< for the next ack
+  pw_status refusal = PW_OK;  ///< status to send with the next ack
 };
 
-/// What UCX hands back when an operation is done.
+/// An operation that UCX was given and has not completed.
 struct UcxEngine::Flight {
   UcxPeer* peer = nullptr;
   Used* local = nullptr;
   Used* remote = nullptr;
   uint64_t word = 0;                ///< source of put_word
-  uint64_t address = 0;             ///< where that goes
-  bool ready = false;               ///< nothing is in its way any more
+  uint64_t address = 0;             ///< its target
+  bool ready = false;               ///< whether the word may be sent
   std::shared_ptr<void> kept;       ///< target of get_word, or a message
-  int open = 1;                     ///< what is still to come: UCX's word, and the peer's answer to a message
+  int open = 1;                     ///< completions still to come: UCX's, and for a message the peer's answer
   MessageHeader header;             ///< of a message
-  const std::byte* data = nullptr;  ///< of a message: what UCX copies from
-  uint64_t bytes = 0;               ///< and how many
-  void* landing = nullptr;          ///< of a get by messages
+  const std::byte* data = nullptr;  ///< of a message: the bytes that UCX copies
+  uint64_t bytes = 0;               ///< and their number
+  void* landing = nullptr;          ///< target of a get by messages
   bool answered = false;
 };
 

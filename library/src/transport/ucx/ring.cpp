@@ -46,7 +46,7 @@ pw_status Half::pass_copied() {
   const uint64_t copied = walk_.copies() ? own_.header().copied.load(std::memory_order_acquire) : issued_;
   if (copied <= passed_) return PW_OK;
   if (walk_.fills() && walk_.copies()) {
-    std::vector<Piece> pieces;  // in their reverse order
+    std::vector<Piece> pieces;  // in reverse order
     for (uint64_t number = copied; number-- > passed_;)
       pieces.push_back(
           {Op::put, own_.chunk(number), far_.address + Ring::offset(number), bytes_of_[number % kChunks]});

@@ -1,5 +1,5 @@
-// A ring of chunks in host memory at each end of a staged transfer, which UCX reaches from the other end and
-// the queues of devices from this one; and one end's half of the work.
+// A ring of chunks in host memory at each end of a staged transfer, which UCX accesses from the other end and
+// device queues from this end; and one end's half of the transfer.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ namespace pw::ucx {
 inline constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
 inline constexpr uint64_t kChunks = 8;
 
-/// Before the chunks. Counters only grow; a chunk's number is its place in the sequence of all that ever
-/// passed.
+/// Lies before the chunks. Counters only grow. A chunk's number is its place in the sequence of all chunks
+/// that ever passed.
 struct RingHeader {
   alignas(64) std::atomic<uint64_t> far;        ///< chunks that the other end has passed; written by UCX
   alignas(64) std::atomic<uint64_t> completed;  ///< initiator: requests served; written by UCX
@@ -36,10 +36,10 @@ class Ring {
   [[nodiscard]] static uint64_t offset(uint64_t number) { return kFirst + number % kChunks * kChunkBytes; }
   [[nodiscard]] UcxMemory& memory() { return *memory_; }
 
-  /// The queue that copies between the chunks and memory of `device`; null while another one does. Throws
-  /// Error.
+  /// Selects the queue that copies between the chunks and memory of `device`. Returns null while another
+  /// queue works. Throws Error.
   Queue* use(Device& device) { return queues_->use(device, kBytes); }
-  /// Whether no queue is at work.
+  /// Whether no queue is working.
   bool idle() { return queues_->idle(); }
 
  private:
@@ -57,30 +57,30 @@ struct FarRing {
   uint64_t address = 0;
 };
 
-/// One end's half of the transfers over a pair of rings: fills chunks and sends them into the other ring over
-/// UCX, or empties those that arrive. It is to UCX what ChannelEnd is to shared memory; but a queue cannot
-/// tell the other end of a chunk here, so that each passes in two steps: it is copied, and when that is done
-/// it is sent.
+/// One end's half of the transfers over a pair of rings: fills chunks and puts them into the other ring over
+/// UCX, or drains those that arrive. It is to UCX what ChannelEnd is to shared memory. A queue cannot tell
+/// the other end about a chunk here, so each chunk passes in two steps: a queue copies it, and when that is
+/// done UCX sends it.
 class Half {
  public:
   Half(UcxEngine& engine, Ring& own, int rank, FarRing far)
       : engine_(engine), own_(own), rank_(rank), far_(std::move(far)) {}
 
-  /// As ChunkWalk::begin.
+  /// Like ChunkWalk::begin.
   void begin(bool fill, const Layout& layout, std::byte* first, Queue* queue);
 
-  /// Does what can be done now. After a failure chunks are still passed, without their bytes.
+  /// Does what can be done now. After a failure it still passes chunks, without their bytes.
   pw_status step();
   [[nodiscard]] bool done() const { return !walk_.has_chunk() && passed_ == issued_; }
 
-  /// Grows with each chunk that is copied or passed.
+  /// A number that grows with each chunk that is copied or passed.
   [[nodiscard]] uint64_t chunks() const { return issued_ + passed_; }
 
-  /// Passes the rest without its bytes, once nothing uses the transfer's memory; false before: ask again, and
-  /// make no step() meanwhile.
+  /// Passes the remaining chunks without their bytes, once nothing uses the transfer's memory. Returns false
+  /// before that: ask again, and do not call step() meanwhile.
   bool leave_memory();
 
-  /// Writes one of the other ring's counters, after all that was passed.
+  /// Writes one of the other ring's counters, after everything that was passed.
   pw_status tell(std::atomic<uint64_t> RingHeader::* counter, uint64_t value);
 
  private:
@@ -94,7 +94,7 @@ class Half {
   Queue* queue_ = nullptr;
   ChunkWalk walk_;
   uint64_t issued_ = 0;  ///< chunks whose copy was started
-  uint64_t passed_ = 0;  ///< chunks that the other end was told of
+  uint64_t passed_ = 0;  ///< chunks that the other end was told about
   uint64_t bytes_of_[kChunks] = {};
 };
 

@@ -53,7 +53,8 @@ bool UcxStaged::turn() {
   return happened || moved;
 }
 
-// Neither the device that copies a chunk nor a network that stores a counter wakes anybody.
+// Neither a device that copies a chunk nor a network that stores a counter wakes anybody, so this source asks
+// for naps.
 Armed UcxStaged::arm(bool) {
   std::lock_guard lock(mutex_);
   bool waits = false;

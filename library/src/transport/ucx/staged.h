@@ -1,7 +1,7 @@
-// ucx/staged: through pinned host memory at both ends, pipelined. The device's queue copies chunk after chunk
-// into (or out of) a ring of host memory, UCX moves them between the rings and the target's service thread
-// does the other half. UCX never sees the memory itself, so this is what GPUDirect RDMA is compared with, the
-// way where UCX has no GPU support, and the way to pack small blocks into large messages.
+// ucx/staged: copies through pinned host memory at both ends, pipelined. The device's queue copies chunk
+// after chunk into (or out of) a ring of host memory, UCX moves them between the rings, and the target's
+// progress thread does the other half. UCX never sees the memory itself. So this is the baseline for
+// GPUDirect RDMA, the path if UCX has no GPU support, and the way to pack small blocks into large messages.
 #pragma once
 
 #include <atomic>
@@ -31,23 +31,24 @@ class UcxStaged final : public Path, public Source {
   pw_status outcome(int rank, Mark mark) override { return known(rank)->outcome(mark); }
   [[nodiscard]] Source* source() override { return this; }
 
-  /// Turns UCX, too, which brings what the queues wait for.
+  /// Also polls UCX, which delivers what the queues wait for.
   bool turn() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool rings() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
 
  private:
-  ucx::StagedInitiator& towards(int rank);  ///< made at the first transfer; throws Error
-  ucx::StagedInitiator* known(int rank);    ///< null where nothing was ever started
+  ucx::StagedInitiator& towards(int rank);  ///< makes it at the first transfer; throws Error
+  ucx::StagedInitiator* known(int rank);    ///< null if no transfer was ever started
 
   Surroundings surroundings_;
   ucx::Ucx& ucx_;
-  std::atomic<uint64_t> waiting_{0};      ///< transfers in the queues of all
-  std::atomic<uint64_t> happened_ns_{0};  ///< when one of them went on last
+  std::atomic<uint64_t> waiting_{0};      ///< number of transfers in all queues
+  std::atomic<uint64_t> happened_ns_{0};  ///< when a transfer last made progress
   std::mutex mutex_;
-  std::map<int, std::unique_ptr<ucx::StagedInitiator>> initiators_;  ///< by rank; none is taken away
-  ucx::StagedService service_;                                       ///< last: it answers the initiators
+  std::map<int, std::unique_ptr<ucx::StagedInitiator>> initiators_;  ///< indexed by rank; none is ever
+                                                                     ///< removed
+  ucx::StagedService service_;  ///< last, because it answers the initiators
 };
 
 }  // namespace pw

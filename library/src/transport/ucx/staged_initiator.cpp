@@ -25,7 +25,7 @@ void StagedInitiator::answer(RingNote note) {
   surroundings_.control.waiting()->wake();
 }
 
-// Asks for the target's ring, and connects the two once it is known.
+// Asks for the target's ring, and connects the two rings once the answer is here.
 pw_status StagedInitiator::open() {
   if (!ring_requested_) {
     RingNote question;
@@ -53,7 +53,7 @@ pw_status StagedInitiator::refused() {
 
 void StagedInitiator::prepare(const Transfer& transfer) {
   std::unique_lock lock(mutex_);
-  if (ended()) return;  // start() tells
+  if (ended()) return;  // start() reports why
   pw_status status = open();
   lock.unlock();
   if (status == PW_OK)
@@ -63,7 +63,7 @@ void StagedInitiator::prepare(const Transfer& transfer) {
   if (status == PW_OK) status = refused();
   if (status == PW_OK) status = open();
   if (status != PW_OK) throw Error(status, last_error_message());
-  // Where a queue is at work the transfer finds the rest made, or makes it when that has ended.
+  // If a queue is still working, the transfer itself calls use() later.
   if (empty()) static_cast<void>(ring_.use(transfer.local->device()));
 }
 
@@ -84,7 +84,7 @@ pw_status StagedInitiator::go_on(Waiting& next, bool& done) {
 pw_status StagedInitiator::post(Waiting& next) {
   if (const pw_status status = open(); status != PW_OK || half_ == nullptr) return status;
   const Transfer& transfer = next.transfer;
-  // Call use() before the target is asked, because it may throw.
+  // Calls use() before it asks the target, because use() may throw.
   Queue* queue = next.given_up ? nullptr : ring_.use(transfer.local->device());
   if (queue == nullptr && !next.given_up) return PW_OK;
   RequestNote note{surroundings_.team.rank(), requested_, request_for(transfer)};

@@ -12,14 +12,14 @@ namespace pw::ucx {
 
 class StagedInitiator final : public TransferQueue {
  public:
-  /// Makes the ring; the target is asked for its own with the first transfer. Throws Error.
+  /// Makes the ring; the first transfer asks the target for its ring. Throws Error.
   StagedInitiator(const Surroundings& surroundings, const std::shared_ptr<UcxEngine>& engine, int target,
                   std::atomic<uint64_t>& waiting);
 
-  /// Waits until both rings are there, and makes what moves memory of such a transfer. Throws Error.
+  /// Waits until both rings exist, and makes the queue for memory of such a transfer. Throws Error.
   void prepare(const Transfer& transfer);
 
-  /// What the target says of its ring; from any thread.
+  /// Receives the target's answer about its ring; any thread may call it.
   void answer(RingNote note);
 
  private:
@@ -40,15 +40,15 @@ class StagedInitiator final : public TransferQueue {
   [[nodiscard]] bool answered() const { return answered_.load(std::memory_order_acquire); }
 
   const Surroundings surroundings_;
-  const Secret secret_;  ///< of notes
+  const Secret secret_;  ///< authenticates notes
   const std::shared_ptr<UcxEngine> engine_;
   Ring ring_;
-  bool ring_requested_ = false;  ///< for the target's ring
-  std::unique_ptr<Half> half_;   ///< once that is there
+  bool ring_requested_ = false;  ///< whether the target was asked for its ring
+  std::unique_ptr<Half> half_;   ///< made once the target's ring is known
   uint64_t requested_ = 0;
-  RingNote answer_;  ///< before answered_ is set
+  RingNote answer_;  ///< written before answered_ is set
   std::atomic<bool> answered_{false};
-  std::atomic<uint64_t> reported_failures_{0};  ///< failures of the target
+  std::atomic<uint64_t> reported_failures_{0};  ///< failures at the target that were reported
 };
 
 }  // namespace pw::ucx

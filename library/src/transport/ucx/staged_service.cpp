@@ -16,10 +16,10 @@ struct StagedService::Served {
   int rank;
   Ring ring;
   Half half;
-  std::map<uint64_t, RequestNote> requests;  ///< by number: they are served in their order
+  std::map<uint64_t, RequestNote> requests;  ///< by number, because they are served in order
   uint64_t taken = 0;
   uint64_t failures = 0;
-  bool busy = false;  ///< a request is under way:
+  bool busy = false;  ///< whether a request is under way:
   Target target;
 };
 
@@ -54,7 +54,7 @@ bool StagedService::turn() {
   for (auto entry = served_.begin(); entry != served_.end();) {
     Served& served = *entry->second;
     if (surroundings_.team.lost(served.rank)) {
-      const bool idle = served.ring.idle();  // else to let go of it would wait
+      const bool idle = served.ring.idle();  // otherwise its destructor would wait
       busy |= !idle;
       entry = idle ? served_.erase(entry) : std::next(entry);
       continue;
@@ -121,8 +121,7 @@ bool StagedService::take_request(Served& served) {
   return true;
 }
 
-// A status that is no success means that the connection is broken, or the device: either way the initiator
-// sees it.
+// A status other than PW_OK means that the connection or the device is broken; the initiator notices either.
 bool StagedService::step(Served& served) {
   if (!served.busy && !take_request(served)) return served.requests.contains(served.taken);
   if (served.target.wanted_back()) {

@@ -13,7 +13,7 @@
 namespace pw::ucx {
 namespace {
 
-// The bytes that a rank sends the others: a RankUcx and its address.
+// Packs what a rank sends the others: a RankUcx and its address.
 Bytes nic_of(const RankUcx& rank, const Bytes& address) {
   ByteWriter writer;
   writer.put(static_cast<uint8_t>(rank.running));
@@ -70,7 +70,7 @@ Bytes Ucx::open(const Together& together) {
       engine_ = std::make_shared<UcxEngine>(*library, surroundings_.team, control.control().closed,
                                             surroundings_.progress);
       surroundings_.progress.add(*engine_);
-      control.control().sleepers.unseen.store(1);  // a NIC writes words, and wakes nobody
+      control.control().sleepers.unseen.store(1);  // a NIC writes words and wakes nobody
     } catch (const Error& error) {
       mine.text = std::string(error.what()).substr(0, 2000);
     }
@@ -128,7 +128,7 @@ Facts Ucx::facts(const Pair& pair, const Remote& remote) const {
   return facts;
 }
 
-// Empty where UCX reaches the memory at both ends.
+// Returns an empty text if UCX can access the memory at both ends.
 std::string Ucx::why_no_memory(const Pair& pair, int rank) const {
   const int own = surroundings_.team.rank();
   for (const int each : {own, rank}) {
@@ -194,8 +194,8 @@ void Ucx::attach(Key& key, Region& region) {
 void Ucx::attach_signals(Key& key) {
   if (engine_ == nullptr) return;
   if (signals_ == nullptr) {
-    // The whole segment: a UCX with CUDA pins what it is given, and the GPUs' own pin of the segment, which
-    // comes later, is refused over a part that is pinned already.
+    // Registers the whole segment: UCX with CUDA pins what it registers, and the driver refuses to pin the
+    // segment for a GPU later if a part of it is pinned already.
     signals_ = std::make_shared<UcxMemory>(engine_, &surroundings_.control.control(), sizeof(Control));
   }
   key.attached.emplace_back("ucx", signals_->key());

@@ -10,7 +10,7 @@ namespace pw::ucx {
 template <typename Done>
 pw_status UcxEngine::wait_for(int rank, uint64_t deadline_ns, const char* awaited, Done&& done) {
   const auto closed = [&] { return closed_.load(std::memory_order_relaxed) != 0; };
-  // A NIC wakes nobody.
+  // A NIC wakes nobody, so the wait polls or naps.
   const pw_status status = progress_.wait(
       {team_, rank, deadline_ns, awaited}, this, [&] { return done() || closed() || failed(rank); },
       Wakes::perhaps);

@@ -1,4 +1,4 @@
-// What the checks between two processes share: results as JSON lines, random data, references on the
+// Helpers of the checks between two processes: results as JSON lines, random data, references on the
 // CPU, and fixed-size messages over a socket pair.
 #pragma once
 
@@ -60,7 +60,7 @@ inline double microseconds() {
       .count();
 }
 
-/// Whole messages or the end of the process: the two sides run in step.
+/// Transfers whole messages; an incomplete one ends the process, because the two sides run in step.
 template <typename Message>
 void send(int socket, const Message& message) {
   if (::write(socket, &message, sizeof message) != static_cast<ssize_t>(sizeof message)) std::_Exit(3);

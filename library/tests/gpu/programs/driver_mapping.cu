@@ -1,5 +1,5 @@
-// What the driver alone takes to share a GPU's memory with the process of another GPU, and how fast that
-// process then copies into it: the floor of what Peerway does. Two processes, which see both GPUs or each its
+// Measures how long the driver alone takes to share a GPU's memory with another GPU's process, and how fast
+// that process then copies into it. Peerway cannot be faster. Two processes, which see both GPUs or each its
 // own, and both kinds of memory. Prints JSON lines:
 //
 //   nvcc -arch=native -O2 -std=c++17 -o driver_mapping driver_mapping.cu -lcuda && ./driver_mapping

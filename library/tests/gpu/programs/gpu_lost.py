@@ -19,7 +19,7 @@ WAIT = 60.0
 
 
 def lost(body: Callable[[], None]) -> str:
-    """The message of the loss that `body` ends with."""
+    """The message of the loss with which `body` ends."""
     try:
         body()
     except peerway.PeerLost as error:

@@ -21,7 +21,7 @@ import order
 
 
 class Memory(order.Memory):
-    """A region on the GPU, read and written by copies of the driver."""
+    """A region on the GPU, read and written with the driver's copies."""
 
     def __init__(self, ctx: peerway.Context) -> None:
         count = sum(name.startswith("cuda") for name, _ in _core.devices())

@@ -23,7 +23,7 @@ SMALL, LARGE, LARGEST = 8, 64 << 20, 2 << 30
 
 
 class Pair:
-    """This rank, the other one, and how it prints."""
+    """This rank, the other rank, and the output."""
 
     def __init__(self, ctx: peerway.Context, name: str) -> None:
         self.ctx, self.name, self.other = ctx, name, 1 - ctx.rank
@@ -71,7 +71,7 @@ def moves(
 
 
 def transfers(pair: Pair) -> None:
-    """From rank 0 alone: a put or get and its flush, by each path."""
+    """Puts and gets by rank 0 with their flushes, by each path."""
     region, remote = pair.memory(LARGE)
     for path in ("peer/copy", "peer/store"):
         pair.ctx.use(path)
@@ -88,7 +88,7 @@ def transfers(pair: Pair) -> None:
 
 
 def first_transfers(pair: Pair) -> None:
-    """Puts of one whole allocation, one after another, from the first on."""
+    """Puts of a whole allocation, one after another, beginning with the first."""
     region, remote = pair.memory(LARGEST)
     pair.together()
     if pair.ctx.rank == 0:
@@ -99,7 +99,7 @@ def first_transfers(pair: Pair) -> None:
 
 
 def plans(pair: Pair) -> None:
-    """Both ranks send to each other: start and finish."""
+    """Both ranks send to each other: start and finish of a plan."""
     ctx = pair.ctx
     for size in (SMALL, 64 << 10, 4 << 20):
         out, into = ctx.allocate("cuda", size), ctx.allocate("cuda", size)
@@ -111,7 +111,7 @@ def plans(pair: Pair) -> None:
 
 
 def registrations(pair: Pair) -> None:
-    """New memory from its allocation to its end, by step."""
+    """New memory from its allocation to its release, step by step."""
     steps: dict[str, list[float]] = {}
 
     def timed(step: str, call: Callable[..., Result], *arguments: object) -> Result:

@@ -31,7 +31,7 @@ WAIT = 60.0
 
 
 class Gpu:
-    """One GPU through the driver alone, fake or real: what the library does is checked without it."""
+    """One GPU, fake or real, used through the driver alone, so that the library is checked independently."""
 
     def __init__(self, ordinal: int) -> None:
         self.driver = ctypes.CDLL(os.environ.get("PEERWAY_CUDA_LIBRARY") or "libcuda.so.1")
@@ -66,7 +66,7 @@ class Gpu:
 
 
 class Memory:
-    """A region of one kind of memory, which can be read and written as a whole."""
+    """A region of one kind of memory that can be read and written as a whole."""
 
     def __init__(self, ctx: peerway.Context, kind: str, gpu: Gpu | None, ordinal: int) -> None:
         self._gpu = gpu if kind not in ("host", "malloc") else None
@@ -103,8 +103,8 @@ class Memory:
         whole = torch.empty(16 * SPAN, dtype=torch.uint8, device=f"cuda:{ordinal}")
         torch.cuda.synchronize(ordinal)
         self.keep = whole
-        # An expandable segment is of handles of 20 MiB, or 2 MiB where it is small: begin in one and end in
-        # the next.
+        # An expandable segment consists of handles of 20 MiB (2 MiB in small segments): begin in one and end
+        # in the next.
         first = (20 << 20) - SPAN // 2
         return ctx.register(whole[first : first + SPAN])
 
@@ -181,7 +181,7 @@ def noise(number: int, rank: int, which: int) -> np.ndarray:
 
 
 class Tester:
-    """This rank's memory, and the other rank's of the kind that is remote."""
+    """This rank's memory, and the other rank's memory of the remote kind."""
 
     def __init__(self, ctx: peerway.Context, op: str, remote: Memory, local: Memory) -> None:
         self.ctx, self.op, self.other = ctx, op, 1 - ctx.rank
@@ -191,7 +191,7 @@ class Tester:
         self.notified = ctx.import_key(ctx.team.all_gather(self.arrived.key(), WAIT)[self.other])
 
     def right(self, number: int, case: Case) -> bool:
-        """Move the case both ways at once; whether this rank's target holds exactly what it should."""
+        """Move the case both ways at once; returns whether this rank's target is exactly right."""
         target, source = (self.local, self.remote) if self.op == "get" else (self.remote, self.local)
         before = noise(number, self.ctx.rank, 0)
         target.write(before)
@@ -221,7 +221,7 @@ def answer(
     make: Callable[[str], Memory] = lambda kind: Memory(ctx, kind, gpu, ordinal)  # noqa: E731
     tester = Tester(ctx, op, make(remote), make(local))
     infos = {one.name: one for one in ctx.paths(tester.far, tester.local.region, op.replace("signal", "put"))}
-    # Both ranks skip a path that one of them cannot take: its other end would wait.
+    # If one rank cannot use a path, both skip it: the other rank would wait.
     can = ctx.team.all_gather(b"1" if infos[path].available else b"0", WAIT)
     found: dict[str, object] = {
         "rank": ctx.rank,

@@ -13,7 +13,7 @@ import time
 import peerway
 
 ROUNDS, TRIPS = 9, 100
-LATE = 0.005  # s
+LATE = 0.005  # seconds
 WAIT = 60.0
 
 

@@ -21,7 +21,7 @@ SOME = (0, 1)
 
 
 class Calls:
-    """The collectives of a team, by name, each as a rank makes it when all is well."""
+    """The collectives of a team by name, each as a rank calls it in normal operation."""
 
     def __init__(self, ctx: peerway.Context) -> None:
         self.ctx, self.team = ctx, ctx.team
@@ -51,7 +51,7 @@ class Calls:
         )
 
     def failing(self, name: str) -> Callable[[], object] | None:
-        """A call of this name that fails at all ranks, if one rank alone can make it fail."""
+        """A call of this name that fails at all ranks; None if no rank alone can make it fail."""
         broken = self.ctx.rank == 1
         if name == "prepare of a plan":
             return (self.ring().send(0, 7, self.region[0:8]) if broken else self.ring()).prepare
@@ -64,7 +64,7 @@ class Calls:
         return None
 
     def in_step(self) -> bool:
-        """Whether the ranks get what all give, and prepare a plan that works."""
+        """Whether all_gather returns everybody's data, and the ranks can prepare a plan that works."""
         if self.team.all_gather(b"%d" % self.ctx.rank, 60) != [b"%d" % rank for rank in range(self.ctx.size)]:
             return False
         with contextlib.closing(self.ring().prepare()) as plan:
@@ -74,7 +74,7 @@ class Calls:
 
 
 def end_of(calls: Calls, mine: str, theirs: str) -> dict[str, list[str]]:
-    """How the calls of this rank end where rank 0 makes the one and the others make the other."""
+    """How the calls of this rank end if rank 0 calls one collective and the others call the other one."""
     ends = {}
     some = "prepare_among of a plan"
     takes_part = calls.ctx.rank in SOME
@@ -83,7 +83,8 @@ def end_of(calls: Calls, mine: str, theirs: str) -> dict[str, list[str]]:
     if some not in (mine, theirs):
         ends["pair"] = outcome(calls.by_name[mine if calls.ctx.rank == 0 else theirs])
         return ends
-    # The two are counted apart: who takes part in both meets both failures. The third rank is only in one.
+    # The two collectives are counted separately: a rank that takes part in both sees both failures. The third
+    # rank takes part in only one.
     order = (mine, theirs) if calls.ctx.rank == 0 else (theirs, mine)
     for name in order:
         if takes_part or name != some:
@@ -92,7 +93,7 @@ def end_of(calls: Calls, mine: str, theirs: str) -> dict[str, list[str]]:
 
 
 def main() -> int:
-    """Each pair, in both directions."""
+    """Try each pair in both directions."""
     with peerway.Context() as ctx:
         calls = Calls(ctx)
         assert calls.in_step()

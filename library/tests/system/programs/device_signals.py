@@ -20,7 +20,7 @@ TURNS = 20
 
 
 def refusal(error: type[peerway.Error], body: object, *arguments: object) -> str:
-    """The message that the call is refused with."""
+    """The message with which the call is refused."""
     try:
         body(*arguments)  # type: ignore[operator]
     except error as refused:
@@ -29,7 +29,9 @@ def refusal(error: type[peerway.Error], body: object, *arguments: object) -> str
 
 
 def put_and_wait(ctx: peerway.Context) -> dict[str, object]:
-    """Two plans on a stream: put + signal, and the wait; what came, and where the signal is."""
+    """Two plans on a stream: a put with a signal, and the wait; returns what arrived and where the signal
+    is.
+    """
     gpu, partner = f"cuda:{ctx.rank}", 1 - ctx.rank
     out, into = ctx.allocate(gpu, BYTES), ctx.allocate(gpu, BYTES)
     arrived, used = ctx.signal(partner, gpu), ctx.signal(partner, gpu)
@@ -93,7 +95,7 @@ def lanes_and_fifo(ctx: peerway.Context) -> dict[str, object]:
         entry = Entry.from_address(entries + (number - 1) * ctypes.sizeof(Entry))
         entry.to_offset, entry.from_offset, entry.bytes, entry.by = 1000 * number, 0, 500, 2
         entry.to_from, entry.signal = 0, 1
-        entry.number = number  # behind the others, as stores of one thread to host memory are
+        entry.number = number  # after the other fields, as stores of one thread to host memory become visible
     arrived.wait(2 * count, WAIT)
     fifo.check()
     theirs = (ctypes.c_uint8 * BYTES).from_address(into.address)
@@ -103,7 +105,7 @@ def lanes_and_fifo(ctx: peerway.Context) -> dict[str, object]:
 
 
 def lost(ctx: peerway.Context) -> dict[str, object]:
-    """Rank 1 dies; what waits for its signal in memory of rank 0's GPU ends."""
+    """Rank 1 dies; rank 0's wait for its signal in GPU memory ends."""
     gpu = f"cuda:{ctx.rank}"
     arrived = ctx.signal(1 - ctx.rank, gpu)
     arrived.handle(gpu)

@@ -14,7 +14,7 @@ import peerway
 
 
 def use(builder: peerway.PlanBuilder) -> None:
-    """Prepare, and go on as if all were well."""
+    """Prepare and start the plan, as if there were no error."""
     plan = builder.prepare()
     while True:
         plan.start()

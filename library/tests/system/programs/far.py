@@ -1,4 +1,4 @@
-"""Runs another of these programs with every rank on a host of its own, as far as Peerway can see.
+"""Runs another of these programs with each rank on a host of its own, as far as Peerway can tell.
 
 far.py PROGRAM ARGUMENT...
 """

@@ -1,12 +1,10 @@
-"""One rank of a job that loses a rank. It works until the library tells it that something is wrong, then
-says what.
+"""One rank of a job that loses a rank. It works until the library reports an error, then prints the error.
 
     faults.py VICTIM PATH WORK
 
-The victim's neighbours work with it: WORK is put, get, strided (towards the victim), wait (for a signal
-that the
-victim notifies), served (the victim puts into them while they wait), flush, barrier or all_gather. The victim
-does its part too, until it is killed.
+The victim's neighbours work with it: WORK is put, get, strided (towards the victim), wait (for a signal that
+the victim notifies), served (the victim puts into them while they wait), flush, barrier or all_gather. The
+victim does its part too, until it is killed.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ SPAN = 8 << 20
 
 
 class Worker:
-    """This rank's memory and what it does with it."""
+    """This rank's memory, and its operations."""
 
     def __init__(self, ctx: peerway.Context, victim: int) -> None:
         self.ctx, self.victim = ctx, victim
@@ -36,7 +34,7 @@ class Worker:
 
     @property
     def partner(self) -> int:
-        """With whom this rank moves data: the victim; the victim with its right neighbour."""
+        """The rank with which this rank moves data: the victim, or for the victim its right neighbour."""
         return self.victim if self.ctx.rank != self.victim else (self.victim + 1) % self.ctx.size
 
     def put(self) -> None:
@@ -80,7 +78,7 @@ class Worker:
 
 
 def work_until_it_fails(work: Callable[[], None]) -> dict[str, object]:
-    """Repeat until the library refuses."""
+    """Repeat the work until the library reports an error."""
     rounds = 0
     while True:
         try:
@@ -98,7 +96,7 @@ def work_until_it_fails(work: Callable[[], None]) -> dict[str, object]:
 
 
 def main() -> int:
-    """Work, tell how it ended, and close everything in order."""
+    """Work, print how it ended, and close everything in order."""
     victim, path, work = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     with peerway.Context() as ctx:
         ctx.use(path)
@@ -106,11 +104,11 @@ def main() -> int:
         ctx.team.barrier(timeout=30)
         print(json.dumps(work_until_it_fails(getattr(worker, work))), flush=True)
         others = [rank for rank in range(ctx.size) if rank not in (victim, ctx.rank)]
-        for rank in others:  # who is alive still serves and is served
+        for rank in others:  # living ranks still exchange data
             ctx.put(worker.remotes[rank][0:64], worker.region[0:64])
             ctx.flush(rank, timeout=30)
         print(json.dumps("moved"), flush=True)
-        sys.stdin.readline()  # until all have
+        sys.stdin.readline()  # until all ranks are done
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Ranks that fork children, which try everything that a rank can. Afterwards the parents go on as before.
+"""Ranks that fork children, which try everything that a rank can do. Then the parents continue normally.
 
-Each rank prints how the calls of its children ended, how the children did, and what was wrong with what the
-parents put to each other after that.
+Each rank prints how its children's calls ended, how the children ended, and what was wrong with the data that
+the parents put to each other afterwards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def said_by_child(body: Callable[[], object]) -> dict[str, list[str]]:
 
 
 def status_of_child(body: Callable[[], object]) -> int:
-    """How a forked child ends that goes on to the end of the interpreter."""
+    """The exit status of a forked child that runs to the end of the interpreter."""
     child = os.fork()
     if child == 0:
         body()
@@ -42,14 +42,14 @@ def status_of_child(body: Callable[[], object]) -> int:
 
 
 def of_its_own() -> int:
-    """How a new program ends that has a team of its own."""
+    """The exit status of a new program with a team of its own."""
     text = "import peerway\nwith peerway.Context() as ctx: ctx.team.barrier(30)"
     rest = {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
     return subprocess.run([sys.executable, "-c", text], env=rest, check=False).returncode
 
 
 def main() -> int:
-    """Two ranks, each with one of everything."""
+    """Two ranks, each with one object of every kind."""
     with peerway.Context() as ctx:
         other = 1 - ctx.rank
         region = ctx.allocate("host", 64)
@@ -63,7 +63,7 @@ def main() -> int:
         values = region.array()
 
         def exchange(value: int) -> bool:
-            """Whether what the parents put to each other arrives."""
+            """Whether the data that the parents put to each other arrives."""
             values[0:8] = value
             ctx.put(remote[8:16], region[0:8])
             ctx.flush(timeout=60)

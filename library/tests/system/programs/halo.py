@@ -23,7 +23,7 @@ POISON = -1.0
 
 @dataclass(frozen=True)
 class Case:
-    """What to make a halo of, and how to start it."""
+    """The array of a halo, and how the halo is started."""
 
     extents: list[int]
     grid: list[int]
@@ -40,7 +40,7 @@ class Case:
 
     @property
     def over(self) -> list[int]:
-        """For each dimension the grid's, or -1."""
+        """For each dimension the grid's dimension, or -1."""
         chosen = self.dims if self.dims is not None else list(range(len(self.grid)))
         return [chosen.index(axis) if axis in chosen else -1 for axis in range(len(self.extents))]
 
@@ -52,7 +52,7 @@ class Case:
 
 
 def along(lines: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Each line along a dimension of its own, to be broadcast."""
+    """Each line along its own dimension, ready to be broadcast."""
     return [
         line.reshape([-1 if axis == other else 1 for other in range(len(lines))])
         for axis, line in enumerate(lines)
@@ -60,7 +60,7 @@ def along(lines: list[NDArray[Any]]) -> list[NDArray[Any]]:
 
 
 class OnlyDlpack:
-    """An array of a library that speaks DLPack and nothing else."""
+    """An array of a library that supports DLPack only."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
@@ -74,7 +74,7 @@ class OnlyDlpack:
 
 
 class Device:
-    """The same bytes on this rank's GPU, copied there and back."""
+    """The same bytes on this rank's GPU, copied in both directions."""
 
     def __init__(self, ctx: peerway.Context, host: NDArray[Any]) -> None:
         self._ctx = ctx
@@ -83,19 +83,19 @@ class Device:
         self._remote = ctx.import_key(self.region.key())
 
     def write(self) -> None:
-        """From the host to the GPU."""
+        """Copy from the host to the GPU."""
         self._ctx.put(self._remote, self._host)
         self._ctx.flush()
 
     def read(self) -> None:
-        """From the GPU to the host."""
+        """Copy from the GPU to the host."""
         self._host.array()[...] = 0
         self._ctx.get(self._host, self._remote)
         self._ctx.flush()
 
 
 class Part:
-    """One rank's part of one array, and what each of its elements should be."""
+    """One rank's part of an array, and the expected value of each element."""
 
     def __init__(self, case: Case, ctx: peerway.Context, number: int) -> None:
         self.number = number
@@ -145,7 +145,7 @@ class Part:
         return np.ndarray((*memory.shape, 24), np.float64, memory, 0, (*memory.strides, 8))
 
     def given(self, case: Case) -> object:
-        """What ctx.halo is given."""
+        """The argument for ctx.halo."""
         if self.device is not None:
             return self.device.region.array(self.memory.dtype, self.memory.shape)
         return OnlyDlpack(self.memory) if case.memory == "dlpack" else self.memory
@@ -161,14 +161,14 @@ class Part:
         return np.where(mask[..., None], number[..., None] + np.arange(24) / 32, POISON)
 
     def write(self, turn: int) -> None:
-        """New numbers in what this rank owns."""
+        """Write new numbers into the elements that this rank owns."""
         values = self.values(self.memory)
         values[self.inside] = self.expected(turn, self.inside)[self.inside]
         if self.device is not None:
             self.device.write()
 
     def wrong(self, turn: int) -> list[str]:
-        """The elements that are not as they should be."""
+        """The elements with unexpected values."""
         if self.device is not None:
             self.device.read()
         found, right = self.values(self.memory), self.expected(turn, self.filled)
@@ -181,7 +181,7 @@ class Part:
 
 
 def refresh(halo: peerway.Halo, stream: peerway.Stream | None, start: str) -> None:
-    """One start and its finish, in the way asked for."""
+    """One start with its finish, in the requested way."""
     if stream is None:
         halo.start()
         halo.finish(timeout=60)
@@ -196,7 +196,7 @@ def refresh(halo: peerway.Halo, stream: peerway.Stream | None, start: str) -> No
 
 
 def run_ahead(case: Case, parts: list[Part], halo: peerway.Halo, stream: peerway.Stream) -> list[str]:
-    """All rounds are enqueued before the first has to be done: writing, refreshing and comparing."""
+    """Enqueue all rounds (writing, refreshing and comparing) before the first must be done."""
     wrong: list[str] = []
 
     def write(turn: int) -> None:
@@ -218,7 +218,7 @@ def run_ahead(case: Case, parts: list[Part], halo: peerway.Halo, stream: peerway
 
 
 def run(case: Case, ctx: peerway.Context) -> dict[str, Any]:
-    """All rounds of a case."""
+    """Run all rounds of a case."""
     parts = [Part(case, ctx, number) for number in range(case.arrays)]
     given = [part.given(case) for part in parts]
     halo = ctx.halo(
@@ -253,7 +253,7 @@ def run(case: Case, ctx: peerway.Context) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Every case, in one context."""
+    """Run every case in one context."""
     with peerway.Context() as ctx:
         for text in sys.argv[1:]:
             print(json.dumps(run(Case(**json.loads(text)), ctx)), flush=True)

@@ -1,4 +1,4 @@
-"""Asks for one halo of an array on the host and one on the GPU, and says what was raised."""
+"""Requests one halo over an array on the host and one on the GPU, and prints the error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import peerway
 
 
 def main() -> int:
-    """Ask, and say."""
+    """Request the halo and print the error."""
     with peerway.Context() as ctx:
         here = np.zeros((4, 5))
         there = ctx.allocate("cuda", here.nbytes).array("f8", here.shape)

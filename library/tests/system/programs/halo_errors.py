@@ -1,5 +1,6 @@
-"""Everything that a halo cannot be made of: prints for each error the exception and its message. After all of
-them the same context still refreshes a halo.
+"""Tries everything of which no halo can be made, and prints each exception with its message.
+
+After all errors the same context still refreshes a halo.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def starts(ctx: peerway.Context) -> dict[str, Callable[[], object]]:
 
 
 def main() -> int:
-    """Try everything, and then what is right."""
+    """Try all errors, and then a correct halo."""
     with peerway.Context() as ctx:
         told: dict[str, list[str]] = {}
         for tries in (arrays, starts):

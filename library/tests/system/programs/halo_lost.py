@@ -12,7 +12,7 @@ import peerway
 
 
 def main() -> int:
-    """Say when it runs, and then how it ended."""
+    """Print when it runs, and then how it ended."""
     with peerway.Context() as ctx:
         halo = ctx.halo(np.zeros((4, 5)), grid=(ctx.size,), periodic=True)
         stream = ctx.stream("host") if sys.argv[1] == "stream" else None
@@ -30,7 +30,7 @@ def main() -> int:
         except peerway.Error as error:
             told = [type(error).__name__, str(error)]
         print(json.dumps([*told, halo.status]), flush=True)
-        sys.stdin.readline()  # until the other survivor has been told, too, and not that this one has left
+        sys.stdin.readline()  # until the other survivor has the error too, and not because this rank left
     return 0
 
 

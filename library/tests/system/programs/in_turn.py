@@ -1,8 +1,8 @@
-"""Runs others of these programs one after another in one process, each with settings of its own.
+"""Runs other programs of this folder one after another in one process, each with its own settings.
 
 in_turn.py JOB...    each job is a JSON array: the settings as an object, the program, its arguments
 
-What a program reads of its environment it must read when it runs, not when it is loaded.
+A program must read its environment when it runs, not when it is loaded.
 """
 
 from __future__ import annotations

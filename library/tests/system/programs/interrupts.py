@@ -20,12 +20,12 @@ LONG = 600.0
 
 
 def say(word: object) -> None:
-    """One line of JSON for the test."""
+    """Print one line of JSON for the test."""
     print(json.dumps(word), flush=True)
 
 
 def ended_by(name: str, wait: Callable[[], object]) -> None:
-    """Tell what a wait raises, and how much of its time it took."""
+    """Print what a wait raises, and which part of its timeout it took."""
     say(name)
     began = time.monotonic()
     try:
@@ -37,14 +37,14 @@ def ended_by(name: str, wait: Callable[[], object]) -> None:
 
 
 def blocked(stream: peerway.Stream) -> threading.Event:
-    """Have a stream wait until the event comes."""
+    """Make a stream wait until the returned event is set."""
     event = threading.Event()
     stream.call(event.wait)
     return event
 
 
 def one_sided(ctx: peerway.Context) -> None:
-    """The waits that are harmless to interrupt: after all of them everything still works."""
+    """Waits that can be interrupted without harm: after all of them everything still works."""
     arrived = ctx.signal(sender=ctx.rank)
     for policy in ("busy-poll", "blocking"):
         ctx.wait_policy = policy
@@ -74,7 +74,7 @@ def one_sided(ctx: peerway.Context) -> None:
 
 
 def main() -> int:
-    """Walk through the waits."""
+    """Go through the waits."""
     with peerway.Context() as ctx:
         if ctx.rank == 0:
             one_sided(ctx)
@@ -83,10 +83,10 @@ def main() -> int:
                 ctx.team.barrier(LONG)
             except peerway.Interrupted as error:
                 say({"raised": type(error).__name__, "message": str(error)})
-            sys.stdin.readline()  # until rank 1 was told
+            sys.stdin.readline()  # until rank 1 has its error
         else:
             sys.stdin.readline()  # until rank 0 has given up
-            ctx.team.barrier(LONG)  # rank 0 had come to it
+            ctx.team.barrier(LONG)  # rank 0 had arrived at it
             try:
                 ctx.team.barrier(LONG)
             except peerway.Error as error:

@@ -1,9 +1,9 @@
-"""Two ranks, of which rank 1 is stopped while rank 0 waits for it, in one wait after another.
+"""Two ranks; rank 1 is stopped while rank 0 waits for it, in one wait after another.
 
     interrupts_absent.py
 
-Each wait has a team of its own, since an interrupted collective ends those of its team. Rank 1 says "stop me"
-where it is to be stopped. Rank 0 says the wait's name, is sent SIGINT, and tells what came of it.
+Each wait has a team of its own, because an interrupted collective ends those of its team. Rank 1 prints "stop
+me" when it is to be stopped. Rank 0 prints the wait's name, gets SIGINT, and prints the result.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ RANK = int(os.environ["PEERWAY_RANK"])
 
 
 def say(word: object) -> None:
-    """One line of JSON for the test."""
+    """Print one line of JSON for the test."""
     print(json.dumps(word), flush=True)
 
 
 def ended_by(name: str, wait: Callable[[], object]) -> None:
-    """Tell what a wait raises, and when."""
+    """Print what a wait raises, and when."""
     sys.stdin.readline()  # rank 1 is stopped
     say(name)
     try:
@@ -42,13 +42,13 @@ def ended_by(name: str, wait: Callable[[], object]) -> None:
 
 
 def stop_me() -> None:
-    """Rank 1: until the test has it go on."""
+    """Rank 1: ask to be stopped, and continue when the test allows it."""
     say("stop me")
     sys.stdin.readline()
 
 
 class Memory:
-    """Memory of both ranks, and plenty of it to put."""
+    """Memory of both ranks, large enough for long puts."""
 
     def __init__(self, ctx: peerway.Context) -> None:
         self.bytes = np.zeros(64 << 20, np.uint8)
@@ -57,7 +57,7 @@ class Memory:
 
 
 def transfers(ctx: peerway.Context) -> None:
-    """A put that has no room, and a flush."""
+    """A put that finds its channel full, and a flush."""
     memory = Memory(ctx)
     ctx.team.barrier(LONG)
     if RANK == 1:
@@ -69,12 +69,12 @@ def transfers(ctx: peerway.Context) -> None:
             ctx.flush(1, LONG)
 
         ended_by("put and flush", move)
-        ctx.flush(1, LONG)  # what was interrupted goes on
+        ctx.flush(1, LONG)  # the interrupted operations continue
     ctx.team.barrier(LONG)
 
 
 def halo(ctx: peerway.Context) -> None:
-    """A halo that has no partner, and which is finished when there is one."""
+    """A halo without its partner, which is finished once the partner is back."""
     u = np.full((8, 8), float(RANK))
     halo = ctx.halo(u, grid=(2,), shadow=1, periodic=True)
     ctx.team.barrier(LONG)
@@ -91,7 +91,7 @@ def halo(ctx: peerway.Context) -> None:
 
 
 def collective(name: str, action: Callable[[peerway.Context], object]) -> Callable[[peerway.Context], None]:
-    """A collective that rank 1 does not come to."""
+    """A collective that rank 1 does not join."""
 
     def body(ctx: peerway.Context) -> None:
         ctx.team.barrier(LONG)
@@ -111,7 +111,7 @@ def prepare(ctx: peerway.Context) -> None:
 
 
 def close(ctx: peerway.Context) -> None:
-    """A context that is closed while puts are under way to a rank that does not answer."""
+    """Close a context while puts to an unresponsive rank are under way."""
     memory = Memory(ctx)
     if RANK == 0:
         ctx.put(memory.far[0:8], memory.near[0:8])  # the first makes a channel, for which it waits
@@ -125,7 +125,7 @@ def close(ctx: peerway.Context) -> None:
 
 
 def close_team(ctx: peerway.Context) -> None:
-    """A team that is left while the other does not answer."""
+    """Leave a team while the other rank does not respond."""
     ctx.team.barrier(LONG)
     if RANK == 1:
         stop_me()
@@ -147,13 +147,13 @@ SCENARIOS = [
 
 
 def make(number: int) -> peerway.Team:
-    """A new team of both."""
+    """A new team of both ranks."""
     os.environ["PEERWAY_RENDEZVOUS"] = f"{RENDEZVOUS}-{number}"
     return peerway.Team.from_launcher()
 
 
 def main() -> int:
-    """Walk through the waits."""
+    """Go through the waits."""
     for number, scenario in enumerate(SCENARIOS):
         team = make(number)
         ctx = peerway.Context(team)

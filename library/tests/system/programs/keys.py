@@ -1,4 +1,4 @@
-"""Says keys and tries keys that another job has said.
+"""Prints keys, and tries keys that another job has printed.
 
 keys.py say          print this team's region and signal key (hexadecimal), and wait until told to end
 keys.py try KEY      print what importing this key raises
@@ -14,12 +14,12 @@ import sys
 
 import peerway
 
-# Where a key has what a forger would change.
+# The places in a key that a forger would change.
 PROCESS, RANK, ADDRESS, BYTES = 92, 72, 64, 32
 
 
 def fnv(data: bytes) -> int:
-    """The checksum that anybody can make."""
+    """The checksum, which anybody can compute."""
     sum = 2166136261
     for byte in data:
         sum = (sum ^ byte) * 16777619 & 0xFFFFFFFF
@@ -27,7 +27,7 @@ def fnv(data: bytes) -> int:
 
 
 def forgeries(key: bytes, pid: int) -> dict[str, bytes]:
-    """The key with another rank, process, address or size; once so, once with a checksum made anew."""
+    """The key with another rank, process, address or size, each with the old and with a new checksum."""
     changes = {
         "rank": (RANK, struct.pack("i", 0)),
         "process": (PROCESS, struct.pack("i", pid)),
@@ -45,7 +45,7 @@ def forgeries(key: bytes, pid: int) -> dict[str, bytes]:
 
 
 def forge(ctx: peerway.Context) -> None:
-    """Rank 0 tries every forgery of a key of rank 1, and the genuine one."""
+    """Rank 0 tries every forgery of a key of rank 1, and the genuine key."""
     region = ctx.allocate("host", 4096)
     region.array()[:] = ctx.rank + 1
     genuine = ctx.team.all_gather(region.key())[1]
@@ -63,7 +63,7 @@ def forge(ctx: peerway.Context) -> None:
 
 
 def main() -> int:
-    """Say, try or forge."""
+    """Print, try or forge keys."""
     with peerway.Context() as ctx:
         if sys.argv[1] == "forge":
             forge(ctx)

@@ -23,7 +23,7 @@ SHARED = Path("/dev/shm")
 
 
 def rank() -> None:
-    """Put to the other one, tell whether all came, and wait to be killed."""
+    """Put to the other rank, print whether everything arrived, and wait to be killed."""
     ctx = peerway.Context()
     target, source = ctx.allocate("host", 1 << 20), ctx.allocate("host", 1 << 20)
     source.array()[:] = ctx.rank + 1
@@ -37,7 +37,7 @@ def rank() -> None:
 
 
 def fill() -> None:
-    """Until there is not a byte of room."""
+    """Fill /dev/shm until not one byte is free."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(SHARED)], check=True)
     try:
         SHARED.joinpath("full").write_bytes(bytes(1 << 20))
@@ -47,13 +47,13 @@ def fill() -> None:
 
 
 def there() -> list[str]:
-    """What a job could leave: a name in this network namespace, or a file."""
+    """What a job could leave: names in this network namespace, or files."""
     sockets = [word for word in Path("/proc/net/unix").read_text().split() if word.startswith("@")]
     return sorted({*sockets, *(path.name for path in SHARED.iterdir() if path.name != "full")})
 
 
 def job(path: str) -> dict[str, object]:
-    """What came of one."""
+    """Run one job; returns the results."""
     command = [sys.executable, "-m", "peerway", "run", "-n", str(RANKS), "--", sys.executable, __file__]
     with subprocess.Popen(
         command, env={**os.environ, "PEERWAY_PATHS": path}, stdout=subprocess.PIPE, text=True
@@ -61,15 +61,15 @@ def job(path: str) -> dict[str, object]:
         assert running.stdout is not None
         said = [running.stdout.readline().split()[-1:] for _ in range(RANKS)]
         during = there()
-        os.kill(-1, signal.SIGKILL)  # of this namespace all but this process
-    deadline = time.monotonic() + 60  # the kernel ends them one after the other
+        os.kill(-1, signal.SIGKILL)  # kills everything in this namespace except this process
+    deadline = time.monotonic() + 60  # the kernel ends them one after another
     while there() and time.monotonic() < deadline:
         time.sleep(0.01)
     return {"path": path, "said": said, "during": during, "left": there()}
 
 
 def main() -> None:
-    """One job after the other."""
+    """Run one job after another."""
     fill()
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for path in sys.argv[1:]:

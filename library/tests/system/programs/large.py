@@ -30,7 +30,7 @@ SIDES = {
 
 
 def sparse(ctx: peerway.Context, mapped: bool) -> tuple[peerway.Region, Bytes]:
-    """A region of SPAN bytes that takes no memory until it is written."""
+    """A region of SPAN bytes that uses no memory until it is written."""
     if mapped:
         region = ctx.allocate("host", SPAN)
         return region, region.array()
@@ -42,18 +42,18 @@ def sparse(ctx: peerway.Context, mapped: bool) -> tuple[peerway.Region, Bytes]:
 
 
 def starts(side: Side) -> list[int]:
-    """Where the blocks begin."""
+    """The offsets of the blocks."""
     return [int(start) for start in Side(side.counts, side.strides, 1, side.offset).indices()]
 
 
 def write(memory: Bytes, side: Side, data: Bytes) -> None:
-    """Fills the blocks in order."""
+    """Fill the blocks in order."""
     for i, start in enumerate(starts(side)):
         memory[start : start + side.block_bytes] = data[i * side.block_bytes : (i + 1) * side.block_bytes]
 
 
 def same(memory: Bytes, side: Side, data: Bytes) -> bool:
-    """Whether the blocks hold the data, and the bytes beside them are still zero."""
+    """Whether the blocks contain the data, and the bytes beside them are still zero."""
     size = side.block_bytes
     return all(
         np.array_equal(memory[start : start + size], data[i * size : (i + 1) * size])
@@ -64,7 +64,7 @@ def same(memory: Bytes, side: Side, data: Bytes) -> bool:
 
 
 def span(of: peerway.Region | peerway.Remote, side: Side):  # type: ignore[no-untyped-def]
-    """One side as the library's interface has it."""
+    """A side in the form of the library's interface."""
     return of.block(side.counts, side.strides, side.block_bytes, side.offset)
 
 

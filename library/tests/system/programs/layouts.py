@@ -21,8 +21,9 @@ class Side:
     offset: int
 
     def indices(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The place of every byte, in the order in which they are moved. Computed independently of the
-        library."""
+        """The index of every byte in the order in which bytes are moved,
+        computed independently of the library.
+        """
         starts = np.array([self.offset], dtype=np.int64)
         for count, stride in zip(self.counts, self.strides, strict=True):
             starts = (starts[:, None] + np.arange(count) * stride).ravel()
@@ -37,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Case:
-    """One operation: where its bytes come from and go to."""
+    """One operation: the layouts of its source and its target."""
 
     label: str
     to: Side
@@ -45,13 +46,12 @@ class Case:
 
 
 def run(label: str, size: int, to: int = 0, source: int = 0) -> Case:
-    """One run of bytes."""
+    """A case of one contiguous run of bytes."""
     return Case(label, Side((), (), size, to), Side((), (), size, source))
 
 
 def contiguous_cases() -> list[Case]:
-    """Sizes around every border there is: of words, pages, non-temporal lines and staging chunks, at odd
-    addresses."""
+    """Sizes around every limit (words, pages, non-temporal lines, staging chunks), at odd addresses."""
     chunk = 256 << 10
     sizes = [0, 1, 7, 8, 127, 4095, 4096, 4097, 65537, chunk - 1, chunk, chunk + 1, 3 * chunk]
     sizes += [8 * chunk - 1, 8 * chunk, 8 * chunk + 1, 17 * chunk + 5, (1 << 20) + 3]
@@ -62,8 +62,11 @@ def contiguous_cases() -> list[Case]:
 
 
 def strided_cases(seed: int, number: int, largest: int) -> list[Case]:
-    """Random layouts in 1 to 4 dimensions whose spans stay below `largest`. Some are dense, some have gaps,
-    some nest their dimensions in another order (a transpose), some are one run of bytes on one side."""
+    """Random layouts in 1 to 4 dimensions whose spans stay below `largest`.
+
+    Some are dense, some have gaps, some nest their dimensions in another order (a transpose), some are
+    contiguous on one side.
+    """
     random = np.random.default_rng(seed)
     cases: list[Case] = []
     while len(cases) < number:
@@ -72,7 +75,7 @@ def strided_cases(seed: int, number: int, largest: int) -> list[Case]:
         block = int(random.choice([1, 2, 3, 4, 8, 16, 17, 32, 100, 1000, 4096, 5000, 300_000]))
         sides = [_random_side(random, counts, block), _random_side(random, counts, block)]
         form = int(random.integers(0, 4))
-        if form < 2:  # one side is one run of bytes
+        if form < 2:  # one side is contiguous
             sides[form] = Side((), (), math.prod(counts) * block, int(random.integers(0, 100)))
         if max(side.end for side in sides) <= largest:
             cases.append(Case(f"seed {seed} case {len(cases)}: {sides[0]} <- {sides[1]}", *sides))
@@ -89,7 +92,7 @@ def _random_side(random: np.random.Generator, counts: tuple[int, ...], block: in
 
 
 def moved(case: Case, target: Bytes, source: Bytes) -> Bytes:
-    """What the whole target must hold afterwards: the blocks changed, and not a byte beside them."""
+    """The expected target afterwards: its blocks are changed, and no byte beside them."""
     expected = target.copy()
     if not case.to.counts and not case.source.counts:
         expected[case.to.offset : case.to.end] = source[case.source.offset : case.source.end]

@@ -28,7 +28,7 @@ Things = dict[str, Any]
 
 
 def world() -> Things:
-    """One of everything, some of it under way."""
+    """One object of every kind, some with operations under way."""
     team = peerway.Team.from_launcher()
     ctx = peerway.Context(team)
     region = ctx.allocate(DEVICE, 4096)
@@ -60,7 +60,7 @@ def world() -> Things:
     if DEVICE != "host":
         things["fifo"] = ctx.fifo([remote, theirs], [region], DEVICE)
     else:
-        plan.start(stream)  # it will wait for what nobody notifies
+        plan.start(stream)  # it will wait for a notification that never comes
     ctx.put(far, registered)
     return things
 
@@ -73,7 +73,7 @@ async def awaited(request: peerway.Request) -> None:
     await request
 
 
-# What each public name of a class does when called; "harmless" ones work on what is closed, too.
+# How to call each public name of a class; those in HARMLESS must work on closed objects, too.
 ANY: dict[str, Callable[[Any, Things], object]] = {
     "close": lambda it, _: it.close(),
 }
@@ -179,7 +179,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
     },
 }  # fmt: skip
 TABLE[peerway.Halo] = {**TABLE[peerway.Plan]}
-HARMLESS = {  # on a closed object
+HARMLESS = {  # allowed on a closed object
     "rank", "size", "__array__",
     "close", "block", "view", "__getitem__", "create", "from_launcher", "from_mpi", "__array_interface__",
     "__cuda_array_interface__", "sum", "fill", *TABLE[peerway.View], "__cuda_stream__", "run", "start",
@@ -200,14 +200,14 @@ def methods_of(it: object) -> dict[str, Callable[[Any, Things], object]]:
 
 
 def complete() -> None:
-    """The table has every public name."""
+    """Check that the table has every public name."""
     for kind, known in TABLE.items():
         names = {name for name in dir(kind) if not name.startswith("_")} - {"close"}
         assert names <= known.keys(), (kind, names - known.keys())
 
 
 def call_all(things: Things, *, closed: bool = False) -> None:
-    """Every method of everything that is left; with `closed`, of what has been closed."""
+    """Call every method of all remaining objects; with `closed`, of those that have been closed."""
     every = list(things.items())
     for name, it in every:
         for method, call in methods_of(it).items():
@@ -217,7 +217,7 @@ def call_all(things: Things, *, closed: bool = False) -> None:
                 COUNT["returned"] += 1
             except peerway.Error:
                 COUNT["raised"] += 1
-            except KeyError:  # what it needs is gone
+            except KeyError:  # an object that it needs no longer exists
                 COUNT["skipped"] += 1
             except Exception as error:
                 raise AssertionError(f"{name}.{method}: {type(error).__name__}: {error}") from error
@@ -240,7 +240,7 @@ def closable(things: Things) -> list[str]:
 
 
 def each_alone() -> None:
-    """One is closed, then all are used; then the context."""
+    """Close one object and use all of them, for each object; then close the context."""
     names = closable(world())
     for name in names:
         things = world()
@@ -259,7 +259,7 @@ def each_alone() -> None:
 
 
 def shuffled(make: random.Random) -> None:
-    """All are closed in some order, and used between."""
+    """Close all objects in random order, and use them in between."""
     things = world()
     names = closable(things)
     make.shuffle(names)
@@ -271,7 +271,7 @@ def shuffled(make: random.Random) -> None:
 
 
 def collected(make: random.Random) -> None:
-    """All are dropped in some order, and what is left is used; arrays keep their memory."""
+    """Drop all objects in random order, and use the others; arrays keep their memory."""
     things = world()
     names = list(things)
     make.shuffle(names)
@@ -279,7 +279,7 @@ def collected(make: random.Random) -> None:
         if make.random() < 0.3 and hasattr(things[name], "close"):
             things[name].close()
         if name in ("plan", "stream", "ctx") and "ctx" in things and "stream" in things:
-            things["ctx"].close()  # else the stream waits, as it says, for the plan that nobody completes
+            things["ctx"].close()  # else the stream waits, as documented, for the plan that nobody completes
         del things[name]
         if place % 4 == 0:
             gc.collect()
@@ -288,7 +288,7 @@ def collected(make: random.Random) -> None:
 
 
 def by_the_bound_plan() -> None:
-    """A plan outlives, by what it keeps, all that it was made of."""
+    """A bound plan keeps alive everything that it was made of."""
     ctx = peerway.Context()
     source, target = np.arange(8.0), np.zeros(8)
     regions = [ctx.register(array) for array in (source, target)]
@@ -309,7 +309,7 @@ def by_the_bound_plan() -> None:
 
 
 def memory_stays() -> None:
-    """Arrays keep what they show, whatever ends; nothing else does."""
+    """Arrays keep the memory that they show, whatever is closed; nothing else does."""
     for show in (
         lambda r: r.array("f8"),
         lambda r: np.from_dlpack(r).view("f8"),
@@ -355,7 +355,7 @@ def mapped(address: int) -> bool:
 
 
 def within_its_own_call() -> None:
-    """A stream is waited for, closed and dropped in one of its own calls."""
+    """A stream is waited for, closed and dropped inside one of its own callbacks."""
     with peerway.Context() as ctx:
         stream, said = ctx.stream(), []
 
@@ -394,4 +394,4 @@ def main() -> None:
 
 
 main()
-LEFT_OPEN = world()  # ends with the interpreter, a plan of it under way
+LEFT_OPEN = world()  # ends with the interpreter, with a plan under way

@@ -1,4 +1,4 @@
-"""A context that one rank cannot make: each rank tells how it ended."""
+"""A context that one rank cannot make: each rank prints how its call ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import peerway
 
 
 def main() -> int:
-    """Rank 1 is told to use a NIC whose plugin is not there."""
+    """Rank 1 is configured with a NIC whose plugin does not exist."""
     with peerway.Team.from_launcher() as team:
         if team.rank == 1:
             os.environ["PEERWAY_NIC"] = "/nowhere/none.so"

@@ -34,7 +34,7 @@ class Memory:
         self._values = self.region.array()
 
     def fill(self, value: int) -> None:
-        """All bytes."""
+        """Set all bytes to the value."""
         self._values[:] = value
 
     def holds(self, value: int, first: int = 0) -> bool:
@@ -62,7 +62,7 @@ class Fifo:
         self._posted = 0
 
     def put_all(self) -> None:
-        """With the notification of its signal."""
+        """Put everything, and notify the signal."""
         entry = Entry.from_address(self._entries + self._posted % self._count * ctypes.sizeof(Entry))
         entry.to_offset, entry.from_offset, entry.bytes, entry.by = 0, 0, SIZE, 1
         entry.to_from, entry.signal = 0, 1
@@ -72,11 +72,11 @@ class Fifo:
 
 @dataclass
 class Line:
-    """One line of the table: what rank 0 does, and what each rank sees."""
+    """One line of the documented table: what rank 0 does, and what each rank must see."""
 
     start: Callable[[int], object]  # rank 0, with the round's value
-    right: Callable[[int], bool]  # rank 1, when its signal has come
-    right_later: Callable[[int], bool] = lambda _: True  # rank 0, when rank 1 has looked
+    right: Callable[[int], bool]  # rank 1, once its signal has arrived
+    right_later: Callable[[int], bool] = lambda _: True  # rank 0, once rank 1 has looked
     notifications: int = 1
 
 
@@ -92,7 +92,7 @@ class Pair:
         self.remote, self.signal, self.answer = map(ctx.import_key, keys)
 
     def put(self, first: int, last: int, notify: peerway.Remote | None = None) -> None:
-        """A part in eighths of the whole."""
+        """Put a part, given in eighths of the whole."""
         at = slice(first * SIZE // 8, last * SIZE // 8)
         self.ctx.put(self.remote[at], self.source.region[at], notify)
 
@@ -120,23 +120,23 @@ class Pair:
 
 
 class Lines:
-    """The lines of the table, by name, for one path."""
+    """The lines of the table by name, for one path."""
 
     def __init__(self, pair: Pair, path: str, others: list[str]) -> None:
         self.pair, self.ctx = pair, pair.ctx
         self.path, self.others = path, others
 
     def data_is_there(self, first: int = 0) -> Callable[[int], bool]:
-        """Of all the target from this eighth on."""
+        """A check that the target has the value from this eighth on."""
         return lambda value: self.pair.target.holds(value, first)
 
     def put_with_a_signal(self) -> None:
-        """A second put behind a first one."""
+        """A second put after a first one."""
         self.pair.put(0, 4)
         self.pair.put(4, 8, notify=self.pair.signal)
 
     def put_and_notify(self) -> None:
-        """A notification alone."""
+        """Only a notification."""
         self.pair.put(0, 8)
         self.ctx.notify(self.pair.signal)
 
@@ -148,7 +148,7 @@ class Lines:
         self.ctx.start_notify(self.pair.signal)
 
     def blocks_and_notify(self) -> None:
-        """The last put is of blocks."""
+        """The last put consists of blocks."""
         self.pair.put(0, 8)
         shape = (2,), (SIZE // 2,), SIZE // 2 - 8
         self.ctx.put(self.pair.remote.block(*shape), self.pair.source.region.block(*shape))
@@ -164,20 +164,20 @@ class Lines:
         self.ctx.use(self.path)
 
     def thread_and_notify(self) -> None:
-        """Another thread's call had returned."""
+        """A call of another thread had returned."""
         thread = threading.Thread(target=self.pair.put, args=(0, 8))
         thread.start()
         thread.join()
         self.ctx.notify(self.pair.signal)
 
     def get_and_notify(self) -> None:
-        """Rank 1 changes what rank 0 got."""
+        """Rank 1 changes the memory that rank 0 got."""
         whole = slice(0, SIZE)
         self.ctx.get(self.pair.source.region[whole], self.pair.remote[whole])
         self.ctx.notify(self.pair.signal)
 
     def two_notifications(self) -> None:
-        """The first waits for data, the second for nothing."""
+        """The first notification waits for data, the second for nothing."""
         self.pair.put(0, 8, notify=self.pair.signal)
         self.ctx.notify(self.pair.signal, by=1000)
 
@@ -192,7 +192,7 @@ class Lines:
         return True
 
     def flush_between(self, value: int) -> None:
-        """Two puts to the same bytes; the first is of other bytes."""
+        """Two puts to the same target bytes, the first with different data."""
         self.pair.source.fill(value + 1)
         self.pair.put(0, 8)
         self.ctx.flush(1, WAIT)
@@ -200,7 +200,7 @@ class Lines:
         self.pair.put(0, 8, notify=self.pair.signal)
 
     def of_the_host(self) -> dict[str, Line]:
-        """What a program calls."""
+        """The lines for calls of a host program."""
         there = self.data_is_there()
         bare = {
             "put, notify": self.put_and_notify,
@@ -231,7 +231,7 @@ class Lines:
         return builder.notify(self.pair.signal).wait(self.pair.answered)
 
     def of_plans(self) -> Iterator[tuple[str, Line]]:
-        """What plans and FIFOs do: one after another, since only one may notify the signal."""
+        """The lines for plans and FIFOs, one after another, because only one may notify the signal."""
         pair, there = self.pair, self.data_is_there()
 
         def run(plan: peerway.Plan) -> None:
@@ -260,7 +260,7 @@ class Lines:
 
 
 def main(memory: Callable[[peerway.Context], Memory] = Memory) -> int:
-    """All lines of the table over all paths, in one pair of processes."""
+    """Check all lines of the table over all paths, in one pair of processes."""
     paths = sys.argv[1:]
     with peerway.Context() as ctx:
         pair = Pair(ctx, memory)

@@ -25,7 +25,7 @@ SECONDS = 600
 
 
 class Memory:
-    """Memory on a device, written and read by this rank's own puts and gets from memory of the host."""
+    """Memory on a device, written and read with this rank's own puts and gets from host memory."""
 
     def __init__(self, ctx: peerway.Context, device: str, size: int) -> None:
         self.ctx = ctx
@@ -34,7 +34,7 @@ class Memory:
         self._self = ctx.import_key(self.region.key())
 
     def write(self, values: Bytes) -> None:
-        """From the first byte on."""
+        """Write from the first byte on."""
         self._way.array()[: values.nbytes] = values.view(np.uint8).reshape(-1)
         self.ctx.put(self._self[0 : values.nbytes], self._way[0 : values.nbytes])
         self.ctx.flush(self.ctx.rank, SECONDS)
@@ -47,7 +47,7 @@ class Memory:
 
 
 class Job:
-    """This rank, and its neighbours in the ring of all."""
+    """This rank, and its neighbours in the ring of all ranks."""
 
     def __init__(self, ctx: peerway.Context, device: str) -> None:
         self.ctx, self.device = ctx, device
@@ -57,14 +57,14 @@ class Job:
         return self.ctx.import_key(self.ctx.team.all_gather(thing.key(), SECONDS)[rank])
 
     def transfers(self, path: str, op: str, target: str, source: str) -> object:
-        """The labels of the cases that went wrong, or why the path does none of them."""
+        """The labels of the wrong cases, or why the path supports none of them."""
         ctx = self.ctx
         ctx.use()
         to, from_ = Memory(ctx, target, SPAN), Memory(ctx, source, SPAN)
         far = self.key_of(to.region if op == "put" else from_.region, self.right)
         near = from_.region if op == "put" else to.region
         answer = {info.name: info for info in ctx.paths(far, near, op)}[path]
-        ctx.team.barrier(SECONDS)  # all have imported what they need
+        ctx.team.barrier(SECONDS)  # all ranks have imported what they need
         if not answer.available:
             return answer.why_not
         wrong = []
@@ -86,11 +86,11 @@ class Job:
         return wrong
 
     def numbers(self, rank: int, epoch: int, size: int) -> Bytes:
-        """What a rank sends in an epoch."""
+        """The numbers that a rank sends in an epoch."""
         return noise(1000 * rank + epoch, size)
 
     def epochs(self, plan: peerway.Plan, memory: Memory, size: int, start: str) -> list[str]:
-        """Epochs in which what came was not what the left rank sent."""
+        """The epochs in which the received data was not what the left rank sent."""
         wrong: list[str] = []
         stream = None if start == "host" else self.ctx.stream(self.device)
         for epoch in range(EPOCHS):
@@ -106,7 +106,7 @@ class Job:
         return wrong
 
     def methods(self, size: str, *to: str) -> list[str]:
-        """The methods of a plan's sends, of so many bytes each."""
+        """The methods of a plan's sends, with this number of bytes each."""
         ctx, bytes_ = self.ctx, int(size)
         memory = ctx.allocate(self.device, 2 * bytes_ * len(to))
         builder = ctx.plan(self.device)
@@ -121,7 +121,7 @@ class Job:
         return [how.partition(",")[0] for how in told]
 
     def ring(self, size: str, start: str) -> list[str]:
-        """Sends to the right, receives from the left."""
+        """Send to the right, receive from the left."""
         bytes_ = int(size)
         memory = Memory(self.ctx, self.device, 2 * bytes_)
         plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
@@ -129,7 +129,7 @@ class Job:
         return self.epochs(plan, memory, bytes_, start)
 
     def puts(self, size: str, start: str) -> list[str]:
-        """The same by puts; the target's plan notifies a signal when it may be written again."""
+        """The same with puts; the target's plan notifies a signal when its memory may be written again."""
         ctx, bytes_ = self.ctx, int(size)
         memory = Memory(ctx, self.device, 2 * bytes_)
         arrived, ready = ctx.signal(self.previous, self.device), ctx.signal(self.right)
@@ -155,7 +155,7 @@ class Job:
         wrong = []
         for epoch in range(EPOCHS):
             memory.write(np.full((rows, 100), 1000.0 * ctx.rank + epoch))
-            ctx.team.barrier(SECONDS)  # nobody's halo comes before this rank's own numbers
+            ctx.team.barrier(SECONDS)  # no neighbour's halo arrives before this rank has its own numbers
             halo.start(stream)
             halo.finish(stream) if stream else halo.finish(timeout=SECONDS)
             if stream:
@@ -169,7 +169,7 @@ class Job:
         return wrong
 
     def lost(self) -> object:
-        """What a wait for the left rank raises that is killed."""
+        """What the wait for the left rank raises when that rank is killed."""
         memory = Memory(self.ctx, self.device, 512)
         plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:256])
         plan = plan.receive(self.previous, 3, memory.region[256:512]).prepare()
@@ -183,7 +183,7 @@ class Job:
 
 
 def main() -> int:
-    """All scenarios, in one context."""
+    """Run all scenarios in one context."""
     device, *scenarios = sys.argv[1:]
     with peerway.Context() as ctx:
         for words in scenarios:

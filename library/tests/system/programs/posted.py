@@ -22,7 +22,7 @@ def numbers(rank: int, epoch: int, count: int) -> np.ndarray:
 
 
 class Member:
-    """This rank: what it sends lies in the first half of its memory, what it is sent in the second."""
+    """This rank; the first half of its memory is what it sends, the second what it receives."""
 
     def __init__(self, ctx: peerway.Context, size: int) -> None:
         self.ctx, self.size, self.count = ctx, size, size // 8
@@ -32,24 +32,24 @@ class Member:
         self.wrong: list[str] = []
 
     def write(self, epoch: int) -> None:
-        """New numbers to send."""
+        """Write new numbers to send."""
         self.memory[: self.count] = numbers(self.ctx.rank, epoch, self.count)
 
     def check(self, epoch: int) -> None:
-        """Whether those of the rank before are here."""
+        """Check that the numbers of the rank before have arrived."""
         if not np.array_equal(self.memory[self.count :], numbers(self.previous, epoch, self.count)):
             self.wrong.append(f"epoch {epoch}")
 
 
 def ring(member: Member) -> peerway.Plan:
-    """Sends to the right, receives from the left."""
+    """Send to the right, receive from the left."""
     ctx, size = member.ctx, member.size
     builder = ctx.plan().send(member.right, 3, member.region[0:size])
     return builder.receive(member.previous, 3, member.region[size : 2 * size]).prepare()
 
 
 def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
-    """The same by puts: the target's plan notifies a signal, ready to receive, as it starts."""
+    """The same with puts; the target's plan notifies a signal at its start: ready to receive."""
     ctx, size = member.ctx, member.size
     arrived, ready = ctx.signal(member.previous), ctx.signal(member.right)
     keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, arrived, ready)]
@@ -70,7 +70,7 @@ def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
 
 
 def gets(member: Member) -> tuple[peerway.Plan, list[object]]:
-    """Gets what the left rank has written, once it says so; the right rank says when it has it."""
+    """Get the left rank's data once it signals that the data is written; signal the left rank when done."""
     ctx, size = member.ctx, member.size
     written = ctx.signal(member.previous)
     keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, written)]
@@ -86,7 +86,7 @@ def gets(member: Member) -> tuple[peerway.Plan, list[object]]:
 
 
 def from_the_host(plan: peerway.Plan, member: Member, epochs: int) -> None:
-    """One epoch after the other: what is got may change once the owner knows that it was."""
+    """Run one epoch after another; an owner changes its data only after the reader has it."""
     for epoch in range(epochs):
         member.write(epoch)
         plan.start()
@@ -96,7 +96,7 @@ def from_the_host(plan: peerway.Plan, member: Member, epochs: int) -> None:
 
 
 def ahead(plan: peerway.Plan, member: Member, epochs: int) -> None:
-    """All epochs are enqueued before the first has to be done."""
+    """Enqueue all epochs before the first must be done."""
     stream = member.ctx.stream("host")
     for epoch in range(epochs):
         stream.call(lambda epoch=epoch: member.write(epoch))  # type: ignore[misc]
@@ -121,7 +121,7 @@ def outcome(ctx: peerway.Context, scenario: str, epochs: int, size: int) -> obje
 
 
 def main() -> int:
-    """All scenarios, in one context."""
+    """Run all scenarios in one context."""
     with peerway.Context() as ctx:
         for words in sys.argv[1:]:
             scenario, epochs, size = words.split(",")

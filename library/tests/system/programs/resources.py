@@ -23,23 +23,23 @@ PATHS = {"host": ["peer/shm", "peer/cma", "staged"], "cuda": ["peer/copy", "peer
 
 
 def resident() -> int:
-    """Bytes of this process in memory, its shared memory included."""
+    """Bytes of this process in memory, including shared memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def share() -> int:
-    """Bytes of memory that this process accounts for: what several share is divided among them."""
+    """This process's share of memory in bytes: memory of several processes is divided among them."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
 
 
 def count(folder: str) -> int:
-    """Entries of a folder."""
+    """The number of entries of a folder."""
     return sum(1 for _ in Path(folder).iterdir())
 
 
 def held() -> dict[str, int]:
-    """Descriptors, threads, mappings and memory of this process."""
+    """The number of descriptors, threads and mappings of this process, and its memory."""
     return {
         "descriptors": count("/proc/self/fd"),
         "threads": count("/proc/self/task"),
@@ -49,7 +49,7 @@ def held() -> dict[str, int]:
 
 
 def use(ctx: peerway.Context, size: int, kind: str = "host") -> None:
-    """Move a little to every rank by every path."""
+    """Move a little data to every rank by every path."""
     region = ctx.allocate(kind, size)
     keys = ctx.team.all_gather(region.key(), timeout=30)
     for key in keys:
@@ -64,7 +64,7 @@ def use(ctx: peerway.Context, size: int, kind: str = "host") -> None:
 
 
 def churn(ctx: peerway.Context, times: int) -> None:
-    """Regions of new memory and spans, imports and signals, in one context."""
+    """Make and close regions of new memory and spans, imports and signals, in one context."""
     memory = np.zeros(1 << 20, np.uint8)
     for i in range(times):
         region = ctx.register(memory[i % 100_000 : i % 100_000 + 1000])
@@ -77,7 +77,7 @@ def churn(ctx: peerway.Context, times: int) -> None:
 
 
 def cycles() -> None:
-    """Whole contexts, then what is made in one; a few of each before counting begins."""
+    """Make and close whole contexts, then objects in one context; a few of each before counting begins."""
     with peerway.Team.from_launcher() as team:
         for _ in range(10):
             with peerway.Context(team) as ctx:
@@ -95,7 +95,7 @@ def cycles() -> None:
 
 
 def start_driver(index: int) -> None:
-    """Give the GPU a context and the process its driver, without Peerway."""
+    """Load the driver and make a GPU context, without Peerway."""
     driver = ctypes.CDLL("libcuda.so.1")
     device, made = ctypes.c_int(), ctypes.c_void_p()
     for status in (
@@ -108,7 +108,7 @@ def start_driver(index: int) -> None:
 
 
 def footprint(kind: str = "host") -> None:
-    """Everything in use towards everybody."""
+    """Use everything, with every other rank."""
     with peerway.Team.from_launcher() as team:
         if kind == "cuda":
             start_driver(int(os.environ.get("PEERWAY_DEVICE", "0").rpartition(":")[2]))

@@ -1,4 +1,4 @@
-"""Tells the names of the threads that a context has besides the program's own, with a plan for its proxy."""
+"""Prints the names of a context's threads besides the program's own, with a plan for its proxy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import peerway
 
 
 def names() -> list[str]:
-    """Of all threads of Peerway in this process."""
+    """The names of all Peerway threads of this process."""
     found = (task.read_text().strip() for task in Path("/proc/self/task").glob("*/comm"))
     return sorted(name for name in found if name.startswith("pw-"))
 
 
 def main() -> int:
-    """With everything that the settings name."""
+    """Make a context with everything that the settings enable."""
     with peerway.Team.from_launcher() as team:
         before = names()
         with peerway.Context(team) as ctx:

@@ -21,7 +21,7 @@ from layouts import Bytes, Case, Side, contiguous_cases, moved, noise, run, stri
 import peerway
 
 SPAN = 5 << 20
-PATIENCE = 300.0  # s: a NIC of one small operation at a time is slow on a busy machine, and that is no hang
+PATIENCE = 300.0  # s: a NIC with one small operation at a time is slow on a busy machine, and not hanging
 known_noise = functools.cache(noise)
 
 
@@ -60,13 +60,13 @@ def cases_of(group: str) -> list[Case]:
         ]
     if group == "signal":
         return [*contiguous_cases()[::3], *strided_cases(4, 20, 500_000)]
-    if group == "few":  # a NIC at its limits takes long
+    if group == "few":  # a NIC at its limits is slow
         return [run("two pages and a bit", 8195, 5, 9), *strided_cases(5, 6, 20_000)]
     raise ValueError(group)
 
 
 def blocks(whole: peerway.Region | peerway.Remote, side: Side):  # type: ignore[no-untyped-def]
-    """One side as the library's interface has it."""
+    """A side in the form of the library's interface."""
     if side.counts:
         return whole.block(side.counts, side.strides, side.block_bytes, side.offset)
     return whole[side.offset : side.offset + side.block_bytes]
@@ -87,17 +87,17 @@ class Tester:
         self.noise_of = {rank: known_noise(rank, SPAN) for rank in {ctx.rank, self.previous, self.right}}
         self.poison = known_noise(-1 % 1000, SPAN)
         self.target_bytes[:] = self.poison
-        self.expected = self.poison.copy()  # of the whole target
+        self.expected = self.poison.copy()  # expected content of the whole target
 
     def import_right(self, mine: peerway.Region | peerway.Signal) -> peerway.Remote:
         return self.ctx.import_key(self.ctx.team.all_gather(mine.key(), timeout=PATIENCE)[self.right])
 
     def source_of(self, number: int, rank: int, window: int) -> Bytes:
-        """What a rank sends in a case: other bytes in each."""
+        """The bytes that a rank sends in a case, different in each case."""
         return self.noise_of[rank][:window] ^ np.uint8(37 * number % 251)
 
     def try_case(self, number: int, case: Case, with_signal: bool) -> bool:
-        """Whether the case moved what it should and nothing else near it."""
+        """Whether the case moved what it should, and nothing else near it."""
         ctx = self.ctx
         window = min(SPAN, max(case.to.end, case.source.end) + 8192)
         poison = self.poison[:window] ^ np.uint8(number % 251)
@@ -125,7 +125,7 @@ class Tester:
         return right
 
     def try_all(self, cases: list[Case], with_signal: bool) -> list[str]:
-        """What was wrong: cases, or bytes far from all that they moved."""
+        """The wrong cases, and bytes far from all cases that were changed."""
         wrong = [case.label for n, case in enumerate(cases) if not self.try_case(n, case, with_signal)]
         if not wrong and not np.array_equal(self.target_bytes, self.expected):
             wrong.append("bytes far from every case")
@@ -133,7 +133,7 @@ class Tester:
 
 
 def found_over(ctx: peerway.Context, path: str, op: str, target: str, source: str, group: str) -> object:
-    """The number of the group's cases and the labels of the wrong ones; or why the path does none of them."""
+    """The number of the group's cases and the labels of the wrong ones, or why the path supports none."""
     tester = Tester(ctx, op, target, source)
     near = tester.source if op == "put" else tester.target
     answer = {info.name: info for info in ctx.paths(tester.far, near, op)}[path]
@@ -146,7 +146,7 @@ def found_over(ctx: peerway.Context, path: str, op: str, target: str, source: st
 
 
 def main() -> int:
-    """All that is asked for, in one context."""
+    """Run everything that was requested, in one context."""
     path, *asked = sys.argv[1:]
     with peerway.Context() as ctx:
         ctx.use(path)

@@ -26,12 +26,12 @@ SPAN = 32 << 20
 
 
 def say(word: Any) -> None:
-    """One line to the test."""
+    """Print one line for the test."""
     print(json.dumps(word), flush=True)
 
 
 def start_and_finish(plan: peerway.Plan) -> None:
-    """One epoch."""
+    """Run one epoch."""
     plan.start()
     plan.finish(timeout=30)
 
@@ -45,12 +45,12 @@ class Pair:
         self.remote = ctx.import_key(ctx.team.all_gather(self.region.key(), timeout=30)[self.other])
 
     def put(self, size: int = SPAN) -> None:
-        """One put to the other rank."""
+        """Put once to the other rank."""
         self.ctx.put(self.remote[0:size], self.region[0:size])
 
 
 def stopped(ctx: peerway.Context) -> None:
-    """The target is stopped: one thread waits for its put, another's flush keeps its timeout."""
+    """The target is stopped: one thread waits for its put, and another thread's flush keeps its timeout."""
     pair = Pair(ctx)
     ctx.use("staged")
     if ctx.rank == 1:
@@ -62,7 +62,7 @@ def stopped(ctx: peerway.Context) -> None:
     ctx.flush(timeout=30)
     ctx.team.barrier(timeout=30)
     say("ready")
-    sys.stdin.readline()  # the other rank is stopped now
+    sys.stdin.readline()  # now the other rank is stopped
     ended: list[list[str]] = []
 
     def put() -> None:
@@ -82,7 +82,7 @@ def stopped(ctx: peerway.Context) -> None:
 
 
 def closes(ctx: peerway.Context) -> None:
-    """The target closes its context while it is put to."""
+    """The target closes its context while others put to it."""
     pair = Pair(ctx)
     ctx.use("staged")
     with peerway.Context(
@@ -105,7 +105,7 @@ def closes(ctx: peerway.Context) -> None:
 
 
 def no_descriptors(ctx: peerway.Context) -> None:
-    """First the initiator, then the target has no descriptor left when a staging channel is to be made."""
+    """A staging channel is needed when the initiator, and then the target, has no descriptor left."""
     pair = Pair(ctx, 1 << 20)
     ctx.use("staged")
     for poor in (0, 1):
@@ -127,7 +127,7 @@ def no_descriptors(ctx: peerway.Context) -> None:
 
 
 def leaves(ctx: peerway.Context) -> None:
-    """The sender leaves in good order while the other waits for its signal."""
+    """The sender leaves normally while the other rank waits for its signal."""
     signal = ctx.signal(sender=0)
     ctx.team.barrier(timeout=30)
     if ctx.rank == 1:
@@ -135,7 +135,7 @@ def leaves(ctx: peerway.Context) -> None:
 
 
 def closed_by_a_thread(ctx: peerway.Context) -> None:
-    """A thread closes the context while another waits in it."""
+    """A thread closes the context while another thread waits in it."""
     signal = ctx.signal(sender=1 - ctx.rank)
     ctx.team.barrier(timeout=30)
     ended: list[list[str]] = []
@@ -152,7 +152,7 @@ def closed_by_a_thread(ctx: peerway.Context) -> None:
 
 
 def leave_in_turn(ctx: peerway.Context) -> None:
-    """Rank 0 leaves at once, rank 1 so many seconds later, while rank 2 waits for rank 1."""
+    """Rank 0 leaves at once, rank 1 some seconds later, while rank 2 waits for rank 1."""
     arrived = ctx.signal(sender=1)
     ctx.team.barrier(timeout=30)
     if ctx.rank == 1:
@@ -164,7 +164,7 @@ def leave_in_turn(ctx: peerway.Context) -> None:
 
 
 def repeated(ctx: peerway.Context) -> None:
-    """Rank 0's collectives time out and are repeated, each until it ends, while the other is late."""
+    """Rank 0's collectives time out and are repeated until they succeed, while the other rank is late."""
     team, late = ctx.team, ctx.rank == 1
 
     def until_it_ends(call: Callable[[float], object]) -> object:
@@ -188,14 +188,14 @@ def repeated(ctx: peerway.Context) -> None:
     else:
         sys.stdin.readline()
     team.barrier(60)
-    # Each rank names its own call where the two differ.
+    # If the two calls differ, each rank's message names its own call.
     say(outcome((lambda: team.barrier(60)) if late else (lambda: team.all_gather(b"abc", 60))))
     for number in range(3):
         assert team.all_gather(b"%d" % number, 60) == [b"%d" % number] * 2
 
 
 def left_by_exception(ctx: peerway.Context) -> None:
-    """Rank 1 leaves while rank 0 still uses its region. Rank 0 says how each call towards it ends."""
+    """Rank 1 leaves while rank 0 still uses its region. Rank 0 prints how each call to rank 1 ends."""
     pair = Pair(ctx, 64)
     arrived = ctx.signal(sender=1 - ctx.rank)
     keys = ctx.team.all_gather(pair.region.key(), timeout=30)

@@ -19,7 +19,7 @@ if not os.environ.get("ONE_HOST"):
 
 import peerway
 
-ROUNDS = 3  # with everybody, before the rank is at work
+ROUNDS = 3  # with every rank, before this rank reports that it works
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def main() -> int:
                     ctx.put(far[mine], source, signal)
                     if rounds % 4 == rank:
                         ctx.flush(rank, timeout=60)
-                except peerway.StaleKey:  # it was told to end before this one
+                except peerway.StaleKey:  # it was told to end before this rank
                     over.set()
                 except peerway.PeerLost:
                     del alive[rank]

@@ -21,21 +21,21 @@ if os.environ.pop("FAR_RANKS", ""):
 
 import peerway
 
-PATIENCE = 300.0  # s: where nothing is to fail, slow is no hang
+PATIENCE = 300.0  # seconds: if nothing is to fail, a slow call does not count as hanging
 
 
 def say(**words: object) -> None:
-    """One line of JSON for the test."""
+    """Print one line of JSON for the test."""
     print(json.dumps(words), flush=True)
 
 
 def hear() -> str:
-    """A line from the test."""
+    """Read a line from the test."""
     return sys.stdin.readline().strip()
 
 
 class Pair:
-    """Memory and a signal here, and those of the other rank."""
+    """Memory and a signal of this rank, and those of the other rank."""
 
     def __init__(self, ctx: peerway.Context, size: int) -> None:
         self.ctx, self.other, self.size = ctx, (ctx.rank + 1) % ctx.size, size
@@ -76,7 +76,9 @@ def paths(ctx: peerway.Context, size: int) -> None:
 
 
 def order(ctx: peerway.Context, size: int) -> None:
-    """Data that changes with every notification must be there when that is; sizes and threads are mixed."""
+    """Data that changes with every notification must be there when the notification is;
+    mixed sizes and threads.
+    """
     pair, rounds = Pair(ctx, size), 200
     wrong = 0
     sizes = np.random.default_rng(7).integers(1, size, rounds)
@@ -125,7 +127,7 @@ def threads(ctx: peerway.Context, size: int) -> None:
 
 
 def signals(ctx: peerway.Context, size: int) -> None:
-    """Notifications go on where an earlier import of the signal left off."""
+    """Notifications continue where an earlier import of the signal stopped."""
     pair = Pair(ctx, size)
     key = ctx.team.all_gather(pair.signal.key())[pair.other]
     for _ in range(3):
@@ -140,9 +142,9 @@ def signals(ctx: peerway.Context, size: int) -> None:
 
 
 def before_a_stop(ctx: peerway.Context, size: int) -> Pair:
-    """A pair that has met, told which process to stop, and heard that rank 1 is."""
+    """A connected pair that has printed which process to stop, and has heard that rank 1 is stopped."""
     pair = Pair(ctx, size)
-    pair.put(8)  # a first notification of a signal asks its owner how far it is
+    pair.put(8)  # the first notification asks the signal's owner for its value
     pair.signal.wait(1, 30)
     ctx.flush(timeout=30)
     say(process=os.getpid())
@@ -151,7 +153,7 @@ def before_a_stop(ctx: peerway.Context, size: int) -> Pair:
 
 
 def stopped(ctx: peerway.Context, size: int) -> None:
-    """Flush of a rank that does not answer; then it answers again."""
+    """Flush to a rank that does not respond; then it responds again."""
     pair = before_a_stop(ctx, size)
     if ctx.rank == 0:
         for _ in range(4):
@@ -166,7 +168,7 @@ def stopped(ctx: peerway.Context, size: int) -> None:
 
 
 def stopped_by_two(ctx: peerway.Context, size: int) -> None:
-    """Two threads flush a rank that does not answer: neither may take the other's flush for its own."""
+    """Two threads flush to an unresponsive rank: neither may take the other's flush for its own."""
     pair = before_a_stop(ctx, size)
     if ctx.rank == 0:
         for _ in range(4):
@@ -186,7 +188,7 @@ def stopped_by_two(ctx: peerway.Context, size: int) -> None:
 
 
 def lost(ctx: peerway.Context, size: int) -> None:
-    """Rank 0 keeps on putting, until rank 1 is killed."""
+    """Rank 0 keeps putting until rank 1 is killed."""
     pair = Pair(ctx, size)
     pair.put(8)
     pair.signal.wait(1, 30)
@@ -219,8 +221,9 @@ def damaged(ctx: peerway.Context, size: int) -> None:
 
 
 def stale(ctx: peerway.Context, size: int) -> None:
-    """A staged put into a region that its owner on another host has closed is refused; what follows goes
-    on."""
+    """A staged put into a region that its owner on another host has closed is refused; later operations
+    work.
+    """
     pair = Pair(ctx, size)
     spare = ctx.register(np.zeros(size, np.uint8))
     far_spare = ctx.import_key(ctx.team.all_gather(spare.key())[pair.other])
@@ -240,7 +243,7 @@ def stale(ctx: peerway.Context, size: int) -> None:
 
 
 def devices(ctx: peerway.Context, size: int) -> None:
-    """From host memory to a GPU of the other rank, on to one's own GPU, back over to the other and home."""
+    """Copy from host memory to the other rank's GPU, to the own GPU, to the other rank's again, and back."""
     pair = Pair(ctx, size)
     far_gpu, near_gpu = ctx.allocate("cuda", size), ctx.allocate("cuda", size)
     remote = ctx.import_key(ctx.team.all_gather(far_gpu.key())[pair.other])
@@ -264,7 +267,7 @@ def devices(ctx: peerway.Context, size: int) -> None:
 
 
 def closed(ctx: peerway.Context, size: int) -> None:
-    """A put and a get of memory that its owner has closed, and what the next ones find."""
+    """A put and a get of memory that its owner has closed, and the result of the next ones."""
     pair = Pair(ctx, size)
     ctx.team.barrier(timeout=30)
     before = pair.bytes.copy()
@@ -289,14 +292,14 @@ def closed(ctx: peerway.Context, size: int) -> None:
 
 
 def unsupported(ctx: peerway.Context, size: int) -> None:
-    """What operations say where no UCX runs between hosts."""
+    """The errors of operations if no UCX can be used between hosts."""
     pair = Pair(ctx, size)
     say(put=failure(lambda: pair.put(8)), signal=failure(lambda: ctx.notify(pair.far_signal)))
     ctx.team.barrier(timeout=30)
 
 
 def main() -> int:
-    """Run one scenario in a context, and say what kept the context from being made."""
+    """Run one scenario in a context, or print why the context could not be made."""
     size = int(sys.argv[2]) if len(sys.argv) > 2 else 1 << 20
     try:
         ctx = peerway.Context()

@@ -30,7 +30,7 @@ def main(way: str, policy: str, letting: float) -> None:
 
 
 def timed(wait: object) -> None:
-    """Says how the wait ended, and what share of a CPU all threads of this rank used meanwhile."""
+    """Print how the wait ended, and the CPU share of all threads of this rank meanwhile."""
     say("waiting")
     began, used = time.monotonic(), time.process_time()
     error = ""

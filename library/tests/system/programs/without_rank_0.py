@@ -13,13 +13,13 @@ import time
 
 import peerway
 
-LINGER = 3.0  # s: the hub in rank 0 stays for 2, for the goodbyes of those who leave at the same time
+LINGER = 3.0  # seconds: the bootstrap server in rank 0 stays for 2 s, for others that leave at the same time
 
 
 def main() -> int:
     """Wait for the victim, which will be killed."""
     victim = int(sys.argv[1])
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher would end the others
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # because a launcher would end the other ranks
     with peerway.Team.from_launcher() as team, peerway.Context(team) as ctx:
         arrived = ctx.signal(sender=victim)
         team.barrier(timeout=60)

@@ -212,7 +212,7 @@ void run(const peerway::device::StridedCopy& copy, unsigned threads) {
   }
 }
 
-// What cuModuleGetFunction gives for the plan kernels; for the copy kernels it is the word's bytes.
+// The results of cuModuleGetFunction for the plan kernels; for copy kernels the result is the word's size.
 enum : uintptr_t { kSteps = 100, kManySteps, kFewPackets, kSomePackets, kFewLines, kSomeLines, kClock };
 
 uintptr_t plan_kernel(const std::string& name) {
@@ -853,7 +853,7 @@ void** kept(CUfunction function, void** parameters) {
   return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
 }
 
-/// What the fake NVRTC made of other kernels: "fake module BYTES" and a library of so many bytes.
+/// Loads what the fake NVRTC made of other kernels: "fake module BYTES", then a library of BYTES bytes.
 void* loaded_library(const char* image) {
   char* code = nullptr;
   const size_t bytes = std::strtoull(image + strlen("fake module "), &code, 10);

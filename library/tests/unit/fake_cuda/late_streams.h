@@ -35,7 +35,7 @@ struct Reached {
   uint64_t number = 0;
 };
 
-/// Of this process, and never freed: threads use it until the end.
+/// One per process, never freed, because threads use it until the end.
 struct LateStreams {
   std::mutex mutex;
   std::condition_variable changed;

@@ -1,5 +1,5 @@
-// What host code that launches kernels needs of the CUDA runtime to be compiled for a CPU. The test says how
-// many multiprocessors there are, and runs a kernel when it is launched: all blocks at once.
+// The part of the CUDA runtime with which host code that launches kernels compiles for a CPU. The test sets
+// the number of multiprocessors, and runs a kernel when it is launched: all blocks at once.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What of CUDA C++ kernels use, on a CPU. Hundreds of kernels are compiled with it, and what it includes
-// would be most of that: <algorithm> and <memory> are four times a kernel, the special functions of <cmath>
-// once. Nothing here is of the C++ library's binary, which takes longer to link than all else.
+// The parts of CUDA C++ that kernels use, for a CPU. Hundreds of kernels are compiled with this header, so it
+// includes little: <algorithm> and <memory> would take four times as long as a kernel, the special functions
+// of <cmath> as long as one. Nothing here needs the C++ library's binary, which takes longest to link.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@
 #define __shared__ static
 #define __launch_bounds__(...)
 
-// What a GPU's compiler would believe is checked here.
+// A GPU's compiler would trust the condition; here it is checked.
 #define __builtin_assume(condition) \
   if (!(condition)) std::abort()
 
@@ -62,7 +62,7 @@ T atomicCAS(T* address, T seen, T wanted) {
   return before;
 }
 
-/// What assert() of a kernel calls.
+/// Called by assert() of a kernel.
 [[noreturn]] inline void __assertfail(const char* is_true, const char* file, unsigned line,
                                       const char* function, size_t) {
   std::fprintf(stderr, "%s:%u: %s: Assertion `%s` failed.\n", file, line, function, is_true);

@@ -1,5 +1,4 @@
-// What ranks tell each other before they make a halo: where they differ, every rank refuses, with the
-// numbers.
+// The data that ranks exchange before they make a halo: if it differs, every rank refuses, with the numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

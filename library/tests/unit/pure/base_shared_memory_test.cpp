@@ -11,7 +11,7 @@
 namespace pw {
 namespace {
 
-// Who touches memory behind the end of a file is ended by SIGBUS.
+// Touching mapped memory beyond the end of a file ends the process with SIGBUS.
 TEST(SharedMemory, IsMadeShorterByNobody) {
   const Descriptor shared = make_shared_memory("peerway-test", 8192, 4096);
   ASSERT_TRUE(shared);

@@ -20,7 +20,7 @@ class CpuMapperTest : public pw::testing::FakeGpuTest {
   }
   void TearDown() override { unsetenv("FAKE_GDRCOPY_FAIL"); }
 
-  // What the CPU stores is in the device's memory, and the other way round.
+  // Bytes that the CPU stores are in the device's memory, and the other way round.
   void round_trip(CpuMapping& mapping) {
     std::byte out[5000], in[5000];
     for (size_t i = 0; i < sizeof out; ++i) out[i] = static_cast<std::byte>(i * 7);

@@ -1,4 +1,4 @@
-// What joins this rank's GPU to one that CUDA_VISIBLE_DEVICES hides from it, as NVML says.
+// The link between this rank's GPU and one that CUDA_VISIBLE_DEVICES hides, as NVML reports it.
 #include <gtest/gtest.h>
 
 #include "built.h"

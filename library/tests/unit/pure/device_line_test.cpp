@@ -40,7 +40,7 @@ class Lane {
   }
 
  private:
-  /// As the library makes it from the step of a plan.
+  /// A device step as the library makes it from the step of a plan.
   Step make(pw::StepKind kind, unsigned words, unsigned pieces) {
     const bool sends = kind == pw::StepKind::send_lines;
     auto* slots = reinterpret_cast<std::byte*>(slots_.data());

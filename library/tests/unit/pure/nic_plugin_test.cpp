@@ -1,4 +1,4 @@
-// What is refused as a plugin, and what is said of it.
+// Files that are refused as plugins, and the messages.
 #include <gtest/gtest.h>
 
 #include <string>

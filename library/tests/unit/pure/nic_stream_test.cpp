@@ -23,7 +23,7 @@ const pw_nic_ops& ops() {
   return all;
 }
 
-/// What a put, or a flush, says when it is done.
+/// The completion of a put or a flush.
 struct Told : pw_nic_done {
   Told() {
     call = [](pw_nic_done* done, pw_nic_status with) { static_cast<Told*>(done)->hear(with); };

@@ -198,7 +198,7 @@ TEST(CollectiveLog, ACallOfSomeRanksHasItsPlaceBetweenThoseOfAll) {
   EXPECT_EQ(conflicts[0].number, barrier);
   EXPECT_EQ(name_of(conflicts[0].other_call), "prepare_among of a plan");
   EXPECT_NE(conflict_of(there, 0, to_there), "") << "whichever comes first";
-  // Those that a rank has no part in do not count for it.
+  // Exchanges in which a rank takes no part do not count for it.
   const uint64_t next = begin(here);
   EXPECT_EQ(here.header_to(2, next).place, 1u);
   EXPECT_EQ(here.header_to(1, next).place, 2u);

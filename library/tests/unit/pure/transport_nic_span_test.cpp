@@ -1,4 +1,4 @@
-// What a NIC's plugin is told of a region, and what the descriptor in it leads to.
+// The description of a region that a NIC's plugin gets, and the memory that its descriptor stands for.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-// What the target of a staged transfer makes of a request, and how failures are told.
+// How the target of a staged transfer handles a request, and how it reports failures.
 #include <gtest/gtest.h>
 
 #include "base/status.h"

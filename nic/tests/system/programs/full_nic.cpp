@@ -1,6 +1,6 @@
-// A NIC with every optional entry that does all that nic.h asks, but for the flaws that its configuration
-// names, separated by commas. "only-puts", "only-gets" and "silent" are no flaws: it keeps both ordering
-// guarantees, and states fewer.
+// A NIC with every optional entry that does all that nic.h requires, except for the flaws that its
+// configuration names, separated by commas. "only-puts", "only-gets" and "silent" are not flaws: the NIC
+// keeps both ordering guarantees, but states fewer.
 #include "full_nic.h"
 
 #include <signal.h>
@@ -27,7 +27,8 @@ std::set<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// The smallest number that no open endpoint of the job has: the name of a socket, gone with its process.
+// Claims the smallest number that no open endpoint of the job has: the name of a socket, which is gone with
+// its process.
 bool claim_number(pw_nic& nic, uint64_t job) {
   nic.claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   for (nic.number = 0; nic.number < kEndpoints; ++nic.number) {
@@ -124,7 +125,7 @@ pw_nic_status nic_connect(pw_nic* nic, const pw_nic_address* address, pw_nic_pee
   return PW_NIC_OK;
 }
 
-// What is posted goes on, and ends as it would have.
+// Posted operations go on, and end as they would have.
 void nic_disconnect(pw_nic* nic, pw_nic_peer* peer) {
   std::lock_guard lock(nic->mutex);
   if (nic->has("forgets-disconnected"))
@@ -147,8 +148,8 @@ pw_nic_status nic_register(pw_nic* nic, const pw_nic_span* span, pw_nic_memory**
   return PW_NIC_OK;
 }
 
-// What is posted from or to it here ends without being done, what is under way is waited for, and so are
-// peers, but for dead ones, which stay counted in.
+// Posted operations from or to this memory end without being done; operations under way are awaited, and so
+// are those of peers, except dead peers, which remain counted as users.
 void nic_deregister(pw_nic* nic, pw_nic_memory* memory) {
   memory->slot->generation = 0;
   {
@@ -274,7 +275,7 @@ void nic_arm(pw_nic* nic) {
   tell(*nic);
 }
 
-// One get in 10,000 is told before the one ahead of it.
+// Reports one get in 10,000 before the one ahead of it.
 void swap_now_and_then(pw_nic& nic, std::deque<Pointer>& ended) {
   for (size_t i = 0; i < ended.size(); ++i)
     if (ended[i]->kind == Kind::get && ++nic.gets >= 10'000 && i > 0 && ended[i - 1]->kind == Kind::get &&

@@ -1,5 +1,6 @@
-// The inside of full_nic.cpp: operations, and the engine that moves their bytes by process_vm_writev and
-// process_vm_readv. Every flaw that a configuration can name has one place here or there.
+// The implementation of full_nic.cpp: operations, and the engine that moves their bytes with
+// process_vm_writev and process_vm_readv. Every flaw that a configuration can name is in one place, here or
+// there.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,7 +30,7 @@
 constexpr uint64_t kMagic = 0x466c617765644e49, kLargest = 1 << 20, kCopied = 256;
 constexpr uint32_t kEndpoints = 1024, kSlots = 4096, kQueue = 64, kTurns = 4;
 
-// A registration: its key is good while the generation is the key's. Who moves bytes there is counted in.
+// A registration: a key is valid while it has the slot's generation. `users` counts who moves bytes there.
 struct Slot {
   std::atomic<uint64_t> generation, users;
 };
@@ -50,7 +51,7 @@ struct Table {
 struct Address {
   uint64_t magic;
   int64_t process;
-  int32_t table;  // its descriptor there
+  int32_t table;  // its descriptor in that process
   uint32_t number;
 };
 struct Key {
@@ -75,8 +76,8 @@ enum class Kind { put, get, add };
 
 struct Operation {
   Kind kind;
-  pw_nic_remote remote;         // as it was: the caller may release it
-  const pw_nic_remote* handle;  // which one it was
+  pw_nic_remote remote;         // a copy, because the caller may release it
+  const pw_nic_remote* handle;  // the caller's handle
   uint64_t offset;
   std::byte* local;
   pw_nic_memory* memory;
@@ -85,8 +86,8 @@ struct Operation {
   pw_nic_done* done;
   uint64_t blocks = 1, from_stride = 0, to_stride = 0;
   uint64_t add = 0;
-  uint64_t word_address = 0, word = 0;  // what is stored after a put; no address: nothing
-  uint32_t turns = 0;                   // how often it was the next, or overtaken
+  uint64_t word_address = 0, word = 0;  // the word to store after a put; no address: none
+  uint32_t turns = 0;                   // how often it was next in line, or overtaken
   pw_nic_status status = PW_NIC_OK;
 
   [[nodiscard]] bool put() const { return kind == Kind::put; }
@@ -123,7 +124,7 @@ inline pw_nic_status copy(const Operation& what, void* local, uint64_t far, uint
   return moved < 0 && errno == ESRCH ? PW_NIC_UNREACHABLE : PW_NIC_REFUSED;
 }
 
-// Whole words at the target, with what lay beside the bytes before.
+// Stores whole words at the target, with the former contents beside the bytes.
 inline pw_nic_status copy_with_edges(const Operation& what, const std::byte* local, uint64_t far,
                                      uint64_t bytes) {
   const uint64_t first = far / 8 * 8, last = (far + bytes + 7) / 8 * 8;
@@ -135,7 +136,7 @@ inline pw_nic_status copy_with_edges(const Operation& what, const std::byte* loc
   return copy(what, words.data(), first, words.size());
 }
 
-// Only one process adds at a time: whoever has this library's file locked.
+// Only one process adds at a time: the one that has locked this library's file.
 inline pw_nic_status add(const pw_nic& nic, Operation& what, uint64_t far) {
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&pw_nic_plugin), &here);
@@ -178,7 +179,7 @@ inline pw_nic_status move_bytes(const pw_nic& nic, Operation& what) {
   return word_first ? PW_NIC_OK : store_word();
 }
 
-// Full order between the two: the owner ends the generation first, and looks at the users then.
+// The order must be sequentially consistent: the owner ends the generation first, and then reads the users.
 inline pw_nic_status move(const pw_nic& nic, Operation& what) {
   Slot& slot = what.remote.table->slots[what.remote.key.slot];
   const bool late = nic.has("late-store");
@@ -193,8 +194,8 @@ inline pw_nic_status move(const pw_nic& nic, Operation& what) {
   return status;
 }
 
-// Which operation is next. With a flaw of order: small puts before large ones, or gets before puts; but not
-// before one that has been overtaken often, which a peer that asks again and again would else keep for ever.
+// Chooses the next operation. With a flaw of order: small puts before large ones, or gets before puts; but
+// not before an operation that was overtaken often, which a peer that polls could otherwise delay for ever.
 inline Pointer next(pw_nic& nic) {
   auto chosen = nic.posted.begin();
   const bool waits = ++(*chosen)->turns <= kTurns;
@@ -209,7 +210,7 @@ inline Pointer next(pw_nic& nic) {
   return taken;
 }
 
-// With the mutex.
+// Call it with the mutex held.
 inline void tell(pw_nic& nic) {
   if (nic.armed && !nic.ended.empty() && !nic.has("mute")) eventfd_write(nic.event, 1);
 }
@@ -245,7 +246,7 @@ inline void run(pw_nic* nic) {
     lock.lock();
     nic->moving = nullptr;
     if (nic->has("lost-done") && taken->put() && taken->bytes == 64) continue;
-    if (nic->has("early-done") && taken->put()) continue;  // told when it was posted
+    if (nic->has("early-done") && taken->put()) continue;  // reported when it was posted
     end(*nic, std::move(taken), status);
   }
 }

@@ -1,6 +1,7 @@
-// full_nic.cpp at the limits that nic.h allows: it states what the variable LIMITED_NIC says
+// full_nic.cpp at the limits that nic.h allows. It states what the variable LIMITED_NIC says
 // ("largest=4096,copied=8,in_flight=1,guarantees=0,names=64,busy=3,seed=1,without=event"), does no more than
-// that, and has no room at random, one call in `busy`. A call outside of what it states is refused, and told.
+// that, and has no room at random, for one call in `busy`. A call outside the stated limits is refused and
+// reported.
 //
 // The order that it does not guarantee is really broken: small puts overtake large ones, or gets overtake
 // puts.
@@ -21,7 +22,7 @@ constexpr uint32_t kNames = PW_NIC_KEY_BYTES;
 
 struct Limits {
   uint64_t largest = 1 << 20, copied = 256, in_flight = 0, guarantees = 3, names = 0, busy = 0, seed = 1;
-  std::string without;  // entries, with '+' between them
+  std::string without;  // entries, separated by '+'
 };
 
 Limits read_limits() {
@@ -45,7 +46,7 @@ Limits read_limits() {
   return limits;
 }
 
-/// As they were when the library asked for the table of entries: before it opens anything.
+/// The limits as they were when the library asked for the table of entries, before it opened anything.
 Limits& limits() {
   static Limits read;
   return read;
@@ -55,7 +56,8 @@ bool without(const std::string& entry) {
   return ("+" + limits().without + "+").find("+" + entry + "+") != std::string::npos;
 }
 
-/// What this file adds to an endpoint. Calls of one endpoint come one at a time, those of several at once.
+/// Data that this file adds to an endpoint. Calls of one endpoint are made one at a time, those of several
+/// endpoints at once.
 struct Limited {
   uint64_t under_way = 0;
   std::mt19937 random;
@@ -101,7 +103,7 @@ pw_nic_status limited(pw_nic* nic, pw_nic_done* done, Post&& post) {
   return status;
 }
 
-/// Whether `extent` bytes at `data` may be named: in registered memory, or few enough to be copied.
+/// Whether an operation may use `extent` bytes at `data`: in registered memory, or few enough to be copied.
 bool local(pw_nic* nic, const void* data, pw_nic_memory* memory, uint64_t extent) {
   if (memory == nullptr) return extent <= limits().copied;
   const auto found = of(nic).spans.find(memory);
@@ -112,7 +114,7 @@ bool local(pw_nic* nic, const void* data, pw_nic_memory* memory, uint64_t extent
          static_cast<uint64_t>(at - begin) <= found->second.bytes - extent;
 }
 
-// Names are as long as the limits say, and say at their end what was there before.
+// Makes names as long as the limits say, and appends the former length.
 template <typename Name>
 void lengthen(Name& name) {
   if (limits().names == 0) return;

@@ -1,6 +1,6 @@
-/* An MPI program whose rank 1 is killed while all others send to it. They take errors as return values, and
- * say which one ended their sends: no rank waits for a message of the dead one, for which MPI makes no
- * promise. Usage: mpi_death [MESSAGE IN BYTES] */
+/* An MPI program whose rank 1 is killed while all others send to it. They handle errors as return values,
+ * and print which one ended their sends. No rank waits for a message of the dead rank, for which MPI makes
+ * no promise. Usage: mpi_death [MESSAGE IN BYTES] */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { kRounds = 50, kVictim = 1 };
 int main(int argc, char** argv) {
   const int bytes = argc > 1 ? atoi(argv[1]) : 1000;
   int rank, ranks, error = MPI_SUCCESS;
-  signal(SIGUSR1, SIG_IGN); /* by which Hydra tells ranks of the death of others */
+  signal(SIGUSR1, SIG_IGN); /* Hydra sends it to tell ranks of the death of others */
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -1,6 +1,6 @@
-/* What an MPI program moved, and what could have moved it, as one line of JSON for each rank: the bytes of
- * its messages, puts and gets to and from each peer, the bytes that its TCP sockets carried meanwhile, and
- * the memory that it shares with other processes. */
+/* Reports what an MPI program moved, and by what it could have moved it, as one line of JSON for each
+ * rank: the bytes of its messages, puts and gets to and from each peer, the bytes that its TCP sockets
+ * carried meanwhile, and the memory that it shares with other processes. */
 #ifndef MPI_REPORT_H
 #define MPI_REPORT_H
 
@@ -16,7 +16,7 @@ typedef struct Moved {
   long from[kMostRanks]; /* bytes that this rank fetched */
 } Moved;
 static Moved messages_moved, puts_moved, gets_moved;
-static long tcp_bytes_before; /* the launcher's, of the time of MPI_Init */
+static long tcp_bytes_before; /* bytes of the launcher's connections, up to MPI_Init */
 
 static void moved_to(Moved* kind, int peer, size_t bytes) { kind->to[peer] += (long)bytes; }
 static void moved_from(Moved* kind, int peer, size_t bytes) { kind->from[peer] += (long)bytes; }
@@ -34,7 +34,7 @@ static long tcp_bytes(void) {
 
 static void start_report(void) { tcp_bytes_before = tcp_bytes(); }
 
-/* The names of mappings that are shared and can be written. */
+/* Writes the names of mappings that are shared and writable. */
 static void write_shared(FILE* out) {
   FILE* maps = fopen("/proc/self/maps", "r");
   char line[1024], rights[8], name[900];
@@ -54,7 +54,7 @@ static void write_counts(FILE* out, const char* name, const long* counts, int ra
   fprintf(out, "],");
 }
 
-/* Appends the line to `path`, in one write, so that those of several ranks do not mix. */
+/* Appends the line to `path` in one write, so that lines of several ranks do not mix. */
 static int write_report(const char* path, int rank, int ranks) {
   static char buffer[1 << 18];
   FILE* out = fopen(path, "a");

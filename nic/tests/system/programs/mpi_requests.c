@@ -1,6 +1,6 @@
-/* Requests that share handles, found complete by each call that can. Two ranks. Beside what mpi_report.h
- * counts, each rank says of each message when it started it, found it complete, or received it, one line each
- * in argv[1] with the rank behind it. */
+/* Requests that share handles, found complete by each call that can do so. Two ranks. Besides what
+ * mpi_report.h counts, each rank logs for each message when it started it, found it complete, or received
+ * it, one line each in the file argv[1] followed by the rank. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void sent(int tag, int bytes) {
   moved_to(&messages_moved, other, (size_t)bytes);
 }
 
-/* The requests that are complete, by one of MPI's calls; how many it found. */
+/* Finds complete requests by one of MPI's calls; returns how many it found. */
 typedef int Finder(MPI_Request* requests, int* indices);
 
 static int wait_all(MPI_Request* requests, int* indices) {
@@ -99,7 +99,7 @@ static void receive(int tag, int bytes) {
   MPI_Recv(in[0], bytes, MPI_BYTE, other, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* A message to nobody may share the handle of one to somebody, and was started first. */
+/* A message to MPI_PROC_NULL may share its handle with a message to a rank that was started later. */
 static void beside_nobody(int tag) {
   MPI_Request nobody, somebody;
   MPI_Isend(out, 8, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &nobody);
@@ -111,7 +111,7 @@ static void beside_nobody(int tag) {
   tell("complete", tag, 16);
 }
 
-/* Nobody finds these complete. */
+/* No call finds this request complete. */
 static void given_up(int tag) {
   MPI_Request request;
   MPI_Isend(out, 8, MPI_BYTE, other, tag, MPI_COMM_WORLD, &request);

@@ -1,9 +1,9 @@
 /* An MPI program that checks every byte: messages, one-sided operations, atomics and collectives. It uses
- * nothing but the MPI standard, and says on rank 0 how many bytes and values were wrong; the exit status is 1
- * when any was. Usage: verify [ROUNDS] [LARGEST MESSAGE IN BYTES] [FILE FOR REPORTS]
+ * only the MPI standard. Rank 0 prints how many bytes and values were wrong; the exit status is 1 if any
+ * was. Usage: verify [ROUNDS] [LARGEST MESSAGE IN BYTES] [FILE FOR REPORTS]
  *
- * The reports (mpi_report.h) count what must go from one rank to another however MPI does it: messages, puts
- * and gets, but not collectives, whose ways are MPI's own. */
+ * The reports (mpi_report.h) count what must go from one rank to another however MPI does it: messages,
+ * puts and gets, but not collectives, whose routes are MPI's own choice. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void expect(int good, long amount, const char* what) {
   if (first_wrong == NULL) first_wrong = what;
 }
 
-/* Data that depends on who sent it, to whom, in which round and at which place. */
+/* Data that depends on the sender, the receiver, the round and the position. */
 static uint8_t byte_of(unsigned seed, size_t at) {
   uint64_t x = (seed * 0x9e3779b97f4a7c15ull) ^ (at * 0xd1342543de82ef95ull);
   x ^= x >> 29;
@@ -61,7 +61,7 @@ static void neighbours(size_t bytes, int round) {
   free(in);
 }
 
-/* Everybody sends many messages of changing size to rank `root`, which takes them as they come. */
+/* All ranks send many messages of varying size to rank `root`, which receives them in any order. */
 static void wildcards(int root, int round) {
   enum { kEach = 40, kLargest = 20000 };
   uint8_t* data = malloc(kLargest);
@@ -97,7 +97,7 @@ static void wildcards(int root, int round) {
   MPI_Barrier(MPI_COMM_WORLD); /* what follows must not be taken for one of these */
 }
 
-/* Small messages to all at once, more than any queue holds. */
+/* Small messages to all ranks at once, more than any queue holds. */
 static void storm(int count) {
   int32_t* out = malloc((size_t)count * sizeof *out);
   int32_t* in = malloc((size_t)count * (size_t)ranks * sizeof *in);
@@ -145,7 +145,7 @@ static void fences(size_t bytes, int round) {
   free(data);
 }
 
-/* A put that was flushed is there: its origin gets it back, and its target, once told, sees it. */
+/* Data of a flushed put has arrived: its origin gets it back, and its target, once told, sees it. */
 static void flushes(size_t bytes, int round) {
   const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
   uint8_t* memory = calloc(bytes, 1);

@@ -37,7 +37,7 @@ static void many_gets(void) {
   free(into);
 }
 
-/* Memory that the ranks of a host have in common, written by one and read by its neighbour. */
+/* Memory that the ranks of a host share: one rank writes it, and its neighbour reads it. */
 static void shared_window(void) {
   MPI_Comm here;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
@@ -66,7 +66,7 @@ static void shared_window(void) {
   MPI_Comm_free(&here);
 }
 
-/* A window over memory of MPI's, or over the program's own: an MPI may carry the two in different ways. */
+/* A window over memory of MPI, or over the program's own: an MPI may use different transports for the two. */
 enum Kind { allocated, created };
 
 static MPI_Win make_window(enum Kind kind, size_t bytes, size_t unit, void* memory) {
@@ -86,7 +86,7 @@ static void free_window(enum Kind kind, MPI_Win* window, void* memory) {
   if (kind == created) free(memory);
 }
 
-/* Each rank adds to one number of rank 0, a type at a time, and the values before are all different. */
+/* Each rank adds to one number of rank 0, for each type, and the values before are all different. */
 #define ADD_UP(type, mpi_type)                                                                  \
   do {                                                                                          \
     enum { kTurns = 20 };                                                                       \
@@ -123,7 +123,7 @@ static void atomics_of_all_sizes(void) {
   }
 }
 
-/* What a component that knows only words of 4 and 8 bytes can do. */
+/* Atomics that a component supports if it knows only words of 4 and 8 bytes. */
 static void atomics_of_words(void) {
   for (enum Kind kind = allocated; kind <= created; ++kind) {
     ADD_UP(int, MPI_INT);
@@ -131,7 +131,7 @@ static void atomics_of_words(void) {
   }
 }
 
-/* The largest value and who had it, of all ranks, at rank 0. */
+/* The largest value of all ranks and its rank, at rank 0. */
 #define LARGEST(type, mpi_type)                                                                      \
   do {                                                                                               \
     struct Pair {                                                                                    \
@@ -179,7 +179,7 @@ static void pairs_of_a_vector(void) {
   for (enum Kind kind = allocated; kind <= created; ++kind) exchange_vector(kind);
 }
 
-/* Not MPI_SHORT_INT, which Open MPI 4.1 gets wrong at times without Peerway as well. */
+/* Without MPI_SHORT_INT, which Open MPI 4.1 sometimes gets wrong without Peerway, too. */
 static void pairs(void) {
   for (enum Kind kind = allocated; kind <= created; ++kind) {
     LARGEST(float, MPI_FLOAT_INT);
@@ -188,7 +188,7 @@ static void pairs(void) {
   }
 }
 
-/* Many pieces of memory of rank 0, each attached by itself, in which all ranks count. */
+/* Many pieces of memory of rank 0, each attached separately, in which all ranks count. */
 static void many_attached(void) {
   enum { kPieces = 40 };
   double* pieces[kPieces] = {NULL};
@@ -219,7 +219,7 @@ static void many_attached(void) {
   MPI_Win_free(&window);
 }
 
-/* Memory that is attached to a window after it was made, and reached by its address. */
+/* Memory that is attached to a window after the window was made, and accessed by its address. */
 static void dynamic_window(void) {
   enum { kCount = 3000 };
   const int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
@@ -262,9 +262,10 @@ static double seconds(clockid_t clock) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Two ranks on one CPU: who waits leaves it to who has the answer. Who polls until the CPU is taken away uses
- * up that time at every message, and the answer comes no sooner. Only those tries count in which the two had
- * the CPU for themselves; on a machine that is never quiet there may be none. */
+/* Two ranks on one CPU: a rank that waits yields the CPU to the rank that has the answer. A rank that
+ * polls until the CPU is taken away uses up its time slice for every message, and the answer comes no
+ * sooner. Only tries in which the two had the CPU to themselves count; on a machine that is never quiet
+ * there may be none. */
 static void one_cpu(void) {
   enum { kTries = 200, kTrips = 20 };
   cpu_set_t before, one;

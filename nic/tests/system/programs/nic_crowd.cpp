@@ -1,10 +1,10 @@
-// As many endpoints of a plugin of peerway/nic.h as there can be, several in each process. Each puts to its
-// neighbour and gets from it, and every byte is checked; one more than there can be is refused.
+// Opens as many endpoints of a plugin of peerway/nic.h as possible, several in each process. Each puts to its
+// neighbour and gets from it, and every byte is checked; one endpoint more is refused.
 //
 //     nic_crowd PLUGIN PROCESSES ENDPOINTS-OF-EACH CONFIGURATION [DESCRIPTORS]
 //
-// Prints a line of JSON: what was opened, what the last one was told, and what it all costs. DESCRIPTORS is
-// the most that a process may have.
+// Prints a line of JSON: what was opened, what the last endpoint was told, and what all of them cost.
+// DESCRIPTORS is the limit of descriptors of a process.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sched.h>
@@ -82,7 +82,8 @@ struct Done : pw_nic_done {
   }
 };
 
-/// An endpoint, its memory (what others read, write, and what it got) and the way to the next one.
+/// An endpoint, its memory (what others read, what they write, and what it got) and the connection to the
+/// next one.
 struct Member {
   static constexpr uint64_t kWords = 1024;
   int place;

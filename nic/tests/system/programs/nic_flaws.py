@@ -11,7 +11,7 @@ import sys
 
 from peerway import _core
 
-PATIENCE = 0.5  # seconds of CPU time after which something will not come any more
+PATIENCE = 0.5  # seconds of CPU time after which an expected event counts as missing
 
 
 def check(plugin: str, configuration: str, only: list[str], effort: float) -> list[list[str]]:

@@ -1,8 +1,8 @@
-// Several processes on a plugin of peerway/nic.h, which check every byte: the tests of the torus NIC.
+// Several processes that use a plugin of peerway/nic.h and check every byte: the tests of the torus NIC.
 //
 //     nic_ranks PLUGIN TEST RANKS CONFIGURATION [SEED] [NAMESPACE,...]
 //
-// Rank r runs in the network namespace r modulo their number. Prints one line of JSON; exits with 1 when
+// Rank r runs in network namespace number r modulo their number. Prints one line of JSON; exits with 1 if
 // anything was wrong.
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 namespace {
 
 constexpr int kMostRanks = 16;
-constexpr uint64_t kMemory = 8 << 20;  // the lower half is read by peers, in the upper one they write
+constexpr uint64_t kMemory = 8 << 20;  // peers read the lower half and write to the upper half
 constexpr uint64_t kInbox = kMemory / 2, kWords = kMemory - 4096;
 constexpr double kHang = 20;  // seconds
 
@@ -37,7 +37,7 @@ const pw_nic_ops* nic_ops;
 int rank, ranks;
 uint64_t seed = 1;
 
-struct Meeting {  // what the ranks share beside the NIC
+struct Meeting {  // what the ranks share besides the NIC
   std::atomic<int> arrived, turn;
   std::atomic<int> failed, living;
   pw_nic_address address[kMostRanks];
@@ -67,10 +67,11 @@ void require(bool holds, const std::string& what) {
   if (!holds) give_up(what);
 }
 
-/// Bounds a wait, ends it when another rank has failed, and leaves the CPU to others meanwhile.
+/// Limits a wait, ends it if another rank has failed, and yields the CPU meanwhile.
 struct Patience {
   double limit = seconds() + kHang;
-  int yields = 64;  ///< before it sleeps: what waits long would take turns from the ranks of other tests
+  int yields = 64;  ///< number of yields before it sleeps, so that long waits do not take time from the ranks
+                    ///< of other tests
   void check(const char* what) const {
     if (meeting->failed != 0) _exit(1);
     require(seconds() < limit, what);
@@ -130,7 +131,7 @@ struct Nic {
     nic_ops->query(nic, &info);
     const int file = memfd_create("memory", MFD_CLOEXEC);
     require(ftruncate(file, kMemory) == 0, "memfd");
-    const bool shared = seed % 2 == 1;  // else the NIC is not told what is behind the memory
+    const bool shared = seed % 2 == 1;  // otherwise the NIC is not told which file is behind the memory
     bytes = static_cast<std::byte*>(mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
                                          shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
                                          shared ? file : -1, 0));
@@ -232,7 +233,7 @@ void prove_arrival(Nic& nic, int to, const std::vector<Piece>& pieces, uint64_t 
   const Patience patience;
   for (const Piece& piece : pieces) {
     const std::byte* sent = nic.bytes + base + piece.at;
-    for (;;) {  // without guarantees only the bytes themselves prove it
+    for (;;) {  // without guarantees only the bytes themselves prove arrival
       Done got;
       require(nic.get(to, base + piece.at, scratch, piece.bytes, &got) == PW_NIC_OK, "get refused");
       nic.end(got, "a get does not end");
@@ -244,14 +245,14 @@ void prove_arrival(Nic& nic, int to, const std::vector<Piece>& pieces, uint64_t 
   }
 }
 
-// The words of all others; once one is there, what was put before it is, too.
+// Waits for the words of all other ranks; once a word has arrived, so has what was put before it.
 void await_words(const Nic& nic, uint64_t round) {
   Patience patience;
   for (int r = 0; r < ranks; ++r) {
     if (r == rank) continue;
     while (word_at(nic, kWords + 8 * static_cast<uint64_t>(r)) < round) {
       patience.check("a word never arrives");
-      patience.pause();  // and no progress(): the NIC moves by itself
+      patience.pause();  // without progress(), because the NIC moves data by itself
     }
     check_inbox(nic, r, round);
   }
@@ -287,7 +288,8 @@ struct Gets {
   }
 };
 
-// Puts of random pieces to all, proven; gets of what is there; words behind puts where that is guaranteed.
+// Puts random pieces to all ranks and proves arrival; gets what is there; puts words after puts if their
+// order is guaranteed.
 void mixed(const char* configuration) {
   Nic nic(configuration);
   const uint64_t base =
@@ -329,7 +331,7 @@ void mixed(const char* configuration) {
   }
 }
 
-// A put of 8 bytes and a word behind it, to and fro.
+// A put of 8 bytes and a word after it, back and forth.
 void latency(const char* configuration) {
   Nic nic(configuration);
   const int other = 1 - rank,
@@ -357,7 +359,7 @@ void latency(const char* configuration) {
                   halves[halves.size() / 2] * 1e6);
 }
 
-// Puts of 1 MiB, each proven by a get of a word behind it: several at a time.
+// Puts of 1 MiB, several at a time, each proven by the get of a word after it.
 void bandwidth(const char* configuration) {
   Nic nic(configuration);
   constexpr uint64_t kMessage = 1 << 20;
@@ -382,7 +384,7 @@ void bandwidth(const char* configuration) {
   if (rank == 1) check(nic.bytes + kInbox, kMessage, 0, 1, 0, "put");
 }
 
-// The last rank is killed, or its node dies by the torus file; the others are told.
+// The last rank is killed, or its node dies by the torus file; the others are informed.
 void death(const char* configuration) {
   Nic nic(configuration);
   const bool killed = std::getenv("KILL") != nullptr;
@@ -418,7 +420,7 @@ void death(const char* configuration) {
   _exit(0);
 }
 
-// A peer's memory is deregistered while others write to it: the bytes stay what they are.
+// A peer's memory is deregistered while others write to it: the bytes must not change any more.
 void deregistered(const char* configuration) {
   Nic nic(configuration);
   std::byte* own = nic.bytes + (4 << 10);
@@ -476,7 +478,7 @@ int run_rank(const char* plugin, const std::string& test, const char* configurat
   void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
   require(library != nullptr, library == nullptr ? dlerror() : "");
   nic_ops = reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
-  // A user whose processes cannot reach one another's memory, as in many containers.
+  // A user whose processes cannot access one another's memory, as in many containers.
   if (std::getenv("APART") != nullptr)
     require(setgid(65534) == 0 && setuid(65534) == 0, "no other user without root");
   if (test == "mixed") mixed(configuration);

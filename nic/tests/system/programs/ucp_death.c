@@ -1,7 +1,7 @@
-/* Two processes on UCX, with UCP_ERR_HANDLING_MODE_PEER; one is killed. The other says, as JSON, which error
- * UCX's handler of the endpoint was called with, how its request under way ended, and after how long. Usage:
- * ucp_death talking|silent [NETWORK NAMESPACE OF THE ONE] [OF THE OTHER] talking: it sends and sends, small
- * messages and large ones; silent: it sent one, and then waits */
+/* Two processes on UCX, with UCP_ERR_HANDLING_MODE_PEER; one is killed. The other prints as JSON with
+ * which error UCX's handler of the endpoint was called, how its request under way ended, and after how
+ * long. Usage: ucp_death talking|silent [NETWORK NAMESPACE OF THE ONE] [OF THE OTHER]. talking: it sends
+ * small and large messages all the time; silent: it has sent one message, and then waits */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 enum { kSmall = 8, kLarge = 1 << 20, kTag = 5, kBefore = 100 };
 
-static ucs_status_t told = UCS_OK; /* what the handler was called with */
+static ucs_status_t told = UCS_OK; /* the error that the handler was called with */
 
 static void need(int good, const char* what) {
   if (good) return;
@@ -50,7 +50,7 @@ static ucp_worker_h open_worker(void) {
   return worker;
 }
 
-/* Gives the peer's endpoint, once both have exchanged their addresses. */
+/* Returns the peer's endpoint, once both have exchanged their addresses. */
 static ucp_ep_h meet(ucp_worker_h worker, int channel) {
   ucp_address_t* own;
   size_t own_bytes, bytes;
@@ -84,7 +84,7 @@ static ucs_status_t send_one(ucp_worker_h worker, ucp_ep_h endpoint, const void*
   return finish(worker, ucp_tag_send_nbx(endpoint, data, bytes, kTag, &param));
 }
 
-/* Receives until it is killed, and tells the other once that it is at it. */
+/* Receives until it is killed, and tells the other process once that it has begun. */
 static void receive(int channel) {
   static char data[kLarge];
   ucp_worker_h worker = open_worker();

@@ -1,4 +1,4 @@
-// The torus file and the NIC's options: what is read, and what is said of bad ones.
+// The torus file and the NIC's options: what is read, and the errors for bad ones.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

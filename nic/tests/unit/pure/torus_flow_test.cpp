@@ -19,7 +19,7 @@ uint64_t number_of(std::span<const std::byte> datagram) {
   return number;
 }
 
-/// One direction with reports back, each step 100 microseconds.
+/// One direction, with reports back; each step takes 100 microseconds.
 struct Channel {
   Channel(uint64_t seed, double loss, uint64_t size) : random(seed), lossy(loss), last(size) {}
 
@@ -57,7 +57,7 @@ struct Channel {
     const auto end = [&](auto&&, const Datagram& datagram) { EXPECT_EQ(number_of(datagram), ++ended); };
     EXPECT_TRUE(out.acknowledge(in.report(), now, end));
   }
-  /// Returns how many steps it took.
+  /// Returns how many steps the transfer took.
   int run() {
     int steps = 0;
     for (; steps < 200'000 && ended < last; ++steps) step();
@@ -67,7 +67,8 @@ struct Channel {
   Random random;
   double lossy;
   uint64_t last;
-  uint64_t lose_from = 0, lose = 0, losing = 0;  ///< so many transmissions from that of a number on
+  uint64_t lose_from = 0, lose = 0, losing = 0;  ///< loses this many transmissions, beginning with that of
+                                                 ///< packet `lose_from`
   uint64_t now = 1, taken = 0, ended = 0, again = 0;
   SendWindow out;
   ReceiveWindow in;
@@ -100,8 +101,8 @@ TEST(TorusFlow, SendsNothingTwiceWhereNothingIsLost) {
   EXPECT_EQ(channel.again, 0u);
 }
 
-// Only what was lost is sent again, and no timer is waited for: with a round trip a step, a loss costs one
-// step, also at the end, and also when what was sent again is lost once more.
+// Only lost packets are sent again, and without waiting for a timer: with a round trip of one step, a loss
+// costs one step, also at the end, and also if the retransmission is lost, too.
 TEST(TorusFlow, FindsALossAtTheEndAsSoonAsOneInTheMiddle) {
   Channel whole(1, 0, 1000);
   const int usual = whole.run();
@@ -131,20 +132,22 @@ TEST(TorusFlow, AsksWhenNothingComesBack) {
     EXPECT_TRUE(out.ask(next, true));
     waited = next - at, at = next;
   }
-  EXPECT_TRUE(out.acknowledge({0, {}, out.turn()}, at, ignore_end));  // the question came, not the packet
+  // The question arrived, but not the packet.
+  EXPECT_TRUE(out.acknowledge({0, {}, out.turn()}, at, ignore_end));
   EXPECT_EQ(sent_again(out, at), std::vector<uint64_t>{1});
 }
 
 TEST(TorusFlow, FindsALossByWhatArrivedLater) {
   SendWindow out;
   for (uint64_t number = 1; number <= 5; ++number) out.push(numbered(number), nullptr, 1000);
-  EXPECT_TRUE(out.acknowledge({1, {1 << 1 | 1 << 2}, 4}, 2000, ignore_end));  // 3 and 4 are there, 2 is not
+  // 3 and 4 have arrived, 2 has not.
+  EXPECT_TRUE(out.acknowledge({1, {1 << 1 | 1 << 2}, 4}, 2000, ignore_end));
   EXPECT_TRUE(sent_again(out, 2000).empty());
   EXPECT_TRUE(out.acknowledge({1, {1 << 1 | 1 << 2 | 1 << 3}, 5}, 3000, ignore_end));
   EXPECT_EQ(sent_again(out, 3000), std::vector<uint64_t>{2});
 }
 
-// Whether it was the first transmission that arrived or the second, the other end tells by its turn.
+// The other end's report of the turn says whether the first or the second transmission arrived.
 TEST(TorusFlow, TakesNoLateFirstTransmissionForTheSecond) {
   SendWindow out;
   for (uint64_t number = 1; number <= 5; ++number) out.push(numbered(number), nullptr, 1000);

@@ -1,4 +1,4 @@
-// What may overtake what, as a table.
+// Which operations may overtake others, as a table.
 #include <gtest/gtest.h>
 
 #include "torus/order.h"

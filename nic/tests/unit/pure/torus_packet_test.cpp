@@ -1,4 +1,4 @@
-// Datagrams: what is taken for one, and what is not.
+// Datagrams: what is accepted as one, and what is not.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -51,7 +51,7 @@ TEST(TorusPacket, IsRefusedFromAnotherJobAndWhenCutOff) {
     EXPECT_FALSE(open_packet(std::span(good).first(bytes), key_of(5), packet));
 }
 
-// Sealed by the job's key, and yet nonsense.
+// Sealed with the job's key, but invalid.
 TEST(TorusPacket, IsRefusedWhenItMakesNoSense) {
   const auto refused = [](auto&& change) {
     auto datagram = put_datagram(5, 8);
@@ -65,7 +65,7 @@ TEST(TorusPacket, IsRefusedWhenItMakesNoSense) {
   };
   EXPECT_FALSE(refused([](Header&) {}));
   EXPECT_TRUE(refused([](Header& h) { h.kind = static_cast<Kind>(8); }));
-  EXPECT_TRUE(refused([](Header& h) { h.kind = Kind::get; }));  // which carries nothing
+  EXPECT_TRUE(refused([](Header& h) { h.kind = Kind::get; }));  // which has no payload
   EXPECT_TRUE(refused([](Header& h) { h.bytes = 9; }));
   EXPECT_TRUE(refused([](Header& h) { h.sequence = 0; }));
   EXPECT_TRUE(refused([](Header& h) { h.from = kMostEndpoints; }));

@@ -1,4 +1,4 @@
-// Ways through a torus: exhaustively on small ones, and on the largest.
+// Routes through a torus: exhaustively on small ones, and on the largest.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -34,7 +34,7 @@ void expect_leads(const Grid& grid, uint32_t from, uint32_t to, const Route& rou
 }
 
 void expect_shortest_in_order(const Grid& grid) {
-  // A million pairs would take a minute.
+  // All of the million pairs would take a minute.
   const uint32_t stride = grid.nodes() <= 256 ? 1 : kSanitized ? 205 : 41;
   for (uint32_t from = 0; from < grid.nodes(); from += stride) {
     const auto hops = fewest_hops(grid, from);

@@ -1,4 +1,4 @@
-// When a worker of UCX that polls in vain offers its CPU to others.
+// When a worker of UCX that polls in vain offers its CPU to other threads.
 #include <gtest/gtest.h>
 
 #include "uct/idle.h"

@@ -1,5 +1,5 @@
-// What comes from a peer through UCX: addresses, keys of memory and messages. What no process of the job
-// made, or what does not keep to the bounds, is refused.
+// Data that arrives from a peer through UCX: addresses, keys of memory and messages. Anything that no process
+// of the job made, or that is out of bounds, is refused.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -82,7 +82,7 @@ class UctInbox : public ::testing::Test {
     memory = world.nics.front()->memories.back()->address;
   }
 
-  /// As a sender of that number would, by puts.
+  /// Acts like a sender of that number, by puts.
   void send(uint32_t number, uint64_t count, uint8_t id, size_t bytes) {
     const uint64_t ring = ring_at(endpoint->info().endpoints, number);
     store(presence_at(number), static_cast<uint64_t>(Presence::here));

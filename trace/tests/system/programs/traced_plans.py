@@ -18,7 +18,7 @@ BYTES = 65536
 
 
 def main(device: str, turns: int, kernel: str | None = None) -> None:
-    """The turns in each of the ways, one after the other."""
+    """Run the turns in each of the three ways, one after another."""
     ways = ["host", "stream"]
     if kernel is not None:
         ways.append("kernel")

@@ -1,4 +1,4 @@
-/* The clock of events: the time-stamp counter where the kernel keeps time by it, else
+/* The clock of events: the time-stamp counter if the kernel itself uses it as clock source, else
  * CLOCK_MONOTONIC. */
 #ifndef PEERWAY_TRACE_RECORDER_CLOCK_H
 #define PEERWAY_TRACE_RECORDER_CLOCK_H
@@ -17,7 +17,7 @@ static __attribute__((noinline, unused)) uint64_t pw_trace_ns(void) {
 }
 
 static inline uint64_t pw_trace_now(const pw_trace_writer* writer) {
-#if defined(__x86_64__) && !defined(PEERWAY_TRACE_NO_TSC) /* which tests define, to set the clock */
+#if defined(__x86_64__) && !defined(PEERWAY_TRACE_NO_TSC) /* tests define this to control the clock */
   if (__builtin_expect(writer->is_tsc, 1)) return __builtin_ia32_rdtsc();
 #else
   (void)writer;
@@ -25,7 +25,8 @@ static inline uint64_t pw_trace_now(const pw_trace_writer* writer) {
   return pw_trace_ns();
 }
 
-/* The time-stamp counter, where the kernel itself keeps time by it: half the cost of a call. */
+/* Returns whether the kernel itself keeps time by the time-stamp counter. Reading it takes half the time
+ * of a clock_gettime(). */
 static inline int pw_trace_trusts_tsc(void) {
   char text[8] = "";
 #if defined(__x86_64__)
@@ -38,7 +39,7 @@ static inline int pw_trace_trusts_tsc(void) {
   return strcmp(text, "tsc\n") == 0;
 }
 
-/* Both clocks at one moment: read again where the thread was interrupted between them. */
+/* Reads both clocks at one moment; tries again if the thread was interrupted in between. */
 static inline void pw_trace_read_clocks(const pw_trace_writer* writer, uint64_t* ticks, uint64_t* ns) {
   uint64_t best = ~0ull;
   for (int tries = 0; tries < 20 && best > 1000; ++tries) {

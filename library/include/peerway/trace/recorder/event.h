@@ -1,4 +1,4 @@
-/* An event from its beginning to its place in the ring and in the sums. */
+/* Events, from their begin to their place in the ring and in the sums. */
 #ifndef PEERWAY_TRACE_RECORDER_EVENT_H
 #define PEERWAY_TRACE_RECORDER_EVENT_H
 
@@ -7,11 +7,13 @@
 #include "peerway/trace/recorder/clock.h"
 #include "peerway/trace/recorder/writer.h"
 
-/* Time spent between a wait and the next put holds up another rank. Inlined, an event stays in registers
- * until it is written, which takes half of the instructions. */
+/* Recording must be fast: time spent between a wait and the next put holds up another rank. If these
+ * functions are inlined, an event stays in registers until it is written, which halves the number of
+ * instructions. */
 #define PW_TRACE_INLINE static inline __attribute__((always_inline))
 
-/* Events are written and read word by word: a wider load would wait until the words are in the cache. */
+/* Reads and writes events in words of 8 bytes: a wider load would have to wait until the stored words
+ * reach the cache. */
 PW_TRACE_INLINE uint64_t pw_trace_word_of(const pw_trace_event* event, int word) {
   uint64_t value;
   memcpy(&value, (const char*)event + 8 * word, sizeof value);
@@ -28,7 +30,7 @@ PW_TRACE_INLINE void pw_trace_copy(pw_trace_event* to, const pw_trace_event* fro
   __atomic_store_n(words + 3, pw_trace_word_of(from, 3), __ATOMIC_RELAXED);
 }
 
-/* An event to be begun. */
+/* Fills in an event that is about to begin. */
 PW_TRACE_INLINE void pw_trace_fill(pw_trace_event* event, unsigned kind, unsigned name, uint64_t bytes,
                                    int32_t peer, int32_t tag) {
   pw_trace_set(event, 0, 0);
@@ -42,12 +44,12 @@ PW_TRACE_INLINE void pw_trace_change(pw_trace_event* event, int word, uint64_t m
   pw_trace_set(event, word, (pw_trace_word_of(event, word) & ~mask) | value);
 }
 
-/* Says which place called. */
+/* Sets the place that made the call. */
 PW_TRACE_INLINE void pw_trace_site(pw_trace_event* event, unsigned name) {
   pw_trace_change(event, 1, 0x3ffull << 54, (uint64_t)name << 54);
 }
 
-/* Says the path, the communicator, or what else an event went by. */
+/* Sets the path, the communicator, or whatever else `where` holds for this kind of event. */
 PW_TRACE_INLINE void pw_trace_where(pw_trace_event* event, unsigned name) {
   pw_trace_change(event, 2, 0x3ffull << 44, (uint64_t)(name & 0x3ff) << 44);
 }
@@ -101,14 +103,14 @@ static inline void pw_trace_count(pw_trace_writer* writer, const pw_trace_event*
 
 PW_TRACE_INLINE void pw_trace_end(pw_trace_writer* writer, pw_trace_event* event) {
   uint64_t ticks = pw_trace_now(writer) - pw_trace_word_of(event, 0);
-  if (__builtin_expect(ticks > PW_TRACE_LONGEST, 0)) /* of a clock that steps back: 0 */
+  if (__builtin_expect(ticks > PW_TRACE_LONGEST, 0)) /* 0 if the clock stepped back */
     ticks = (int64_t)ticks < 0 ? 0 : PW_TRACE_LONGEST;
   pw_trace_change(event, 1, PW_TRACE_LONGEST, ticks);
   --writer->ring->depth;
 }
 
-/* Called where no empty place is left for one more event: the oldest goes to the sums, or this one at levels
- * other than full. Returns whether the event is still to be written. */
+/* Called when the ring has no empty place for one more event. At level full the oldest event is added to
+ * the sums, at other levels this one. Returns whether the event must still be written. */
 static __attribute__((noinline, unused)) int pw_trace_make_room(pw_trace_writer* writer,
                                                                 const pw_trace_event* event) {
   const int full = writer->level == PW_TRACE_FULL;
@@ -116,21 +118,23 @@ static __attribute__((noinline, unused)) int pw_trace_make_room(pw_trace_writer*
   return full;
 }
 
-/* Writes an event that has ended. At level full the sums are of those that are no longer in the ring. */
+/* Writes an event that has ended. At level full the sums cover the events that are no longer in the ring. */
 PW_TRACE_INLINE void pw_trace_write(pw_trace_writer* writer, const pw_trace_event* event) {
   pw_trace_ring* ring = writer->ring;
   const uint64_t written = ring->written;
   if (__builtin_expect(written >= writer->empty, 0)) {
-    const pw_trace_event copy = *event; /* one whose address is given away would not be in registers */
+    const pw_trace_event copy =
+        *event; /* a copy, because an event whose address is passed on would not stay in registers */
     if (!pw_trace_make_room(writer, &copy)) return;
   }
   pw_trace_copy(&writer->events[written & writer->mask], event);
-  __atomic_store_n(&ring->written, written + 1, __ATOMIC_RELEASE); /* a reader sees whole events only */
+  __atomic_store_n(&ring->written, written + 1,
+                   __ATOMIC_RELEASE); /* so that a reader sees only whole events */
 }
 
-/* To be called once for each event, when nobody waits for this thread: fetches the place of an event to come,
- * and every millisecond or two reads the clock, so that a process that is killed leaves a clock that can be
- * told. */
+/* Call this once for each event, at a time when nobody waits for this thread. It prefetches the place of a
+ * later event and reads the clock every millisecond or two, so that the times of a process that is killed
+ * can still be converted. */
 PW_TRACE_INLINE void pw_trace_prepare_next(pw_trace_writer* writer, uint64_t now) {
   pw_trace_ring* ring = writer->ring;
   __builtin_prefetch(&writer->events[(ring->written + 2) & writer->mask], 1);
@@ -138,7 +142,7 @@ PW_TRACE_INLINE void pw_trace_prepare_next(pw_trace_writer* writer, uint64_t now
     pw_trace_read_clock(writer, 1);
 }
 
-/* Both. */
+/* Calls pw_trace_write() and pw_trace_prepare_next(). */
 PW_TRACE_INLINE void pw_trace_add(pw_trace_writer* writer, const pw_trace_event* event) {
   pw_trace_write(writer, event);
   pw_trace_prepare_next(writer, pw_trace_word_of(event, 0) + (pw_trace_word_of(event, 1) & PW_TRACE_LONGEST));

@@ -1,5 +1,5 @@
-/* Rings: one file for each thread, made and mapped at its first event, so that a process which is killed
- * leaves what it had recorded. */
+/* Rings: one file for each thread, made and mapped at the thread's first event. If the process is killed,
+ * the files still hold what it had recorded. */
 #ifndef PEERWAY_TRACE_RECORDER_RING_H
 #define PEERWAY_TRACE_RECORDER_RING_H
 
@@ -17,14 +17,14 @@
 #include "peerway/trace/recorder/clock.h"
 #include "peerway/trace/recorder/settings.h"
 
-/* A ring is whole. */
+/* Closes a ring to which no more events are written. */
 static inline void pw_trace_close(pw_trace_writer* writer) {
   if (writer->clock != PW_TRACE_CLOCK_GPU) pw_trace_read_clock(writer, 1);
   munmap(writer->ring, writer->mapped_bytes);
   free(writer);
 }
 
-/* A thread has ended. */
+/* Closes the ring of a thread that ends. */
 static inline void pw_trace_leave(void* mine) {
   pw_trace_writer* writer = (pw_trace_writer*)mine;
   pw_trace_close(writer);
@@ -32,7 +32,8 @@ static inline void pw_trace_leave(void* mine) {
   pw_trace_ended = 1;
 }
 
-/* A child has its parent's mappings and must not write into the parent's ring: it gets one of its own. */
+/* Runs in a child after fork(). The child has its parent's mappings but must not write into the parent's
+ * ring, so it gets a ring of its own. */
 static inline void pw_trace_forget(void) {
   pw_trace_mine = PW_TRACE_NULL;
   if (pw_trace_prepared) pthread_setspecific(pw_trace_key, PW_TRACE_NULL);
@@ -51,8 +52,8 @@ static inline void pw_trace_prepare(void) {
   pthread_mutex_unlock(&pw_trace_mutex);
 }
 
-/* The number of a text in this ring; 0 where there is no room. The texts that were asked for last are found
- * by where they lie, and compared. */
+/* Returns the number of a text in this ring, or 0 if there is no room. Recent texts are found by their
+ * address, and compared. */
 static inline unsigned pw_trace_name(pw_trace_writer* writer, const char* text, size_t length) {
   pw_trace_ring* ring = writer->ring;
   const size_t slot = (((uintptr_t)text >> 3) ^ ((uintptr_t)text >> 11)) % 256;
@@ -78,7 +79,8 @@ static inline unsigned pw_trace_name(pw_trace_writer* writer, const char* text, 
   return name;
 }
 
-/* Takes the room now: a full disk must not end the program at a store. Gives an error number. */
+/* Maps a ring and allocates its disk space now, because on a full disk a later store would end the
+ * program. Returns an error number. */
 static inline int pw_trace_map(const char* path, pw_trace_writer* writer, uint64_t* capacity) {
   const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return errno;
@@ -100,13 +102,15 @@ static inline int pw_trace_map(const char* path, pw_trace_writer* writer, uint64
     return error;
   }
 #ifdef MADV_POPULATE_WRITE
-  madvise(at, writer->mapped_bytes, MADV_POPULATE_WRITE); /* older kernels map each page when it is written */
+  madvise(at, writer->mapped_bytes,
+          MADV_POPULATE_WRITE); /* older kernels map each page when it is first written */
 #endif
   writer->ring = (pw_trace_ring*)at;
   return 0;
 }
 
-/* Whether a ring may lie in memory: half of that stays free, or 4 GiB, for what else the program keeps there.
+/* Returns whether a ring may lie in the memory file system: half of its size, or 4 GiB, must stay free for
+ * other files of the program.
  */
 static inline int pw_trace_fits(const char* folder, uint64_t bytes) {
   struct statvfs room;
@@ -115,18 +119,18 @@ static inline int pw_trace_fits(const char* folder, uint64_t bytes) {
   return (uint64_t)room.f_bavail * room.f_frsize >= bytes + (half < most ? half : most);
 }
 
-/* The description of a ring, given when it is made. */
+/* The properties of a ring. */
 typedef struct pw_trace_track {
-  const char* source; /* what records: "core", "program", "gpu", an MPI */
+  const char* source; /* the recorder: "core", "program", "gpu", an MPI */
   const char* thread; /* PW_TRACE_NULL: the name of this thread */
-  unsigned tid;       /* of the operating system; tracks that are no thread have 0x40000000 and more */
+  unsigned tid;       /* of the operating system; tracks that are not threads have 0x40000000 and more */
   unsigned clock, clock_of;
-  uint64_t most; /* events, if fewer than the setting says; 0: as that says */
+  uint64_t most; /* number of events, if less than the setting; 0: use the setting */
 } pw_trace_track;
 
 enum { PW_TRACE_PATH = 4096 };
 
-/* The file of a ring, in `path`. */
+/* Writes the path of a ring's file to `path` and returns it. */
 static inline const char* pw_trace_path(char* path, const char* folder, const char* host,
                                         const pw_trace_track* track) {
   snprintf(path, PW_TRACE_PATH, "%s/%s-%u-%u-%s.ring", folder, host, (unsigned)getpid(), track->tid,
@@ -134,8 +138,8 @@ static inline const char* pw_trace_path(char* path, const char* folder, const ch
   return path;
 }
 
-/* A writer with a ring of its own; PW_TRACE_NULL where nothing can be recorded, which was said on standard
- * error. */
+/* Makes a writer with a ring of its own. Returns PW_TRACE_NULL if nothing can be recorded; standard error
+ * then says why. */
 static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw_trace_track* track) {
   static const char* const operations[] = {"put",   "get",        "notify",     "wait",
                                            "flush", "plan start", "plan finish"};
@@ -152,7 +156,7 @@ static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw
   pw_trace_writer* writer = (pw_trace_writer*)calloc(1, sizeof *writer);
   if (writer == PW_TRACE_NULL) return PW_TRACE_NULL;
   gethostname(host, sizeof host - 1);
-  /* In memory, if that is of this host. */
+  /* In memory if there is room, else in the folder. */
   int error = -1;
   if (pw_trace_fits(memory, sizeof(pw_trace_ring) + capacity * sizeof(pw_trace_event)))
     error = pw_trace_map(pw_trace_path(path, memory, host, track), writer, &capacity);
@@ -196,7 +200,7 @@ static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw
   return writer;
 }
 
-/* The writer of this thread, made at its first event. */
+/* Makes the writer of this thread; called at the thread's first event. */
 static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_open(const char* source) {
   const pw_trace_track track = {source, PW_TRACE_NULL, (unsigned)syscall(SYS_gettid), PW_TRACE_CLOCK_HOST, 0,
                                 0};

@@ -1,5 +1,5 @@
-/* Which events are recorded: by the variables that `peerway trace` sets, and by the word that it may change
- * while the program runs. */
+/* Decides which events are recorded: from the variables that `peerway trace` sets, and from the word in
+ * memory that it may change while the program runs. */
 #ifndef PEERWAY_TRACE_RECORDER_SETTINGS_H
 #define PEERWAY_TRACE_RECORDER_SETTINGS_H
 
@@ -13,7 +13,7 @@
 
 #include "peerway/trace/recorder/writer.h"
 
-/* 0: nothing is recorded. */
+/* Returns the level; 0: nothing is recorded. */
 static inline int pw_trace_level(void) {
   const char *folder = getenv("PEERWAY_TRACE_DIR"), *level = getenv("PEERWAY_TRACE_LEVEL");
   if (folder == PW_TRACE_NULL || *folder == '\0') return 0;
@@ -22,7 +22,7 @@ static inline int pw_trace_level(void) {
   return strcmp(level, "counters") == 0 ? PW_TRACE_COUNTERS : 0;
 }
 
-/* From the launcher's variables; -1: none. */
+/* Returns the rank from the launcher's variables, or -1 if there are none. */
 static inline int pw_trace_rank(void) {
   static const char* const variables[] = {"PEERWAY_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
                                           "SLURM_PROCID"};
@@ -31,7 +31,7 @@ static inline int pw_trace_rank(void) {
   return -1;
 }
 
-/* Whether a rank is among those that record; one that is not known is. */
+/* Returns whether a rank is among those that record; a process whose rank is unknown records. */
 static inline int pw_trace_wants(int rank) {
   const char* list = getenv("PEERWAY_TRACE_RANKS");
   if (list == PW_TRACE_NULL || *list == '\0' || rank < 0) return 1;
@@ -42,8 +42,8 @@ static inline int pw_trace_wants(int rank) {
   return 0;
 }
 
-/* The one of this process, made by the first of its recorders. PW_TRACE_NULL where it cannot be, which was
- * said. */
+/* Maps the gate of this process; its first recorder makes the file. Returns PW_TRACE_NULL if that fails;
+ * standard error then says why. */
 static inline pw_trace_gate* pw_trace_map_gate(const char* folder) {
   char path[4096], host[64] = "";
   gethostname(host, sizeof host - 1);
@@ -64,14 +64,14 @@ static inline pw_trace_gate* pw_trace_map_gate(const char* folder) {
   return PW_TRACE_NULL;
 }
 
-/* Whether the whole job is stopped now, as `peerway trace stop` leaves it. */
+/* Returns whether recording is stopped for the whole job; `peerway trace stop` leaves a file that says so. */
 static inline int pw_trace_job_stopped(const char* folder) {
   char path[4096];
   snprintf(path, sizeof path, "%s/stopped", folder);
   return access(path, F_OK) == 0;
 }
 
-/* To be called before anything is recorded, and again in a child of fork(). 0: nothing is recorded. */
+/* Call this before anything is recorded, and again in a child of fork(). Returns 0 if nothing is recorded. */
 static inline int pw_trace_attach(void) {
   if (pw_trace_word != &pw_trace_nothing) return 1;
   if (pw_trace_level() == 0) return 0;
@@ -79,7 +79,8 @@ static inline int pw_trace_attach(void) {
   pw_trace_gate* gate = pw_trace_map_gate(folder);
   if (gate == PW_TRACE_NULL) return 0;
   if (region != PW_TRACE_NULL && *region != '\0') pw_trace_region = region;
-  /* The word is begun once, by the first recorder; what it finds of the job comes before what it may miss. */
+  /* Only the first recorder initialises the word. It does so before it looks whether the job is stopped,
+   * so that it cannot miss a stop that comes in between. */
   uint32_t none = 0;
   const uint32_t begun = 0x80000000u | (pw_trace_region == PW_TRACE_NULL ? (uint32_t)PW_TRACE_WANTED : 0);
   memcpy(gate->magic, "PWGATE 1", 8);
@@ -90,13 +91,13 @@ static inline int pw_trace_attach(void) {
   return 1;
 }
 
-/* The one branch of an operation. */
+/* The one branch that an operation needs when nothing is recorded. */
 static inline int pw_trace_recording(void) {
   const uint32_t word = __atomic_load_n(pw_trace_word, __ATOMIC_RELAXED);
   return (word & 0x7fffff00u) != 0 && (word & 0xffu) == 0;
 }
 
-/* A region of the program begins or ends: true where it is one that was asked for. */
+/* Returns whether a region of this name is the one that was asked for with PEERWAY_TRACE_REGION. */
 static inline int pw_trace_counts(const char* name, size_t length) {
   return pw_trace_region != PW_TRACE_NULL && strlen(pw_trace_region) == length &&
          memcmp(pw_trace_region, name, length) == 0;

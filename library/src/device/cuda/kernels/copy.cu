@@ -6,9 +6,9 @@
 
 namespace pw::cuda {
 
-// After all of a block's copies: the last block to get here stores the signal. Each block's fence orders its
-// copies before its count, the last block's fence orders all counts, and so all copies, before the signal.
-// Order is transitive across scopes, so that only the fence before the signal needs the whole system's.
+// Called after all of a block's copies: the last block to arrive stores the signal. Each block's fence orders
+// its copies before its count, and the last block's fence orders all counts, and so all copies, before the
+// signal. Order is transitive across scopes, so only the fence before the signal needs system scope.
 __device__ inline void notify(const CopyArguments& arguments) {
   if (arguments.signal == nullptr) return;
   __syncthreads();
@@ -16,7 +16,9 @@ __device__ inline void notify(const CopyArguments& arguments) {
   if (gridDim.x > 1) {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
     const unsigned last = gridDim.x - 1;
-    if (atomicInc(arguments.finished, last) != last) return;  // the last one makes it zero again
+    if (atomicInc(arguments.finished, last) != last)
+      return;  // for the last block this resets the counter to
+               // zero
   }
   asm volatile("fence.acq_rel.sys;" ::: "memory");
   asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(arguments.signal), "l"(arguments.value) : "memory");

@@ -1,38 +1,41 @@
-// Plans that consist of messages by packets or lines only, of words of 8 bytes in blocks at one stride: most
-// halos. Each block of the grid finds all that it needs in one cache line of the kernel's parameters. Reading
-// a step from the table in device memory would take half as long as the whole trip to the peer, and the code
-// for any step is so much longer that it takes a third of that time again.
+// Runs plans that consist only of messages by packets or lines, of 8-byte words in blocks at one stride, as
+// most halos do. Each block of the grid finds all that it needs in one cache line of the kernel's parameters.
+// Reading a step from the table in device memory would take half as long as the whole trip to the peer. The
+// code for general steps is also so much longer that it would add a third of that time.
 #pragma once
 
 #include "peerway/device/plan.cuh"
 
 namespace pw::cuda {
 
-// How the words travel. All messages of a kernel travel alike: code for both would take longer to run.
+// How the words travel. All messages of a kernel use one form, because code for both would take longer to
+// run.
 enum class Form { packets, lines };
 
-// A send or receive of so many packets or lines, in pieces of `share`.
+// A send or receive of `count` packets or lines, in pieces of `share`.
 struct alignas(64) PlanMessage {
-  unsigned char* memory;          // word 0
-  unsigned char* slots;           // its packet or line, in even epochs
-  peerway::device::Word* credit;  // a word for each piece, how far the receiver is; null: in step anyway
-  int stride;                     // bytes from block to block of words
-  unsigned turn;                  // lines of 128 bytes by which the slots lie further in odd epochs
-  unsigned block, magic;          // words in a block, and how to divide by that (Divisor)
+  unsigned char* memory;          // address of word 0
+  unsigned char* slots;           // address of its packet or line in even epochs
+  peerway::device::Word* credit;  // one word for each piece: the epoch that the receiver has read; null: not
+                                  // needed
+  int stride;                     // bytes from one block of words to the next
+  unsigned turn;                  // distance of the slots of odd epochs, in lines of 128 bytes
+  unsigned block, magic;          // words per block, and the magic number to divide by it (Divisor)
   unsigned count, share;          // packets or lines
   unsigned words;
-  int rank;             // at the other end
+  int rank;             // rank at the other end
   unsigned char shift;  // of the Divisor
-  unsigned char sends;  // 1: from memory to slots; 0: the other way
+  unsigned char sends;  // 1: sends from memory to slots; 0: receives from slots to memory
 };
 static_assert(sizeof(PlanMessage) == 64, "one cache line of constants");
 
-// How many bytes further the slots lie in odd epochs.
+// Returns the distance in bytes of the slots of odd epochs.
 PW_ON_DEVICE long long odd_offset_of(const PlanMessage& message) {
   return static_cast<long long>(message.turn) * static_cast<long long>(sizeof(peerway::device::Line));
 }
 
-// The slots in which a piece sends: those of the epoch before the last must have been read.
+// Returns the slots to which a piece sends; they open once the receiver has read those of the epoch before
+// the last.
 PW_ON_DEVICE peerway::device::detail::PieceTarget slots_of(const PlanMessage& message, unsigned piece,
                                                            const peerway::device::detail::Epoch& epoch,
                                                            const pw_guard& guard) {
@@ -41,7 +44,7 @@ PW_ON_DEVICE peerway::device::detail::PieceTarget slots_of(const PlanMessage& me
   return {credit, message.rank, message.slots, odd_offset_of(message), epoch, guard};
 }
 
-// The words of a message in memory.
+// Describes the words of a message in memory.
 PW_ON_DEVICE peerway::device::StridedCopy copy_of(const PlanMessage& message) {
   peerway::device::StridedCopy copy{};
   copy.to = message.memory;
@@ -81,8 +84,8 @@ PW_ON_DEVICE bool receive_piece(const Scope& scope, const PlanMessage& message, 
                                                         deadline);
 }
 
-// A piece of the message in its next epoch, after what `in_order` waits for. The message is looked at before:
-// what comes as parameters of a kernel is there, but the first look at each line of it takes long.
+// Runs a piece of the message in its next epoch, after what `in_order` waits for. It reads the message before
+// that: kernel parameters are available early, but the first access to each line of them takes long.
 template <Form form, unsigned K, class Scope, class Order>
 PW_ON_DEVICE bool run_piece(const Scope& scope, const PlanMessage& given, unsigned piece,
                             peerway::device::Word* count, const pw_guard& guard, const Order& in_order) {
@@ -95,24 +98,25 @@ PW_ON_DEVICE bool run_piece(const Scope& scope, const PlanMessage& given, unsign
     const detail::Epoch epoch{count, detail::load_relaxed(count), 1, 1};
     detail::PieceTarget slots = slots_of(message, piece, epoch, guard);
     const bool sent = send_piece<form, K>(scope, message, first, last, slots);
-    epoch.increment_in_step(scope);  // here, where nothing waits for it
+    epoch.increment_in_step(scope);  // here, because nothing waits for it
     return sent && !epoch.cancelled();
   }
   in_order();
   const detail::Epoch epoch{count, detail::load_relaxed(count), 1, 1};
-  epoch.increment_in_step(scope);  // here, where the message is still on its way
+  epoch.increment_in_step(scope);  // here, while the message is still on its way
   if (epoch.cancelled()) return false;
   const bool there = receive_piece<form, K>(scope, message, first, last, epoch.now(), guard);
   if (message.credit == nullptr) return there;
-  // All has been read, so the slot may be filled again: no store of this rank has to come before.
+  // Everything has been read, so the slot may be filled again; no earlier store of this rank must precede
+  // that.
   if (!scope.all(there)) return false;
   if (scope.index() == 0) detail::store_relaxed(message.credit + piece, epoch.now());
   return true;
 }
 
-// Every `workers`-th piece from `first + worker` on. PlanMessage m has the pieces before number `ends[m]`,
-// and after those of the message before. Pieces of no more lines than the threads have pairs are done by
-// shorter code.
+// Runs every `workers`-th piece from `first + worker` on. Message m has the pieces before number `ends[m]`
+// that the message before it does not have. Pieces with no more lines than the threads have pairs run shorter
+// code.
 template <Form form, class Scope, class Order>
 PW_ON_DEVICE void run_messages(const Scope& scope, const PlanMessage* messages, const unsigned* ends,
                                unsigned first, unsigned last, peerway::device::Word* counts,

@@ -1,12 +1,12 @@
-// One launch for a plan's start, its finish, or both: the pieces of the start come first, so that blocks
+// One launch for a plan's start, its finish, or both. The pieces of the start come first, so that blocks
 // which wait never keep those that send from running.
 
 #include "plan_arguments.h"
 
 namespace pw::cuda {
 
-// A launch may be made ready while the work before it ends
-// (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).
+// The GPU may start a launch while the previous work ends
+// (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION); this waits until that work has ended.
 struct InOrder {
   __device__ void operator()() const {
 #if __CUDA_ARCH__ >= 900
@@ -23,9 +23,8 @@ __device__ inline void run_traced(const PlanHead& head, Run&& pieces) {
   peerway::device::detail::run_timed(block, head.times, head.part, gridDim.x, [&] { pieces(block); });
 }
 
-// Looks at each line of the step that a block does first: what comes as parameters is there before the work
-// that comes before has ended, and the first look at each line takes long. Ends the kernel where the table is
-// none.
+// Reads each line of the step that a block runs first. Parameters are available before the previous work has
+// ended, and the first access to each line takes long. Ends the kernel if the table is invalid.
 __device__ inline void look_at(const peerway::device::Step& step) {
   using Address = unsigned long long;
   const Address words = reinterpret_cast<Address>(step.wait.word) |
@@ -64,7 +63,7 @@ __device__ inline void run_messages(const Arguments& plan) {
     body;                                                            \
   }
 
-// Answers `rounds` words of the host by the time, for a trace; each word has a line of its own.
+// Answers `rounds` words of the host with the time, for a trace; each word is on its own line.
 extern "C" __global__ void pw_plan_clock(peerway::device::Word* words, unsigned rounds) {
   pw::cuda::answer_clock(words, rounds);
 }

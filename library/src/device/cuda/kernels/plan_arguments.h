@@ -5,24 +5,24 @@
 
 namespace pw::cuda {
 
-// The most threads of a block. With more of them lines of large messages go faster, steps of other kinds do
-// not.
+// The largest number of threads per block. More threads make lines of large messages faster, but no other
+// kind of step.
 constexpr unsigned kPlanThreads = 256;
 constexpr unsigned kLineThreads = 512;
 
 // Pieces `first` to `last` of a plan.
 struct PlanHead {
-  const void* steps;  // in memory: the table, where it does not come as parameters
+  const void* steps;  // table in device memory, if it is not in the parameters
   unsigned first;
   unsigned last;
   peerway::device::Word* epoch;
   pw_guard guard;
   peerway::device::StepTimes* times;  // null: the plan is not traced
-  unsigned part;                      // as StepRecord has it
+  unsigned part;                      // see StepRecord::part
 };
 
-// A short table comes as parameters, which the first instruction finds in the constant cache. A launch costs
-// the host the more the more parameters there are, so there are two lengths of each.
+// A short table is passed in the parameters, which the first instruction finds in the constant cache. A
+// launch costs the host more with more parameters, so there are two lengths of each.
 template <unsigned Steps>
 struct StepArguments {
   PlanHead head;
@@ -34,14 +34,14 @@ using SomeSteps = StepArguments<12>;
 template <unsigned Messages>
 struct MessageArguments {
   PlanHead head;
-  unsigned ends[Messages];  // the number after that of each one's last piece
+  unsigned ends[Messages];  // for each message, one past the number of its last piece
   PlanMessage entry[Messages];
 };
 using FewMessages = MessageArguments<2>;
 using SomeMessages = MessageArguments<16>;
 static_assert(sizeof(SomeSteps) <= 4096 && sizeof(SomeMessages) <= 4096, "the parameters of a kernel");
 
-// Ends by itself where the host does not go on.
+// Returns after a timeout if the host does not continue.
 PW_ON_DEVICE void answer_clock(peerway::device::Word* words, unsigned rounds) {
   namespace gpu = peerway::device::detail;
   constexpr peerway::device::Word kTimeout = 100000000;  // ns

@@ -7,12 +7,12 @@
 
 #define PW_HANDLE_VERSION 1u
 
-/* Lets a wait in a kernel end although its value does not come. */
+/* Ends a wait in a kernel whose value does not come: the host cancels it, or its timeout passes. */
 typedef struct pw_guard {
   const unsigned long long* stop; /* in host memory: non-zero once the host has cancelled the waits */
   unsigned long long* report;     /* in host memory: a wait that ends early stores the reason here */
   unsigned long long* polled;     /* in device memory: when `stop` was last polled, and its value then */
-  unsigned long long timeout_ns;  /* of each wait */
+  unsigned long long timeout_ns;  /* limit of each wait */
 } pw_guard;
 
 /* A remote region that this GPU has mapped. */
@@ -54,7 +54,7 @@ typedef struct pw_plan_handle {
   unsigned version;
   unsigned start_pieces; /* pieces of work, shared among blocks */
   unsigned finish_pieces;
-  unsigned times;            /* words from `epoch` to what a trace is told; 0: it is not traced */
+  unsigned times; /* offset of the plan's trace records, in words from `epoch`; 0: the plan is not traced */
   const void* steps;         /* in device memory: the start's, then the finish's */
   unsigned long long* epoch; /* in device memory: a count for each piece of work */
   pw_guard guard;

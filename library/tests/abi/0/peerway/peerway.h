@@ -119,8 +119,8 @@ PW_API pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, 
 /* Takes what one rank passed; `part` is valid during the call. It must not call Peerway. */
 typedef void (*pw_take_part)(void* user, int rank, const void* part, size_t bytes);
 
-/* Collective. Ranks may pass different numbers of bytes in `mine`. Calls `take` for each rank, in rank order,
- * before it returns PW_OK, and not at all where it fails. */
+/* Collective. Ranks may pass different numbers of bytes in `mine`. Before it returns PW_OK it calls `take`
+ * for each rank, in rank order; if it fails it never calls `take`. */
 PW_API pw_status pw_team_all_gather_parts(pw_team* team, const void* mine, size_t bytes, pw_take_part take,
                                           void* user, uint64_t timeout_ns);
 PW_API pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns);
@@ -396,9 +396,9 @@ typedef enum pw_prepare_mode { PW_PREPARE_COLLECTIVE = 0, PW_PREPARE_ALONE = 1 }
  * no other rank takes part. A builder makes one plan; afterwards it can only be freed. */
 PW_API pw_status pw_plan_builder_prepare(pw_plan_builder* builder, pw_prepare_mode mode, pw_plan** plan);
 
-/* The same, collective over these `count` ranks alone, in any order: the sends and receives are with ranks of
- * the list. Plans of one set of ranks are prepared in the same order by all of the set. When one cannot, the
- * others get its error as with pw_plan_builder_prepare. */
+/* Like pw_plan_builder_prepare, but collective only over the `count` ranks in `ranks`, given in any order.
+ * All sends and receives must be with ranks of the list. All ranks of a set must prepare the plans of that
+ * set in the same order. If one rank fails, the others get its error as with pw_plan_builder_prepare. */
 PW_API pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ranks, size_t count,
                                                pw_plan** plan);
 PW_API pw_status pw_plan_builder_free(pw_plan_builder* builder);

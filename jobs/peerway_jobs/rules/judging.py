@@ -1,4 +1,4 @@
-"""What the rules say of a run: a verdict with its evidence."""
+"""Judges a run by the rules: a verdict with its evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peerway_jobs.rules.template import FALLBACK, LANGUAGES, filled, in_language
 
 @dataclass(frozen=True)
 class Finding:
-    """One rule that spoke: its text, and the figures behind it."""
+    """One rule that holds for a run: its texts, and the figures behind them."""
 
     rule: str
     rule_hash: str
@@ -30,13 +30,15 @@ class Finding:
     coverage: float | None
     frees_gpu_hours: float = 0
     frees_core_hours: float = 0
-    script: str = ""  # lines for the job's script
+    script: str = ""  # lines to add to the job's script
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`state` is inefficient, efficient, no data, short (too young to be judged), or unremarkable: no rule
-    spoke, and the figures do not show an efficient job either.
+    """The result of all rules for a run.
+
+    `state` is inefficient, efficient, no data, short (too young to be judged), or unremarkable: no rule
+    holds, but the figures do not show an efficient job either.
     """
 
     state: str
@@ -44,18 +46,20 @@ class Verdict:
     hours: Hours
     findings: tuple[Finding, ...]
     undecided: tuple[str, ...] = ()  # rules that lack data
-    broken: tuple[str, ...] = ()  # rules that cannot be computed for this run, and why
+    broken: tuple[str, ...] = ()  # rules that could not be computed for this run, and why
     freed_gpu_hours: float = 0
     freed_core_hours: float = 0
 
     def body(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The verdict as a dictionary, to be stored as JSON."""
         return asdict(self)
 
 
 @dataclass
 class _Names(Mapping[str, Any]):
-    """The names that a rule sees: its own figures, its parameters, the job's fields, sets of series."""
+    """The names that a rule can read: its own figures, its parameters, the job's fields, and sets of
+    series.
+    """
 
     own: dict[str, Any]
     parameters: Mapping[str, Any]
@@ -79,7 +83,7 @@ class _Names(Mapping[str, Any]):
 
 
 def judge(rules: RuleSet, measured: Measured, fields: Mapping[str, Any]) -> Verdict:
-    """The verdict of all rules on a run."""
+    """The verdict of all rules on a run; `fields` are its job fields."""
     findings: list[Finding] = []
     undecided: list[str] = []
     broken: list[str] = []
@@ -130,20 +134,22 @@ def _verdict(
         tuple(findings),
         tuple(undecided),
         tuple(broken),
-        # Acting on two verdicts frees what the larger of them frees, and never more than there was.
+        # Two findings overlap: acting on both frees what the larger one frees, and never more than there was.
         min(spent.gpu_hours, max((each.frees_gpu_hours for each in findings), default=0)),
         min(spent.core_hours, max((each.frees_core_hours for each in findings), default=0)),
     )
 
 
 def _well_used(spent: Hours, least: float) -> bool:
-    """Whether the figures show that the job used what it had: its GPUs, or without GPUs its cores."""
+    """Whether the figures show that the job used what it had: its GPUs, or its cores if it has no GPU."""
     share = spent.gpu_efficiency if spent.gpu_hours else spent.cpu_efficiency
     return share is not None and share >= least
 
 
-def _spoken(texts: Mapping[str, str], figures: Mapping[str, Any]) -> dict[str, str]:
-    """A rule's text with its figures in each language, in English where the rule has no other."""
+def _texts_with(texts: Mapping[str, str], figures: Mapping[str, Any]) -> dict[str, str]:
+    """A rule's text with its figures, in each language; in English if the rule has no text in that
+    language.
+    """
     return {
         wanted: filled(texts[lang], figures, lang)
         for wanted in LANGUAGES
@@ -154,7 +160,7 @@ def _spoken(texts: Mapping[str, str], figures: Mapping[str, Any]) -> dict[str, s
 def _outcome_of(
     rule: Rule, measured: Measured, fields: Mapping[str, Any]
 ) -> tuple[str | None, Finding | None]:
-    """What one rule says: None does not apply, "no data", "no", or "yes" with its finding."""
+    """The outcome of one rule: None if it does not apply, "no data", "no", or "yes" with its finding."""
     names = _Names({}, rule.parameters_of(fields), fields, measured)
     if not rule.applies.value(names):
         return None, None
@@ -176,8 +182,8 @@ def _outcome_of(
         rule.hash,
         rule.severity,
         {lang: in_language(rule.tag, lang) for lang in LANGUAGES},
-        _spoken(rule.conclusion, texts),
-        _spoken(rule.advice, texts),
+        _texts_with(rule.conclusion, texts),
+        _texts_with(rule.advice, texts),
         figures,
         dict(names.parameters),
         coverage,
@@ -188,6 +194,8 @@ def _outcome_of(
 
 
 def _coverage(rule: Rule, measured: Measured) -> float | None:
-    """The least share of the time with data among the sets that the rule looks at and that are there."""
+    """The smallest share of time with data among the sets that the rule reads and that exist; None
+    if none does.
+    """
     shares = [FUNCTIONS["coverage"](devices) for name in rule.sets if (devices := measured[name]) is not None]
     return min(shares, default=None)
