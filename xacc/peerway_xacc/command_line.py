@@ -1,4 +1,6 @@
-"""Reads the command line of `peerway cc`: a C compiler's options, most of which are passed on unread."""
+"""Reads the command line of `peerway cc` or `peerway fc`: a compiler's options, most of which are passed on
+unread.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _TAKE_NEXT = (
     "-o", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote",
     "-idirafter", "-iprefix", "-x", "-MF", "-MT", "-MQ", "-T", "-u", "-z", "-e", "-Xlinker", "-Xassembler",
     "-Xpreprocessor", "-aux-info", "--param", "-B", "-wrapper", "-specs", "-dumpbase", "-dumpdir", "-arch",
-    "-isysroot",
+    "-isysroot", "-J",
 )  # fmt: skip
 _FOR_LINKING = ("-l", "-L", "-Wl,", "-shared", "-static", "-rdynamic", "-pie", "-no-pie", "-Xlinker", "-T",
                 "-u", "-z", "-e", "-nostartfiles", "-nodefaultlibs", "-nostdlib", "-s")  # fmt: skip
@@ -29,6 +31,24 @@ _FOR_LIBCLANG = (
     "-fgnu89",
 )
 _OWN = ("--explain", "--emit", "--openacc-backend")
+
+
+@dataclass(frozen=True)
+class Language:
+    """A verb's compiler, the variable that names another one, and how the names of its sources end."""
+
+    verb: str
+    name: str
+    variable: str
+    compiler: str
+    suffixes: tuple[str, ...]
+
+
+C = Language("cc", "C", "CC", "gcc", (".c",))
+FORTRAN = Language(
+    "fc", "Fortran", "FC", "gfortran",
+    (".f90", ".f95", ".f03", ".f08", ".f18", ".f", ".for", ".ftn", ".f77"),
+)  # fmt: skip
 
 
 class BadCommand(Exception):
@@ -59,7 +79,7 @@ class Command:
         """The compiler's option for OpenMP directives, or for OpenACC ones if it handles these."""
         if not self.openacc:
             return ["-fopenmp"]
-        of_nvidia = Path(self.compiler[0]).name.startswith(("nvc", "pgcc"))
+        of_nvidia = Path(self.compiler[0]).name.startswith(("nvc", "nvfortran", "pgcc", "pgfortran"))
         return ["-acc" if of_nvidia else "-fopenacc"]
 
     def compiling(self) -> list[str]:
@@ -79,21 +99,24 @@ def _links(word: str) -> bool:
     return word in _FOR_LINKING or word.startswith(("-l", "-L", "-Wl,"))
 
 
-def read(words: list[str], environment: dict[str, str]) -> Command:
-    """Parse the words after `peerway cc`. `environment` supplies CC. Raises BadCommand."""
-    command = Command(_words_of("CC", environment.get("CC", "")) or ["gcc"])
+def read(words: list[str], environment: dict[str, str], language: Language = C) -> Command:
+    """Parse the words after the verb. `environment` supplies CC or FC. Raises BadCommand."""
+    variable = language.variable
+    command = Command(_words_of(variable, environment.get(variable, "")) or [language.compiler])
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if word == "--explain":
             command.explain = True
         elif word == "--emit" or word.startswith("--emit="):
-            command.emit = word.partition("=")[2] or _emit_file(rest)
+            command.emit = word.partition("=")[2] or _emit_file(rest, language)
         elif word == "--openacc-backend" or word.startswith("--openacc-backend="):
             command.openacc = word.partition("=")[2]
             command.compiler = _words_of("--openacc-backend", command.openacc)
             if not command.compiler:
-                raise BadCommand("--openacc-backend needs a compiler, as in --openacc-backend=gcc")
+                raise BadCommand(
+                    f"--openacc-backend needs a compiler, as in --openacc-backend={language.compiler}"
+                )
         elif word in ("-c", "-S"):
             command.stage = word
         elif word == "-E":
@@ -109,16 +132,22 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
         elif word.startswith("-") and word != "-":
             _refuse_misspelt(word)
             command.options.append([word])
-        elif Path(word).suffix == ".c":
+        elif _is_source(word, language):
             command.sources.append(word)
         else:
             command.others.append(word)
-    _check(command)
+    _check(command, language)
     return command
 
 
+def _is_source(word: str, language: Language) -> bool:
+    """Is a word a source file? A capital in Fortran's suffix asks for the preprocessor; C's is C++."""
+    suffix = Path(word).suffix
+    return (suffix if language is C else suffix.lower()) in language.suffixes
+
+
 def _refuse_misspelt(word: str) -> None:
-    """Refuse an option of our own that is misspelt, to which the C compiler's error gives no hint."""
+    """Refuse an option of our own that is misspelt, to which the compiler's error gives no hint."""
     if word.startswith("--") and (near := meant(word.partition("=")[0], _OWN, 0.8)):
         raise BadCommand(f"there is no option {word.partition('=')[0]}{near}")
 
@@ -130,19 +159,22 @@ def _words_of(setting: str, text: str) -> list[str]:
         raise BadCommand(f"{setting} is {text!r}, in which a quotation is not closed") from wrong
 
 
-def _emit_file(rest: list[str]) -> str:
+def _emit_file(rest: list[str], language: Language) -> str:
     """The file name after --emit, or `-`.
 
-    The next word is the name only if at least two of the remaining words end in .c: one is the source file.
+    The next word is the name only if at least two of the remaining words are source files: one is to be
+    compiled.
     """
-    if rest and not rest[0].startswith("-") and len([word for word in rest if word.endswith(".c")]) > 1:
+    sources = [word for word in rest if _is_source(word, language)]
+    if rest and not rest[0].startswith("-") and len(sources) > 1:
         return rest.pop(0)
     return "-"
 
 
-def _check(command: Command) -> None:
+def _check(command: Command, language: Language) -> None:
     if not command.sources and not command.others:
-        raise BadCommand("no source file; usage: peerway cc prog.c [options of the C compiler] -o prog")
+        words = f"prog{language.suffixes[0]} [options of the {language.name} compiler] -o prog"
+        raise BadCommand(f"no source file; usage: peerway {language.verb} {words}")
     for name in (*command.sources, *command.others):
         if not Path(name).exists():
             raise BadCommand(f"{name} does not exist")

@@ -70,6 +70,10 @@ VERBS = {
         "Compile a C program with directives of XcalableMP, XcalableACC and OpenACC.",
         "peerway_xacc.cli", "peerway-xacc",
     ),
+    "fc": Verb(
+        "Compile a Fortran program with directives of XcalableMP.",
+        "peerway_xacc.fortran.cli", "peerway-xacc",
+    ),
     "nic-check": Verb(
         "Run conformance tests of a NIC plugin: ordering guarantees, faults, load.",
         "peerway_nic.nic_check", "peerway",

@@ -27,7 +27,7 @@ class Declared:
     @property
     def symbol(self) -> str:
         """The name as an identifier of C: a struct member's dot is replaced."""
-        return self.name.replace(".", "__")
+        return self.name.replace(".", "__") + (self.function.suffix if self.function else "")
 
     @property
     def address(self) -> str:
@@ -130,6 +130,11 @@ class DistributedArray(Declared):
             return self.name
         return f"{self.symbol}__arg" if self.variable.parameter else f"{self.symbol}__m"
 
+    def spoken(self, dimension: int) -> int:
+        """The number by which the program's language counts a dimension."""
+        assert self.variable is not None
+        return len(self.dimensions) - dimension if self.variable.column_major else dimension
+
     def kind_of(self, dimension: int) -> str:
         """The distribution of a dimension of the array: `*`, block, cyclic or gblock."""
         aligned = self.dimensions[dimension]
@@ -198,6 +203,8 @@ _Kind = TypeVar("_Kind", bound=Declared)
 class Scopes:
     """All declarations, found by name and place."""
 
+    sentinel = "#pragma xmp"  # how directives begin
+
     def __init__(self) -> None:
         self._all: list[Declared] = []
 
@@ -241,7 +248,7 @@ class Scopes:
             raise Refused(name.place, f"'{name.text}' is a {is_now}, not a {wanted}", note)
         directive = {"node array": "nodes", "template": "template", "distributed array": "align"}[wanted]
         raise Refused(
-            name.place, f"there is no {wanted} '{name.text}'; declare it with '#pragma xmp {directive}'"
+            name.place, f"there is no {wanted} '{name.text}'; declare it with '{self.sentinel} {directive}'"
         )
 
     def templates(self) -> list[TemplateOf]:

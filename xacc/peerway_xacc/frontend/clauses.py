@@ -33,6 +33,10 @@ class Expr:
             return first
         return Place(first.file, first.line, first.column, last.column + last.length - first.column)
 
+    def behind(self, count: int) -> Expr:
+        """The expression without its first tokens."""
+        return Expr(self.tokens[count:])
+
     def names(self) -> set[str]:
         """The identifiers in the expression."""
         return {token.text for token in self.tokens if token.kind == "name"}

@@ -18,9 +18,12 @@ NOT_YET = {
 }  # fmt: skip
 
 
-def parse(pragma: Pragma) -> d.Directive:
-    """Parse a pragma into its directive. Raises Refused if it is not a directive."""
-    parser = Parser(pragma)
+def parse(pragma: Pragma, parser: Parser | None = None) -> d.Directive:
+    """Parse a pragma into its directive. Raises Refused if it is not a directive.
+
+    `parser` reads another language's directives.
+    """
+    parser = parser or Parser(pragma)
     word = parser.name("a directive of XcalableMP")
     parse_one = _GRAMMAR.get(word.text.lower())
     if parse_one is None:

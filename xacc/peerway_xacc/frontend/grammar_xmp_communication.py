@@ -90,7 +90,7 @@ def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
 
         def widths() -> None:
             parser.expect("(", "behind width")
-            directive.widths = parser.some(lambda: width(parser))
+            directive.widths = parser.in_c_order(parser.some(lambda: width(parser)))
             parser.expect(")", "behind the widths")
 
         def orthogonal() -> None:

@@ -135,13 +135,11 @@ def _format(parser: Parser) -> clauses.Format:
 
 def _align(parser: Parser, base: d.Directive) -> d.Directive:
     directive = d.Align(base.place, base.start, base.end, base.file)
-    if not parser.sees("["):
+    if not parser.opens_array():
         directive.arrays = [parser.array()]
-    while parser.accept("["):
-        directive.sources.append(None if parser.accept("*") else _source(parser))
-        parser.expect("]", "behind an index of the array")
-    if not directive.sources:
-        raise parser.unexpected("'[' and an index for each dimension of the array")
+    directive.sources = parser.array_dimensions(
+        "an index", lambda: None if parser.accept("*") else _source(parser)
+    )
     parser.expect("with", "behind the indices of the array")
     directive.template = parser.name("the name of a template")
     directive.targets, _square = parser.dimensions("the template", lambda _square: _target(parser))
@@ -167,7 +165,7 @@ def _target(parser: Parser) -> clauses.AlignTo:
     first, rest = expr.tokens[0], expr.tokens[1:]
     if first.kind != "name" or (rest and rest[0].text not in ("+", "-")):
         raise Refused(expr.place, f"'{expr.text}' must be an index of the array, plus or minus an offset")
-    return clauses.AlignTo(place, first.text, clauses.Expr(rest).text if rest else "0")
+    return clauses.AlignTo(place, first.text, expr.behind(1).text if rest else "0")
 
 
 def _match_colons(directive: d.Align) -> None:
@@ -185,13 +183,9 @@ def _match_colons(directive: d.Align) -> None:
 
 def _shadow(parser: Parser, base: d.Directive) -> d.Directive:
     directive = d.Shadow(base.place, base.start, base.end, base.file)
-    if not parser.sees("["):
+    if not parser.opens_array():
         directive.arrays = [parser.array()]
-    while parser.accept("["):
-        directive.widths.append(communication.width(parser, full=True))
-        parser.expect("]", "behind a width")
-    if not directive.widths:
-        raise parser.unexpected("'[' and a width for each dimension of the array")
+    directive.widths = parser.array_dimensions("a width", lambda: communication.width(parser, full=True))
     if not directive.arrays:
         parser.expect(":", "before the arrays")
         parser.expect(":", "before the arrays")

@@ -176,6 +176,24 @@ class Parser:
         self.expect(")", f"behind the dimensions of {expected}")
         return items, False
 
+    def opens_array(self) -> bool:
+        """Do the dimensions of an array come next?"""
+        return self.sees("[")
+
+    def array_dimensions(self, expected: str, parse_dimension: Callable[[], _Item]) -> list[_Item]:
+        """`[2][1]`: what a directive says of each dimension of an array, in C's order."""
+        items = []
+        while self.accept("["):
+            items.append(parse_dimension())
+            self.expect("]", f"behind {expected}")
+        if not items:
+            raise self.unexpected(f"'[' and {expected} for each dimension of the array")
+        return items
+
+    def in_c_order(self, items: list[_Item]) -> list[_Item]:
+        """A list with an item for each dimension of an array, as it is written: in C's order."""
+        return items
+
     def ref(self, expected: str) -> Ref:
         """Parse a reference to nodes or to a template, with or without subscripts."""
         name = self.name(expected)

@@ -66,6 +66,10 @@ class Texts:
         """Replace the text of a file."""
         self._texts[file] = Text(file, text)
 
+    def keep(self, text: Text) -> None:
+        """Take a text that was read already."""
+        self._texts[text.file] = text
+
     def of(self, file: str) -> Text:
         """The text of a file, which is read if it was not yet."""
         if file not in self._texts:

@@ -42,6 +42,7 @@ class Variable:
     element_bytes: int = 0
     uses: list[Use] = field(default_factory=list)
     base: Variable | None = None  # for a member `s.a`: the struct s
+    column_major: bool = False  # an array of Fortran, whose dimensions people count from 1, the first inmost
 
     @property
     def symbol(self) -> str:
@@ -129,6 +130,7 @@ class Function:
     uses: list[Use] = field(default_factory=list)
     used: dict[str, Variable] = field(default_factory=dict)
     marks: list[Mark] = field(default_factory=list)
+    suffix: str = ""  # of its descriptors, where those of all functions are in one scope of the output
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,9 @@ def shadow(unit: Unit, directive: d.Shadow) -> None:
             some = width.full or any(expr and expr.value != 0 for expr in (width.lower, width.upper))
             if some and kind == "cyclic":
                 raise Refused(
-                    width.place, f"dimension {dimension} of '{name.text}' is cyclic and can have no shadow"
+                    width.place,
+                    f"dimension {declared.spoken(dimension)} of '{name.text}' is cyclic "
+                    "and can have no shadow",
                 )
         declared.widths, declared.shadow_place = list(directive.widths), name.place
         declared.last_directive = max(declared.last_directive, directive.start)

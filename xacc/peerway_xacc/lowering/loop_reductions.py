@@ -17,7 +17,7 @@ def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
     """Write the code before a loop with reductions, and return the code after it."""
     closing = ""
     assert directive.on is not None
-    nodes = _all_owners(unit, directive, directive.on)
+    nodes = all_owners(unit, directive, directive.on)
     for operand in directive.reduced:
         variable = unit.syntax.variable(operand.name.text, directive.file, directive.start)
         if variable is None:
@@ -49,7 +49,7 @@ def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
     return closing
 
 
-def _all_owners(unit: Unit, directive: d.Loop, on: clauses.Ref) -> str:
+def all_owners(unit: Unit, directive: d.Loop, on: clauses.Ref) -> str:
     """The nodes that share a loop, including those that own none of it, which need the result, too."""
     mapping = referred(unit, on, directive)
     own = [subscript.star or subscript.whole for subscript in on.subscripts or ()]

@@ -19,7 +19,7 @@ from peerway_xacc.lowering.unit import Unit
 
 def reflect(unit: Unit, directive: d.Reflect) -> None:
     """Lower reflect, reflect_init, reflect_do, reflect_wait or reduce_shadow."""
-    arrays = _reflected(unit, directive)
+    arrays = reflected(unit, directive)
     which = _pointers(arrays)
     names = ", ".join(array.name for array in arrays)
     if directive.kind == "reflect_wait":
@@ -38,7 +38,7 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
         _sent(unit, directive, run)
     if directive.kind == "reflect":
         _warn_of_corners(unit, directive)
-    widths = _widths(directive)
+    widths = widths_of(directive)
     shape = f"{widths}, {_flags(unit, directive)}"
     if directive.kind == "reduce_shadow":
         _reduce_shadow(unit, directive, arrays, widths)
@@ -47,7 +47,7 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
     elif directive is not run[-1]:
         pass  # the last of a run does the work of all
     elif directive.kind == "reflect_do":
-        which = _pointers([array for following in run for array in _reflected(unit, following)])
+        which = _pointers([array for following in run for array in reflected(unit, following)])
         unit.put(directive, [f"pwx_reflect_do({which}, {where(run[0])});"])
     elif len(run) > 1:
         _one_call(unit, run)
@@ -62,7 +62,7 @@ def reflect(unit: Unit, directive: d.Reflect) -> None:
 
 def _sent(unit: Unit, directive: d.Reflect, run: list[d.Reflect]) -> None:
     """Say for --explain how many bytes a reflect sends."""
-    arrays = [(array, following) for following in run for array in _reflected(unit, following)]
+    arrays = [(array, following) for following in run for array in reflected(unit, following)]
     names = ", ".join(array.name for array, _ in arrays)
     if directive.kind == "reduce_shadow":
         unit.communicates(directive, f"reduce_shadow {names}", Transfer("messages", "put"))
@@ -81,8 +81,8 @@ def _sent(unit: Unit, directive: d.Reflect, run: list[d.Reflect]) -> None:
 def _one_call(unit: Unit, run: list[d.Reflect]) -> None:
     """Write one call for a run of adjacent directives, in the place of the last."""
     halo = unit.output.new_name("halo")
-    arrays = [(array, following) for following in run for array in _reflected(unit, following)]
-    widths = ", ".join(_widths(following) for _, following in arrays)
+    arrays = [(array, following) for following in run for array in reflected(unit, following)]
+    widths = ", ".join(widths_of(following) for _, following in arrays)
     flags = [
         name
         for name in (
@@ -126,10 +126,11 @@ def runs_of(unit: Unit) -> dict[int, list[d.Reflect]]:
     return runs
 
 
-def _reflected(unit: Unit, directive: d.Reflect) -> list[DistributedArray]:
+def reflected(unit: Unit, directive: d.Reflect) -> list[DistributedArray]:
+    """The arrays of a reflect, their shadows checked."""
     arrays = [unit.array(name, directive) for name in directive.arrays]
     for name, array in zip(directive.arrays, arrays, strict=True):
-        _check_shadow(directive, name, array)
+        _check_shadow(directive, name, array, unit.scopes.sentinel)
     return arrays
 
 
@@ -175,7 +176,8 @@ def _pointers(arrays: list[DistributedArray]) -> str:
     return f"{len(arrays)}, (pwx_array *const[]){{{', '.join(array.address for array in arrays)}}}"
 
 
-def _widths(directive: d.Reflect) -> str:
+def widths_of(directive: d.Reflect) -> str:
+    """The widths of a reflect, as C text."""
     if directive.widths is None:
         return "0"
     return f"(const pwx_width[]){{{', '.join(_width(width) for width in directive.widths)}}}"
@@ -184,7 +186,7 @@ def _widths(directive: d.Reflect) -> str:
 def _flags(unit: Unit, directive: d.Reflect) -> str:
     flags = ["PWX_REFLECT_ORTHOGONAL"] if directive.orthogonal else []
     if directive.accelerator and unit.foreign_acc:
-        flags += [outside(array, directive) for array in _reflected(unit, directive)]
+        flags += [outside(array, directive) for array in reflected(unit, directive)]
     elif directive.accelerator:
         flags.append("PWX_REFLECT_ACC")
     return " | ".join(flags) or "0"
@@ -220,7 +222,9 @@ def _faces(directive: d.Reflect, array: DistributedArray) -> str:
         if aligned is None or (lower, upper) == ("0", "0"):
             continue
         layers = "all layers" if lower == "-1" else f"{lower} below and {upper} above"
-        faces.append(f"{layers} in dimension {dimension}{periodic} ({array.template.share(aligned[0])})")
+        faces.append(
+            f"{layers} in dimension {array.spoken(dimension)}{periodic} ({array.template.share(aligned[0])})"
+        )
     return f"{array.name} {', '.join(faces) or 'nothing'}"
 
 
@@ -236,11 +240,11 @@ def _reduce_shadow(unit: Unit, directive: d.Reflect, arrays: list[DistributedArr
         unit.put(directive, [through_host(unit, directive, [array], call) if directive.accelerator else call])
 
 
-def _check_shadow(directive: d.Reflect, name: clauses.Name, array: DistributedArray) -> None:
+def _check_shadow(directive: d.Reflect, name: clauses.Name, array: DistributedArray, sentinel: str) -> None:
     assert array.variable is not None
     if not array.widths:
         note = (array.place, f"'{name.text}' is aligned here")
-        raise Refused(name.place, f"'{name.text}' has no shadow; declare one with '#pragma xmp shadow'", note)
+        raise Refused(name.place, f"'{name.text}' has no shadow; declare one with '{sentinel} shadow'", note)
     if directive.widths is None:
         return
     rank = len(array.variable.sizes)
@@ -259,7 +263,7 @@ def _check_shadow(directive: d.Reflect, name: clauses.Name, array: DistributedAr
                 assert array.shadow_place is not None
                 message = (
                     f"width {side.value} is {'larger than' if side.value > 0 else 'no width for'} "
-                    f"the shadow of '{name.text}' in dimension {dimension} ({lower}:{upper})"
+                    f"the shadow of '{name.text}' in dimension {array.spoken(dimension)} ({lower}:{upper})"
                 )
                 raise Refused(side.place, message, (array.shadow_place, "the shadow is declared here"))
 

@@ -1,0 +1,1 @@
+! Programs of other compilers include this; peerway fc needs nothing of it.

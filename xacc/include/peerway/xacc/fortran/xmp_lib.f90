@@ -1,0 +1,4 @@
+! What `use xmp_lib` gives: constants. `peerway fc` declares the functions where a program calls them.
+module xmp_lib
+  include 'xmp_lib.h'
+end module xmp_lib

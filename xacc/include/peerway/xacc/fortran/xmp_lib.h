@@ -1,0 +1,4 @@
+      integer, parameter :: xmp_not_distributed = 2100
+      integer, parameter :: xmp_block = 2101
+      integer, parameter :: xmp_cyclic = 2102
+      integer, parameter :: xmp_gblock = 2103

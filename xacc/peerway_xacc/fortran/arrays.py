@@ -1,0 +1,270 @@
+"""Distributed arrays: each is a Fortran pointer into the run time's memory, with the bounds of a node's part.
+
+So a subscript stays global, and the program's text with it. The pointer is set where the scope that declares
+the array begins to execute, where the program allocates it, or where its template is fixed.
+"""
+
+from __future__ import annotations
+
+from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.fortran.declarations import Dimension, Entity, Mention, dimensions_of
+from peerway_xacc.fortran.generated import Call
+from peerway_xacc.fortran.grammar import Arguments
+from peerway_xacc.fortran.structure import Scope, Statement
+from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.words import Word, closing, split, written
+from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.tokens import quoted
+from peerway_xacc.lowering.c_text import at, numbers
+
+_DROPPED = {
+    "dimension",
+    "allocatable",
+    "pointer",
+    "target",
+    "codimension",
+    "contiguous",
+    "intent",
+    "optional",
+}
+_IMPOSSIBLE = {
+    "common": "is in a COMMON block",
+    "equivalence": "shares memory by EQUIVALENCE",
+    "parameter": "is a constant",
+    "codimension": "is a coarray",
+    "value": "is passed by value",
+}
+_MOST_DIMENSIONS = 7
+
+
+def declared_in(array: DistributedArray) -> tuple[Scope, Entity]:
+    """The scope and the declaration of a distributed array."""
+    scope = array.function
+    assert isinstance(scope, Scope)
+    return scope, scope.entities[array.name]
+
+
+def check(array: DistributedArray) -> None:
+    """Raises Refused for an array that cannot be distributed."""
+    scope, entity = declared_in(array)
+    note = (entity.word.place, f"'{array.name}' is declared here")
+    for attribute, text in _IMPOSSIBLE.items():
+        if attribute in entity.attributes or (attribute == "codimension" and entity.images is not None):
+            advice = "; move it to a module" if attribute == "common" else ""
+            message = f"'{array.name}' {text}, so it cannot be distributed{advice}"
+            raise Refused(array.place, message, note)
+    for dimension in entity.dimensions or []:
+        if dimension.upper is None and not entity.deferred:
+            kind = "assumed-size" if dimension.assumed else "assumed-shape"
+            message = (
+                f"'{array.name}' is an {kind} array; give its bounds to distribute it, as in {array.name}(n)"
+            )
+            raise Refused(array.place, message, note)
+    if array.name == scope.result_name and scope.kind == "function":
+        raise Refused(
+            array.place, f"'{array.name}' is the value of a function and cannot be distributed", note
+        )
+
+
+def is_dummy(scope: Scope, name: str) -> bool:
+    """Is a name a dummy argument of a procedure?"""
+    return any(dummy.text == name for dummy in scope.dummies)
+
+
+def redeclare(unit: FortranUnit, array: DistributedArray) -> None:
+    """Declare an array as a pointer, in the place of its declaration."""
+    scope, entity = declared_in(array)
+    rank = len(entity.dimensions or ())
+    kept = sorted(
+        attribute
+        for attribute in entity.attributes - _DROPPED
+        if attribute in ("public", "private", "save", "protected")
+    )
+    attributes = "".join(f", {attribute}" for attribute in kept)
+    lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
+    start = " => null()" if lives_on else ""
+    declared = f"{_type_of(entity)}, pointer, contiguous{attributes} :: {array.name}({_colons(rank)}){start}"
+    mentions = [entity.typed] if entity.typed else []
+    others = [mention for mention in entity.others if _drops(mention)]
+    last = (mentions + others)[-1] if entity.typed is None else entity.typed
+    assert last is not None
+    number = last.logical.number
+    lines = [declared]
+    if is_dummy(scope, array.name):
+        lines.append(f"{_type_of(entity)} :: {_argument(array)}(*)")
+        _rename_dummy(unit, scope, array)
+    unit.generated.behind(number, *lines)
+    for mention in [*mentions, *others]:
+        _take_out(unit, mention)
+
+
+def _argument(array: DistributedArray) -> str:
+    return f"pwx_{array.name}"
+
+
+def _colons(rank: int) -> str:
+    return ",".join(":" * rank)
+
+
+def _drops(mention: Mention) -> bool:
+    first = mention.logical.text.split("(")[0].split()[0].lower().rstrip(":")
+    return first in _DROPPED
+
+
+def _type_of(entity: Entity) -> str:
+    if entity.type_text:
+        return entity.type_text
+    return "integer" if entity.name[0] in "ijklmn" else "real"
+
+
+def _rename_dummy(unit: FortranUnit, scope: Scope, array: DistributedArray) -> None:
+    word = next(dummy for dummy in scope.dummies if dummy.text == array.name)
+    unit.generated.edit(scope.header, word.start, word.end, _argument(array))
+
+
+def _take_out(unit: FortranUnit, mention: Mention) -> None:
+    """Take a name out of the list of a declaration; a list of which nothing stays goes as a whole."""
+    logical = mention.logical
+    number = logical.number
+    gone = unit.taken_out.setdefault(number, set())
+    gone.add(mention.number)
+    if len(gone) == len(mention.items):
+        unit.generated.remove(number)
+        return
+    unit.generated.drop_items(number, mention.items, gone)
+
+
+# ---- descriptors ----
+
+
+def _bounds(dimensions: list[Dimension], arguments: Arguments) -> tuple[list[str], list[str]]:
+    """Lower bounds and sizes in C's order, as C text."""
+    lower, sizes = [], []
+    for dimension in dimensions[::-1]:
+        first = dimension.lower or "1"
+        low = first if first.lstrip("-").isdigit() else arguments.c_text(first)
+        assert dimension.upper is not None
+        up = dimension.upper if dimension.upper.isdigit() else arguments.c_text(dimension.upper)
+        lower.append(low)
+        sizes.append(f"{up} - ({low}) + 1")
+    return lower, sizes
+
+
+def make(array: DistributedArray, dimensions: list[Dimension], arguments: Arguments, how: str) -> list[str]:
+    """C that fills an array's descriptor; `how` is init, enter or bind."""
+    assert array.template is not None
+    rank = len(dimensions)
+    lower, sizes = _bounds(dimensions, arguments)
+    name = _argument(array) if how == "bind" else array.name
+    element = arguments.c_text(f"storage_size({name})/8")
+    low = f"{array.symbol}__lb"
+    aligned = [-1 if match is None else match[0] for match in array.dimensions]
+    offsets = [
+        "0" if match is None else f"({match[1]}) + {low}[{d}]" for d, match in enumerate(array.dimensions)
+    ]
+    shadows = [array.shadow(dimension) for dimension in range(rank)]
+    memory = "c0, " if how == "bind" else ""
+    call = f"pwx_bind({array.address}, {memory}" if how == "bind" else f"pwx_array_{how}({array.address}, "
+    return [
+        *(f"{low}[{d}] = {text};" for d, text in enumerate(lower)),
+        f"{call}{quoted(array.name)}, (size_t)({element}), {rank}, {numbers(sizes)}, "
+        f"{array.template.address}, {numbers([str(dimension) for dimension in aligned], 'int')}, "
+        f"{numbers(offsets)}, {numbers([text for text, _ in shadows])}, "
+        f"{numbers([text for _, text in shadows])}, "
+        f"{at(array.place)});",
+    ]
+
+
+def attach(unit: FortranUnit, scope: Scope, array: DistributedArray) -> list[str]:
+    """Statements that let an array's pointer lead to its memory."""
+    rank = len(array.dimensions)
+    call = Call(
+        unit.name("at"), [f"return pwx_f_memory({array.address}, {array.symbol}__lb, c0, c1);"],
+        others=[("numbers", "pwx_e"), ("numbers", "pwx_l")], pointer=True,
+    )  # fmt: skip
+    unit.needs_pointers.add(scope.number)
+    text = unit.generated.call(scope, call)
+    bounds = ", ".join(f"pwx_l({number}):" for number in range(1, rank + 1))
+    return [
+        f"pwx_p = {text}",
+        f"call pwx_c_f_pointer(pwx_p, {array.name}, pwx_e(1:{rank}))",
+        f"{array.name}({bounds}) => {array.name}",
+    ]
+
+
+def declare_pointers(unit: FortranUnit) -> None:
+    """What scopes need that let pointers lead to memory."""
+    for scope in unit.structure.scopes:
+        if scope.number in unit.needs_pointers:
+            unit.generated.declare(scope, "type(pwx_c_ptr) :: pwx_p", "integer(8) :: pwx_e(7), pwx_l(7)")
+
+
+POINTERS = "use, intrinsic :: iso_c_binding, only: pwx_c_ptr => c_ptr, pwx_c_f_pointer => c_f_pointer"
+
+
+# ---- allocation ----
+
+
+def allocations(unit: FortranUnit) -> None:
+    """ALLOCATE, DEALLOCATE and ALLOCATED of distributed arrays."""
+    for statement in unit.structure.statements:
+        with unit.diagnostics.collecting():
+            _allocation(unit, statement)
+
+
+def _allocation(unit: FortranUnit, statement: Statement) -> None:
+    words = statement.words
+    for number, word in enumerate(words[:-2]):
+        asks = word.text == "allocated" and words[number + 1].text == "("
+        if asks and unit.array_at(words[number + 2].text, statement.scope):
+            unit.generated.edit(statement.number, word.start, word.end, "associated")
+    verb = next((n for n, word in enumerate(words) if word.text in ("allocate", "deallocate")), None)
+    if verb is None or verb + 1 >= len(words) or words[verb + 1].text != "(":
+        return
+    if verb and words[0].text != "if":
+        return
+    items = split(words[verb + 2 : closing(words, verb + 1)], ",")
+    arrays = [unit.array_at(item[0].text, statement.scope) if item else None for item in items]
+    if not any(arrays):
+        return
+    lines: list[str] = []
+    kept = [item for item, array in zip(items, arrays, strict=True) if array is None]
+    named = [item for item in kept if len(item) > 1 and item[1].text == "="]
+    if len(kept) > len(named):
+        texts = ", ".join(written(statement.logical, item) for item in kept)
+        lines.append(f"{words[verb].text}({texts})")
+    for item in named:
+        if item[0].text == "stat":
+            lines.append(f"{written(statement.logical, item[2:])} = 0")
+        elif item[0].text != "errmsg":
+            raise Refused(item[0].place, f"{item[0].text}= is not supported for a distributed array yet")
+    for item, array in zip(items, arrays, strict=True):
+        if array:
+            make_or_free = _allocated if words[verb].text == "allocate" else _freed
+            lines += make_or_free(unit, statement, array, item)
+    if verb:
+        unit.generated.edit(statement.number, words[verb].start, len(statement.logical.text), "then")
+        lines.append("end if")
+    else:
+        unit.generated.remove(statement.number)
+    unit.generated.behind(statement.number, *lines)
+
+
+def _allocated(
+    unit: FortranUnit, statement: Statement, array: DistributedArray, item: list[Word]
+) -> list[str]:
+    _, entity = declared_in(array)
+    if not entity.deferred:
+        raise Refused(item[0].place, f"'{array.name}' is not allocatable")
+    dimensions = dimensions_of(statement.logical, item[2:-1]) if len(item) > 2 else []
+    if len(dimensions) != len(array.dimensions) or any(d.upper is None for d in dimensions):
+        raise Refused(item[0].place, f"allocate '{array.name}' with bounds in each of its dimensions")
+    arguments = Arguments()
+    scope = statement.scope
+    call = Call(unit.name("allocate"), make(array, dimensions, arguments, "init"), arguments.texts)
+    return [unit.generated.call(scope, call), *attach(unit, scope, array)]
+
+
+def _freed(unit: FortranUnit, statement: Statement, array: DistributedArray, _item: list[Word]) -> list[str]:
+    call = Call(unit.name("free"), [f"pwx_array_free({array.address});"])
+    return [unit.generated.call(statement.scope, call), f"nullify({array.name})"]

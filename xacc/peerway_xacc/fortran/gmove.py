@@ -1,0 +1,130 @@
+"""gmove: one assignment of sections of arrays, whoever owns what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.analysis.paths import Transfer
+from peerway_xacc.fortran.generated import Call
+from peerway_xacc.fortran.grammar import Arguments, place_of
+from peerway_xacc.fortran.structure import Statement
+from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.words import Word, closing, split, written
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.lowering.c_text import where
+
+_MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
+_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of the assignment as C text of a section; `other` is what C is given of a local one."""
+
+    section: str
+    array: DistributedArray | None
+    other: str | None
+
+
+def gmove(unit: FortranUnit, directive: d.Gmove) -> None:
+    """Replace the assignment behind the directive by a call."""
+    if directive.accelerator:
+        raise Refused(directive.place, "the clause acc of gmove is not supported in Fortran yet")
+    if directive.on:
+        raise Refused(directive.on.name.place, "gmove has no clause on")
+    statement = unit.statement_behind(directive)
+    equal = _equal(statement) if statement else None
+    if statement is None or equal is None:
+        note = (statement.words[0].place, "this follows") if statement else None
+        raise Refused(directive.place, "expected an assignment of arrays behind gmove", note)
+    arguments = Arguments()
+    sides = [
+        _side(unit, statement, words, arguments, number)
+        for number, words in enumerate((statement.words[:equal], statement.words[equal + 1 :]))
+    ]
+    target, source = sides
+    if target.array is None and source.array is None:
+        raise Refused(place_of(statement.words), "neither side of this gmove is a distributed array")
+    if directive.mode == "in" and source.array is None:
+        raise Refused(
+            place_of(statement.words[equal + 1 :]), "expected a distributed array on the right of gmove in"
+        )
+    if directive.mode == "out" and target.array is None:
+        raise Refused(
+            place_of(statement.words[:equal]), "expected a distributed array on the left of gmove out"
+        )
+    unit.output.one_sided = unit.output.one_sided or directive.mode != "collective"
+    others = [("any", side.other) for side in sides if side.other is not None]
+    lines = []
+    for number, side in enumerate(sides):
+        taken = sum(earlier.other is not None for earlier in sides[:number])
+        lines.append(f"const pwx_section side{number} = {side.section.replace('@', f'c{taken}')};")
+    lines.append(f"pwx_gmove({_MODES[directive.mode]}, &side0, &side1, {where(directive)});")
+    call = Call(unit.name("gmove"), lines, arguments.texts, others)
+    number = statement.number
+    unit.generated.edit(number, 0, len(statement.logical.text), unit.generated.call(statement.scope, call))
+    unit.moved.add(number)
+    text = statement.logical.text
+    unit.explain(directive, f"gmove: {text}")
+    verb, op = _SENT[directive.mode]
+    unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op))
+
+
+def _equal(statement: Statement) -> int | None:
+    depth = 0
+    for number, word in enumerate(statement.words):
+        if word.kind == "mark":
+            depth += (word.text in ("(", "[")) - (word.text in (")", "]"))
+        if word.text == "=" and depth == 0:
+            return number if 0 < number < len(statement.words) - 1 else None
+    return None
+
+
+def _side(
+    unit: FortranUnit, statement: Statement, words: list[Word], arguments: Arguments, number: int
+) -> _Side:
+    array = unit.array_at(words[0].text, statement.scope) if words[0].kind == "name" else None
+    whole = len(words) == 1 or (words[1].text == "(" and closing(words, 1) == len(words) - 1)
+    if array is None or not whole:
+        for word in words:
+            other = unit.array_at(word.text, statement.scope) if word.kind == "name" else None
+            if other:
+                message = "expected an array or a section of one, without arithmetic and without components"
+                raise Refused(place_of(words), message)
+        if number == 0 and not (words[0].kind == "name" and whole):
+            raise Refused(place_of(words), "expected an array or a section of one")
+        return _Side("pwx_f_section(@)", None, written(statement.logical, words))
+    rank = len(array.dimensions)
+    parts = split(words[2:-1], ",") if len(words) > 1 else [[] for _ in range(rank)]
+    if len(parts) != rank:
+        message = (
+            f"'{array.name}' has {counted(rank, 'dimension')}, and {counted(len(parts), 'subscript')} here"
+        )
+        raise Refused(place_of(words), message)
+    dims = [
+        _dimension(statement, part, array, rank - 1 - at, arguments, whole=len(words) == 1)
+        for at, part in enumerate(parts)
+    ][::-1]
+    return _Side(f"{{.array = {array.address}, .ndims = {rank}, .dim = {{{', '.join(dims)}}}}}", array, None)
+
+
+def _dimension(
+    statement: Statement, part: list[Word], array: DistributedArray, dimension: int, arguments: Arguments,
+    whole: bool,
+) -> str:  # fmt: skip
+    low = f"{array.symbol}__lb"
+    bounds = split(part, ":")
+    texts = [written(statement.logical, bound) for bound in bounds]
+    if len(texts) == 1 and not whole:
+        index = arguments.c_text(texts[0])
+        return f"pwx_f_triplet({index}, {index}, 1, 1, {low}[{dimension}])"
+    first = arguments.c_text(texts[0]) if texts[0] else f"{low}[{dimension}]"
+    last = (
+        arguments.c_text(texts[1])
+        if len(texts) > 1 and texts[1]
+        else f"pwx_f_last({array.address}, {low}, {dimension})"
+    )
+    step = arguments.c_text(texts[2]) if len(texts) > 2 and texts[2] else "1"
+    return f"pwx_f_triplet({first}, {last}, {step}, 0, {low}[{dimension}])"

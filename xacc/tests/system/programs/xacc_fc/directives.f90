@@ -1,0 +1,272 @@
+! Each directive of XcalableMP in Fortran, on any number of nodes, compared with what a sequential program has.
+module fields
+  implicit none
+  integer, parameter :: n = 23, m = 17
+  real(8) :: whole(0:n + 1, m)
+!$xmp nodes q(*)
+!$xmp template s(0:n + 1, m)
+!$xmp distribute s(*, block) onto q
+!$xmp align whole(i, j) with s(i, j)
+!$xmp shadow whole(0, 2:1)
+  integer :: wrong = 0
+contains
+  subroutine check(right, about)
+    logical, intent(in) :: right
+    character(*), intent(in) :: about
+    if (right) return
+    wrong = wrong + 1
+    print *, 'wrong: ', about
+  end subroutine check
+
+  subroutine fill
+    integer :: i, j
+!$xmp loop (j) on s(*, j)
+    do j = 1, m
+      do i = 0, n + 1
+        whole(i, j) = 100 * i + j
+      end do
+    end do
+  end subroutine fill
+end module fields
+
+program directives
+  use fields
+  use xmp_lib
+  implicit none
+!$xmp nodes p(*)
+!$xmp template t(n)
+!$xmp template u(n)
+!$xmp template v(n)
+!$xmp distribute t(block) onto p
+!$xmp distribute u(cyclic) onto p
+!$xmp distribute v(cyclic(3)) onto p
+  integer :: a(n), b(n), c(n), d(n, 4), local(n)
+!$xmp align (i) with t(i) :: a
+!$xmp align b(i) with u(i)
+!$xmp align c(i) with v(i)
+!$xmp align d(i, *) with t(i)
+!$xmp shadow a(1)
+  integer :: i, sum_of_a, most, where_most, k(3), status
+  logical :: all_of, any_of
+  real(4) :: x
+  complex(8) :: z
+  integer, allocatable :: later(:)
+!$xmp align later(i) with t(i + 1)
+!$xmp shadow later(1:2)
+
+  call check(xmp_num_nodes() == xmp_all_num_nodes(), 'number of nodes')
+
+!$xmp loop on t(i)
+  do i = 1, n
+    a(i) = i * i
+  end do
+!$xmp loop (i) on u(i)
+  do i = 1, n
+    b(i) = i
+  end do
+!$xmp loop (i) on v(i)
+  do i = 1, n, 2
+    c(i) = i
+  end do
+!$xmp loop (i) on v(i)
+  do 10 i = 2, n, 2
+    c(i) = -i
+10 continue
+
+  sum_of_a = 1000
+!$xmp loop on t(i) reduction(+: sum_of_a)
+  do i = 1, n
+    sum_of_a = sum_of_a + a(i)
+  end do
+  call check(sum_of_a == 1000 + n * (n + 1) * (2 * n + 1) / 6, 'reduction of a sum')
+  sum_of_a = 0
+!$xmp loop on v(i) reduction(+: sum_of_a)
+  do i = n, n
+    sum_of_a = sum_of_a + c(i)
+  end do
+  call check(sum_of_a == n, 'one iteration of a cyclic loop')
+  sum_of_a = 0
+!$xmp loop on t(i) reduction(+: sum_of_a)
+  do i = n - 1, 2, -3
+    sum_of_a = sum_of_a + i
+  end do
+  call check(sum_of_a == sum([(i, i = n - 1, 2, -3)]), 'a descending loop')
+
+  most = -1
+  where_most = -1
+!$xmp loop on t(i) reduction(firstmax: most /where_most/)
+  do i = 1, n
+    if (mod(a(i), 10) > most) then
+      most = mod(a(i), 10)
+      where_most = i
+    end if
+  end do
+  call check(most == 9 .and. where_most == 3, 'firstmax')
+
+  x = 2
+!$xmp loop on t(i) reduction(*: x)
+  do i = 1, 5
+    x = x * i
+  end do
+  call check(x == 240, 'reduction of a product')
+  all_of = .true.
+  any_of = .false.
+!$xmp loop on t(i) reduction(.and.: all_of) reduction(.or.: any_of)
+  do i = 1, n
+    all_of = all_of .and. i <= n
+    any_of = any_of .or. i == 7
+  end do
+  call check(all_of .and. any_of, 'reduction of logicals')
+  k = [1, 2, 3]
+!$xmp reduction (+: k)
+  call check(all(k == [1, 2, 3] * xmp_num_nodes()), 'reduction of an array')
+  z = (1, 2)
+!$xmp reduction (+: z)
+  call check(z == (1, 2) * xmp_num_nodes(), 'reduction of a complex number')
+
+  k = 0
+!$xmp task on p(1)
+  k = [4, 5, 6]
+  call check(xmp_num_nodes() == 1, 'a task of one node')
+!$xmp end task
+!$xmp bcast (k(2:3)) from p(1)
+  call check(all(k(2:3) == [5, 6]), 'bcast of a section')
+
+!$xmp reflect (a)
+!$xmp loop on t(i)
+  do i = 2, n - 1
+    d(i, :) = a(i - 1) + a(i + 1)
+  end do
+  most = 0
+!$xmp loop on t(i) reduction(max: most)
+  do i = 2, n - 1
+    most = max(most, maxval(abs(d(i, :) - 2 * (i * i + 1))))
+  end do
+  call check(most == 0, 'reflect')
+!$xmp reflect (a) width(/periodic/1)
+  status = 0
+!$xmp loop on t(i) reduction(+: status)
+  do i = 1, n, n - 1
+    if (i == 1) status = status + a(i - 1) - n * n
+    if (i == n) status = status + a(i + 1) - 1
+  end do
+  call check(status == 0, 'a periodic reflect')
+
+  local = 0
+!$xmp gmove
+  local(:) = a(:)
+  call check(all(local == [(i * i, i = 1, n)]), 'gmove to a local array')
+!$xmp gmove
+  local(2:n:2) = c(2:n:2)
+  call check(all(local(2:n:2) == [(-i, i = 2, n, 2)]), 'gmove with steps')
+!$xmp gmove
+  b(1:n - 3) = c(4:n)
+!$xmp gmove
+  local = b
+  call check(all(local(1:n - 3) == [(merge(i, -i, mod(i, 2) == 1), i = 4, n)]), 'gmove between mappings')
+!$xmp gmove
+  a(5:7) = [50, 60, 70]
+!$xmp barrier
+!$xmp gmove in
+  k(1:3) = a(5:7)
+  call check(all(k == [50, 60, 70]), 'gmove of values, and gmove in')
+!$xmp barrier
+
+!$xmp array on t
+  a = 2 * a + 1
+!$xmp array on t(2:n - 1)
+  d(2:n - 1, 2:3) = 7
+!$xmp gmove
+  local = a
+  call check(all(local(5:7) == [101, 121, 141]), 'array on a template')
+  sum_of_a = 0
+!$xmp loop on t(i) reduction(+: sum_of_a)
+  do i = 2, n - 1
+    sum_of_a = sum_of_a + d(i, 2) + d(i, 3)
+  end do
+  call check(sum_of_a == 14 * (n - 2), 'array on a range')
+
+  allocate (later(0:n - 1), stat=status)
+  call check(status == 0 .and. allocated(later), 'allocate')
+!$xmp loop on t(i + 1)
+  do i = 0, n - 1
+    later(i) = i
+  end do
+!$xmp reflect (later)
+  sum_of_a = 0
+!$xmp loop on t(i + 1) reduction(+: sum_of_a)
+  do i = 0, n - 3
+    sum_of_a = sum_of_a + later(i + 2) - i
+  end do
+  call check(sum_of_a == 2 * (n - 2), 'an allocated array with a shadow')
+  deallocate (later)
+  call check(.not. allocated(later), 'deallocate')
+
+  call fill
+!$xmp reflect (whole)
+  call middle
+  call dummy(a, n)
+  call dummy(a, n)
+  do i = 1, 3
+    call mine(i)
+  end do
+!$xmp reduction (+: wrong)
+!$xmp task on p(1)
+  print '(i0, a, i0, a)', xmp_all_num_nodes(), ' nodes, ', wrong, ' wrong'
+!$xmp end task
+  if (wrong /= 0) error stop 1
+
+contains
+
+  ! an array of the module through its halo, two dimensions of it
+  subroutine middle
+    real(8) :: worst
+    integer :: i, j
+    worst = 0
+!$xmp loop (j) on s(*, j) reduction(max: worst)
+    do j = 3, m - 1
+      do i = 0, n + 1
+        worst = max(worst, abs(whole(i, j - 2) + whole(i, j + 1) - (200 * i + 2 * j - 1)))
+      end do
+    end do
+    call check(worst == 0, 'an array of a module')
+  end subroutine middle
+
+  ! a dummy argument
+  subroutine dummy(given, size_of_it)
+    integer, intent(in) :: size_of_it
+    integer :: given(size_of_it)
+!$xmp align given(i) with t(i)
+!$xmp shadow given(1)
+    integer :: total, i
+    total = 0
+!$xmp loop on t(i) reduction(+: total)
+    do i = 1, size_of_it
+      if (i >= 5 .and. i <= 7) total = total + given(i)
+    end do
+    call check(total == 363, 'a dummy argument')
+  end subroutine dummy
+
+  ! an array of a procedure, which ends at its return
+  subroutine mine(number)
+    integer, intent(in) :: number
+!$xmp nodes r(*)
+!$xmp template w(number * 10)
+!$xmp distribute w(block) onto r
+    integer :: own(number * 10), total, i
+!$xmp align own(i) with w(i)
+    own = 0
+!$xmp loop on w(i)
+    do i = 1, number * 10
+      own(i) = i
+    end do
+    total = 0
+!$xmp loop on w(i) reduction(+: total)
+    do i = 1, number * 10
+      total = total + own(i)
+    end do
+    call check(total == number * 10 * (number * 10 + 1) / 2, 'an array of a procedure')
+    if (number == 2) return
+    own = -1
+  end subroutine mine
+end program directives
