@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from peerway import InvalidArgument
-from peerway._arguments.arrays import CudaView, array_over
+from peerway._arguments.arrays import CudaView, Memory, array_over
 
-MEMORY = object()
+KEEP = object()
 
 
 def array_of(dtype: str = "f4", shape: tuple[int, ...] = (2, 3), device: str = "cuda:1") -> Any:
-    return array_over(MEMORY, 4096, device, np.dtype(dtype), shape)
+    return array_over(Memory(KEEP, 4096, device), np.dtype(dtype), shape)
 
 
 @pytest.fixture

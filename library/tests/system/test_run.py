@@ -9,17 +9,19 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, Run, clean_environment, peerway
+from launching import LIMIT, Run, clean_environment, library_folder, peerway
 
 SECRET = "00112233445566778899aabbccddeeff"
 
@@ -143,18 +145,19 @@ def test_a_rank_that_is_missing_is_named(team_program: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
-def test_another_user_is_refused_even_with_the_secret(team_program: Path, tmp_path: Path) -> None:
+def test_another_user_is_refused_even_with_the_secret(team_program: Path) -> None:
     address = fresh_address()
     variables = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
     first = by_hand(team_program, 0, 2, **variables)
-    # The program is passed through a folder that the other user can read.
-    shown = Path("/tmp") / f"peerway-team-{os.getpid()}"
-    shown.write_bytes(team_program.read_bytes())
-    shown.chmod(0o755)
-    try:
+    with tempfile.TemporaryDirectory(prefix="peerway-team-") as name:
+        public = Path(name)  # the clone and pytest's folders may be closed to the other user
+        public.chmod(0o755)
+        for file in (team_program, library_folder() / "libpeerway.so"):
+            shutil.copy(file, public)
+        variables |= {"PEERWAY_RANK": "1", "PEERWAY_SIZE": "2", "PEERWAY_SECRET": SECRET}
         second = subprocess.Popen(
-            [shown],
-            env=clean_environment(PEERWAY_RANK="1", PEERWAY_SIZE="2", PEERWAY_SECRET=SECRET, **variables),
+            [public / team_program.name],
+            env=clean_environment(LD_LIBRARY_PATH=str(public), **variables),
             user=65534,
             group=65534,
             extra_groups=[],
@@ -162,10 +165,6 @@ def test_another_user_is_refused_even_with_the_secret(team_program: Path, tmp_pa
             text=True,
         )
         error = second.communicate(timeout=LIMIT)[1]
-    finally:
-        shown.unlink()
-    if "error while loading shared libraries" in error:
-        pytest.skip("the library is in a folder that other users cannot read")
     assert second.returncode == 10 + 11, error
     assert f"the process at {address} belongs to user 0, not to user 65534" in error
     assert "did not join" in first.communicate(timeout=LIMIT)[1]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, clean_environment, compile_program
+from launching import LIMIT, clean_environment, compile_program, library_folder
 
 SECRET = "00112233445566778899aabbccddeeff"
 RANKS = 4
@@ -193,6 +194,7 @@ def test_a_folder_that_another_user_made_first_keeps_nobody_apart(public: Path) 
     """Ranks of mpirun on one host meet through a file, which is in /tmp if the session has no folder."""
     user, group = 54321, 54321
     program = compile_program("team", public / "team")
+    shutil.copy(library_folder() / "libpeerway.so", public)  # where the library is they may not look
     names = [
         f"peerway-{user}",
         *(f"peerway-{user}-{guess}" for guess in ("", "XXXXXX", "000000", "0", "job")),
@@ -205,6 +207,7 @@ def test_a_folder_that_another_user_made_first_keeps_nobody_apart(public: Path) 
             os.chown(path, STRANGER, STRANGER)
         environment = {**clean_environment(), "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
         environment |= {"OMPI_MCA_ess_base_jobid": "job", "HOME": "/nonexistent", "PEERWAY_TIMEOUT": "20"}
+        environment["LD_LIBRARY_PATH"] = str(public)
         environment.pop("XDG_RUNTIME_DIR", None)
         ranks = [
             subprocess.Popen(

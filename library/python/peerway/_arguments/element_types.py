@@ -35,7 +35,7 @@ def type_name(dtype: object) -> str:
         known = numpy_type(name)
     except TypeError:
         known = None
-    return name.removeprefix("torch.") if known is None else known.str
+    return name.removeprefix("torch.") if known is None else _name_of(known)
 
 
 def element_of(dtype: Any) -> Element:
@@ -54,4 +54,12 @@ def element_of(dtype: Any) -> Element:
         raise InvalidArgument(
             f"peerway: an array of type {known!s}, which {why}; give a type of plain numbers."
         )
-    return Element(known.str, known.itemsize)
+    return Element(_name_of(known), known.itemsize)
+
+
+def _name_of(known: np.dtype[Any]) -> str:
+    """NumPy's code of a type, or its name where the code says only that it is bytes: for the types that
+    ml_dtypes adds to NumPy (bfloat16), as JAX brings it.
+    """
+    is_added = known.kind == "V" and known.names is None and known.type is not np.void
+    return known.name if is_added else known.str

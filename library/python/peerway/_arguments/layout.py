@@ -100,9 +100,9 @@ def _by_interface(array: object, interface: dict[str, Any], keep: object) -> Lay
     address, read_only = interface["data"]
     strides = interface.get("strides") or _dense(shape, kind.itemsize)
     kept = tuple(map(int, strides))
-    return Layout(
-        int(address or 0), shape, kept, kind.itemsize, str(interface["typestr"]), keep, bool(read_only)
-    )
+    own = getattr(array, "dtype", None)
+    name = type_name(own) if kind.kind == "V" and own is not None else str(interface["typestr"])
+    return Layout(int(address or 0), shape, kept, kind.itemsize, name, keep, bool(read_only))
 
 
 def _by_dlpack(array: object) -> Layout:

@@ -56,9 +56,16 @@ static void open_all(void) {
   OK(pw_region_allocate(context, host, 4096, &region));
   OK(pw_region_register(context, memory, sizeof memory, &mine));
   CHECK(pw_region_bytes(region) == 4096 && pw_region_device(mine).kind == PW_HOST);
+  CHECK(pw_region_access(region) == PW_READ_WRITE);
+  static const unsigned char constant[64] = {1};
+  pw_region* source;
+  OK(pw_region_register_read_only(context, constant, sizeof constant, &source));
+  CHECK(pw_region_access(source) == PW_READ_ONLY);
+  OK(pw_region_free(source));
   bytes = pw_region_address(region);
   OK(pw_region_key(region, key, sizeof key, &length));
   OK(pw_remote_import(context, key, length, &remote));
+  CHECK(pw_remote_access(remote) == PW_READ_WRITE);
   CHECK(pw_remote_rank(remote) == 0 && pw_remote_bytes(remote) == 4096);
   OK(pw_signal_create(context, 0, host, &signal_));
   OK(pw_signal_key(signal_, key, sizeof key, &length));

@@ -71,7 +71,7 @@ TEST_F(Settings, EnvironmentBeatsFileBeatsDefault) {
 
 TEST_F(Settings, AWrongValueIsNamedWithItsOriginAndWhatIsAllowed) {
   ::setenv("PEERWAY_LOG", "loud", 1);
-  EXPECT_EQ(refusal([] { setting_named("log").text(); }),
+  EXPECT_EQ(refusal([] { static_cast<void>(setting_named("log").text()); }),
             "PEERWAY_LOG is 'loud'; it must be one of error, warning, info, debug");
   ::setenv("PEERWAY_LOG", "info", 1);
   ::setenv("PEERWAY_TIMEOUT", "-1", 1);
@@ -81,14 +81,15 @@ TEST_F(Settings, AWrongValueIsNamedWithItsOriginAndWhatIsAllowed) {
 
 TEST_F(Settings, AnUnknownKeyInTheFileIsRefusedWithTheNearestName) {
   write(R"({"timeot": 3})");
-  const std::string message = refusal([] { setting_named("log").text(); });
+  const std::string message = refusal([] { static_cast<void>(setting_named("log").text()); });
   EXPECT_NE(message.find("'timeot' in " + home_), std::string::npos) << message;
   EXPECT_NE(message.find("did you mean 'timeout'?"), std::string::npos) << message;
 }
 
 TEST_F(Settings, AFileThatIsNoJsonObjectIsRefused) {
   write("[1, 2");
-  EXPECT_NE(refusal([] { setting_named("log").text(); }).find("must be one JSON object"), std::string::npos);
+  EXPECT_NE(refusal([] { static_cast<void>(setting_named("log").text()); }).find("must be one JSON object"),
+            std::string::npos);
 }
 
 TEST_F(Settings, ValuesFitTheirTypes) {

@@ -17,7 +17,8 @@ class NicSpanTest : public testing::FakeGpuTest {
 
 TEST_F(NicSpanTest, OfAGpuHasADmaBufWithTheRegionsBytes) {
   const auto whole = registry_.allocate(*gpu_, 100000);
-  Region part(*gpu_, whole->allocation(), whole->address() + 5000, 1000, nullptr, control_);
+  Region part(*gpu_, whole->allocation(), whole->address() + 5000, 1000, Access::read_write, nullptr,
+              control_);
   const Span span(part);
   EXPECT_EQ(span.nic_span().kind, PW_NIC_CUDA);
   EXPECT_EQ(span.nic_span().device, 0);
