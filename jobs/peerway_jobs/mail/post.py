@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import smtplib
 import ssl
 import subprocess
@@ -13,6 +14,8 @@ from peerway_jobs.mail.settings import Mail
 
 _TIMEOUT_S = 30
 _MOST_PASSWORD = 1 << 16  # bytes
+# How a sendmail command says that this mail will never do; all else may be different later.
+_REFUSED = (os.EX_DATAERR, os.EX_NOUSER, os.EX_NOHOST)
 
 
 class NotNow(Exception):
@@ -77,4 +80,5 @@ def _by_command(mail: Mail, message: EmailMessage) -> None:
     )
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip()[:200]
-        raise NotNow(f"{mail.address.path} ended with {done.returncode}: {why}")
+        kind = Never if done.returncode in _REFUSED else NotNow
+        raise kind(f"{mail.address.path} ended with {done.returncode}: {why}")

@@ -200,6 +200,21 @@ def test_through_a_sendmail_command(scene: Scene, tmp_path: Path) -> None:
         scene.send(server=f"sendmail:{command}")
 
 
+def test_a_person_whom_the_sendmail_command_does_not_know_holds_up_no_other(
+    scene: Scene, tmp_path: Path
+) -> None:
+    scene.idle(1, "alice")
+    scene.idle(2, "zoe")
+    command = tmp_path / "sendmail"
+    refusal = 'case "$5" in alice@*) echo no such user >&2; exit 67;; esac'
+    command.write_text(f'#!/bin/sh\n{refusal}\necho "$5" >>{tmp_path}/to\n')
+    command.chmod(0o755)
+    scene.send(server=f"sendmail:{command}")
+    assert (tmp_path / "to").read_text() == "zoe@example.org\n"
+    assert "alice@example.org" in scene.messages[0]
+    assert "67: no such user" in scene.messages[0]
+
+
 def test_what_would_be_sent_can_be_seen_first(scene: Scene, tmp_path: Path) -> None:
     scene.idle(1, state="RUNNING", ended=None)
     file = tmp_path / "mail.toml"
