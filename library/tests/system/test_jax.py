@@ -4,12 +4,9 @@ changes an array; a halo that it was given does, in place.
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import numpy as np
 import pytest
-from ranks import Ranks
+from jax_halos import HALOS, expect_loss_is_told, expect_right_halos
 
 import peerway
 from peerway import _core
@@ -75,49 +72,14 @@ def test_jax_reads_the_bytes_of_a_region_in_place(ctx: peerway.Context) -> None:
 calls = pytest.mark.skipif(
     not hasattr(_core, "jax_targets"), reason="this build had no jaxlib, so it has no calls for JAX"
 )
-# By number of ranks: extents of the whole array, process grid, (lower, upper) layers, corners.
-HALOS: dict[int, list[tuple[list[int], list[int], list[list[int]], bool]]] = {
-    1: [([6, 5], [1], [[1, 1], [0, 0]], False)],
-    2: [
-        ([8, 5], [2], [[1, 1], [0, 0]], False),
-        ([8, 6], [2, 1], [[2, 1], [1, 2]], True),
-        ([6, 4, 3], [1, 2], [[1, 0], [0, 1], [0, 0]], False),
-    ],
-    4: [([8, 6], [2, 2], [[1, 1], [1, 1]], True), ([8, 6, 2], [2, 2], [[1, 2], [2, 1], [0, 0]], False)],
-}
 
 
 @calls
 @pytest.mark.parametrize("ranks", HALOS)
 def test_halos_are_refreshed_inside_compiled_loops(ranks: int) -> None:
-    names = ("extents", "grid", "layers", "corners")
-    words = [json.dumps(["differing", dict(zip(names, case, strict=True))]) for case in HALOS[ranks]]
-    words += ['["ring"]', '["mistakes"]']
-    with Ranks("jax_halo.py", ranks, *words) as running:
-        for case in HALOS[ranks]:
-            assert running.read_all() == [0] * ranks, case
-        for rank, answer in enumerate(running.read_all()):
-            left = (rank - 1) % ranks
-            assert answer == [[left, left, left + 10]] * 2
-        for answer in running.read_all():
-            for mistake, words_of_it in MISTAKES.items():
-                assert all(word in answer[mistake] for word in words_of_it), answer[mistake]
-        running.end()
-
-
-MISTAKES: dict[str, list[Any]] = {
-    "shape": ["InvalidArgument", "array 0 is float64 of shape (5,)", "made for float64 of shape (4,)"],
-    "type": ["InvalidArgument", "array 0 is float32"],
-    "count": ["InvalidArgument", "0 arrays for an exchange that sends 1"],
-    "grid": ["InvalidArgument", "a process grid of"],
-    "narrow": ["InvalidArgument", "4 elements in dimension 0 with a shadow of 2:2 leave 0"],
-    "closed": ["a compiled function uses an exchange that was closed"],
-}
+    expect_right_halos(ranks)
 
 
 @calls
 def test_a_compiled_function_ends_with_the_error_of_a_lost_rank() -> None:
-    with Ranks("jax_halo.py", 2, '["lost"]') as running:
-        assert running.read_all() == ["begun"] * 2
-        running.kill(1)
-        assert "rank 1" in (answer := running.read(0)), answer
+    expect_loss_is_told()

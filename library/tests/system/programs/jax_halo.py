@@ -1,11 +1,13 @@
 """Halos and exchanges inside compiled functions of JAX, on the ranks of one set; a JSON line for each job.
 
-Each word of the command line is a job: a JSON list of its name and its arguments.
+Each word of the command line is a job: a JSON list of its name and its arguments. HALO_DEVICE=cuda puts the
+arrays and plans on the GPU of each rank.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import partial
 from typing import Any
@@ -16,7 +18,10 @@ import numpy as np
 import peerway
 from peerway.jax import Exchange, Halo, Message
 
-jax.config.update("jax_platforms", "cpu")
+DEVICE = os.environ.get("HALO_DEVICE", "host")
+jax.config.update("jax_platforms", "cpu" if DEVICE == "host" else DEVICE)
+if DEVICE != "host":
+    jax.config.update("jax_cuda_visible_devices", os.environ["PEERWAY_LOCAL_RANK"])
 jax.config.update("jax_enable_x64", True)
 
 
@@ -46,7 +51,7 @@ def differing(ctx: peerway.Context, options: dict[str, Any]) -> int:
         slice(lower, count - upper) for count, (lower, upper) in zip(expected.shape, layers, strict=True)
     )
     shadow = [(lower, upper) for lower, upper in layers]
-    halo = Halo(ctx, expected.shape, float, options["grid"], shadow, True, options["corners"])
+    halo = Halo(ctx, expected.shape, float, options["grid"], shadow, True, options["corners"], DEVICE)
 
     @partial(jax.jit, donate_argnums=0)
     def rounds(u: Any) -> Any:
@@ -78,6 +83,7 @@ def ring(ctx: peerway.Context) -> list[list[float]]:
         ctx,
         [Message(right, tag, *shape) for tag, shape in enumerate(shapes)],
         [Message(left, tag, *shape) for tag, shape in enumerate(shapes)],
+        DEVICE,
     )
 
     def both(matrix: Any, number: Any) -> Any:
@@ -94,7 +100,7 @@ def ring(ctx: peerway.Context) -> list[list[float]]:
 def mistakes(ctx: peerway.Context) -> dict[str, str]:
     """What is said of each mistake; all ranks make the same."""
     to_itself = [Message(ctx.rank, 0, (4,), np.float64)]
-    exchange = Exchange(ctx, to_itself, to_itself)
+    exchange = Exchange(ctx, to_itself, to_itself, DEVICE)
     errors = {}
 
     def note(name: str, call: Any) -> None:
@@ -117,13 +123,15 @@ def mistakes(ctx: peerway.Context) -> dict[str, str]:
 def lost(ctx: peerway.Context) -> str:
     """What the compiled loop of a rank says whose partner is killed."""
     other = 1 - ctx.rank
-    exchange = Exchange(ctx, [Message(other, 0, (4,), np.float64)], [Message(other, 0, (4,), np.float64)])
+    message = [Message(other, 0, (4,), np.float64)]
+    exchange = Exchange(ctx, message, message, DEVICE)
     step = jax.jit(lambda u: exchange.finish(exchange.start(u))[0])
     u = jax.numpy.zeros(4)
     print(json.dumps("begun"), flush=True)
     while True:
         try:
             u = jax.block_until_ready(step(u))
+            exchange.check()
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 

@@ -1,0 +1,51 @@
+"""What the tests of `peerway.jax` run on the ranks of programs/jax_halo.py, on CPUs and on GPUs."""
+
+from __future__ import annotations
+
+import json
+
+from ranks import Ranks
+
+# By number of ranks: extents of the whole array, process grid, (lower, upper) layers, corners.
+HALOS: dict[int, list[tuple[list[int], list[int], list[list[int]], bool]]] = {
+    1: [([6, 5], [1], [[1, 1], [0, 0]], False)],
+    2: [
+        ([8, 5], [2], [[1, 1], [0, 0]], False),
+        ([8, 6], [2, 1], [[2, 1], [1, 2]], True),
+        ([6, 4, 3], [1, 2], [[1, 0], [0, 1], [0, 0]], False),
+    ],
+    4: [([8, 6], [2, 2], [[1, 1], [1, 1]], True), ([8, 6, 2], [2, 2], [[1, 2], [2, 1], [0, 0]], False)],
+}
+MISTAKES: dict[str, list[str]] = {
+    "shape": ["InvalidArgument", "array 0 is float64 of shape (5,)", "made for float64 of shape (4,)"],
+    "type": ["InvalidArgument", "array 0 is float32"],
+    "count": ["InvalidArgument", "0 arrays for an exchange that sends 1"],
+    "grid": ["InvalidArgument", "a process grid of"],
+    "narrow": ["InvalidArgument", "4 elements in dimension 0 with a shadow of 2:2 leave 0"],
+    "closed": ["a compiled function uses an exchange that was closed"],
+}
+
+
+def expect_right_halos(ranks: int, **settings: str) -> None:
+    """Run all jobs on so many ranks: each halo and each array that comes must be right."""
+    names = ("extents", "grid", "layers", "corners")
+    words = [json.dumps(["differing", dict(zip(names, case, strict=True))]) for case in HALOS[ranks]]
+    words += ['["ring"]', '["mistakes"]']
+    with Ranks("jax_halo.py", ranks, *words, **settings) as running:
+        for case in HALOS[ranks]:
+            assert running.read_all() == [0] * ranks, case
+        for rank, answer in enumerate(running.read_all()):
+            left = (rank - 1) % ranks
+            assert answer == [[left, left, left + 10]] * 2
+        for answer in running.read_all():
+            for mistake, words_of_it in MISTAKES.items():
+                assert all(word in answer[mistake] for word in words_of_it), answer[mistake]
+        running.end()
+
+
+def expect_loss_is_told(**settings: str) -> None:
+    """Kill a rank while both are in a compiled loop: the other's loop ends with the error."""
+    with Ranks("jax_halo.py", 2, '["lost"]', **settings) as running:
+        assert running.read_all() == ["begun"] * 2
+        running.kill(1)
+        assert "rank 1" in (answer := running.read(0)), answer
