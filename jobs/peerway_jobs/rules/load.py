@@ -31,6 +31,8 @@ _KEYS = {
 }  # fmt: skip
 # Parameters that define "idle" and "efficient" for all jobs, if the file does not set them.
 EVERY_JOB = {"idle": 0.01, "idle_window": 600.0, "efficient": 0.5}
+# The parameters that every rule has, if the file does not set them.
+DEFAULTS = {"least_elapsed": 600.0, "least_coverage": 0.5, **EVERY_JOB}
 _CHOOSERS = ("partition", "node_type", "gpu_type")
 
 
@@ -93,7 +95,7 @@ class _Reader:
         unknown = set(self._content) - {"defaults", "for", "rule"}
         if unknown:
             self._refuse(f"there is no {', '.join(sorted(unknown))}; a file has defaults, for and rule")
-        defaults = self._parameters(self._table(self._content, "defaults"), "defaults")
+        defaults = DEFAULTS | self._parameters(self._table(self._content, "defaults"), "defaults")
         variants = self._variants(self._content, defaults)
         names: set[str] = set()
         tables = self._content.get("rule", [])

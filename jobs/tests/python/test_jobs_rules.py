@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from jobs_scene import GIB, START, Job, put
+from launching import ROOT
 
 from peerway_jobs.batch import Note
 from peerway_jobs.monitor import Monitor
@@ -783,6 +784,21 @@ def test_the_rules_say_what_idle_hours_are(tmp_path: Path, defaults: str, idle_h
     spent = monitor.judge(run, rules_of(f"[defaults]\n{defaults}")).hours
     assert spent.idle_gpu_hours == pytest.approx(idle_hours, abs=0.1)
     monitor.close()
+
+
+def test_a_file_needs_no_defaults(monitor: Monitor) -> None:
+    """The rule of the tutorial, and one that names a default."""
+    put(monitor, good(61, 0, figures={CPU: 0.1}))
+    run = monitor.jobs.run("61")
+    assert run is not None
+    texts = re.findall(
+        r"```toml[^\n]*\n(\[\[rule.*?)```",
+        (ROOT / "docs/tutorials/06-jobs-administrator.md").read_text(),
+        re.DOTALL,
+    )
+    for text in (texts[0], texts[0].replace("job.cores > 1", "job.elapsed >= least_elapsed")):
+        verdict = monitor.judge(run, rules_of(text))
+        assert (verdict.state, [each.rule for each in verdict.findings]) == ("inefficient", ["cpu-low"])
 
 
 def test_what_idle_is_must_be_a_figure() -> None:
