@@ -16,7 +16,7 @@ from peerway_jobs.batch import Note
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, TAKES_NONE
-from peerway_jobs.rules.load import BadRules, read_rules, rules_of
+from peerway_jobs.rules.load import DEFAULTS, BadRules, read_rules, rules_of
 from peerway_jobs.rules.template import duration, filled, hours, last_days, size, wrong
 from peerway_jobs.series import Series
 from peerway_jobs.serve import checks
@@ -743,8 +743,8 @@ def test_a_changed_file_of_rules_is_taken_and_a_broken_one_is_not(monitor: Monit
 def test_parameters_of_a_partition() -> None:
     text = RULE.replace("CONDITION", "used < least").replace("TEXT", "x") + "parameters = { least = 1 }\n"
     rules = rules_of(text + '[[rule.for]]\npartition = "debug"\nleast = 5\n').rules
-    assert rules[0].parameters_of({"job.partition": "debug"}) == {"least": 5}
-    assert rules[0].parameters_of({"job.partition": "gpu"}) == {"least": 1}
+    assert rules[0].parameters_of({"job.partition": "debug"}) == DEFAULTS | {"least": 5}
+    assert rules[0].parameters_of({"job.partition": "gpu"}) == DEFAULTS | {"least": 1}
 
 
 @pytest.mark.parametrize(
@@ -791,12 +791,9 @@ def test_a_file_needs_no_defaults(monitor: Monitor) -> None:
     put(monitor, good(61, 0, figures={CPU: 0.1}))
     run = monitor.jobs.run("61")
     assert run is not None
-    texts = re.findall(
-        r"```toml[^\n]*\n(\[\[rule.*?)```",
-        (ROOT / "docs/tutorials/06-jobs-administrator.md").read_text(),
-        re.DOTALL,
-    )
-    for text in (texts[0], texts[0].replace("job.cores > 1", "job.elapsed >= least_elapsed")):
+    page = (ROOT / "docs/tutorials/06-jobs-administrator.md").read_text()
+    (rule,) = re.findall(r"```toml[^\n]*\n(\[\[rule.*?)```", page, re.DOTALL)
+    for text in (rule, rule.replace("job.cores > 1", "job.elapsed >= least_elapsed")):
         verdict = monitor.judge(run, rules_of(text))
         assert (verdict.state, [each.rule for each in verdict.findings]) == ("inefficient", ["cpu-low"])
 

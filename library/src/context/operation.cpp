@@ -1,5 +1,5 @@
-// Put, get, notify and flush: checks the arguments, finds the route and hands over to paths. The hot path of
-// a small transfer is two range checks, two loads and one virtual call.
+// Put, get, notify and flush: checks the arguments, finds the route and hands over to paths. Small copies to
+// memory that the CPU maps do not come here: context.h does them.
 #include <bit>
 #include <optional>
 

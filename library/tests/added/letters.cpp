@@ -70,11 +70,11 @@ class LetterTransport final : public Transport, public Source {
   bool send_all();
   void take(const Header& header, const std::byte* data, uint64_t bytes);
   void serve(const Header& header, const std::byte* data, uint64_t bytes);
-
   const Surroundings with_;
   const Secret secret_ = with_.team.secret_for("letters");
   Descriptor socket_;
-  std::vector<Bytes> names_;  ///< of the sockets, by rank
+  Bytes own_;                 ///< the name of this rank's socket
+  std::vector<Bytes> names_;  ///< of all ranks' sockets
   std::mutex mutex_;
   std::map<int, Line> lines_;
 };
@@ -106,16 +106,16 @@ std::vector<std::unique_ptr<Path>> LetterTransport::paths() {
 }
 
 Bytes LetterTransport::open(const Together&) {
+  if (!own_.empty()) return own_;  // called again
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  sockaddr_un own{};
-  own.sun_family = AF_UNIX;
+  sockaddr_un own{.sun_family = AF_UNIX, .sun_path = {}};
   if (socket_.get() < 0 || bind(socket_.get(), reinterpret_cast<sockaddr*>(&own), sizeof(sa_family_t)) != 0)
     throw Error(PW_SYSTEM, "a socket for letters" + errno_text(errno));
   socklen_t length = sizeof own;  // chosen by the kernel
   getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&own), &length);
   with_.progress.add(*this);
   const auto* bytes = reinterpret_cast<const std::byte*>(&own);
-  return {bytes, bytes + length};
+  return own_ = {bytes, bytes + length};
 }
 
 pw_status LetterTransport::ask(const Transfer& transfer) {
