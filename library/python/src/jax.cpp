@@ -27,7 +27,7 @@ struct Slot {
 
 /// A plan whose messages lie in slots, in the order of the arrays that a start takes and a finish gives.
 struct Exchange {
-  std::shared_ptr<peerway::Plan> plan;
+  std::weak_ptr<peerway::Plan> plan;  ///< closing a plan waits for all who hold it
   pw_device device;
   std::vector<Slot> sends, receives;
 };
@@ -52,11 +52,13 @@ class Exchanges {
   std::shared_ptr<Exchange> find(int64_t number) {
     const std::lock_guard lock(mutex_);
     const auto entry = exchanges_.find(number);
-    if (entry == exchanges_.end())
-      throw peerway::Error(peerway::Status::closed,
-                           "peerway: a compiled function uses an exchange that was closed; keep the exchange "
-                           "open, or trace the function again with another one.");
+    if (entry == exchanges_.end()) throw_closed();
     return entry->second;
+  }
+  [[noreturn]] static void throw_closed() {
+    throw peerway::Error(peerway::Status::closed,
+                         "peerway: a compiled function uses an exchange that was closed; keep the exchange "
+                         "open, or trace the function again with another one.");
   }
 
  private:
@@ -69,6 +71,15 @@ Exchanges& exchanges() {
   static Exchanges all;
   return all;
 }
+
+/// An exchange whose plan, and so its memory, stays open while this lives. Throws Closed.
+struct Held {
+  explicit Held(int64_t number) : exchange(exchanges().find(number)), plan(exchange->plan.lock()) {
+    if (plan == nullptr) Exchanges::throw_closed();
+  }
+  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<peerway::Plan> plan;
+};
 
 /// Copies between memory of one GPU in the order of a stream, by the driver, which XLA has loaded.
 void copy_in_stream(void* to, const void* from, uint64_t bytes, void* stream) {
@@ -125,36 +136,37 @@ void drain(const Exchange& exchange, const ffi::RemainingRets& arrays, Copy&& co
 
 ffi::Error start_on_host(int64_t number, ffi::RemainingArgs arrays, ffi::RemainingRets) {
   return guarded([&] {
-    const auto exchange = exchanges().find(number);
-    fill(*exchange, arrays, [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
-    peerway::check(exchange->plan->start());
+    const Held held(number);
+    fill(*held.exchange, arrays,
+         [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
+    peerway::check(held.plan->start());
   });
 }
 
 ffi::Error finish_on_host(int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
   return guarded([&] {
-    const auto exchange = exchanges().find(number);
-    peerway::check(exchange->plan->finish());
-    drain(*exchange, arrays,
+    const Held held(number);
+    peerway::check(held.plan->finish());
+    drain(*held.exchange, arrays,
           [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
   });
 }
 
 ffi::Error start_on_gpu(void* stream, int64_t number, ffi::RemainingArgs arrays, ffi::RemainingRets) {
   return guarded([&] {
-    const auto exchange = exchanges().find(number);
-    peerway::check(exchange->plan->status());  // a plan that was cancelled would move nothing, without a word
-    fill(*exchange, arrays,
+    const Held held(number);
+    peerway::check(held.plan->status());  // a plan that was cancelled would move nothing, without a word
+    fill(*held.exchange, arrays,
          [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
-    peerway::check(exchange->plan->start({exchange->device, stream}));
+    peerway::check(held.plan->start({held.exchange->device, stream}));
   });
 }
 
 ffi::Error finish_on_gpu(void* stream, int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
   return guarded([&] {
-    const auto exchange = exchanges().find(number);
-    peerway::check(exchange->plan->finish({exchange->device, stream}));
-    drain(*exchange, arrays,
+    const Held held(number);
+    peerway::check(held.plan->finish({held.exchange->device, stream}));
+    drain(*held.exchange, arrays,
           [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
   });
 }
