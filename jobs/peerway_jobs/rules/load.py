@@ -80,7 +80,7 @@ class _Reader:
         """The settings for all jobs: at most this utilization is idle, if for this many seconds;
         the share that an efficient job uses.
         """
-        defaults = EVERY_JOB | self._parameters(self._table(self._content, "defaults"), "defaults")
+        defaults = self._defaults()
         self._rule = ""
         for name in EVERY_JOB:
             if isinstance(defaults[name], bool) or not isinstance(defaults[name], (int, float)):
@@ -91,11 +91,14 @@ class _Reader:
             self._refuse("efficient of the defaults is a share, from 0 to 1", "efficient =")
         return float(defaults["idle"]), float(defaults["idle_window"]), float(defaults["efficient"])
 
+    def _defaults(self) -> dict[str, Any]:
+        return DEFAULTS | self._parameters(self._table(self._content, "defaults"), "defaults")
+
     def rules(self) -> Iterator[Rule]:
         unknown = set(self._content) - {"defaults", "for", "rule"}
         if unknown:
             self._refuse(f"there is no {', '.join(sorted(unknown))}; a file has defaults, for and rule")
-        defaults = DEFAULTS | self._parameters(self._table(self._content, "defaults"), "defaults")
+        defaults = self._defaults()
         variants = self._variants(self._content, defaults)
         names: set[str] = set()
         tables = self._content.get("rule", [])
