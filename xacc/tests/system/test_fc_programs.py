@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, run
+from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, assert_alike, run
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gfortran") is None,
@@ -138,9 +138,31 @@ def test_another_compiler_has_the_acc_directives(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("998998\n", "")
 
 
-def test_the_example_is_a_sequential_program_without_its_directives(tmp_path: Path) -> None:
-    plain = run("gfortran", "-O2", SAMPLES / "laplace.f90", "-o", "plain", folder=tmp_path)
+def test_loops_of_acc_run_on_the_cores_of_cpus(tmp_path: Path) -> None:
+    """The loops are C here, the same that becomes kernels: it computes what gfortran's loops do. The kinds
+    that they need are in modules of other files.
+    """
+    plain = run("gfortran", "-O1", FORTRAN / "acc.f90", "-o", "plain", folder=tmp_path)
     assert plain.returncode == 0, plain.stderr
-    parallel = compiled(tmp_path, "-O2", SAMPLES / "laplace.f90")
-    done = run(PEERWAY, "run", "-n", 2, "--", parallel, folder=tmp_path)
-    assert (done.stdout, done.stderr) == (run("./plain", folder=tmp_path).stdout, "")
+    wanted = run("./plain", folder=tmp_path).stdout
+    text = (FORTRAN / "acc.f90").read_text()
+    fields, main = text.index("module fields"), text.index("program acc")
+    for name, part in (("kinds", text[:fields]), ("fields", text[fields:main]), ("main", text[main:])):
+        (tmp_path / f"{name}.f90").write_text(part)
+        compilation = run(PEERWAY, "fc", "-O1", "-c", f"{name}.f90", folder=tmp_path)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    program = compiled(tmp_path, "kinds.o", "fields.o", "main.o")
+    for nodes, threads in ((1, "1"), (3, "2")):
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, OMP_NUM_THREADS=threads)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_alike(done.stdout, wanted)
+
+
+@pytest.mark.parametrize("sample", ["laplace", "himeno"])
+def test_an_example_is_a_sequential_program_without_its_directives(tmp_path: Path, sample: str) -> None:
+    source = SAMPLES / f"{sample}.f90"
+    plain = run("gfortran", "-cpp", "-O2", source, "-o", "plain", folder=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    done = run(PEERWAY, "run", "-n", 2, "--", compiled(tmp_path, "-cpp", "-O2", source), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_alike(done.stdout, run("./plain", folder=tmp_path).stdout)
