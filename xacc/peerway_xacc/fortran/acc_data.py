@@ -92,7 +92,9 @@ class _Lowering:
         name = item.word.text
         declared = self._unit.fortran.entity(name, self._scope)
         if declared is None:
-            raise Refused(item.word.place, f"'{name}' is not declared here")
+            if any(around.implicit_none for around in self._scope.chain()):
+                raise Refused(item.word.place, f"'{name}' is not declared here")
+            return []  # a scalar
         array = self._unit.array_at(name, self._scope)
         if array:
             if item.section is not None and not _is_all(self._unit, self._scope, item):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.fortran.declarations import Dimension, Entity
 from peerway_xacc.fortran.expressions import Expressions, Value
 from peerway_xacc.fortran.grammar import Arguments
@@ -60,6 +61,7 @@ class KernelNames:
     declared: list[str] = field(default_factory=list)  # C before the construct
     ending: list[str] = field(default_factory=list)  # C behind it
     functions: dict[str, str] = field(default_factory=dict)  # C of functions that are called
+    shapes: dict[object, str] = field(default_factory=dict)  # the first array of each shape
     returned: str = ""  # what RETURN gives in a function
     local: set[str] = field(default_factory=set)  # scalars that a loop's body declares
 
@@ -226,26 +228,34 @@ class KernelNames:
 
     def _bounds(self, entity: Entity, dimensions: list[Dimension]) -> tuple[list[str], list[str]]:
         lower, extents = [], []
-        distributed = self.unit.array_at(entity.name, self.scope) is not None
+        array = self.unit.array_at(entity.name, self.scope)
+        name = self._shaped_alike(array, entity) if array else entity.name
         for number, dimension in enumerate(dimensions, 1):
-            asked = distributed or entity.deferred or (dimension.upper is None and not dimension.assumed)
-            if asked:
-                lower.append(self.value(f"lbound({entity.name}, {number})"))
-                extents.append(self.value(f"size({entity.name}, {number})"))
-                continue
-            low = self.types.integer(self.scope, dimension.lower or "1")
-            high = None if dimension.upper is None else self.types.integer(self.scope, dimension.upper)
-            known_low = (
-                self.value(f"lbound({entity.name}, {number})") if low is None else number_text(low, LONG)
+            at = len(dimensions) - number  # in C's order
+            parted = array is not None and not (
+                array.dimensions[at] is None and array.shadow(at) == ("0", "0")
             )
-            lower.append(known_low)
+            asked = parted or entity.deferred or (dimension.upper is None and not dimension.assumed)
+            low = None if asked else self.types.integer(self.scope, dimension.lower or "1")
+            high = None if asked else self.types.integer(self.scope, dimension.upper or "")
+            asked_low = f"lbound({name}, {number})"
+            lower.append(self.value(asked_low) if low is None else number_text(low, LONG))
             if dimension.assumed:
                 extents.append(_UNKNOWN_EXTENT)
             elif low is not None and high is not None:
                 extents.append(number_text(max(0, high - low + 1), LONG))
             else:
-                extents.append(self.value(f"size({entity.name}, {number})"))
+                extents.append(self.value(f"size({name}, {number})"))
         return lower, extents
+
+    def _shaped_alike(self, array: DistributedArray, entity: Entity) -> str:
+        """The first array of the kernel with the same bounds on each node: a kernel gets these once."""
+        if entity.deferred or entity.dimensions is None:
+            return array.name
+        shadows = tuple(array.shadow(at) for at in range(len(array.dimensions)))
+        bounds = tuple((bound.lower or "1", bound.upper) for bound in entity.dimensions)
+        key = (id(array.function), id(array.template), tuple(array.dimensions), shadows, bounds)
+        return self.shapes.setdefault(key, array.name)
 
 
 def c_name(name: str) -> str:

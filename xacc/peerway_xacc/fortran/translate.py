@@ -11,7 +11,18 @@ from typing import Any
 
 from peerway_xacc.analysis.mapping import TemplateOf
 from peerway_xacc.analysis.paths import Communication
-from peerway_xacc.fortran import acc, array_on, arrays, coarrays, communication, gmove, loops, scopes, uses
+from peerway_xacc.fortran import (
+    acc,
+    array_on,
+    arrays,
+    coarrays,
+    communication,
+    gmove,
+    loops,
+    scopes,
+    transformations,
+    uses,
+)
 from peerway_xacc.fortran.generated import Generated
 from peerway_xacc.fortran.grammar import Arguments, End, Read, read
 from peerway_xacc.fortran.source import Form, FortranText, logical_lines
@@ -83,6 +94,7 @@ def translate(
     kernels = "" if foreign_acc else acc.lower(unit).c_text
     arrays.allocations(unit)
     coarrays.coarrays(unit)
+    transformations.transformations(unit)
     uses.uses(unit)
     if diagnostics:
         raise HasErrors
