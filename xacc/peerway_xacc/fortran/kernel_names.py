@@ -240,7 +240,7 @@ class KernelNames:
             high = None if asked else self.types.integer(self.scope, dimension.upper or "")
             asked_low = f"lbound({name}, {number})"
             lower.append(self.value(asked_low) if low is None else number_text(low, LONG))
-            if dimension.assumed:
+            if dimension.assumed and not parted:
                 extents.append(_UNKNOWN_EXTENT)
             elif low is not None and high is not None:
                 extents.append(number_text(max(0, high - low + 1), LONG))

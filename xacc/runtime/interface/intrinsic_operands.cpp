@@ -75,8 +75,9 @@ void check_rank(const char* function, const pwx_array& a, int rank) {
 }
 void check_extent(const char* function, const pwx_array& a, int d, const pwx_array& b, int e) {
   if (a.dim[d].size != b.dim[e].size)
-    refuse(function, ": dimension ", d, " of ", a.name, " has ", a.dim[d].size, " elements, dimension ", e,
-           " of ", b.name, " ", b.dim[e].size, "; they must be equal");
+    refuse(function, ": dimension ", spoken_dimension(a, d), " of ", a.name, " has ", a.dim[d].size,
+           " elements, dimension ", spoken_dimension(b, e), " of ", b.name, " ", b.dim[e].size,
+           "; they must be equal");
 }
 void check_shape(const char* function, const pwx_array& a, const pwx_array& b) {
   check_rank(function, b, a.ndims);

@@ -405,6 +405,18 @@ prog.f90:1:7: error: this directive is in no program unit
       |       ^
 """,
     ),
+    "assumed shape": (
+        "subroutine s(a)\nreal :: a(:)\n!$xmp nodes p(*)\n!$xmp template t(8)\n!$xmp distribute t(block) onto p\n"
+        "!$xmp align a(i) with t(i)\nend\n",
+        """\
+prog.f90:6:13: error: 'a' is an assumed-shape array; a procedure outside of modules and programs can have aligned ones only with bounds, as in a(n)
+    6 | !$xmp align a(i) with t(i)
+      |             ^
+prog.f90:2:9: note: 'a' is declared here
+    2 | real :: a(:)
+      |         ^
+""",
+    ),
     "pointer assignment": (
         in_program("!$xmp align c(i) with t(i)", "c(1) = 0", "c => d"),
         """\

@@ -158,6 +158,46 @@ def test_loops_of_acc_run_on_the_cores_of_cpus(tmp_path: Path) -> None:
         assert_alike(done.stdout, wanted)
 
 
+BAD = """\
+program bad
+  integer :: a(0:7, 5), b(0:7, 5), k
+  character(9) :: which
+!$xmp nodes p(*)
+!$xmp template t(5)
+!$xmp distribute t(cyclic) onto p
+!$xmp template u(5)
+!$xmp distribute u(block) onto p
+!$xmp align a(*, j) with t(j)
+!$xmp align b(*, j) with u(j)
+!$xmp shadow b(0, 1)
+  call get_command_argument(1, which)
+  k = 6
+  if (which == 'section') then
+!$xmp gmove
+    a(1:4, 2:k) = b(1:4, 1:5)
+  else if (which == 'element') then
+    a(1, k - 1) = 3
+  else
+!$xmp reflect (b) width(0, k)
+  end if
+end program bad
+"""
+
+
+def test_errors_count_as_fortran_does(tmp_path: Path) -> None:
+    """From the bounds of an array, and its first dimension is 1."""
+    (tmp_path / "bad.f90").write_text(BAD)
+    program = compiled(tmp_path, "bad.f90")
+    for which, error in (
+        ("section", "gmove: subscripts 2 to 6 in dimension 2 of a at the left, which has 1 to 5"),
+        ("element", "element 5 of dimension 2 of a is used, but this node has others: it is distributed"),
+        ("width", "reflect of dimension 2 of b with a width of 6:6, but its shadow is 1:1"),
+    ):
+        done = run(PEERWAY, "run", "-n", 2, "--", program, which, folder=tmp_path)
+        assert done.returncode != 0
+        assert error in done.stderr
+
+
 @pytest.mark.parametrize("sample", ["laplace", "himeno"])
 def test_an_example_is_a_sequential_program_without_its_directives(tmp_path: Path, sample: str) -> None:
     source = SAMPLES / f"{sample}.f90"

@@ -167,6 +167,7 @@ typedef struct pwx_array {
   struct pwx_array_state* state; /* NULL: not allocated */
   uint64_t bound;                /* for a parameter: how many arrays had been freed when it was bound */
   int watch;                     /* set by pwx_array_watch */
+  const long* lower; /* of a Fortran array: its lower bounds in C's order, for errors; else NULL */
 } pwx_array;
 
 /* Fills a descriptor and allocates its memory, set to zero. In C order: `template_dim[d]` (-1: not

@@ -205,6 +205,7 @@ program directives
   call fill
 !$xmp reflect (whole)
   call middle
+  call shaped(whole, a, n)
   call transformed(5, 7)
   call dummy(a, n)
   call dummy(a, n)
@@ -247,6 +248,34 @@ contains
     end do
     call check(total == 363, 'a dummy argument')
   end subroutine dummy
+
+  ! dummy arguments that have the sizes of their actual arguments
+  subroutine shaped(field, given, rows)
+    integer, intent(in) :: rows
+    real(8), intent(inout) :: field(0:, :)
+    integer, intent(in) :: given(*)
+!$xmp align field(i, j) with s(i, j)
+!$xmp shadow field(0, 2:1)
+!$xmp align given(i) with t(i)
+!$xmp shadow given(1)
+    integer :: total, i, j
+    real(8) :: worst
+    total = 0
+!$xmp loop on t(i) reduction(+: total)
+    do i = 1, n
+      if (i >= 5 .and. i <= 7) total = total + given(i)
+    end do
+    call check(total == 363, 'an assumed-size array')
+!$xmp reflect (field)
+    worst = 0
+!$xmp loop (j) on s(*, j) reduction(max: worst)
+    do j = 3, m - 1
+      do i = 0, rows + 1
+        worst = max(worst, abs(field(i, j - 2) + field(i, j + 1) - (200 * i + 2 * j - 1)))
+      end do
+    end do
+    call check(worst == 0, 'an assumed-shape array')
+  end subroutine shaped
 
   ! an array of a procedure, which ends at its return
   subroutine mine(number)
