@@ -138,10 +138,8 @@ def test_another_compiler_has_the_acc_directives(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("998998\n", "")
 
 
-def test_loops_of_acc_run_on_the_cores_of_cpus(tmp_path: Path) -> None:
-    """The loops are C here, the same that becomes kernels: it computes what gfortran's loops do. The kinds
-    that they need are in modules of other files.
-    """
+def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    """They give what gfortran's loops do. The kinds that they need are in modules of other files."""
     plain = run("gfortran", "-O1", FORTRAN / "acc.f90", "-o", "plain", folder=tmp_path)
     assert plain.returncode == 0, plain.stderr
     wanted = run("./plain", folder=tmp_path).stdout
@@ -152,8 +150,8 @@ def test_loops_of_acc_run_on_the_cores_of_cpus(tmp_path: Path) -> None:
         compilation = run(PEERWAY, "fc", "-O1", "-c", f"{name}.f90", folder=tmp_path)
         assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
     program = compiled(tmp_path, "kinds.o", "fields.o", "main.o")
-    for nodes, threads in ((1, "1"), (3, "2")):
-        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, OMP_NUM_THREADS=threads)
+    for nodes, settings in ((1, {}), (3, {"OMP_NUM_THREADS": "2"}), (1, fake_gpu), (3, fake_gpu)):
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, **settings)
         assert (done.returncode, done.stderr) == (0, "")
         assert_alike(done.stdout, wanted)
 
