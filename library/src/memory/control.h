@@ -93,7 +93,6 @@ struct ProcessFacts {
   int32_t control;            ///< memfd number of the control segment
   uint64_t control_identity;  ///< of that memfd
   cpu_set_t cpus;             ///< CPUs that the process may run on
-  uint64_t shown_devices;     ///< differs if processes see different devices
 };
 
 /// The facts of this process.

@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include "base/status.h"
-#include "device/visibility.h"
 
 namespace pw {
 namespace {
@@ -51,8 +50,6 @@ void Importer::meet(std::span<const ProcessFacts> processes) {
     neighbours_.push_back(
         {static_cast<int32_t>(rank), process.process, process.control_identity, process.control});
     CPU_OR(&cpus, &cpus, &process.cpus);
-    if (process.shown_devices != processes[static_cast<size_t>(own_rank_)].shown_devices)
-      expect_hidden_peers();
   }
   neighbours_.shrink_to_fit();
   // CPU_COUNT is 0 if the machine has more CPUs than the set can hold.
