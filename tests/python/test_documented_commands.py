@@ -145,6 +145,8 @@ CLASSES = {
     "peerway cc laplace.c -O2 -lm -o laplace": VERB,
     "peerway cc --explain laplace.c": VERB,
     "peerway fc laplace.f90 -O2 -o laplace": VERB,
+    "peerway fc sum.f90 -O2 -o sum": VERB,
+    "peerway run -n 4 -- ./sum": VERB,
     "peerway run -n 4 ./laplace": VERB,
     "peerway run -n 4 --hosts node1:2,node2:2 -- ./program": VERB,
     "peerway run -n 4 --hostfile nodes -- ./program": VERB,
