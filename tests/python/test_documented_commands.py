@@ -207,6 +207,8 @@ CLASSES = {
     "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/slurm/jobs-agent.toml /etc/peerway/": FOREIGN,
     "systemctl enable --now peerway-jobs-agent": FOREIGN,
     "pip install ./common './jobs[server]'": FOREIGN,
+    'python -c "from peerway_jobs.rules.load import SHIPPED; '
+    "print(SHIPPED.read_text(), end='')\" > new.toml": FOREIGN,
     "peerway jobs user alice --admin --data ~/jobs": VERB,
     "peerway jobs serve --data ~/jobs": VERB,
     "peerway jobs notices --mail mail.toml --data /var/lib/peerway-jobs": VERB,
