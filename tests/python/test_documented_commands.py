@@ -198,6 +198,7 @@ CLASSES = {
     "peerway jobs doctor --data /var/lib/peerway-jobs": VERB,
     "python3 -m venv /opt/peerway": FOREIGN,
     "/opt/peerway/bin/pip install ./common ./jobs": FOREIGN,
+    "/opt/peerway/bin/pip install ./common './jobs[server]'": FOREIGN,
     "/opt/peerway/bin/peerway jobs doctor --self-test": FOREIGN,
     "useradd --system --no-create-home peerway-jobs": FOREIGN,
     "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/slurm/peerway-jobs-agent.service "
