@@ -35,7 +35,7 @@ class Notifications final : public Source, public Marker {
 
   bool turn() override;
   Armed arm(bool sleepers) override;
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_acquire) > 0; }
 
   /// Returns a mark after the notifications towards the rank that are queued here.

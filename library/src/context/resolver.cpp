@@ -174,12 +174,12 @@ void Resolver::classify(Region& region) {
   region.memory_class.store(static_cast<uint32_t>(known - classes_.begin()), std::memory_order_relaxed);
 }
 
-std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
+std::vector<PathInfo> Resolver::offers(Region& local, Remote& remote) {
   const Pair pair = facts(local, remote, importer_);
-  std::vector<PathInfo> answers;
+  std::vector<PathInfo> offers;
   for (const auto& path : paths_)
-    answers.push_back({std::string(path->name()), path->offer(pair, local, remote)});
-  return answers;
+    offers.push_back({std::string(path->name()), path->offer(pair, local, remote)});
+  return offers;
 }
 
 route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remote& remote,

@@ -1,5 +1,5 @@
-// Finds the paths for a pair of memories: gathers the facts, asks every path's probe, and lets the router
-// decide. The remote keeps the answers, so that an operation finds its route with one load.
+// Finds the paths for a pair of memories: gathers the facts, asks every path for its offer, and lets the
+// router decide. The remote keeps the answers, so that an operation finds its route with one load.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct Resolved {
   }
 };
 
-/// One path's answer for one pair, to be shown to people.
+/// One path's offer for one pair, with the path's name, to be shown to people.
 struct PathInfo {
   std::string name;
   Offer offer;
@@ -67,8 +67,8 @@ class Resolver {
                                                  std::span<const PathInfo> methods);
   std::string explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
 
-  /// Returns every path's answer, in order of preference.
-  std::vector<PathInfo> probe(Region& local, Remote& remote);
+  /// Returns every path's offer, in order of preference.
+  std::vector<PathInfo> offers(Region& local, Remote& remote);
 
   /// Sets the number of the region's class of memory.
   void classify(Region& region);

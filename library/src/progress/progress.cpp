@@ -66,9 +66,9 @@ void Progress::enter(Device& device) try { device.enter(); } catch (const Error&
   log(LogLevel::warning, error.what());
 }
 
-// Peers increment the doorbell counter, and write to the doorbell pipe only if nobody watches the counter.
-// The last watcher therefore polls once more after it stops watching: either it sees the count, or the peer
-// sees that it must write.
+// Peers increment Control::work_count, and write to the wakeup pipe only if no thread watches the counter.
+// The last watcher therefore polls once more after it stops watching: either it sees the new count, or the
+// peer sees that it must write.
 
 void Progress::watch() const { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
 
@@ -106,7 +106,7 @@ void Progress::sleep(bool away) {
   const bool sleepers = sleepers_.load(std::memory_order_seq_cst) > 0;
   for (Source* source : sources()) {
     if (away) {  // the threads that poll it may stop, and need not tell this thread
-      if (!source->rings() || source->has_work()) longest = std::min(longest, kAway);
+      if (!source->work_is_announced() || source->has_work()) longest = std::min(longest, kAway);
       continue;
     }
     const Armed armed = source->arm(sleepers);

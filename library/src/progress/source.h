@@ -30,9 +30,9 @@ class Source {
   /// unannounced.
   [[nodiscard]] virtual uint64_t awake_ns() const { return 0; }
 
-  /// rings(): whether everything that gives it work writes to this rank's doorbell, so that nobody need poll.
-  /// has_work(): then, whether there is work.
-  [[nodiscard]] virtual bool rings() const { return false; }
+  /// Whether everything that gives the source work also wakes the progress thread, so that nobody needs to
+  /// poll for it. If so, has_work() says whether there is work.
+  [[nodiscard]] virtual bool work_is_announced() const { return false; }
   [[nodiscard]] virtual bool has_work() const { return false; }
 };
 

@@ -44,8 +44,8 @@ struct ChannelHeader {
   alignas(64) std::atomic<uint64_t> failed;     ///< failure_word of the requests that could not be served
   std::atomic<uint32_t> attached;               ///< 1 once the target serves this channel
   std::atomic<uint32_t> released;               ///< 1 once the initiator no longer uses it
-  std::atomic<uint32_t> initiator_waits;  ///< 1: write to the initiator's doorbell once the target has made
-                                          ///< progress
+  std::atomic<uint32_t> initiator_waits;  ///< 1: the target must write to the initiator's wakeup pipe once
+                                          ///< it has made progress
   std::atomic<uint64_t> abandoned;        ///< the request with this number + 1 is passed without bytes
   PostedRequest request[kRequests];
 };

@@ -72,7 +72,7 @@ void StagingInitiator::announce() {
   mailbox_.identity.store(memfd_identity(memfd_.get()), std::memory_order_relaxed);
   mailbox_.refused.store(PW_OK, std::memory_order_relaxed);
   mailbox_.descriptor.store(memfd_.get() + 1, std::memory_order_release);
-  ring(*target_, wakeup_pipe_);
+  announce_work(*target_, wakeup_pipe_);
   announced_ = true;
 }
 
@@ -150,7 +150,7 @@ bool StagingInitiator::post(Waiting& next) {
   }
   write(end_.header().request[posted_ % kRequests], next);
   end_.header().requested.store(++posted_, std::memory_order_release);
-  ring(*target_, wakeup_pipe_);
+  announce_work(*target_, wakeup_pipe_);
   next.posted = true;
   if (!next.given_up)
     end_.begin(transfer.op == Op::put, transfer.layout, transfer.local->address() + transfer.local_offset);

@@ -30,7 +30,7 @@ Staged::Staged(Surroundings surroundings)
   surroundings_.progress.add(*this);
 }
 
-Offer Staged::probe(const Pair& pair) {
+Offer Staged::offer_for(const Pair& pair) {
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");
   return Offer::yes();
 }
@@ -58,7 +58,7 @@ bool Staged::turn() {
   return happened;
 }
 
-// Targets write to this rank's doorbell when they have made progress, but not when a GPU moves the chunks.
+// Targets write to this rank's wakeup pipe when they have made progress, but not when a GPU moves the chunks.
 Armed Staged::arm(bool) {
   const std::lock_guard lock(making_);
   bool waits = false, by_gpu = false;

@@ -18,8 +18,8 @@ class Staged final : public Path, public Source {
  public:
   explicit Staged(Surroundings surroundings);
   [[nodiscard]] std::string_view name() const override { return "staged"; }
-  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
-  [[nodiscard]] static Offer probe(const Pair& pair);
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return offer_for(pair); }
+  [[nodiscard]] static Offer offer_for(const Pair& pair);
   void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
   pw_status start(const Transfer& transfer) override {
     return towards(transfer.remote->rank()).start(transfer, nullptr);
@@ -39,7 +39,7 @@ class Staged final : public Path, public Source {
 
   bool turn() override;
   Armed arm(bool sleepers) override;
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
 
   /// Sets the bytes of a chunk for transfers started later: a multiple of 4096, at most kLargestChunk. `tune`

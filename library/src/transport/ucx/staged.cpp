@@ -20,7 +20,7 @@ UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
   surroundings_.progress.add(*this);
 }
 
-Offer UcxStaged::probe(const Pair& pair, const Facts& facts) {
+Offer UcxStaged::offer_for(const Pair& pair, const Facts& facts) {
   if (!facts.running) return without_ucx(pair, facts);
   return Offer::yes();
 }

@@ -19,9 +19,9 @@ class UcxStaged final : public Path, public Source {
   UcxStaged(Surroundings surroundings, ucx::Ucx& ucx);
   [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
-    return probe(pair, ucx_.facts(pair, remote));
+    return offer_for(pair, ucx_.facts(pair, remote));
   }
-  [[nodiscard]] static Offer probe(const Pair& pair, const ucx::Facts& facts);
+  [[nodiscard]] static Offer offer_for(const Pair& pair, const ucx::Facts& facts);
   void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
   pw_status start(const Transfer& transfer) override {
     return towards(transfer.remote->rank()).start(transfer, nullptr);
@@ -34,7 +34,7 @@ class UcxStaged final : public Path, public Source {
   /// Also polls UCX, which delivers what the queues wait for.
   bool turn() override;
   Armed arm(bool sleepers) override;
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
 
  private:
