@@ -76,7 +76,7 @@ class Domain {
   void departed(uint32_t number);
   /// Asks all peers in use for a sign of life.
   void probe_peers();
-  /// Returns whether everything started, to all peers, is in place; starts the proofs that are needed.
+  /// Returns whether everything started, to all peers, is in place; starts the flushes that are needed.
   bool settle();
   void fence();
 

@@ -1,5 +1,5 @@
-// Another process's endpoint: the stream to it, and up to which point operations there are proven to be in
-// place. Protected by the domain's lock.
+// Another process's endpoint: the stream to it, and up to which operation everything that was started towards
+// it is in place. Protected by the domain's lock.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "nic/stream.h"
-#include "progress/proofs.h"
+#include "progress/flush_tracker.h"
 #include "uct/operation.h"
 
 namespace pw::uct {
@@ -53,7 +53,8 @@ class Peer {
   unsigned channels = 0;  ///< number in use
 
  private:
-  /// Puts and words must be proven; each get reports its own end.
+  /// A point in the order of operations. A flush shows that the puts and words before it are in place; each
+  /// get reports its own end.
   struct Point {
     Mark puts, gets;
   };
@@ -74,7 +75,7 @@ class Peer {
   nic::EndpointFacts facts_;
   pw_nic_status failed_ = PW_NIC_OK;
   std::string why_;
-  Proofs puts_;
+  FlushTracker puts_;
   Mark gets_ = 0, gets_ended_ = 0;
   Point barrier_{0, 0};
   std::deque<Waiter> waiters_;

@@ -154,7 +154,7 @@ unsigned UcxEngine::advance() {
     for (auto& peer : peers_)
       if (peer != nullptr) send_words(*peer);
   if (!backlogged_.empty()) resume_all();
-  if (!awaiting_proof_.empty()) prove_all();
+  if (!awaiting_flush_.empty()) advance_flushes();
   return done;
 }
 

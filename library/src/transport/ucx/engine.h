@@ -142,7 +142,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   friend class UcxRemoteMemory;
   struct UcxPeer;
   struct Flight;
-  struct Line;
+  struct NumberedMessages;
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
@@ -166,20 +166,20 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   pw_status start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address,
                       const std::shared_ptr<uint64_t>& landing);
   void drop(const Used& used);
-  void prove(UcxPeer& peer);  ///< starts a proof if one is wanted
-  void prove_all();
+  void advance_flush(UcxPeer& peer);  ///< ends the peer's flush if it is over, and starts one if it is due
+  void advance_flushes();
   bool settle(Lock& lock, Used& used);  ///< returns false if operations still use it after a while
   pw_status failure_since_flush(UcxPeer& peer, ucp_abi::ucs_status_t flushed);
   void forget(const Used& used);  ///< makes operations under way forget the object
   pw_status move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece);
-  pw_status ask(UcxPeer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
-                uint64_t bytes);
+  pw_status ask(UcxPeer& peer, NumberedMessages& queue, Flight* flight, const MessageHeader& header,
+                const void* data, uint64_t bytes);
   pw_status post(UcxPeer& peer, Flight* flight, const void* data, uint64_t bytes);
   ucp_abi::ucs_status_t let_ucx_copy();
   void take(const MessageHeader& header, ByteView data);
   pw_status store(const MessageHeader& header, ByteView data);
   UcxMemory* find(const MessageHeader& header, uint64_t bytes, pw_status& why_not);
-  void done_up_to(Line& line, uint64_t number);
+  void done_up_to(NumberedMessages& queue, uint64_t number);
   void take_data(UcxPeer& peer, const MessageHeader& header, ByteView data);
   void answer(UcxPeer& peer);
   void answer_get(UcxPeer& peer, const MessageHeader& get);
@@ -187,7 +187,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
   static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
-  static void on_proof(void* request, ucp_abi::ucs_status_t status, void* peer);
+  static void on_flushed(void* request, ucp_abi::ucs_status_t status, void* peer);
   static ucp_abi::ucs_status_t on_message(void* engine, const void* header, size_t header_length, void* data,
                                           size_t length, const ucp_abi::ucp_am_recv_param_t* param);
   static ucp_abi::ucs_status_t on_part(void* engine, const void* header, size_t header_length, void* data,
@@ -207,7 +207,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   ucp_abi::ucp_worker_h worker_ = nullptr;
   uint64_t copied_ = 0;  ///< a datatype that describes the bytes of a Flight; 0: not used
   std::vector<std::unique_ptr<UcxPeer>> peers_;  ///< indexed by rank; null before the first use
-  std::vector<UcxPeer*> awaiting_proof_;         ///< peers that still wait for a proof of completion
+  std::vector<UcxPeer*> awaiting_flush_;         ///< peers that have a mark to reach by a flush
   std::vector<UcxPeer*> backlogged_;             ///< peers with a backlog
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;

@@ -41,17 +41,17 @@ pw_status UcxEngine::move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemote
   return PW_OK;
 }
 
-pw_status UcxEngine::ask(UcxPeer& peer, Line& line, Flight* flight, const MessageHeader& header,
+pw_status UcxEngine::ask(UcxPeer& peer, NumberedMessages& queue, Flight* flight, const MessageHeader& header,
                          const void* data, uint64_t bytes) {
   flight->header = header;
-  flight->header.number = ++line.sent;
+  flight->header.number = ++queue.sent;
   flight->open = 2;
   flight->answered = false;
-  line.open.push_back(flight);
+  queue.open.push_back(flight);
   const pw_status status = post(peer, flight, data, bytes);
   if (status == PW_OK) return PW_OK;
-  line.open.pop_back();
-  --line.sent;
+  queue.open.pop_back();
+  --queue.sent;
   land(flight, UCS_OK);  // releases the answer's part, since no answer will come
   return status;
 }
@@ -98,34 +98,34 @@ ucs_status_t UcxEngine::let_ucx_copy() {
   return library_.ucp_dt_create_generic(&kOps, nullptr, &copied_);
 }
 
-void UcxEngine::done_up_to(Line& line, uint64_t number) {
-  while (!line.open.empty() && line.open.front()->header.number <= number) {
-    Flight* flight = line.open.front();
-    line.open.pop_front();
-    line.done.store(flight->header.number, std::memory_order_release);
+void UcxEngine::done_up_to(NumberedMessages& queue, uint64_t number) {
+  while (!queue.open.empty() && queue.open.front()->header.number <= number) {
+    Flight* flight = queue.open.front();
+    queue.open.pop_front();
+    queue.done.store(flight->header.number, std::memory_order_release);
     land(flight, UCS_OK);
   }
 }
 
 void UcxEngine::take_data(UcxPeer& peer, const MessageHeader& header, ByteView data) {
-  Line& line = peer.gets;
-  const uint64_t place = line.open.empty() ? 0 : header.number - line.open.front()->header.number;
-  if (place >= line.open.size()) return;
-  Flight* flight = line.open[place];
+  NumberedMessages& queue = peer.gets;
+  const uint64_t place = queue.open.empty() ? 0 : header.number - queue.open.front()->header.number;
+  if (place >= queue.open.size()) return;
+  Flight* flight = queue.open[place];
   const auto status = static_cast<pw_status>(header.status);
   if (status == PW_OK && flight->landing != nullptr && data.size() == flight->header.value)
     std::memcpy(flight->landing, data.data(), data.size());
   else if (status != PW_OK && peer.refused == PW_OK)
     peer.refused = status;
   flight->answered = true;
-  while (!line.open.empty() && line.open.front()->answered)
-    done_up_to(line, line.open.front()->header.number);
+  while (!queue.open.empty() && queue.open.front()->answered)
+    done_up_to(queue, queue.open.front()->header.number);
 }
 
 // The connection is closed, so the answers that are still missing will not come.
 void UcxEngine::give_up_answers(UcxPeer& peer) {
-  for (Line* line : {&peer.puts, &peer.gets})
-    for (; !line->open.empty(); line->open.pop_front()) land(line->open.front(), UCS_ERR_CANCELED);
+  for (NumberedMessages* queue : {&peer.puts, &peer.gets})
+    for (; !queue->open.empty(); queue->open.pop_front()) land(queue->open.front(), UCS_ERR_CANCELED);
   peer.pending_gets.clear();
   peer.early_words.clear();
   peer.ack_due = false;

@@ -78,9 +78,9 @@ pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> 
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     if (const pw_status status = go_on(done); status != PW_OK) return status;
   }
-  peer.proofs.accept();
+  peer.flushes.accept();
   if (done) {
-    peer.proofs.issue();
+    peer.flushes.issue();
     return failure_of(peer);
   }
   if (peer.backlog.empty()) backlogged_.push_back(&peer);
@@ -92,7 +92,7 @@ pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> 
 void UcxEngine::resume_all() {
   std::erase_if(backlogged_, [](UcxPeer* peer) {
     if (peer->endpoint != nullptr && peer->flights.load() <= peer->most_flights() / 2)
-      peer->proofs.issue(peer->backlog.resume());
+      peer->flushes.issue(peer->backlog.resume());
     return peer->backlog.empty();
   });
 }

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/clock.h"
-#include "progress/proofs.h"
+#include "progress/flush_tracker.h"
 #include "transport/backlog.h"
 #include "transport/ucx/engine.h"
 
@@ -25,8 +25,8 @@ inline bool means_lost(ucp_abi::ucs_status_t status) {
          (status <= UCS_ERR_FIRST_LINK_FAILURE && status >= UCS_ERR_LAST_ENDPOINT_FAILURE);
 }
 
-/// Messages to one rank that it must answer, in the order of their numbers.
-struct UcxEngine::Line {
+/// Messages to one rank that it must answer, in the order of their numbers: its puts and words, or its gets.
+struct UcxEngine::NumberedMessages {
   std::deque<Flight*> open;
   uint64_t sent = 0;
   std::atomic<uint64_t> done{0};  ///< number of leading messages that are answered
@@ -49,7 +49,7 @@ struct UcxEngine::UcxPeer {
   [[nodiscard]] uint64_t most_flights() const { return by_messages ? kMessages : kFlights; }
   [[nodiscard]] bool has_room() const { return flights.load(std::memory_order_relaxed) < most_flights(); }
 
-  [[nodiscard]] bool lines_done(uint64_t puts_sent, uint64_t gets_sent) const {
+  [[nodiscard]] bool answered_up_to(uint64_t puts_sent, uint64_t gets_sent) const {
     return puts.done.load(std::memory_order_acquire) >= puts_sent &&
            gets.done.load(std::memory_order_acquire) >= gets_sent;
   }
@@ -68,11 +68,11 @@ struct UcxEngine::UcxPeer {
   std::atomic<uint64_t> waiting{0};  ///< number of these
   bool unordered = false;            ///< something was started that a later word must wait for
   Backlog backlog;                   ///< operations for which UCX had no room
-  Proofs proofs;
-  struct {                        ///< the proof under way:
-    bool over = false;            ///< UCX has flushed
-    uint64_t puts = 0, gets = 0;  ///< numbers of the messages that must be done
-  } proof;
+  FlushTracker flushes;
+  struct {                        ///< the flush under way
+    bool over = false;            ///< whether UCX has flushed the endpoint
+    uint64_t puts = 0, gets = 0;  ///< if operations are messages: numbers of the last that must be answered
+  } flush;
   ucp_abi::ucs_status_t flushed = 0;     ///< UCX's status of a flush that failed
   ucp_abi::ucs_status_t unreported = 0;  ///< first failure of a transfer since the last flush
   ucp_abi::ucs_status_t failure = 0;     ///< failure of the connection; set before failure_seen
@@ -80,9 +80,9 @@ struct UcxEngine::UcxPeer {
 
   // Used if operations are sent as messages:
   bool by_messages = false;
-  Line puts, gets;            ///< to the peer; words are among the puts
-  pw_status refused = PW_OK;  ///< why the peer refused an operation since the last flush
-  Order order;                ///< order of the messages from the peer
+  NumberedMessages puts, gets;  ///< to the peer; words are among the puts
+  pw_status refused = PW_OK;    ///< why the peer refused an operation since the last flush
+  Order order;                  ///< order of the messages from the peer
   std::map<uint64_t, MessageHeader> early_words;
   std::deque<MessageHeader> pending_gets;  ///< gets of the peer that must be answered
   bool ack_due = false;

@@ -1,7 +1,11 @@
-// ucx/staged: copies through pinned host memory at both ends, pipelined. The device's queue copies chunk
-// after chunk into (or out of) a ring of host memory, UCX moves them between the rings, and the target's
-// progress thread does the other half. UCX never sees the memory itself. So this is the baseline for
-// GPUDirect RDMA, the path if UCX has no GPU support, and the way to pack small blocks into large messages.
+// ucx/staged: copies through pinned host memory at both ends. Each of the two ranks has a ring buffer of
+// chunks. For a put, the initiator's device copies one chunk after another into its ring, UCX puts each chunk
+// into the target's ring, and the target's progress thread copies it to its place; for a get the chunks take
+// the opposite way. The three steps overlap for successive chunks.
+//
+// UCX needs no access to the memory itself. So this path also serves GPU memory if UCX was built without GPU
+// support, it packs small blocks into large messages, and it is what GPUDirect RDMA (ucx/direct) is measured
+// against.
 #pragma once
 
 #include <atomic>
