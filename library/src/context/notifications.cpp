@@ -224,10 +224,10 @@ void Notifications::end(const Deferred& deferred, pw_status status) {
   if (status == PW_OK) return;
   const std::string why = last_error_message();
   std::lock_guard lock(mutex_);
-  RankNotifications& towards = by_rank_[deferred.signal->rank()];
-  if (towards.failed != PW_OK) return;
-  towards.failed = status;
-  towards.why = why;
+  RankNotifications& all = by_rank_[deferred.signal->rank()];
+  if (all.failed != PW_OK) return;
+  all.failed = status;
+  all.why = why;
   failed_.store(true, std::memory_order_release);
 }
 
@@ -244,10 +244,11 @@ Armed Notifications::arm(bool) {
 Mark Notifications::mark(int rank) {
   if (!has_work() && !failed_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
-  const auto line = by_rank_.find(rank);
-  if (line == by_rank_.end()) return 0;
+  const auto known = by_rank_.find(rank);
+  if (known == by_rank_.end()) return 0;
   const auto towards = [&](const Deferred& deferred) { return deferred.signal->rank() == rank; };
-  return line->second.failed != PW_OK || std::ranges::any_of(deferred_, towards) ? line->second.deferred : 0;
+  return known->second.failed != PW_OK || std::ranges::any_of(deferred_, towards) ? known->second.deferred
+                                                                                  : 0;
 }
 
 bool Notifications::reached(int rank, Mark mark) {
@@ -259,9 +260,9 @@ bool Notifications::reached(int rank, Mark mark) {
 
 pw_status Notifications::outcome(int rank, Mark) {
   std::lock_guard lock(mutex_);
-  RankNotifications& towards = by_rank_[rank];
-  const pw_status failed = std::exchange(towards.failed, PW_OK);
-  return failed == PW_OK ? PW_OK : fail(failed, towards.why);
+  RankNotifications& all = by_rank_[rank];
+  const pw_status failed = std::exchange(all.failed, PW_OK);
+  return failed == PW_OK ? PW_OK : fail(failed, all.why);
 }
 
 }  // namespace pw
