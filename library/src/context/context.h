@@ -25,6 +25,7 @@
 
 namespace pw {
 
+/// The context itself. peerway::Context of the C++ interface (peerway/context.hpp) owns a handle of it.
 class Context {
  public:
   /// Collective over the team.
