@@ -293,13 +293,13 @@ void Endpoint::remove_memory(const std::shared_ptr<Memory>& memory) {
   free_slots_.push_back(memory->slot);
 }
 
-std::shared_ptr<Reach> Endpoint::import(const TorusPeer& peer, const pw_nic_key& bytes) const {
+std::shared_ptr<PeerMemory> Endpoint::import(const TorusPeer& peer, const pw_nic_key& bytes) const {
   Key key{};
   if (!read_key(bytes, key) || key.number != peer.place.number)
     throw Failure(PW_NIC_REFUSED, format("torus: no key of memory of endpoint {}", peer.place.number));
   const auto* generation =
       peer.entry == nullptr ? nullptr : &directory_->shared().generation[key.number][key.slot];
-  return std::make_shared<Reach>(key, generation, peer.attach);
+  return std::make_shared<PeerMemory>(key, generation, peer.attach);
 }
 
 }  // namespace pw::torus

@@ -31,12 +31,12 @@ class Endpoint {
   void disconnect(const std::shared_ptr<TorusPeer>& peer);
   std::shared_ptr<Memory> add_memory(const pw_nic_span& span, pw_nic_key& key);
   void remove_memory(const std::shared_ptr<Memory>& memory);
-  std::shared_ptr<Reach> import(const TorusPeer& peer, const pw_nic_key& key) const;
+  std::shared_ptr<PeerMemory> import(const TorusPeer& peer, const pw_nic_key& key) const;
 
   /// The arguments of a put or get.
   struct Access {
     const std::shared_ptr<TorusPeer>& peer;
-    const std::shared_ptr<Reach>& reach;
+    const std::shared_ptr<PeerMemory>& target;
     uint64_t offset;
     void* data;
     const std::shared_ptr<Memory>* memory;

@@ -227,7 +227,7 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
   if (!operation->alive()) return complete(std::move(operation), PW_NIC_REFUSED);
   // Earlier datagrams may still be on their way and must not be overtaken.
   const bool by_memory = peer.by_datagram == 0 && !around_.file.faults.of_packets() && operation->of_host() &&
-                         operation->reach->reachable();
+                         operation->target->reachable();
   if (by_memory) return move(std::move(operation), now);
   if (!wire_.is_open() && !open_wire()) return complete(std::move(operation), PW_NIC_BROKEN);
   operation->by_datagram = true;
@@ -238,11 +238,11 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
 void Engine::move(OperationPointer operation, uint64_t now) {
   TorusPeer& peer = *operation->peer;
   auto& touching = shared_.entry[around_.self.number].touching[1][0];
-  const Reach& reach = *operation->reach;
+  const PeerMemory& target = *operation->target;
   ++counters_.by_memory;
   const pw_nic_status status =
-      operation->put ? reach.put(operation->offset, operation->local, operation->bytes, touching)
-                     : reach.get(operation->offset, operation->local, operation->bytes, touching);
+      operation->put ? target.put(operation->offset, operation->local, operation->bytes, touching)
+                     : target.get(operation->offset, operation->local, operation->bytes, touching);
   if (operation->put || !around_.file.timed || status != PW_NIC_OK)
     return complete(std::move(operation), status);
   peer.last_get_arrival =

@@ -57,8 +57,8 @@ void Exchange::start(OperationPointer operation, uint64_t now) {
   auto message = std::make_shared<Message>();
   message->kind = operation->put ? Kind::put : Kind::get;
   message->header = header_to(*flow, message->kind);
-  message->header.slot = operation->reach->key().slot;
-  message->header.generation = operation->reach->key().generation;
+  message->header.slot = operation->target->key().slot;
+  message->header.generation = operation->target->key().generation;
   message->header.offset = operation->offset;
   if (operation->put) {
     message->memory = operation->memory;

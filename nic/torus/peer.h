@@ -60,7 +60,7 @@ struct TorusPeer {
 struct Operation {
   bool put;
   std::shared_ptr<TorusPeer> peer;
-  std::shared_ptr<Reach> reach;
+  std::shared_ptr<PeerMemory> target;  ///< what a put writes to, or a get reads
   uint64_t offset, bytes;
   std::byte* local;
   std::shared_ptr<Memory> memory;  ///< null: the bytes of a put were copied

@@ -51,7 +51,8 @@ struct Offer {
   static Offer unsuited(std::string why) { return {false, std::move(why), false}; }
 };
 
-/// One put or get, checked and joined: everything a path needs.
+/// One put or get with everything that a path needs: both sides were checked against their regions, and
+/// joined into one layout.
 struct Transfer {
   Op op = Op::put;
   Remote* remote = nullptr;
