@@ -22,7 +22,7 @@ namespace pw {
 namespace {
 
 constexpr uint64_t kChunk = 4096;
-constexpr Cut kCut{kChunk, kRingBytes};
+constexpr RingDivision kDivision{kChunk, kRingBytes};
 constexpr int kRanks = 3;
 
 /// Rank 0 of three, whose peers are lost when the test says so.
@@ -49,9 +49,9 @@ class Initiator {
     mailbox.rank = rank;
     mailbox.identity = memfd_identity(memfd_.get());
     mailbox.descriptor = memfd_.get() + 1;
-    ring(target, wakeup_pipe_);
+    announce_work(target, wakeup_pipe_);
     while (header().attached == 0) sched_yield();
-    end_.use(host_device(), kCut);
+    end_.use(host_device(), kDivision);
   }
 
   void post_put(const Region& to, std::vector<std::byte> from) {
@@ -59,10 +59,10 @@ class Initiator {
     const Layout layout = contiguous_layout(from_.size());
     PostedRequest& posted = header().request[requested_ % kRequests];
     posted.request = {Op::put, to.slot(), to.generation(), 0, layout};
-    posted.cut = kCut;
+    posted.division = kDivision;
     end_.begin(true, layout, from_.data());
     header().requested.store(++requested_);
-    ring(target_, wakeup_pipe_);
+    announce_work(target_, wakeup_pipe_);
   }
   void fill(int chunks) {
     for (int i = 0; i < chunks; ++i) ASSERT_EQ(end_.pass(0), PW_OK);

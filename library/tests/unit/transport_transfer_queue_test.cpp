@@ -28,7 +28,7 @@ class Gated final : public TransferQueue {
   int posts = 0;
 
  private:
-  pw_status go_on(Waiting& next, bool& done) override {
+  pw_status go_on(QueuedTransfer& next, bool& done) override {
     if (half_open) next.posted = true;
     if (!open) return PW_OK;
     next.posted = done = true;

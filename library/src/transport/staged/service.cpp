@@ -48,7 +48,7 @@ struct StagingService::Served {
 namespace {
 
 // Keeps chunks inside the ring, whatever the initiator wrote.
-Cut sound(const Cut& posted) {
+RingDivision sound(const RingDivision& posted) {
   const uint64_t chunk_bytes = std::clamp<uint64_t>(posted.chunk_bytes, 1, kRingBytes);
   return {chunk_bytes, std::clamp(posted.ring_bytes, chunk_bytes, kRingBytes)};
 }
@@ -145,15 +145,15 @@ bool StagingService::take_request(Served& served) {
   if (header.requested.load(std::memory_order_acquire) == served.taken) return false;
   served.posted = header.request[served.taken % kRequests];
   const StagedRequest& request = served.posted.request;
-  const Cut cut = sound(served.posted.cut);
+  const RingDivision division = sound(served.posted.division);
   Target target(request, registry_);
   bool usable = false;
   try {
-    usable = served.end.use(target.status() == PW_OK ? target.device() : host_device(), cut);
+    usable = served.end.use(target.status() == PW_OK ? target.device() : host_device(), division);
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     target.set_status(error.status());
-    usable = served.end.use(host_device(), cut);  // no queue is at work if use() threw
+    usable = served.end.use(host_device(), division);  // no queue is at work if use() threw
   }
   if (!usable) return false;
   served.busy = true;

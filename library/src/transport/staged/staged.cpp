@@ -39,10 +39,10 @@ void Staged::set_chunk_bytes(uint64_t bytes) {
   chunk_bytes_.store(std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk));
 }
 
-StagingInitiator& Staged::towards(int rank) {
-  if (StagingInitiator* initiator = known(rank)) return *initiator;
+StagingInitiator& Staged::initiator_to(int rank) {
+  if (StagingInitiator* initiator = known_initiator(rank)) return *initiator;
   std::lock_guard lock(making_);
-  if (StagingInitiator* initiator = known(rank)) return *initiator;
+  if (StagingInitiator* initiator = known_initiator(rank)) return *initiator;
   all_.push_back(std::make_unique<StagingInitiator>(surroundings_, rank, waiting_, chunk_bytes_));
   by_rank_[static_cast<size_t>(rank)].store(all_.back().get(), std::memory_order_release);
   return *all_.back();
@@ -73,7 +73,7 @@ Armed Staged::arm(bool) {
 }
 
 Mark Staged::mark(int rank) {
-  const StagingInitiator* initiator = known(rank);
+  const StagingInitiator* initiator = known_initiator(rank);
   return initiator == nullptr ? 0 : initiator->mark();
 }
 

@@ -14,7 +14,7 @@ UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
       ucx_(ucx),
       service_(surroundings, ucx, [this](RingNote note) {
         const int rank = note.rank;
-        if (StagedInitiator* initiator = known(rank)) initiator->answer(std::move(note));
+        if (StagedInitiator* initiator = known_initiator(rank)) initiator->answer(std::move(note));
       }) {
   surroundings_.progress.add(service_);
   surroundings_.progress.add(*this);
@@ -25,7 +25,7 @@ Offer UcxStaged::offer_for(const Pair& pair, const Facts& facts) {
   return Offer::yes();
 }
 
-StagedInitiator& UcxStaged::towards(int rank) {
+StagedInitiator& UcxStaged::initiator_to(int rank) {
   std::lock_guard lock(mutex_);
   auto& initiator = initiators_[rank];
   if (initiator == nullptr)
@@ -33,7 +33,7 @@ StagedInitiator& UcxStaged::towards(int rank) {
   return *initiator;
 }
 
-StagedInitiator* UcxStaged::known(int rank) {
+StagedInitiator* UcxStaged::known_initiator(int rank) {
   std::lock_guard lock(mutex_);
   const auto entry = initiators_.find(rank);
   return entry == initiators_.end() ? nullptr : entry->second.get();
@@ -65,7 +65,7 @@ Armed UcxStaged::arm(bool) {
 }
 
 Mark UcxStaged::mark(int rank) {
-  const StagedInitiator* initiator = known(rank);
+  const StagedInitiator* initiator = known_initiator(rank);
   return initiator == nullptr ? 0 : initiator->mark();
 }
 
