@@ -209,7 +209,7 @@ void Endpoint::address(pw_nic_address& address) const {
 }
 
 std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
-  Place place{};
+  EndpointAddress place{};
   if (address.length == sizeof place) std::memcpy(&place, address.bytes, sizeof place);
   if (place.magic != kPlaceMagic || place.number >= file_.node_count() * file_.contexts)
     throw Failure(PW_NIC_REFUSED,
@@ -246,7 +246,7 @@ std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
 }
 
 // Requests a UDP socket of a peer that cannot be reached by memory alone.
-void Endpoint::need_port(const Place& place) const {
+void Endpoint::need_port(const EndpointAddress& place) const {
   const EndpointEntry& entry = directory_->shared().entry[place.number];
   if (entry.session.load() != place.session) return;  // it is closed, which other checks report
   if (directory_->request_port(place.number) == 0 && entry.session.load() == place.session)

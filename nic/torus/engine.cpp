@@ -58,7 +58,7 @@ Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& coun
                    for (const auto& peer : peers_)
                      if (peer->place.session == session) peer->lost = true;
                  },
-                 [this](uint32_t number, const sockaddr_in& from) { return is_home(number, from); }}),
+                 [this](uint32_t number, const sockaddr_in& from) { return sends_from(number, from); }}),
       random_(around.file.faults.seed * 0x9e3779b97f4a7c15 + around.self.number),
       alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       poll_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -118,7 +118,7 @@ uint64_t Engine::step(uint64_t now) {
     std::pop_heap(heap_.begin(), heap_.end());
     Due due = std::move(heap_.back());
     heap_.pop_back();
-    if (due.home)
+    if (due.has_bytes)
       complete(std::move(due.operation), PW_NIC_OK);
     else
       dispatch(std::move(due.operation), now);
@@ -179,8 +179,8 @@ pw_nic_status Engine::submit(OperationPointer operation) {
   return PW_NIC_OK;
 }
 
-void Engine::push(uint64_t time, OperationPointer operation, bool home) {
-  heap_.push_back({time, ++turn_, std::move(operation), home});
+void Engine::push(uint64_t time, OperationPointer operation, bool has_bytes) {
+  heap_.push_back({time, ++turn_, std::move(operation), has_bytes});
   std::push_heap(heap_.begin(), heap_.end());
 }
 

@@ -1,5 +1,5 @@
-// Messages to one interface of a peer: the sending end of a ring in its inbox. A channel outlives the
-// connections that use it, because the ring's counts continue. Protected by the domain's lock.
+// A channel sends messages to one interface of a peer, through this endpoint's ring in the inbox there. It
+// outlives the connections that use it, because the counts of the ring go on. Protected by the domain's lock.
 #pragma once
 
 #include <cstdint>

@@ -48,8 +48,8 @@ class Domain {
   /// Throws Error with the NIC's reason.
   Channel& channel(const Address& address);
 
-  /// Takes the lock itself, if it is free, and lets the NIC make progress; ended operations go to their
-  /// tellers. Returns how many things happened.
+  /// Takes the lock itself, if it is free, and lets the NIC make progress; ended operations are added to the
+  /// lists of their interfaces. Returns how many things happened.
   unsigned progress();
 
   Operation* operation(Peer& peer);
@@ -57,10 +57,10 @@ class Domain {
   /// there is none.
   bool lend(Operation& operation);
   void recycle(Operation* operation);
-  /// Passes an ended operation to its teller, or recycles it.
-  void tell(Operation* operation);
-  /// Drops the reports for a teller, or the uses of memory, that goes away.
-  void forget(Ended& teller);
+  /// Adds an ended operation to the list of its interface, or recycles it if it has none.
+  void report(Operation* operation);
+  /// Called before the list of an interface, or the memory, is destroyed: no operation refers to it any more.
+  void forget(EndedOperations& list);
   void forget(const RegisteredMemory& memory);
 
   /// Records that the NIC had no room: nothing is tried again before the next progress().

@@ -84,7 +84,7 @@ void Peer::release() {
     Operation* operation = waiters_.front().operation;
     waiters_.pop_front();
     operation->status = failed_;
-    domain_.tell(operation);
+    domain_.report(operation);
   }
   if (puts_.wanting()) domain_.add_unsettled(*this);
 }
