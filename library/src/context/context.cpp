@@ -134,11 +134,11 @@ void Context::exchange_facts() {
   }
   std::vector<ProcessFacts> processes;
   for (const Introduction& introduction : all) processes.push_back(introduction.facts);
-  importer_.meet(processes);
+  importer_.set_processes(processes);
   for (size_t t = 0; t < transports_.size(); ++t) {
     std::vector<Bytes> received;
     for (Introduction& introduction : all) received.push_back(std::move(introduction.transport_facts[t]));
-    transports_[t]->meet(received);
+    transports_[t]->receive_facts(received);
   }
 }
 

@@ -24,7 +24,7 @@ inline constexpr uint32_t kSignalUnit = 8;    ///< in words: signals begin on th
 inline constexpr uint32_t kMailboxes = 1024;  ///< as many ranks of a host can stage
 
 /// The mailbox in which one rank (index: its number among the ranks of this host) announces a staging channel
-/// that it wants to have served.
+/// that it wants to have served. The mailbox of a plan (plan/negotiation/negotiation.h) is something else.
 struct alignas(32) Mailbox {
   std::atomic<int32_t> descriptor;  ///< memfd number in the announcing process, plus 1; 0: none
   std::atomic<int32_t> rank;

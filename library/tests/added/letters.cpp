@@ -54,8 +54,8 @@ class LetterTransport final : public Transport, public Source {
  public:
   explicit LetterTransport(const Surroundings& surroundings) : with_(surroundings) {}
   std::vector<std::unique_ptr<Path>> paths() override;
-  Bytes open(const Together&) override;
-  void meet(const std::vector<Bytes>& ranks) override { names_ = ranks; }
+  Bytes open(const TransportAssumptions&) override;
+  void receive_facts(const std::vector<Bytes>& ranks) override { names_ = ranks; }
 
   pw_status ask(const Transfer& transfer);
   Mark mark(int rank);
@@ -105,7 +105,7 @@ std::vector<std::unique_ptr<Path>> LetterTransport::paths() {
   return paths;
 }
 
-Bytes LetterTransport::open(const Together&) {
+Bytes LetterTransport::open(const TransportAssumptions&) {
   if (!own_.empty()) return own_;  // called again
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un own{.sun_family = AF_UNIX, .sun_path = {}};

@@ -53,8 +53,8 @@ class Negotiation {
   [[nodiscard]] const std::vector<Lane>& sends() const { return sends_; }
   [[nodiscard]] const std::vector<Lane>& receives() const { return receives_; }
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.rank == context_.team().rank(); }
-  /// Memory of this rank to which partners write: the words of all lanes, and the slots of the receives. Null
-  /// if the plan needs none.
+  /// Memory of this rank to which partners write: the mailbox has the words of all lanes, and beside it there
+  /// are the slots of the receives. Null if the plan needs none.
   [[nodiscard]] Region* mailbox() const { return mailbox_.get(); }
   [[nodiscard]] Region* slots() const { return slots_.get(); }
 
