@@ -105,10 +105,10 @@ void Notifications::settle(Remote& signal) {
 
 // ---- queued notifications ----
 
-bool Notifications::turn() {
+bool Notifications::poll() {
   if (!has_work()) return false;
-  const std::unique_lock turning(turning_, std::try_to_lock);
-  if (!turning.owns_lock()) return false;
+  const std::unique_lock polling(polling_, std::try_to_lock);
+  if (!polling.owns_lock()) return false;
   std::vector<Deferred*> all;
   {
     std::lock_guard lock(mutex_);

@@ -33,7 +33,7 @@ class Notifications final : public Source, public Marker {
   void reserve(Remote& signal);
   static void give_back(Remote& signal);
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_acquire) > 0; }
@@ -81,9 +81,9 @@ class Notifications final : public Source, public Marker {
   Team& team_;
   Progress& progress_;
   const std::function<Path&(const Remote&)> far_;
-  std::mutex turning_;            ///< held by the thread that turns; lock it before the lock of a signal
+  std::mutex polling_;            ///< held by the thread that polls; lock it before the lock of a signal
   std::mutex mutex_;              ///< protects the members below; lock it after the lock of a signal
-  std::list<Deferred> deferred_;  ///< the contents of an entry belong to the thread that turns
+  std::list<Deferred> deferred_;  ///< the contents of an entry belong to the thread that polls
   std::map<int, RankNotifications> by_rank_;
   std::atomic<uint64_t> open_{0};    ///< number of entries
   std::atomic<bool> failed_{false};  ///< whether any notification has ever failed

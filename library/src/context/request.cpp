@@ -164,7 +164,7 @@ pw_status pw_start_flush(pw_context* context, int rank, pw_request** request) {
 
 pw_status pw_request_test(pw_request* request, int* complete) {
   return pw::guard(__func__, given(request, complete), [&] {
-    if (!request->complete()) request->context->progress().turn_sources();
+    if (!request->complete()) request->context->progress().poll_sources();
     *complete = request->complete() ? 1 : 0;
     return *complete != 0 ? request->ending() : PW_OK;
   });

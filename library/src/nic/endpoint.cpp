@@ -206,7 +206,7 @@ unsigned Endpoint::progress() {
     active_[i] = active_.back();
     active_.pop_back();
   }
-  if (service_ != nullptr) happened += service_->turn();
+  if (service_ != nullptr) happened += service_->poll();
   return happened;
 }
 

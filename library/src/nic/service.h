@@ -19,7 +19,7 @@ class Service {
   ~Service();
   Service(const Service&) = delete;
 
-  unsigned turn();
+  unsigned poll();
   /// Called before the memory is deregistered: nothing is stored there any more.
   void forget(const Memory& memory);
 

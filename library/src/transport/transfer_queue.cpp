@@ -54,7 +54,7 @@ bool TransferQueue::waits() {
   return !queue_.empty();
 }
 
-bool TransferQueue::turn() {
+bool TransferQueue::poll() {
   std::vector<Unstored> unstored;
   std::deque<QueuedTransfer>
       finished;  // destroyed after the lock is released, with the objects that they keep

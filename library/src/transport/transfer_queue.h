@@ -27,7 +27,7 @@ class TransferQueue {
   pw_status start(const Transfer& transfer, SignalTurn* turn);
 
   /// Continues queued transfers; returns whether something happened.
-  bool turn();
+  bool poll();
   /// Whether transfers are queued. Takes the lock of start(), so that the progress thread cannot miss one.
   [[nodiscard]] bool waits();
 

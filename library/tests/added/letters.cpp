@@ -62,7 +62,7 @@ class LetterTransport final : public Transport, public Source {
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
 
  private:
@@ -166,7 +166,7 @@ bool LetterTransport::send_all() {
   return sent;
 }
 
-bool LetterTransport::turn() {
+bool LetterTransport::poll() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   bool happened = send_all();

@@ -155,7 +155,7 @@ TEST_F(Staging, APeerThatDiesIsLetGoByAHelper) {
   Initiator mortal(1, control.control());
   mortal.post_put(*region, pattern(4 * kChunk));
   mortal.fill(1);
-  Turning help(progress, nullptr);
+  Polling help(progress, nullptr);
   while (mortal.header().drained != 1) help.poll();
   team.dead[1] = true;
   while (mortal.mappings() != 1) help.poll();
@@ -176,7 +176,7 @@ class SlowTarget : public Staging {
   }
   void turn() {
     slow.next_turn();
-    service.turn();
+    service.poll();
   }
 
   std::shared_ptr<Region> slow_region = registry.allocate(slow, 2 * kChunk);
@@ -227,7 +227,7 @@ TEST_F(SlowTarget, WhileADeviceLeavesAPeerThatDiedOthersAreServed) {
 TEST_F(Staging, AHelperServesWhileTheThreadSleeps) {
   Initiator peer(1, control.control());
   wait_until_nobody_watches();
-  Turning help(progress, nullptr);
+  Polling help(progress, nullptr);
   while (control.control().watchers != 1) help.poll();
   const auto bytes = pattern(2 * kChunk);
   peer.post_put(*region, bytes);
@@ -241,7 +241,7 @@ TEST_F(Staging, TheThreadGoesOnWhereAHelperLeaves) {
   const auto bytes = pattern(2 * kChunk);
   wait_until_nobody_watches();
   {
-    Turning help(progress, nullptr);
+    Polling help(progress, nullptr);
     while (control.control().watchers != 1) help.poll();
     peer.post_put(*region, bytes);
     peer.fill(1);
@@ -255,7 +255,7 @@ TEST_F(Staging, TheThreadGoesOnWhereAHelperLeaves) {
 TEST_F(Staging, AHelperThatNeverHadToWaitLeavesNoTrace) {
   wait_until_nobody_watches();
   {
-    Turning help(progress, nullptr);
+    Polling help(progress, nullptr);
     help.poll();
     EXPECT_EQ(control.control().watchers, 0u);
   }

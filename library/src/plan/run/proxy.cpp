@@ -41,10 +41,10 @@ void Proxy::forget(const Served& served) {
 
 // ---- progress ----
 
-bool Proxy::turn() {
+bool Proxy::poll() {
   if (count_.load(std::memory_order_relaxed) == 0) return false;
-  const std::unique_lock turning(turning_, std::try_to_lock);
-  if (!turning.owns_lock()) return false;
+  const std::unique_lock polling(polling_, std::try_to_lock);
+  if (!polling.owns_lock()) return false;
   Poll most = Poll::idle;
   try {
     most = poll_all();

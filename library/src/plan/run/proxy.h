@@ -48,7 +48,7 @@ class Proxy final : public Source {
   /// Stops polling `served`. When this returns, no thread is in its poll().
   void forget(const Served& served);
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool has_work() const override { return active_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint64_t awake_ns() const override;
@@ -58,7 +58,7 @@ class Proxy final : public Source {
   void fail(const std::string& message) noexcept;
 
   Context& context_;
-  std::mutex turning_;               ///< held by the thread that polls
+  std::mutex polling_;               ///< held by the thread that polls
   std::atomic<bool> active_{false};  ///< whether something was triggered that is not done
   std::atomic<uint64_t> count_{0};   ///< size of `served_`
   std::atomic<uint64_t> since_{0};   ///< ns: when something was done last

@@ -109,7 +109,7 @@ bool NicEngine::puts_strided(int rank) {
 
 // ---- progress ----
 
-bool NicEngine::turn() {
+bool NicEngine::poll() {
   const Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   const unsigned happened = endpoint_.progress();

@@ -77,7 +77,7 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
 
  private:

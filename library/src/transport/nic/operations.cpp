@@ -238,7 +238,7 @@ void NicEngine::advance_flush(NicPeer& peer) {
   peer.flushes.begin();
   const pw_nic_status status = peer.stream->flush(&flush);
   if (status == PW_NIC_OK) return;
-  if (status == PW_NIC_BUSY) return peer.flushes.put_off();  // tried again at the next turn
+  if (status == PW_NIC_BUSY) return peer.flushes.put_off();  // tried again at the next poll
   if (peer.failed == PW_NIC_OK) peer.failed = status;
   peer.flushes.give_up();
 }

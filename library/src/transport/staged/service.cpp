@@ -80,7 +80,7 @@ Armed StagingService::arm(bool) {
   return {-1, control_.waiting()->nap_ns(Wakes::perhaps, now_ns() - moved_ns_)};
 }
 
-bool StagingService::turn() {
+bool StagingService::poll() {
   if (!has_work()) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return lock.owns_lock() && serve_all();

@@ -25,7 +25,7 @@ class StagingService final : public Source {
   ~StagingService() override;
   StagingService(const StagingService&) = delete;
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override {
@@ -50,9 +50,9 @@ class StagingService final : public Source {
   Registry& registry_;
   std::mutex mutex_;                               ///< protects the members below
   std::map<int, std::unique_ptr<Served>> served_;  ///< indexed by rank
-  std::atomic<uint32_t> seen_{0};                  ///< the work counter at the last turn
+  std::atomic<uint32_t> seen_{0};                  ///< the work counter at the last poll
   uint64_t moved_ns_ = 0;                          ///< when something last moved
-  std::atomic<bool> busy_{false};                  ///< whether the last turn left work to do
+  std::atomic<bool> busy_{false};                  ///< whether the last poll left work to do
 };
 
 /// Tells the service behind `control` that there is work; `wakeup_pipe` is that of the service's rank.

@@ -48,12 +48,12 @@ StagingInitiator& Staged::initiator_to(int rank) {
   return *all_.back();
 }
 
-bool Staged::turn() {
+bool Staged::poll() {
   if (!has_work()) return false;
   const std::unique_lock lock(making_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   bool happened = false;
-  for (const auto& initiator : all_) happened |= initiator->turn();
+  for (const auto& initiator : all_) happened |= initiator->poll();
   if (happened) happened_ns_.store(now_ns(), std::memory_order_relaxed);
   return happened;
 }

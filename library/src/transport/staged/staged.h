@@ -37,7 +37,7 @@ class Staged final : public Path, public Source {
     return known_initiator(rank)->by_gpu() ? Wakes::perhaps : Wakes::always;
   }
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }

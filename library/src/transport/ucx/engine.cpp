@@ -165,7 +165,7 @@ void UcxEngine::close_broken() {
     if (peer != nullptr && peer->failed()) peer->close_broken();
 }
 
-bool UcxEngine::turn() {
+bool UcxEngine::poll() {
   const Lock lock(mutex_, std::try_to_lock);
   return lock.owns_lock() && advance() > 0;
 }

@@ -134,7 +134,7 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   /// Tells the progress thread that it will move this device's memory on behalf of peers.
   void serve(Device& device) { progress_.serve(device); }
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
 
  private:

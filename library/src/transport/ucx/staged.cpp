@@ -39,8 +39,8 @@ StagedInitiator* UcxStaged::known_initiator(int rank) {
   return entry == initiators_.end() ? nullptr : entry->second.get();
 }
 
-bool UcxStaged::turn() {
-  bool happened = ucx_.engine() != nullptr && ucx_.engine()->turn();
+bool UcxStaged::poll() {
+  bool happened = ucx_.engine() != nullptr && ucx_.engine()->poll();
   if (!has_work()) return happened;
   std::vector<StagedInitiator*> all;
   {
@@ -48,7 +48,7 @@ bool UcxStaged::turn() {
     for (const auto& [rank, initiator] : initiators_) all.push_back(initiator.get());
   }
   bool moved = false;
-  for (StagedInitiator* initiator : all) moved |= initiator->turn();
+  for (StagedInitiator* initiator : all) moved |= initiator->poll();
   if (moved) happened_ns_.store(now_ns(), std::memory_order_relaxed);
   return happened || moved;
 }

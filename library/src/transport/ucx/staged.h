@@ -36,7 +36,7 @@ class UcxStaged final : public Path, public Source {
   [[nodiscard]] Source* source() override { return this; }
 
   /// Also polls UCX, which delivers what the queues wait for.
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }

@@ -39,7 +39,7 @@ void StagedService::receive(ByteView note) {
   work_.store(true, std::memory_order_release);
 }
 
-bool StagedService::turn() {
+bool StagedService::poll() {
   if (!has_work()) return false;
   const std::unique_lock serving(serving_, std::try_to_lock);
   if (!serving.owns_lock()) return false;
