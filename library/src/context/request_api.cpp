@@ -1,6 +1,4 @@
-// The C functions of requests.
-#include "context/request.h"
-
+// The C functions of requests, and how a request finds out that it is complete.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -9,6 +7,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/handle.h"
+#include "context/request.h"
 #include "trace/call.h"
 
 namespace pw {
