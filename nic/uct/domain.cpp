@@ -177,7 +177,7 @@ bool Domain::lend(Operation& operation) {
 }
 
 void Domain::recycle(Operation* operation) {
-  if (operation->memory != nullptr) operation->memory->used(*operation);
+  if (operation->memory != nullptr) operation->memory->release(*operation);
   if (operation->bounce.data != nullptr) idle_bounces_.push_back(operation->bounce);
   operation->bounce = {};
   operation->report_to = nullptr;

@@ -32,11 +32,11 @@ class Domain {
   /// Must be held for all functions below unless they say otherwise.
   SpinLock lock;
 
-  /// Registered memory that no peer knows and no transfer uses, least recently used first: it is deregistered
-  /// when the NIC has no room for more.
+  /// Registered memory that no peer knows and no operation uses, least recently used first. It is
+  /// deregistered when the NIC has no room for more.
   std::list<RegisteredMemory*> idle_memory;
-  /// Number of registered memories in use that no peer knows: they will become idle.
-  size_t passing_memory = 0;
+  /// Number of registered memories that no peer knows and an operation uses. They will become idle.
+  size_t busy_memory = 0;
 
   [[nodiscard]] nic::Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_->info(); }
