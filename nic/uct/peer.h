@@ -67,17 +67,18 @@ class Peer {
   [[nodiscard]] bool reached(const Point& point) const {
     return failed() || (puts_.reached(point.puts) && gets_ended_ >= point.gets);
   }
-  pw_nic_status note_put(pw_nic_status status);
-  pw_nic_status note(pw_nic_status status);
-  void release();
+  /// Called with the stream's answer to an operation, or to a put or word. Return that status.
+  pw_nic_status started(pw_nic_status status);
+  pw_nic_status put_started(pw_nic_status status);
+  void release();  ///< ends the operations of waiters whose point is reached
 
   Domain& domain_;
   nic::EndpointFacts facts_;
   pw_nic_status failed_ = PW_NIC_OK;
   std::string why_;
   FlushTracker puts_;
-  Mark gets_ = 0, gets_ended_ = 0;
-  Point barrier_{0, 0};
+  Mark gets_ = 0, gets_ended_ = 0;  ///< number of gets that were started, and that are back
+  Point barrier_{0, 0};  ///< of the last fence(): later puts and gets are held back until it is reached
   std::deque<Waiter> waiters_;
   std::unique_ptr<nic::Stream> stream_;
 };

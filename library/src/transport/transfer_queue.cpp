@@ -87,7 +87,7 @@ void TransferQueue::go_on_with_all(std::deque<QueuedTransfer>& finished, std::ve
     QueuedTransfer& next = queue_.front();
     bool done = false;
     if (const pw_status status = guard([&] { return advance(next, done); }); status != PW_OK) {
-      note(status);
+      record_failure(status);
       give_up(next, unstored);  // it continues without its bytes
     } else if (done) {
       finished.push_back(std::move(next));
@@ -122,9 +122,10 @@ bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
     }
     give_up(waiting, unstored);
     waiting.kept.erase(waiting.kept.begin());
-    note(fail(PW_STALE_KEY, format("a region was closed before its staged transfer with rank {} was "
-                                   "complete; flush before it is closed",
-                                   rank_)));
+    record_failure(
+        fail(PW_STALE_KEY, format("a region was closed before its staged transfer with rank {} was "
+                                  "complete; flush before it is closed",
+                                  rank_)));
   }
   return all_given_up;
 }
@@ -132,7 +133,7 @@ bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
 bool TransferQueue::give_up_refused(std::deque<QueuedTransfer>& finished, std::vector<Unstored>& unstored) {
   const pw_status status = refused();
   if (status == PW_OK) return false;
-  note(status);
+  record_failure(status);
   for (QueuedTransfer& waiting : queue_) give_up(waiting, unstored);
   finished.swap(queue_);
   const uint64_t all = accepted_.load(std::memory_order_relaxed);
@@ -173,7 +174,7 @@ pw_status TransferQueue::outcome(Mark mark) {
 }
 
 // Records a failure; its message is this thread's last.
-void TransferQueue::note(pw_status failed) {
+void TransferQueue::record_failure(pw_status failed) {
   if (failed_ != PW_OK) return;
   failed_ = failed;
   why_ = last_error_message();

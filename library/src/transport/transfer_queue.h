@@ -96,7 +96,7 @@ class TransferQueue {
   bool give_up_refused(std::deque<QueuedTransfer>& finished, std::vector<Unstored>& unstored);
   void give_up(QueuedTransfer& waiting, std::vector<Unstored>& unstored);
   bool drop_all();
-  void note(pw_status failed);
+  void record_failure(pw_status failed);
   [[nodiscard]] bool done(Mark mark) const;
 
   Progress& progress_;
