@@ -114,7 +114,7 @@ pw_status UcxEngine::failure_since_flush(UcxPeer& peer, ucs_status_t flushed) {
 
 bool UcxEngine::settle(Lock& lock, Used& used) {
   const uint64_t deadline = deadline_after(2'000'000'000);
-  while (used.flights_ > 0) {
+  while (used.operations_ > 0) {
     if (now_ns() > deadline) return false;
     advance();
     lock.unlock();

@@ -27,52 +27,52 @@ pw_status UcxEngine::move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemote
   auto* here = static_cast<std::byte*>(piece.local);
   for (uint64_t at = 0; at < piece.bytes;) {
     const uint64_t bytes = std::min(piece.bytes - at, kMostBytes);
-    Flight* flight = take_flight(peer, &local, &remote);
-    flight->landing = here + at;
+    UcxOperation* operation = take_operation(peer, &local, &remote);
+    operation->landing = here + at;
     const MessageHeader header{.kind = put ? MessageKind::put : MessageKind::get,
                                .memory = remote.number_,
                                .address = piece.remote + at,
                                .value = bytes};
     const pw_status status =
-        ask(peer, put ? peer.puts : peer.gets, flight, header, put ? here + at : nullptr, put ? bytes : 0);
+        ask(peer, put ? peer.puts : peer.gets, operation, header, put ? here + at : nullptr, put ? bytes : 0);
     if (status != PW_OK) return status;
     at += bytes;
   }
   return PW_OK;
 }
 
-pw_status UcxEngine::ask(UcxPeer& peer, NumberedMessages& queue, Flight* flight, const MessageHeader& header,
-                         const void* data, uint64_t bytes) {
-  flight->header = header;
-  flight->header.number = ++queue.sent;
-  flight->open = 2;
-  flight->answered = false;
-  queue.open.push_back(flight);
-  const pw_status status = post(peer, flight, data, bytes);
+pw_status UcxEngine::ask(UcxPeer& peer, NumberedMessages& queue, UcxOperation* operation,
+                         const MessageHeader& header, const void* data, uint64_t bytes) {
+  operation->header = header;
+  operation->header.number = ++queue.sent;
+  operation->open = 2;
+  operation->answered = false;
+  queue.open.push_back(operation);
+  const pw_status status = post(peer, operation, data, bytes);
   if (status == PW_OK) return PW_OK;
   queue.open.pop_back();
   --queue.sent;
-  land(flight, UCS_OK);  // releases the answer's part, since no answer will come
+  count_completion(operation, UCS_OK);  // releases the answer's part, since no answer will come
   return status;
 }
 
 // Never uses the rendezvous protocol, whose answers UCX sends itself.
-pw_status UcxEngine::post(UcxPeer& peer, Flight* flight, const void* data, uint64_t bytes) {
-  flight->header.rank = team_.rank();
-  ucp_request_param_t params = parameters(flight);
+pw_status UcxEngine::post(UcxPeer& peer, UcxOperation* operation, const void* data, uint64_t bytes) {
+  operation->header.rank = team_.rank();
+  ucp_request_param_t params = parameters(operation);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   if (copied_ != 0 && bytes != 0) {
     params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
     params.datatype = copied_;
-    flight->data = static_cast<const std::byte*>(data);
-    flight->bytes = bytes;
-    data = flight;
+    operation->data = static_cast<const std::byte*>(data);
+    operation->bytes = bytes;
+    data = operation;
   }
-  return started(library_.ucp_am_send_nbx(peer.endpoint, kOperations, &flight->header, sizeof(MessageHeader),
-                                          data, bytes, &params),
-                 flight);
+  return started(library_.ucp_am_send_nbx(peer.endpoint, kOperations, &operation->header,
+                                          sizeof(MessageHeader), data, bytes, &params),
+                 operation);
 }
 
 // Makes UCX copy what it sends, if its version is old. UCX sends large messages of plain bytes without a
@@ -80,14 +80,16 @@ pw_status UcxEngine::post(UcxPeer& peer, Flight* flight, const void* data, uint6
 // 0`). Bytes that it packs with functions of ours it always copies, which costs bandwidth.
 ucs_status_t UcxEngine::let_ucx_copy() {
   static constexpr ucp_generic_dt_ops_t kOps{
-      .start_pack = [](void*, const void* flight, size_t) { return const_cast<void*>(flight); },
+      .start_pack = [](void*, const void* operation, size_t) { return const_cast<void*>(operation); },
       .start_unpack = [](void*, void* buffer, size_t) { return buffer; },
-      .packed_size = [](void* flight) -> size_t { return static_cast<const Flight*>(flight)->bytes; },
+      .packed_size = [](void* operation) -> size_t {
+        return static_cast<const UcxOperation*>(operation)->bytes;
+      },
       .pack = [](void* argument, size_t offset, void* to, size_t most) -> size_t {
-        const auto* flight = static_cast<const Flight*>(argument);
-        const size_t bytes = std::min<size_t>(most, flight->bytes - offset);
-        if (flight->data != nullptr)
-          std::memcpy(to, flight->data + offset, bytes);
+        const auto* operation = static_cast<const UcxOperation*>(argument);
+        const size_t bytes = std::min<size_t>(most, operation->bytes - offset);
+        if (operation->data != nullptr)
+          std::memcpy(to, operation->data + offset, bytes);
         else
           std::memset(to, 0, bytes);  // the memory was closed meanwhile
         return bytes;
@@ -100,10 +102,10 @@ ucs_status_t UcxEngine::let_ucx_copy() {
 
 void UcxEngine::done_up_to(NumberedMessages& queue, uint64_t number) {
   while (!queue.open.empty() && queue.open.front()->header.number <= number) {
-    Flight* flight = queue.open.front();
+    UcxOperation* operation = queue.open.front();
     queue.open.pop_front();
-    queue.done.store(flight->header.number, std::memory_order_release);
-    land(flight, UCS_OK);
+    queue.done.store(operation->header.number, std::memory_order_release);
+    count_completion(operation, UCS_OK);
   }
 }
 
@@ -111,13 +113,13 @@ void UcxEngine::take_data(UcxPeer& peer, const MessageHeader& header, ByteView d
   NumberedMessages& queue = peer.gets;
   const uint64_t place = queue.open.empty() ? 0 : header.number - queue.open.front()->header.number;
   if (place >= queue.open.size()) return;
-  Flight* flight = queue.open[place];
+  UcxOperation* operation = queue.open[place];
   const auto status = static_cast<pw_status>(header.status);
-  if (status == PW_OK && flight->landing != nullptr && data.size() == flight->header.value)
-    std::memcpy(flight->landing, data.data(), data.size());
+  if (status == PW_OK && operation->landing != nullptr && data.size() == operation->header.value)
+    std::memcpy(operation->landing, data.data(), data.size());
   else if (status != PW_OK && peer.refused == PW_OK)
     peer.refused = status;
-  flight->answered = true;
+  operation->answered = true;
   while (!queue.open.empty() && queue.open.front()->answered)
     done_up_to(queue, queue.open.front()->header.number);
 }
@@ -125,16 +127,18 @@ void UcxEngine::take_data(UcxPeer& peer, const MessageHeader& header, ByteView d
 // The connection is closed, so the answers that are still missing will not come.
 void UcxEngine::give_up_answers(UcxPeer& peer) {
   for (NumberedMessages* queue : {&peer.puts, &peer.gets})
-    for (; !queue->open.empty(); queue->open.pop_front()) land(queue->open.front(), UCS_ERR_CANCELED);
+    for (; !queue->open.empty(); queue->open.pop_front())
+      count_completion(queue->open.front(), UCS_ERR_CANCELED);
   peer.pending_gets.clear();
   peer.early_words.clear();
   peer.ack_due = false;
 }
 
 void UcxEngine::forget(const Used& used) {
-  for (const auto& flight : flights_) {
-    if (flight->local == &used) flight->local = nullptr, flight->landing = nullptr, flight->data = nullptr;
-    if (flight->remote == &used) flight->remote = nullptr;
+  for (const auto& operation : operations_) {
+    if (operation->local == &used)
+      operation->local = nullptr, operation->landing = nullptr, operation->data = nullptr;
+    if (operation->remote == &used) operation->remote = nullptr;
   }
 }
 
@@ -220,10 +224,10 @@ void UcxEngine::answer(UcxPeer& peer) try {
     answer_get(peer, get);
   }
   if (!std::exchange(peer.ack_due, false) || peer.failed()) return;
-  Flight* flight = take_flight(peer, nullptr, nullptr);
-  flight->header = {
+  UcxOperation* operation = take_operation(peer, nullptr, nullptr);
+  operation->header = {
       .kind = MessageKind::ack, .status = std::exchange(peer.refusal, PW_OK), .number = peer.order.reached()};
-  if (post(peer, flight, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
+  if (post(peer, operation, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
 } catch (const Error& error) {
   give_up_answers(peer);
   log(LogLevel::warning, format("rank {} cannot be answered over UCX: {}", peer.rank, error.what()));
@@ -233,10 +237,10 @@ void UcxEngine::answer_get(UcxPeer& peer, const MessageHeader& get) {
   pw_status status = PW_OK;
   const uint64_t bytes = std::min(get.value, kMostBytes);
   UcxMemory* memory = find(get, bytes, status);
-  Flight* flight = take_flight(peer, memory, nullptr);
-  flight->header = {.kind = MessageKind::data, .status = status, .number = get.number};
+  UcxOperation* operation = take_operation(peer, memory, nullptr);
+  operation->header = {.kind = MessageKind::data, .status = status, .number = get.number};
   const bool good = memory != nullptr;
-  if (post(peer, flight, good ? reinterpret_cast<const void*>(get.address) : nullptr, good ? bytes : 0) !=
+  if (post(peer, operation, good ? reinterpret_cast<const void*>(get.address) : nullptr, good ? bytes : 0) !=
       PW_OK)
     log(LogLevel::debug, last_error_message());
 }
