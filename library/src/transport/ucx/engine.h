@@ -173,14 +173,16 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   pw_status failure_since_flush(UcxPeer& peer, ucp_abi::ucs_status_t flushed);
   void forget(const Used& used);  ///< makes operations under way forget the object
   pw_status move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece);
-  pw_status ask(UcxPeer& peer, NumberedMessages& queue, UcxOperation* operation, const MessageHeader& header,
-                const void* data, uint64_t bytes);
-  pw_status post(UcxPeer& peer, UcxOperation* operation, const void* data, uint64_t bytes);
+  /// Sends a message that the peer must answer; gives it the next number of the queue.
+  pw_status send_numbered(UcxPeer& peer, NumberedMessages& queue, UcxOperation* operation,
+                          const MessageHeader& header, const void* data, uint64_t bytes);
+  pw_status send_message(UcxPeer& peer, UcxOperation* operation, const void* data, uint64_t bytes);
   ucp_abi::ucs_status_t let_ucx_copy();
-  void take(const MessageHeader& header, ByteView data);
-  pw_status store(const MessageHeader& header, ByteView data);
+  // For messages of peers:
+  void handle_message(const MessageHeader& header, ByteView data);
+  pw_status store_message(const MessageHeader& header, ByteView data);
   UcxMemory* find(const MessageHeader& header, uint64_t bytes, pw_status& why_not);
-  void done_up_to(NumberedMessages& queue, uint64_t number);
+  void done_up_to(NumberedMessages& queue, uint64_t number);  ///< the peer has answered these messages
   void take_data(UcxPeer& peer, const MessageHeader& header, ByteView data);
   void answer(UcxPeer& peer);
   void answer_get(UcxPeer& peer, const MessageHeader& get);

@@ -33,22 +33,22 @@ pw_status UcxEngine::move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemote
                                .memory = remote.number_,
                                .address = piece.remote + at,
                                .value = bytes};
-    const pw_status status =
-        ask(peer, put ? peer.puts : peer.gets, operation, header, put ? here + at : nullptr, put ? bytes : 0);
+    const pw_status status = send_numbered(peer, put ? peer.puts : peer.gets, operation, header,
+                                           put ? here + at : nullptr, put ? bytes : 0);
     if (status != PW_OK) return status;
     at += bytes;
   }
   return PW_OK;
 }
 
-pw_status UcxEngine::ask(UcxPeer& peer, NumberedMessages& queue, UcxOperation* operation,
-                         const MessageHeader& header, const void* data, uint64_t bytes) {
+pw_status UcxEngine::send_numbered(UcxPeer& peer, NumberedMessages& queue, UcxOperation* operation,
+                                   const MessageHeader& header, const void* data, uint64_t bytes) {
   operation->header = header;
   operation->header.number = ++queue.sent;
   operation->open = 2;
   operation->answered = false;
   queue.open.push_back(operation);
-  const pw_status status = post(peer, operation, data, bytes);
+  const pw_status status = send_message(peer, operation, data, bytes);
   if (status == PW_OK) return PW_OK;
   queue.open.pop_back();
   --queue.sent;
@@ -57,7 +57,7 @@ pw_status UcxEngine::ask(UcxPeer& peer, NumberedMessages& queue, UcxOperation* o
 }
 
 // Never uses the rendezvous protocol, whose answers UCX sends itself.
-pw_status UcxEngine::post(UcxPeer& peer, UcxOperation* operation, const void* data, uint64_t bytes) {
+pw_status UcxEngine::send_message(UcxPeer& peer, UcxOperation* operation, const void* data, uint64_t bytes) {
   operation->header.rank = team_.rank();
   ucp_request_param_t params = parameters(operation);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -152,12 +152,12 @@ ucs_status_t UcxEngine::on_part(void* engine, const void* header, size_t header_
   MessageHeader copy;
   std::memcpy(&copy, header, sizeof copy);
   if (copy.rank < 0 || copy.rank >= self.team_.size()) return UCS_OK;
-  self.take(copy, {static_cast<const std::byte*>(data), length});
+  self.handle_message(copy, {static_cast<const std::byte*>(data), length});
   return UCS_OK;
 }
 
 // Runs within UCX's progress; advance() sends the answer afterwards.
-void UcxEngine::take(const MessageHeader& header, ByteView data) {
+void UcxEngine::handle_message(const MessageHeader& header, ByteView data) {
   UcxPeer& peer = peer_of(header.rank);
   if (peer.failed()) return;
   switch (header.kind) {
@@ -175,13 +175,13 @@ void UcxEngine::take(const MessageHeader& header, ByteView data) {
       peer.early_words.emplace(header.number, header);
       break;
     case MessageKind::put:
-      if (const pw_status status = store(header, data); status != PW_OK) peer.refusal = status;
+      if (const pw_status status = store_message(header, data); status != PW_OK) peer.refusal = status;
       peer.order.done(header.number);
   }
   while (!peer.early_words.empty() && peer.early_words.begin()->first == peer.order.reached() + 1) {
     const MessageHeader word = peer.early_words.begin()->second;
     peer.early_words.erase(peer.early_words.begin());
-    if (const pw_status status = store(word, {}); status != PW_OK) peer.refusal = status;
+    if (const pw_status status = store_message(word, {}); status != PW_OK) peer.refusal = status;
     peer.order.done(word.number);
   }
   peer.ack_due = answers_due_ = true;
@@ -197,7 +197,7 @@ UcxMemory* UcxEngine::find(const MessageHeader& header, uint64_t bytes, pw_statu
   return why_not == PW_OK ? &memory : nullptr;
 }
 
-pw_status UcxEngine::store(const MessageHeader& header, ByteView data) {
+pw_status UcxEngine::store_message(const MessageHeader& header, ByteView data) {
   const bool word = header.kind == MessageKind::word;
   pw_status status = PW_OK;
   if (find(header, word ? sizeof(uint64_t) : data.size(), status) == nullptr) return status;
@@ -227,7 +227,7 @@ void UcxEngine::answer(UcxPeer& peer) try {
   UcxOperation* operation = take_operation(peer, nullptr, nullptr);
   operation->header = {
       .kind = MessageKind::ack, .status = std::exchange(peer.refusal, PW_OK), .number = peer.order.reached()};
-  if (post(peer, operation, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
+  if (send_message(peer, operation, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
 } catch (const Error& error) {
   give_up_answers(peer);
   log(LogLevel::warning, format("rank {} cannot be answered over UCX: {}", peer.rank, error.what()));
@@ -240,8 +240,8 @@ void UcxEngine::answer_get(UcxPeer& peer, const MessageHeader& get) {
   UcxOperation* operation = take_operation(peer, memory, nullptr);
   operation->header = {.kind = MessageKind::data, .status = status, .number = get.number};
   const bool good = memory != nullptr;
-  if (post(peer, operation, good ? reinterpret_cast<const void*>(get.address) : nullptr, good ? bytes : 0) !=
-      PW_OK)
+  if (send_message(peer, operation, good ? reinterpret_cast<const void*>(get.address) : nullptr,
+                   good ? bytes : 0) != PW_OK)
     log(LogLevel::debug, last_error_message());
 }
 

@@ -151,9 +151,10 @@ pw_status UcxEngine::put_word(int rank, UcxRemoteMemory& remote, uint64_t addres
 pw_status UcxEngine::start_word(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
   UcxOperation* operation = take_operation(peer, nullptr, &remote);
   if (peer.by_messages)
-    return ask(peer, peer.puts, operation,
-               {.kind = MessageKind::word, .memory = remote.number_, .address = address, .value = value},
-               nullptr, 0);
+    return send_numbered(
+        peer, peer.puts, operation,
+        {.kind = MessageKind::word, .memory = remote.number_, .address = address, .value = value}, nullptr,
+        0);
   operation->word = value;  // must stay at this address until the put is done
   operation->address = address;
   operation->ready = true;
@@ -215,7 +216,7 @@ pw_status UcxEngine::start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t 
   operation->kept = landing;
   operation->landing = landing.get();
   if (peer.by_messages)
-    return ask(
+    return send_numbered(
         peer, peer.gets, operation,
         {.kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof *landing},
         nullptr, 0);
