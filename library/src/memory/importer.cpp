@@ -35,10 +35,10 @@ void sweep(Map& map, size_t& limit) {
 
 Importer::Importer(ControlSegment& own, int own_rank, std::span<const ProcessFacts> processes)
     : own_(own), own_rank_(own_rank) {
-  if (!processes.empty()) meet(processes);
+  if (!processes.empty()) set_processes(processes);
 }
 
-void Importer::meet(std::span<const ProcessFacts> processes) {
+void Importer::set_processes(std::span<const ProcessFacts> processes) {
   const uint64_t host = processes[static_cast<size_t>(own_rank_)].host_id;
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
