@@ -1,4 +1,4 @@
-"""Turns JSON into the dataclasses of facts.py and back: unknown keys are ignored, missing ones keep their
+"""Turns JSON into the dataclasses of facts/ and back: unknown keys are ignored, missing ones keep their
 defaults.
 """
 
