@@ -88,7 +88,9 @@ def known_run(data: Path, server: str | None, job: str, restart: int | None) -> 
 
 def of_node(server: str, job: str, token: str, ca_file: str) -> KnownRun | None:
     """A run of this node, asked with its agent's token; None if there is no such job.
-    Raises click.ClickException.
+
+    Raises NotNow if the server may answer later, also if its answer names no nodes, as that of something
+    else at this address; click.ClickException for other errors.
     """
     _check(job)
     try:
