@@ -158,7 +158,7 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
             err=True,
         )
     names = before.resolve().name, after.resolve().name
-    # Two campaigns have two names, which is no change of the cluster.
+    # Two campaigns have different names, which is not a change of the cluster.
     show_node_types(*sides, names, sides_of(parsed), (*parsed, "campaign"), None, form, out)
 
 

@@ -1,5 +1,5 @@
-"""What else differs between the two sides. A comparison is about the factors that its user names, so any
-other change is a warning.
+"""Finds what else differs between the two sides. A comparison is about the factors that its user names, so
+any other change is a warning.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-_SHOWN = 4  # values of a field that a warning lists
+_SHOWN = 4  # the most values of a field that a warning lists
 _EXTRA = "extra."
-_GROUPS_OF_PATHS = ("peer", "ucx")  # which `--paths` and records may have for all of "peer/..."
-_CHOSEN_BY_TIME = ("iterations",)  # unless the record says otherwise
-# Each measurement of a campaign is a job of its own; evidence for a state tells less than the state.
+# `--paths` and records may name these groups instead of their paths, such as "peer/copy".
+_GROUPS_OF_PATHS = ("peer", "ucx")
+_CHOSEN_BY_TIME = ("iterations",)  # not a change, unless the record says that the user fixed them
+# Each measurement of a campaign has a Slurm job of its own. Of a cache state only the state counts, not its
+# evidence.
 _ALWAYS_OTHERS = ("slurm_job", "state_proof", "state_wanted", "fetched_by")
-_BUSY = 0.2  # CPUs of other work, between two sides, that are worth a word
-_OTHERS = ("after", "before")  # what only the one side has, the other has not
-_MORE_SAMPLES = 10  # times as many on one side, that are worth a word
+_BUSY = 0.2  # the difference in CPUs used by other processes that is worth a warning
+_OTHERS = ("after", "before")  # for each side, before and after, the other one
+_MORE_SAMPLES = 10  # how many times as many on one side are worth a warning
 
 
 def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
-    """A line for each thing that changed apart from the stated factors, and for a stated factor that did not
+    """A line for each change apart from the stated factors, and for each stated factor that did not
     change.
     """
     factors = [_full(name) for name in factors]
@@ -93,14 +95,14 @@ def _names(pairs: Iterable[Pair]) -> list[str]:
         for pair in pairs
         for record in (*pair.before, *pair.after)
         for name, value in record.extra.items()
-        if isinstance(value, str | bool)
-        and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
+        if isinstance(value, str | bool)  # a setting; numbers in `extra` are mostly results
+        and name not in (RUN, NODE_TYPE)
     }
     return [*ENVIRONMENT, *sorted(extras)]
 
 
 def _load(pairs: Sequence[Pair]) -> list[str]:
-    """Warn if other programs used the machine while one side was measured, and not while the other was."""
+    """Warn if other processes used the machine while one side was measured, but not while the other was."""
     before, after = (_loads(_all(pairs, side)) for side in ("before", "after"))
     if not (before and after) or abs(median(before) - median(after)) <= _BUSY:
         return []
@@ -133,7 +135,9 @@ def _times(first: float, other: float) -> float:
 
 
 def _iterations(pair: Pair) -> tuple[float, float] | None:
-    """Iterations of a record on each side; None where the user set them: that counts as any other change."""
+    """The iterations of a record on each side; None if the user set them, which counts like any
+    other change.
+    """
     if any(record.extra.get(FIXED) for record in (*pair.before, *pair.after)):
         return None
     before, after = (median(r.iterations for r in side) for side in (pair.before, pair.after))
@@ -141,7 +145,9 @@ def _iterations(pair: Pair) -> tuple[float, float] | None:
 
 
 def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
-    """Paths that one side has under their own name, and the other under that of their group, such as peer."""
+    """Paths that one side has under their own name, and the other under the name of their group, such as
+    peer.
+    """
     old, new = ({str(pair.key.get("via")) for pair in pairs if not getattr(pair, side)} for side in _OTHERS)
     lines = []
     for group in _GROUPS_OF_PATHS:
@@ -201,10 +207,11 @@ def _values(records: Iterable[Record], name: str) -> set[str]:
 
 
 def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
-    """Why two sides have no group in common, and what to write to compare them nevertheless. `rows`: fields
-    for whose values a table has rows of their own anyway.
+    """Why two sides have no group in common, and what to write to compare them nevertheless.
+
+    `rows` are the fields for whose values the table has rows of their own anyway.
     """
-    # A factor says what differs more plainly than the shape, or the number of bytes, that is made of it.
+    # A factor is plainer than the shape or the number of bytes that follow from it.
     for name, (old, new) in {**factors_apart(pairs), **kept_apart(pairs)}.items():
         differs = f"{name} is {listed(old)} in the one and {listed(new)} in the other"
         if name in rows:
@@ -220,7 +227,7 @@ def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
 
 
 def listed(values: Iterable[str]) -> str:
-    """The values of a field on one line, only the first few."""
+    """The values of a field on one line; only the first few if there are many."""
     ordered = sorted(value or "none" for value in values)
     more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
     return ", ".join(ordered[:_SHOWN]) + more

@@ -27,11 +27,11 @@ STYLES = {
     Status.ABSENT: "bright_black",
 }
 SYMBOLS = {Status.OK: "✓", Status.OFF: "○", Status.WARNING: "!", Status.UNKNOWN: "?", Status.ABSENT: "–"}
-# For terminals that cannot show these: one letter for one, so that columns stay in line.
+# For terminals that cannot show these symbols: one letter for each, so that columns stay aligned.
 PLAIN = str.maketrans("✓○–→×·─…", "+o->x.-~")
 STATUS_WIDTH, TITLE_WIDTH = 9, 20
-NARROW = 60  # columns: on fewer, what was found stands below its title, and not beside it
-# Findings with nothing to judge are one line together, not a wall of "no GPU".
+NARROW = 60  # with fewer columns, a finding's text is below its title instead of beside it
+# Findings with nothing to judge share one line, instead of many lines "no GPU".
 COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_NIC: "without an RDMA NIC"}
 
 
@@ -44,7 +44,8 @@ def show(console: Console, facts: Facts, findings: list[Finding], why: bool = Fa
         text.encode(console.encoding)
     except UnicodeEncodeError:
         text = text.translate(PLAIN).encode(console.encoding, "replace").decode(console.encoding)
-    for line in text.splitlines():  # rich fills columns with blanks, which a saved page should not end in
+    # rich fills columns with spaces, which lines of a saved page should not end in.
+    for line in text.splitlines():
         console.file.write(line.rstrip() + "\n")
 
 
