@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 FEWEST, FEWEST_SLOW = 10, 3
 SLOW_S = 20  # a case whose samples take longer gets fewer than FEWEST
 MOST_LATENCIES, MOST_WINDOWS = 20000, 1000
-FIRST_LOOK, SECOND_LOOK = (
-    2,
-    50,
-)  # iterations that estimate how many fit; the second count only if the first was quick
+# Iterations that estimate how many fit into the time; the second number only if the first was quick.
+FIRST_LOOK, SECOND_LOOK = 2, 50
 
 
 Samples = tuple["NDArray[np.float64]", float]

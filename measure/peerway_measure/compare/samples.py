@@ -100,9 +100,8 @@ def _without_day(values: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
     angle = 2 * pi * (times % _DAY_S) / _DAY_S
     waves = np.stack([np.ones_like(angle), np.sin(angle), np.cos(angle)], axis=1)
     fitted = np.linalg.lstsq(waves, np.log(values), rcond=None)[0]
-    rest = (
-        np.log(values) - waves @ fitted
-    )  # corrects the variance for the degrees of freedom that the fit used
+    rest = np.log(values) - waves @ fitted
+    # The fit used three degrees of freedom, so the rest is too narrow by this factor.
     return np.asarray(np.exp(fitted[0] + rest * sqrt(values.size / (values.size - 3))))
 
 

@@ -1,5 +1,6 @@
-"""Axes of the plots: with ticks that people read (64 KiB, 10 µs), and never more than fit. Those of
-curves are logarithmic, those of bars begin at 0.
+"""Makes the axes of plots, with ticks that people can read (64 KiB, 10 µs) and no more of them than fit.
+
+Axes of curves are logarithmic, those of bars begin at 0.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _MOST_TICKS, _FEWEST_TICKS = 8, 3
-_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8))  # the ticks of a decade, few to many
+_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8))  # the ticks of a decade, from few to many
 
 
 def size_axis(
     sizes: Iterable[int], title: str, hover: str, text: Callable[[int], str], most: int = 6
 ) -> dict[str, Any]:
     """An axis in powers of two, with at most `most` + 1 ticks at equal distances. `hover` is plotly's
-    template for the head of a hover box.
-
-    `hover` is plotly's template for the head of a hover box.
+    template for the heading of a hover box.
     """
     low, high = _ends(sizes)
     first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))

@@ -1,4 +1,4 @@
-"""Measure the cases of a request on one node, in step with the other nodes, and pass the outcome of each to
+"""Measures the cases of a request on one node, in step with the other nodes, and passes each outcome to
 `results`.
 """
 
@@ -67,7 +67,7 @@ class Measurement:
         step("", total, total)
 
     def _files(self, engine: Engine, files: Files) -> None:
-        """Write files, read them in each state, and the random blocks; then remove them."""
+        """Write files, read them in each cache state and at random places, and then remove them."""
         self._number += 1
         if files.direct and self.facts.place.kind == "memory":
             self.sink.note(f"direct was not measured: {self.facts.place.file_system} has its files in memory")
@@ -91,10 +91,10 @@ class Measurement:
             if "random" in files.tests:
                 self._random(engine, job, written)
             if written:
-                # What one node wrote to a shared file must be there for another one.
+                # Other nodes must see what one node wrote to a shared file.
                 self._verify(engine, neighbours if files.nodes > 1 else job)
         finally:
-            with suppress(OperationFailed):  # it is tried again at the end
+            with suppress(OperationFailed):  # the removal is tried again at the end
                 self.folder.remove(job.path.name.partition(".")[2])
             self.group.barrier()
 
@@ -105,7 +105,7 @@ class Measurement:
         return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
 
     def _spread(self, stripe: str, name: str) -> bool:
-        """Have new files striped over the servers as requested; "": by the file system's default."""
+        """Have new files striped over the servers as requested. "" stands for the file system's default."""
         self.sink.layout = {}
         if not any(self.request.stripes):
             return True
@@ -122,7 +122,7 @@ class Measurement:
         return not problem
 
     def _see_layout(self, job: Job) -> None:
-        """Store in records the layout that the files really have, which may differ from the requested one."""
+        """Store the layout of the files in records. It may differ from the requested one."""
         wanted = job.files.stripes
         if not any(self.request.stripes) and self.facts.place.kind != "lustre":
             return
@@ -131,8 +131,10 @@ class Measurement:
             self.sink.note(why)
 
     def _write(self, engine: Engine, job: Job) -> bool:
-        """Write the files that will be read. Only `posix` writes what can be checked; of another engine only
-        the time is taken. A file that nodes share is written where all of them could.
+        """Write the files that will be read.
+
+        The data of `posix` can be checked, so it writes them; with another engine, only the time of its own
+        write is recorded. A file that nodes share is recorded only if all of them could write.
         """
         own, timed = engine is self._posix, "write" in job.files.tests
         if not own and timed and "write" in engine.can:
@@ -148,7 +150,9 @@ class Measurement:
         return outcome is not None
 
     def _timed_write(self, engine: Engine, job: Job) -> Outcome | None:
-        """The outcome; None if this node, or another one that shares the file, could not write."""
+        """The outcome of a write; None if this node, or another node that shares the file, could
+        not write.
+        """
         self.group.barrier()
         outcome = None
         try:
@@ -181,9 +185,8 @@ class Measurement:
                 operate("let-go", self.request.limit_s, path=path)
             wanted = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
             read, seen = self._reads.seen(engine, "random_read", part, wanted)
-            self._posix.run(
-                "write", replace(target, block=job.block)
-            )  # what is overwritten is a file of its own
+            # Random writes have a file of their own.
+            self._posix.run("write", replace(target, block=job.block))
             write = engine.run("random_write", target)
         except OperationFailed as error:
             self.sink.note(f"random blocks by {engine.name} ({job.files.name}) were not measured: {error}")
@@ -243,15 +246,19 @@ class Measurement:
         self.sink.rates(self._posix, streams, shape, self.request.small_files, answer)
 
     def _seed(self, rank: int | None = None) -> int:
-        """Seed derived from the token: no two runs, and no two files of a run, have the same data."""
+        """A seed that depends on the run's token, so that no two runs, and no two files of a run, have the
+        same data.
+        """
         own = self.group.rank if rank is None else rank
         name = f"{self.folder.token}.{self._number}.{own}"
-        return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio takes 63 bits
+        return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio accepts 63 bits
 
 
 def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
-    """Shuffle the cases: a new order in each run, so that no combination of factors always follows the
-    same one, and the same order on all nodes.
+    """Shuffle the cases.
+
+    Each run has a new order, so that no combination of factors always follows the same other one. All nodes
+    have the same order.
     """
     shuffled = list(cases)
     Random(token).shuffle(shuffled)
@@ -259,7 +266,7 @@ def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
 
 
 def streams_of(text: str) -> list[int]:
-    """Read "1,4,all": all is the CPUs that this process may use. Raises ValueError."""
+    """Read "1,4,all". "all" stands for the number of CPUs that this process may use. Raises ValueError."""
     cpus = len(os.sched_getaffinity(0))
     counts = []
     for part in text.split(","):
