@@ -1,9 +1,9 @@
-"""The engine gds: moves data between GPU memory and files through KvikIO over NVIDIA's cuFile, in a process
-of its own (gds_child.py).
+"""The engine gds: moves data between GPU memory and files through KvikIO over NVIDIA's cuFile. It runs in a
+process of its own (gds_child.py).
 
-gds/direct cuFile alone: fails if GPUDirect Storage cannot be used gds/compat KvikIO's compatibility mode:
-POSIX calls with a bounce buffer of KvikIO gds/bounce by hand: POSIX calls with pinned host memory, and one
-copy between it and the GPU
+    gds/direct  cuFile alone: fails if GPUDirect Storage cannot be used
+    gds/compat  KvikIO's compatibility mode: POSIX calls with a bounce buffer of KvikIO
+    gds/bounce  by hand: POSIX calls with pinned host memory, and one copy between it and the GPU
 """
 
 from __future__ import annotations
