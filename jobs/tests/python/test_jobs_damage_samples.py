@@ -24,7 +24,6 @@ from test_jobs_api import bearer
 from peerway_jobs.batch import Batch, encode
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.checks import all_checks
-from peerway_jobs.store.ahead import AheadStore
 from peerway_jobs.store.chunk import MAGIC, BadChunk, Points, packed, unpacked_all
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.promql import PromStore
@@ -32,6 +31,7 @@ from peerway_jobs.store.sample_damage import BATCHES, CHUNKS, damaged_samples
 from peerway_jobs.store.sample_files import day_of
 from peerway_jobs.store.samples import DAY_MS, Filed, Policy, Samples, StoreFailed
 from peerway_jobs.store.schema import opened
+from peerway_jobs.store.write_ahead import AheadStore
 
 VALUES = ["x", b"\xff", -(1 << 63), 1 << 62, -1e300, math.inf, "9" * 400]
 NODE = "n104-0"

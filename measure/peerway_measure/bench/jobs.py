@@ -45,8 +45,10 @@ def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Jo
     """The jobs whose records are not complete yet. Collective: the same on all ranks."""
     jobs = list(_all(plan, links, reporter))
     a_run = Counter(job.point(ranks) for job in jobs)
-    have = Counter({point: max(0, count - plan.run * a_run[point]) for point, count in plan.have.items()})
-    return [job for job in jobs if resume.lacks(have, job.point(ranks))]
+    recorded = Counter(
+        {point: max(0, count - plan.run * a_run[point]) for point, count in plan.recorded.items()}
+    )
+    return [job for job in jobs if resume.lacks(recorded, job.point(ranks))]
 
 
 def _all(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:

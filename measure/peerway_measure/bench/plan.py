@@ -55,11 +55,11 @@ class Plan:
     With `explain` (classes of shapes) nothing is measured, and the decisions for the cases are reported.
     `policy` is the wait policy of these ranks, for tests that distinguish policies.
 
-    `known` are the fields of a record that are the same for all. `have` counts the records of all runs that
-    exist already (resume.py); `run` is the number of this run. `files` are the contents of the files that
-    settings name, by the setting's variable. If `ends` is given (seconds since 1970), the cases divide the
-    time until then, and `budget_s` does not apply. `launch` are the options of `peerway run` that name the
-    hosts.
+    `known` are the fields of a record that are the same for all. `recorded` counts the records of all runs
+    that exist already (resume.py); `run` is the number of this run. `files` are the contents of the files
+    that settings name, by the setting's variable. If `ends` is given (seconds since 1970), the cases divide
+    the time until then, and `budget_s` does not apply. `launch` are the options of `peerway run` that name
+    the hosts.
     """
 
     ranks: int
@@ -73,7 +73,7 @@ class Plan:
     explain: list[str] = field(default_factory=list)
     policy: str = ""
     known: dict[str, str] = field(default_factory=dict)
-    have: dict[str, int] = field(default_factory=dict)
+    recorded: dict[str, int] = field(default_factory=dict)
     run: int = 0
     files: dict[str, str] = field(default_factory=dict)
     ends: float = 0
@@ -96,7 +96,7 @@ def _case(shape: dict[str, int | str], pairs: list[list[int]], **rest: Any) -> C
     return Case(shape=Shape(**shape), pairs=tuple((a, b) for a, b in pairs), **rest)  # type: ignore[arg-type]
 
 
-def alike(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def same_kind(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The pairs that have the same kind of memory on both sides. Plans need this."""
     return [(source, target) for source, target in memories if source == target]
 
@@ -138,6 +138,6 @@ def make_cases(
         else:
             forms = [shapes.contiguous(size) for size in sizes] if "contiguous" in labels else []
             forms += others if kind.strided else []
-        for source, target in alike(memories) if kind.by_methods or not kind.by_paths else memories:
+        for source, target in same_kind(memories) if kind.by_methods or not kind.by_paths else memories:
             cases += [Case(test, form, source, target, pairs_for(kind, ranks)) for form in forms]
     return cases

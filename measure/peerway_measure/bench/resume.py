@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from peerway_measure.bench.plan import Case
     from peerway_measure.records import Record
 
-Have = Counter[str]
+Recorded = Counter[str]
 
 
-def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Container[str]) -> Have:
+def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Container[str]) -> Recorded:
     """Count the records of each point that were made on this host; records of Peerway must also be of this
     version. `peers` are the names of all peers.
     """
@@ -38,10 +38,10 @@ def of_case(case: Case, via: str, ranks: int, limit: bool = False, allowed: str 
     return point(case.test, via, case.shape.label, case.shape.bytes, ranks, *ends, allowed)
 
 
-def lacks(have: Have, point: str) -> bool:
-    """Whether a point still needs a record. If `have` has a record of it, the call uses that up."""
-    if have[point] > 0:
-        have[point] -= 1
+def lacks(recorded: Recorded, point: str) -> bool:
+    """Whether a point still needs a record. If `recorded` has a record of it, the call uses that up."""
+    if recorded[point] > 0:
+        recorded[point] -= 1
         return False
     return True
 

@@ -159,7 +159,7 @@ def _measured(part: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, Pee
         return resume.point(case.test, via, case.form.label, case.bytes, ranks, part.device, part.device)
 
     ways = part.variants or ()
-    return frozenset((v, c) for v in ways for c in part.cases if plan.have.get(point(v, c), 0) > most)
+    return frozenset((v, c) for v in ways for c in part.cases if plan.recorded.get(point(v, c), 0) > most)
 
 
 def _available_memory() -> int:

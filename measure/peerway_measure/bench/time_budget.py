@@ -26,7 +26,7 @@ class TimeBudget:
         self._ends = time.monotonic() + ends - time.time()
         self._sampled = self._took = 0.0
 
-    def over(
+    def shares(
         self,
         jobs: Sequence[Job],
         group: Callable[[Job], object],

@@ -89,7 +89,7 @@ def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple
         yield from ((job, plan.budget_s) for job in jobs)
         return
     ordered = list(spread(jobs, _group, _case))
-    for job, share in TimeBudget(plan.ends).over(ordered, _group, _case):
+    for job, share in TimeBudget(plan.ends).shares(ordered, _group, _case):
         yield job, sampler.first_ranks(share)
 
 

@@ -64,7 +64,7 @@ class Plan:
     tests: tuple[Test, ...]
     repeats: int = 1
     seed: int = 0
-    by: str = "hosts"
+    starter: str = "hosts"
     agent: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     nodes_at_once: int = 1

@@ -94,7 +94,7 @@ class _Reader:
             tests=self._tests(nodes),
             repeats=self._number("", self._document, "repeats", 1, 10_000, 1),
             seed=self._number("", self._document, "seed", 0, (1 << 63) - 1, 0),
-            by=by,
+            starter=by,
             agent=self._agent(launch),
             options=tuple(self._strings("launch", "options", launch.get("options", []))),
             nodes_at_once=self._number("limits", limits, "nodes_at_once", 1, 100_000, 1),

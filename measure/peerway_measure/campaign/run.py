@@ -22,19 +22,19 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Now:
+class Progress:
     """The progress of a pass: the number of all measurements, of those done and of those given up, the names
     of those that run, and when the rest will be done, in seconds since 1970 (0: not known yet).
     """
 
     total: int
     done: int
-    lost: int
+    given_up: int
     running: tuple[str, ...]
     ends: float
 
 
-Show = Callable[[Now], None]
+Show = Callable[[Progress], None]
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Runner:
                 ends, known = self._expected_end(remaining), len(remaining)
             started = self._start()
             done = len(self._tasks) - len(remaining) - len(self._lost)
-            self._show(Now(len(self._tasks), done, len(self._lost), tuple(self._running), ends))
+            self._show(Progress(len(self._tasks), done, len(self._lost), tuple(self._running), ends))
             if not started:
                 self._starter.wait()
         return Unfinished(
@@ -206,4 +206,4 @@ def starter(plan: Plan, journal: Journal) -> Starter:
     from peerway_measure.campaign.hosts import Hosts
     from peerway_measure.campaign.slurm import Slurm
 
-    return Slurm(plan, journal) if plan.by == "slurm" else Hosts(plan, journal)
+    return Slurm(plan, journal) if plan.starter == "slurm" else Hosts(plan, journal)

@@ -202,9 +202,9 @@ def command(
             tell_conditions(request.processes)
         results.outputs = outputs.all
         known = machine.known() | ({"host": hosts.names()} if hosts.named else {})
-        have = resume.of_records(outputs.before, known, PEERS)
+        recorded = resume.of_records(outputs.before, known, PEERS)
         try:
-            plan = replace(plan, known=known, have=dict(have))
+            plan = replace(plan, known=known, recorded=dict(recorded))
             problem = _measured(request, plan, peers or [], table_environment(routes), results)
         except Ended as end:
             with suppress(OSError):
@@ -214,7 +214,7 @@ def command(
         results.note_unmeasured(_remedy(outputs))
         show(results, form, stat)
         outputs.tell(len(results.records))
-        problem = problem or problem_of(results, bool(have))
+        problem = problem or problem_of(results, bool(recorded))
     if problem:
         raise click.ClickException(problem)
 

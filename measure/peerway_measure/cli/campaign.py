@@ -193,5 +193,5 @@ def _show_status(plan: Plan, journal: Journal) -> None:
     now = status_of(plan, journal)
     for line in now.lines():
         say(line)
-    for line in away_lines_of(plan) if plan.by == "slurm" and now.done < now.total else ():
+    for line in away_lines_of(plan) if plan.starter == "slurm" and now.done < now.total else ():
         say(line)

@@ -60,7 +60,7 @@ def health_of_one(folder: Path, plan: Plan, node: str) -> int:
         raise BadInput(f"{folder}/campaign.toml has no test for one node of the type {printable(kind)}")
     plan = replace(plan, nodes={kind: (node,)}, tests=alone)
     if is_this_host(node):  # as in a prolog, where a Slurm job would wait for the job that runs the prolog
-        plan = replace(plan, by="hosts", agent=())
+        plan = replace(plan, starter="hosts", agent=())
     time_of_one(plan)
     place = _place(folder)
     failed, journal = _measured(plan, place)

@@ -22,7 +22,7 @@ from peerway_measure.campaign.journal import Busy, Changed, Journal, NoLocks
 
 if TYPE_CHECKING:
     from peerway_measure.campaign.plan import Plan
-    from peerway_measure.campaign.run import Now, Show, Unfinished
+    from peerway_measure.campaign.run import Progress, Show, Unfinished
 
 _REDRAWN_S = 0.25
 
@@ -66,12 +66,12 @@ def _shown() -> Iterator[Show]:
     task = progress.add_task("measuring", total=None, stage="starting", ends=0.0)
     drawn = -_REDRAWN_S
 
-    def show(now: Now) -> None:
+    def show(state: Progress) -> None:
         nonlocal drawn
         if time.monotonic() - drawn < _REDRAWN_S:
             return
         drawn = time.monotonic()
-        progress.update(task, completed=now.done, total=now.total, stage=_stage(now), ends=now.ends)
+        progress.update(task, completed=state.done, total=state.total, stage=_stage(state), ends=state.ends)
         with suppress(OSError):  # a terminal that closes does not end a campaign of days, either
             progress.refresh()
 
@@ -84,10 +84,10 @@ def _shown() -> Iterator[Show]:
             progress.stop()
 
 
-def _stage(now: Now) -> str:
-    first = now.running[0] if now.running else "waiting"
-    more = f" and {len(now.running) - 1} more" if len(now.running) > 1 else ""
-    return first + more + (f", {now.lost} given up" if now.lost else "")
+def _stage(state: Progress) -> str:
+    first = state.running[0] if state.running else "waiting"
+    more = f" and {len(state.running) - 1} more" if len(state.running) > 1 else ""
+    return first + more + (f", {state.given_up} given up" if state.given_up else "")
 
 
 @contextmanager

@@ -106,7 +106,7 @@ def rows(
     judgements = judged(
         [(s.before, s.after) for _, _, s in drawn],
         [metric.more_is_better for _, metric, _ in drawn],
-        [s.alike for _, _, s in drawn],
+        [s.correlation for _, _, s in drawn],
     )
     return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, judgements, strict=True)]
 
@@ -165,12 +165,12 @@ def _row(
         _percent(high),
         p,
         (samples.before.size, samples.after.size),
-        sqrt(samples.alike.factor) if samples.alike else 1.0,
+        sqrt(samples.correlation.factor) if samples.correlation else 1.0,
         tuple(besides),
         samples.omitted,
         verdict,
         None if order is None else order.in_turn,
-        samples.alike is not None,
+        samples.correlation is not None,
     )
 
 

@@ -38,13 +38,13 @@ _CUT = 0.2  # the share of a round's nodes that is left out at each end
 class Samples:
     """The samples of both sides.
 
-    `alike` says how much successive rounds depend on each other; None if that cannot be estimated, or if the
-    samples are runs instead of rounds. `same_nodes`: the samples are of nodes that both sides have.
+    `correlation` says how much successive rounds depend on each other; None if that cannot be estimated, or
+    if the samples are runs instead of rounds. `same_nodes`: the samples are of nodes that both sides have.
     """
 
     before: NDArray[Any]
     after: NDArray[Any]
-    alike: Dependence | None
+    correlation: Dependence | None
     same_nodes: bool
     omitted: tuple[str, ...] = ()
 
@@ -62,8 +62,8 @@ def samples_of(pair: Pair, metric: Metric) -> Samples:
     level = float(np.median(list(levels.values())))
     sides = [_rounds(side, metric, levels, level) for side in (pair.before, pair.after)]
     before, after = (_without_day(values, times) for values, times in sides)
-    alike = dependence(before, after)
-    return Samples(before, after, alike, True, tuple(sorted(old.keys() ^ new.keys())))
+    correlation = dependence(before, after)
+    return Samples(before, after, correlation, True, tuple(sorted(old.keys() ^ new.keys())))
 
 
 def _by_node(records: Iterable[Record], metric: Metric) -> dict[str, list[float]]:

@@ -90,7 +90,7 @@ class _Samples(NamedTuple):
 
     before: NDArray[Any]
     after: NDArray[Any]
-    alike: Dependence | None = None
+    correlation: Dependence | None = None
     in_turn: bool | None = None
 
 
@@ -110,8 +110,8 @@ def compare_all(pairs: Iterable[Pair], metric_name: str | None = None) -> list[C
     judged_at = [i for i, c in enumerate(comparisons) if c.low is not None]
     p = _p_values([several[i][:2] for i in judged_at])
     for at, i in enumerate(judged_at):
-        if (alike := several[i].alike) is not None:
-            p[at] = _p_of_dependent(*several[i][:2], alike)
+        if (correlation := several[i].correlation) is not None:
+            p[at] = _p_of_dependent(*several[i][:2], correlation)
     adjusted = _together(p)
     for i, alone, together in zip(judged_at, p, adjusted, strict=True):
         comparisons[i] = replace(comparisons[i], p=float(alone), p_adjusted=float(together))
@@ -132,12 +132,12 @@ def _samples(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[An
         return _Samples(by_turn(before, order.before), by_turn(after, order.after), in_turn=True)
     if min(before.min(), after.min()) <= 0:
         return _Samples(before, after, in_turn=False)
-    alike = dependence(
+    correlation = dependence(
         *(side[np.argsort(t, kind="stable")] for side, t in zip((before, after), times, strict=True))
     )
-    if alike is None or alike.factor == 1:
+    if correlation is None or correlation.factor == 1:
         return _Samples(before, after, in_turn=False)
-    return _Samples(before, after, replace(alike, freedom=inf), in_turn=False)
+    return _Samples(before, after, replace(correlation, freedom=inf), in_turn=False)
 
 
 def judged(
@@ -149,14 +149,14 @@ def judged(
     `dependence` is None if the samples are independent.
     """
     ratios: list[tuple[float | None, float | None, float | None]] = []
-    for (before, after), more, alike in zip(sides, more_is_better, dependence, strict=True):
+    for (before, after), more, correlation in zip(sides, more_is_better, dependence, strict=True):
         slow, fast = (before, after) if more else (after, before)
-        ratios.append(_ratios(slow, fast, alike) if slow.min() > 0 else (None, None, None))
+        ratios.append(_ratios(slow, fast, correlation) if slow.min() > 0 else (None, None, None))
     certain = [i for i, (_, low, _) in enumerate(ratios) if low is not None]
     p = _p_values([sides[i] for i in certain])
     for at, i in enumerate(certain):
-        if (alike := dependence[i]) is not None:
-            p[at] = _p_of_dependent(*sides[i], alike)
+        if (correlation := dependence[i]) is not None:
+            p[at] = _p_of_dependent(*sides[i], correlation)
     adjusted = dict(zip(certain, _together(p), strict=True))
     return [
         (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
@@ -175,18 +175,22 @@ def _compared(pair: Pair, metric: Metric, sides: tuple[Side, Side], samples: _Sa
     slow, fast = (before, after) if metric.more_is_better else (after, before)
     numbers: tuple[float | None, float | None, float | None] = (None, None, None)
     if min(s.median for s in sides) > 0 and slow.min() > 0:
-        numbers = _ratios(slow, fast, samples.alike)
+        numbers = _ratios(slow, fast, samples.correlation)
     return Comparison(
         pair, metric, *sides, *numbers, samples=(before.size, after.size), in_turn=samples.in_turn
     )
 
 
 def _ratios(
-    slow: NDArray[Any], fast: NDArray[Any], alike: Dependence | None = None
+    slow: NDArray[Any], fast: NDArray[Any], correlation: Dependence | None = None
 ) -> tuple[float, float | None, float | None]:
     """The speed-up and its interval, which is None if there are too few samples."""
     ratios = np.sort((fast[:, None] / slow).ravel())
-    outside = _refused(slow.size, fast.size) if alike is None else _refused_of(slow.size, fast.size, alike)
+    outside = (
+        _refused(slow.size, fast.size)
+        if correlation is None
+        else _refused_of(slow.size, fast.size, correlation)
+    )
     low, high = (float(ratios[outside - 1]), float(ratios[-outside])) if outside else (None, None)
     return float(np.median(ratios)), low, high
 
@@ -212,10 +216,10 @@ def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any
     fixed cost exceeds that of the computation.
     """
     p_values = np.empty(len(sides))
-    alike: dict[tuple[int, int], list[int]] = {}
+    by_size: dict[tuple[int, int], list[int]] = {}
     for i, (before, after) in enumerate(sides):
-        alike.setdefault((before.size, after.size), []).append(i)
-    for indices in alike.values():
+        by_size.setdefault((before.size, after.size), []).append(i)
+    for indices in by_size.values():
         p_values[indices] = _mann_whitney(*(np.stack([sides[i][side] for i in indices]) for side in (0, 1)))
     return p_values
 
@@ -242,24 +246,26 @@ def _mann_whitney(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(_stats().mannwhitneyu(before, after, axis=-1, method=method).pvalue)
 
 
-def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], alike: Dependence) -> float:
+def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], correlation: Dependence) -> float:
     """The p-value of Mann and Whitney's test, with the larger variance and the uncertainty of dependent
     samples.
     """
     above = float((after[:, None] > before).sum() + (after[:, None] == before).sum() / 2)
     far = abs(above - before.size * after.size / 2) - 0.5
-    return min(1.0, 2 * float(_stats().t.sf(far / _width(before.size, after.size, alike), alike.freedom)))
+    return min(
+        1.0, 2 * float(_stats().t.sf(far / _width(before.size, after.size, correlation), correlation.freedom))
+    )
 
 
-def _refused_of(n: int, m: int, alike: Dependence) -> int:
+def _refused_of(n: int, m: int, correlation: Dependence) -> int:
     """As _refused, for the test of dependent samples."""
-    far = float(_stats().t.isf(_RISK / 2, alike.freedom)) * _width(n, m, alike)
+    far = float(_stats().t.isf(_RISK / 2, correlation.freedom)) * _width(n, m, correlation)
     return max(0, floor(n * m / 2 - 0.5 - far) + 1)
 
 
-def _width(n: int, m: int, alike: Dependence) -> float:
+def _width(n: int, m: int, correlation: Dependence) -> float:
     """The standard deviation of the statistic if there is no difference."""
-    return sqrt(n * m * (n + m + 1) / 12 * alike.factor)
+    return sqrt(n * m * (n + m + 1) / 12 * correlation.factor)
 
 
 @cache

@@ -25,32 +25,32 @@ class Copy:
         """Mount the disk and start all hosts."""
         self._inside.mkdir(exist_ok=True)
         self.disk.open()
-        self._up()
+        self._start_hosts()
 
     def stop(self) -> None:
         """End all hosts; safe to call twice."""
         if self.cluster is not None:
-            self._down()
+            self._stop_hosts()
 
     def snapshot(self, name: str, for_upgrade: bool = False) -> None:
         """Save the present state of the disk. Unless the name is wrong, hosts are stopped for it and started
         again.
         """
         self.disk.check_new(name)
-        self._down()
+        self._stop_hosts()
         try:
             self.disk.snapshot(name, for_upgrade)
         finally:
-            self._up()
+            self._start_hosts()
 
     def roll_back(self, name: str) -> None:
         """Return to a snapshot. Unless the name is wrong, hosts are stopped for it and started again."""
         self.disk.check_known(name)
-        self._down()
+        self._stop_hosts()
         try:
             self.disk.roll_back(name)
         finally:
-            self._up()
+            self._start_hosts()
 
     def hosts(self, on: str) -> list[str]:
         """The hosts for which a word stands: a host, a node type, "nodes", "servers" or "all"."""
@@ -81,7 +81,7 @@ class Copy:
             return 124, f"it did not end within {limit_s:g} s"
         return done.returncode, done.stdout.strip()
 
-    def _up(self) -> None:
+    def _start_hosts(self) -> None:
         self.disk.mount(handles=any(each.kind == "nfs" for each in self.description.file_systems))
         inside = self.disk.root / self._inside.relative_to("/")
         inside.mkdir(parents=True, exist_ok=True)
@@ -90,10 +90,10 @@ class Copy:
         try:
             self.cluster.start()
         except BaseException:
-            self._down()
+            self._stop_hosts()
             raise
 
-    def _down(self) -> None:
+    def _stop_hosts(self) -> None:
         """Cut the power of all hosts, after Slurm has saved its state."""
         assert self.cluster is not None
         if self.cluster.spaces:

@@ -56,7 +56,7 @@ def main(folder: Path) -> int:
         path.chmod(0o600)
         listener.listen()
         work: queue.Queue[tuple[socket.socket, dict[str, Any]]] = queue.Queue()
-        threading.Thread(target=_take, args=(copy, listener, work), daemon=True).start()
+        threading.Thread(target=_accept_requests, args=(copy, listener, work), daemon=True).start()
         while True:
             connection, request = work.get()
             with connection, connection.makefile("w") as stream:
@@ -72,7 +72,7 @@ def main(folder: Path) -> int:
         copy.stop()
 
 
-def _take(
+def _accept_requests(
     copy: Copy, listener: socket.socket, work: queue.Queue[tuple[socket.socket, dict[str, Any]]]
 ) -> None:
     """Serve forever: answer queries here and queue all other requests."""
@@ -107,7 +107,7 @@ def _answer(copy: Copy, request: dict[str, Any], stream: Any) -> int | None:
         tell({"status": 0})
         return None
     try:
-        status = _do(copy, request, tell)
+        status = _carry_out(copy, request, tell)
     except (DiskError, Failed, BadScenario, ValueError, OSError, RuntimeError) as error:
         traceback.print_exc()
         tell({"wrong": str(error)})
@@ -116,7 +116,7 @@ def _answer(copy: Copy, request: dict[str, Any], stream: Any) -> int | None:
     return status
 
 
-def _do(copy: Copy, request: dict[str, Any], tell: Any) -> int:
+def _carry_out(copy: Copy, request: dict[str, Any], tell: Any) -> int:
     def say(text: str) -> None:
         tell({"say": text})
 

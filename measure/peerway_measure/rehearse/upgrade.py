@@ -47,14 +47,14 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
     say(f"took snapshot {snapshot}, and checksums of the users' files: {many}")
     try:
         for number, step in enumerate(scenario.steps, start=1):
-            _do(copy, number, step, log, say)
-        _same(files, files_of_users(copy))
+            _carry_out(copy, number, step, log, say)
+        _check_unchanged(files, files_of_users(copy))
     except Failed as failure:
         log.note({"event": "failed", "why": str(failure)})
         say(f"{failure}")
         began = time.monotonic()
         copy.roll_back(snapshot)
-        _same(files, files_of_users(copy))
+        _check_unchanged(files, files_of_users(copy))
         took = round(time.monotonic() - began, 1)
         log.note({"event": "rolled back", "snapshot": snapshot, "seconds": took, "files": many})
         say(f"rolled back to {snapshot} in {took} s; the users' files ({many}) are unchanged")
@@ -95,7 +95,7 @@ class _Log:
             file.write(json.dumps({**event, "time": records.now()}) + "\n")
 
 
-def _do(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
+def _carry_out(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
     began = time.monotonic()
     why = ""
     for command in (step.run, step.check):
@@ -126,7 +126,7 @@ def files_of_users(copy: Copy) -> Files:
     return user_files.read(output.splitlines()[-1])
 
 
-def _same(before: Files, after: Files) -> None:
+def _check_unchanged(before: Files, after: Files) -> None:
     if odd := user_files.differences(before, after):
         raise Failed(f"files of users have changed: {odd}")
 

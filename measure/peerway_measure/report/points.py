@@ -35,7 +35,8 @@ def picture(
     for number, (name, several) in enumerate(columns):
         middle = _MARGIN + wide * (number + 0.5)
         dots = "".join(
-            f"M{middle + wide * _SPREAD * (_place(i) - 0.5):.1f} {y(v):.1f}h0" for i, v in enumerate(several)
+            f"M{middle + wide * _SPREAD * (_van_der_corput(i) - 0.5):.1f} {y(v):.1f}h0"
+            for i, v in enumerate(several)
         )
         parts.append(f'<path class="dots of-{number}" d="{dots}"/>')
         if several:
@@ -61,7 +62,7 @@ def _ticks(values: Sequence[float]) -> list[float]:
     return [step * number for number in range(floor(low / step), ceil(high / step) + 1)]
 
 
-def _place(number: int) -> float:
+def _van_der_corput(number: int) -> float:
     """The van der Corput sequence: its first numbers, however many, are spread evenly from 0 to 1."""
     place, part = 0.0, 0.5
     number += 1

@@ -34,14 +34,14 @@ def of_all_nodes(job: Job, outcome: Outcome) -> tuple[Files, Outcome]:
     return files, replace(outcome, ns=outcome.all_ns, cpu_us=0)
 
 
-def judged_together(mine: Judgement, each: list[str]) -> Judgement:
-    """The state of a whole file whose parts several nodes read. `each` has "TIME STATE PROVED" of
+def judged_together(own: Judgement, of_nodes: list[str]) -> Judgement:
+    """The state of a whole file whose parts several nodes read. `of_nodes` has "TIME STATE PROVED" of
     each node.
     """
-    states = {text.split()[1] for text in each}
-    proved = sum(int(text.split()[2]) for text in each)
-    why = mine.why if proved == len(each) else f"{proved} of {len(each)} nodes proved their part"
-    return Judgement(mine.wanted, states.pop() if len(states) == 1 else UNKNOWN, proved == len(each), why)
+    states = {text.split()[1] for text in of_nodes}
+    proved = sum(int(text.split()[2]) for text in of_nodes)
+    why = own.why if proved == len(of_nodes) else f"{proved} of {len(of_nodes)} nodes proved their part"
+    return Judgement(own.wanted, states.pop() if len(states) == 1 else UNKNOWN, proved == len(of_nodes), why)
 
 
 class Reads:

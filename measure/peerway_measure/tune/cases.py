@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from peerway_measure.bench import shapes
 from peerway_measure.bench.kinds import KINDS
-from peerway_measure.bench.plan import Case, alike
+from peerway_measure.bench.plan import Case, same_kind
 from peerway_measure.bench.shapes import Shape
 
 # Times until completion at the target. For sends, both ranks send and receive at once, as in a halo: a method
@@ -43,7 +43,7 @@ def make(
 
     Sends are routed by their bytes alone, so only contiguous ones between memories of one kind are measured.
     """
-    same = alike(memories)
+    same = same_kind(memories)
     return [
         Case(test, form, source, target, ((0, 1),))
         for source, target in memories
