@@ -132,7 +132,7 @@ class Agent:
 
     def _follow_jobs(self, now: Now) -> list[Step]:
         self._try("processes", self._processes.scan, None)
-        steps: list[Step] = self._try("steps", self._steps.sample, [])
+        steps: list[Step] | None = self._try("steps", self._steps.sample, None)
         records: list[Record] = self._try("events", self._records.take, [])
         for name in self._records.wrong:
             self._unreadable("events", f"{name} is not a record of a prolog or epilog")
@@ -140,9 +140,10 @@ class Agent:
             self._ledger.record(record, now)
             if record.out_of_memory and record.event == "epilog":
                 self._note("oom_kill", now, job=record.job, uid=record.uid)
-        steps = self._ledger.follow(steps, now)
+        # Steps that cannot be read in this round have not ended.
+        counted = [] if steps is None else self._ledger.follow(steps, now)
         self._repair(now)
-        return steps
+        return counted
 
     def _measure(self, steps: list[Step], now: Now) -> dict[str, Samples]:
         samples = self._try("system", self._system.sample, {"node": Samples(), "nic": Samples()})
