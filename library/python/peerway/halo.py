@@ -27,10 +27,9 @@ _MOST_PARTS = 2**32 - 1
 
 def block_of(extent: int, parts: int, index: int) -> range:
     """The elements that part `index` has if `extent` elements are block-distributed over `parts`. Every part
-    has ceil(extent / parts) elements except the last ones, which are shorter or empty. Raises InvalidArgument
-    if there is no such part.
+    has ceil(extent / parts) elements except the last ones, which are shorter or empty.
 
-    Raises InvalidArgument where there is no such part.
+    Raises InvalidArgument if there is no such part.
     """
     first, count = _core.grid_block(
         number("block_of: `extent`", extent),
