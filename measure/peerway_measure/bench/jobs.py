@@ -43,7 +43,7 @@ class Job:
 
 def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Job]:
     """The jobs whose records are not complete yet. Collective: the same on all ranks."""
-    jobs = list(_all(plan, links, reporter))
+    jobs = list(_all_jobs(plan, links, reporter))
     a_run = Counter(job.point(ranks) for job in jobs)
     recorded = Counter(
         {point: max(0, count - plan.run * a_run[point]) for point, count in plan.recorded.items()}
@@ -51,7 +51,7 @@ def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Jo
     return [job for job in jobs if resume.lacks(recorded, job.point(ranks))]
 
 
-def _all(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
+def _all_jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
     """Every case over every available way, in the order of the plan. Collective: the same on all ranks."""
     known_paths: dict[tuple[Any, ...], list[PathInfo]] = {}
     limits_done: set[tuple[str, int, str]] = set()
@@ -149,26 +149,26 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
             yield ROUTE, ROUTE
     else:
         for setting in plan.settings:
-            if _is_of_others(setting, case):
+            if _is_of_wrong_kind(setting, case):
                 continue
             if setting.label == setting.paths:
                 _check_known(setting.paths, infos)
             elif setting.label == setting.paths.replace(",", "+"):
-                for name in _names(setting.paths):
+                for name in _path_names(setting.paths):
                     _check_known(name, infos)
-            usable = _usable(setting.paths, available)
+            usable = _available_of(setting.paths, available)
             if setting.paths == ROUTE:
                 yield setting.label, ROUTE
             elif not plan.route and setting.label == setting.paths:
                 yield from ((name, name) for name in available if covers(setting.paths, name))
-            elif usable and len(_usable(setting.needs, available)) == len(_names(setting.needs)):
+            elif usable and len(_available_of(setting.needs, available)) == len(_path_names(setting.needs)):
                 yield setting.label, ",".join(usable)
             elif setting.label != setting.paths:
                 why = f"{case.source} to {case.target}: {_why_none(setting, infos)}"
                 reporter.say("refused", via=setting.label, test="", bytes=0, why=why)
 
 
-def _is_of_others(setting: Setting, case: Case) -> bool:
+def _is_of_wrong_kind(setting: Setting, case: Case) -> bool:
     """Whether the setting is of the wrong kind for the case: it names paths although methods of plans are
     measured, or methods although paths are.
     """
@@ -176,12 +176,12 @@ def _is_of_others(setting: Setting, case: Case) -> bool:
     return setting.paths != ROUTE and methods != case.kind.by_methods
 
 
-def _names(paths: str) -> list[str]:
+def _path_names(paths: str) -> list[str]:
     return [name for name in paths.split(",") if name]
 
 
-def _usable(paths: str, available: list[str]) -> list[str]:
-    return [want for want in _names(paths) if any(covers(want, name) for name in available)]
+def _available_of(paths: str, available: list[str]) -> list[str]:
+    return [want for want in _path_names(paths) if any(covers(want, name) for name in available)]
 
 
 def _check_known(want: str, infos: list[PathInfo]) -> None:
@@ -202,7 +202,7 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
 def _why_none(setting: Setting, infos: list[PathInfo]) -> str:
     """For each path that a setting needs, why it is unavailable."""
     reasons = []
-    for want in _names(setting.needs or setting.paths):
+    for want in _path_names(setting.needs or setting.paths):
         matches = [info for info in infos if covers(want, info.name)]
         reasons += [f"{info.name}: {info.why_not}" for info in matches if not info.available]
         if not matches:

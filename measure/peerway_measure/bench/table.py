@@ -66,7 +66,8 @@ def tables(block: Block, width: int, statistic: str | None = None) -> Iterator[T
     columns: dict[str, list[Text]] = {}
     for via in dict.fromkeys(record.via for record in block.records):
         columns[via] = [
-            _cell(_of(block, via, size), column, _best(_of(block, None, size), column)) for _, size in rows
+            _cell(_records_at(block, via, size), column, _best(_records_at(block, None, size), column))
+            for _, size in rows
         ]
     first = max(len(label) for label, _ in rows) + GAP
     group: list[str] = []
@@ -91,7 +92,7 @@ def _table(rows: Sequence[tuple[str, int]], columns: dict[str, list[Text]]) -> T
     return table
 
 
-def _of(block: Block, via: str | None, size: int) -> list[Record]:
+def _records_at(block: Block, via: str | None, size: int) -> list[Record]:
     return [record for record in block.records if _size(record) == size and via in (None, record.via)]
 
 

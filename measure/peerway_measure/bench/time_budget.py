@@ -55,9 +55,9 @@ class TimeBudget:
 
     def _share(self, remaining_s: float, cases: int) -> float:
         """The seconds that the next one of `cases` cases may sample, out of the remaining time."""
-        return max(LEAST_S, remaining_s / cases / self._stretch()) if remaining_s > 0 else 0.0
+        return max(LEAST_S, remaining_s / cases / self._time_per_sampled()) if remaining_s > 0 else 0.0
 
-    def _stretch(self) -> float:
+    def _time_per_sampled(self) -> float:
         return max(1.0, self._took / self._sampled) if self._sampled else OVERHEAD
 
 

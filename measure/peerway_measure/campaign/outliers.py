@@ -64,10 +64,13 @@ def against(baseline: Iterable[Record], measured: Iterable[Record]) -> list[Cell
     known: dict[tuple[str, str], list[float]] = {}
     for name, record, value in _values(baseline):
         known.setdefault((name, record.node_type), []).append(value)
-    return [replace(cell, **_beside(cell, known.get((cell.test, cell.type), []))) for cell in cells(measured)]
+    return [
+        replace(cell, **_compared_with(cell, known.get((cell.test, cell.type), [])))
+        for cell in cells(measured)
+    ]
 
 
-def _beside(cell: Cell, values: list[float]) -> dict[str, Any]:
+def _compared_with(cell: Cell, values: list[float]) -> dict[str, Any]:
     if len(values) < LEAST_VALUES:
         return {"odd": False, "judged": False}
     middle = median(values)

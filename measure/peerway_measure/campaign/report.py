@@ -48,7 +48,7 @@ def render(plan: Plan, journal: Journal) -> str:
         failed=[printable(line) for line in now.failed],
         unmeasured=[printable(line) for line in _unmeasured(plan, journal, records)],
         tests=list(dict.fromkeys(cell.test for cell in all_cells)),
-        map=_map(plan, all_cells),
+        map=_cluster_map(plan, all_cells),
         odd=[_odd_line(cell) for cell in all_cells if cell.odd],
         least=LEAST_NODES,
         judged=any(cell.judged for cell in all_cells),
@@ -58,7 +58,9 @@ def render(plan: Plan, journal: Journal) -> str:
     )
 
 
-def _map(plan: Plan, all_cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
+def _cluster_map(
+    plan: Plan, all_cells: Sequence[Cell]
+) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
     """The nodes of each type, each with its cells in the order of the tests."""
     tests = list(dict.fromkeys(cell.test for cell in all_cells))
     at = {(cell.test, cell.node): cell for cell in all_cells}

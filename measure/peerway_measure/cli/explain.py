@@ -116,7 +116,7 @@ def _print(console: Console, message: Message, file: Path) -> None:
     decision = message["decision"]
     console.print(Text(_title(message), style="bold"))
     if decision["measured"]:  # otherwise a note says that there is no table
-        whose = "comes with Peerway" if decision["builtin"] else f"table {_short(file)}"
+        whose = "comes with Peerway" if decision["builtin"] else f"table {_file_name(file)}"
         measured = f"measured {decision['measured']} by {decision['tool']}, {whose}"
         console.print(Text(measured, style="dim"))
     console.print(_rows(decision))
@@ -133,7 +133,7 @@ def _title(message: Message) -> str:
     return f"{decision['op']} {memories}, {decision['shape']} ({decision['pair']})"
 
 
-def _short(file: Path) -> str:
+def _file_name(file: Path) -> str:
     try:
         return f"~/{file.relative_to(Path.home())}"
     except ValueError:
@@ -145,7 +145,7 @@ def _rows(decision: dict[str, Any]) -> Table:
     for name in ("size", "path", "cost", "spread", "next best", "margin", "why"):
         table.add_column(name, overflow="fold")
     for row in decision["rows"]:
-        cells = (_sizes(row), row["via"], _cost(row), _spread(row), _next(row), _margin(row), row["why"])
+        cells = (_sizes(row), row["via"], _cost(row), _spread(row), _next_best(row), _margin(row), row["why"])
         table.add_row(*map(Text, cells))
     return table
 
@@ -162,7 +162,7 @@ def _cost(row: dict[str, Any]) -> str:
     return _between(row["from"], row["us_from"], row["shown_to"], row["us_to"])
 
 
-def _next(row: dict[str, Any]) -> str:
+def _next_best(row: dict[str, Any]) -> str:
     best = row["next"]
     if not best:
         return ""

@@ -33,28 +33,28 @@ def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
     """A line for each change apart from the stated factors, and for each stated factor that did not
     change.
     """
-    factors = [_full(name) for name in factors]
+    factors = [_value_of(name) for name in factors]
     both = [pair for pair in pairs if pair.before and pair.after]
     moved = {}
     for name in _names(both):
-        moves = [move for pair in both if (move := _move(pair.before, pair.after, name))]
+        moves = [move for pair in both if (move := _change_of(pair.before, pair.after, name))]
         if moves:
-            moved[name] = _merged(moves)
-    ranks = _move(_all(pairs, "before"), _all(pairs, "after"), "ranks")
+            moved[name] = _as_text(moves)
+    ranks = _change_of(_all(pairs, "before"), _all(pairs, "after"), "ranks")
     if ranks:
-        moved["ranks"] = _merged([ranks])
+        moved["ranks"] = _as_text([ranks])
     lines = [
         f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in moved.items() if name not in factors
     ]
     lines += unchanged(pairs, factors)
     lines += _load(both) + _samples(both, factors)
-    return lines + _mixtures(both, factors) + _not_validated(pairs) + _called_otherwise(pairs)
+    return lines + _mixtures(both, factors) + _not_validated(pairs) + _under_names_of_groups(pairs)
 
 
 def unchanged(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
     """One line for each stated factor that is the same on both sides."""
     lines = []
-    for factor in map(_full, factors):
+    for factor in map(_value_of, factors):
         before, after = (_values(_all(pairs, side), factor) for side in ("before", "after"))
         if before == after:
             lines.append(
@@ -66,7 +66,8 @@ def unchanged(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
 def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
     """How the stated factors changed: "driver: 550.54 -> 580.65"."""
     ends = [
-        [listed(_values(_all(pairs, side), _full(name))) for side in ("before", "after")] for name in factors
+        [listed(_values(_all(pairs, side), _value_of(name))) for side in ("before", "after")]
+        for name in factors
     ]
     return "; ".join(
         f"{name}: {before} -> {after}" for name, (before, after) in zip(factors, ends, strict=True)
@@ -79,12 +80,12 @@ def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
     known = {*factors, *_ALWAYS_OTHERS, *(("state_proved",) if "state" in factors else ())}
     for name in _names([pair]):
         plain = name.removeprefix(_EXTRA)
-        if plain not in known and (move := _move(pair.before, pair.after, name)):
+        if plain not in known and (move := _change_of(pair.before, pair.after, name)):
             lines.append(f"{plain} changed: {move[0]} -> {move[1]}")
     return lines
 
 
-def _full(name: str) -> str:
+def _value_of(name: str) -> str:
     """The value of a field, or the value with this name in `extra`."""
     return name if name in (*IDENTITY, *ENVIRONMENT) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
 
@@ -144,7 +145,7 @@ def _iterations(pair: Pair) -> tuple[float, float] | None:
     return before, after
 
 
-def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
+def _under_names_of_groups(pairs: Sequence[Pair]) -> list[str]:
     """Paths that one side has under their own name, and the other under the name of their group, such as
     peer.
     """
@@ -184,12 +185,12 @@ def _not_validated(pairs: Iterable[Pair]) -> list[str]:
     return [f"{wrong} records were not validated: their data was not checked or was wrong"] if wrong else []
 
 
-def _move(before: Iterable[Record], after: Iterable[Record], name: str) -> tuple[str, str] | None:
-    old, right = _values(before, name), _values(after, name)
-    return (listed(old), listed(right)) if old != right else None
+def _change_of(before: Iterable[Record], after: Iterable[Record], name: str) -> tuple[str, str] | None:
+    old, new = _values(before, name), _values(after, name)
+    return (listed(old), listed(new)) if old != new else None
 
 
-def _merged(moves: Sequence[tuple[str, str]]) -> str:
+def _as_text(moves: Sequence[tuple[str, str]]) -> str:
     different = list(dict.fromkeys(moves))
     text = "; ".join(f"{before} -> {after}" for before, after in different[:_SHOWN])
     return text + (f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else "")

@@ -112,7 +112,7 @@ def compare_all(pairs: Iterable[Pair], metric_name: str | None = None) -> list[C
     for at, i in enumerate(judged_at):
         if (correlation := several[i].correlation) is not None:
             p[at] = _p_of_dependent(*several[i][:2], correlation)
-    adjusted = _together(p)
+    adjusted = _adjusted(p)
     for i, alone, together in zip(judged_at, p, adjusted, strict=True):
         comparisons[i] = replace(comparisons[i], p=float(alone), p_adjusted=float(together))
     return comparisons
@@ -157,7 +157,7 @@ def judged(
     for at, i in enumerate(certain):
         if (correlation := dependence[i]) is not None:
             p[at] = _p_of_dependent(*sides[i], correlation)
-    adjusted = dict(zip(certain, _together(p), strict=True))
+    adjusted = dict(zip(certain, _adjusted(p), strict=True))
     return [
         (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
         for i, numbers in enumerate(ratios)
@@ -224,7 +224,7 @@ def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any
     return p_values
 
 
-def _together(p: NDArray[Any]) -> NDArray[Any]:
+def _adjusted(p: NDArray[Any]) -> NDArray[Any]:
     """The p-values, corrected for their number."""
     stats = _stats()  # called even without samples, so that a missing SciPy is reported at once
     return np.asarray(stats.false_discovery_control(p)) if p.size else p

@@ -100,7 +100,7 @@ class Disk:
         state["snapshots"][name] = state["layers"][-1]
         if for_upgrade:
             state["unfinished"] = name
-        self._begin(state)
+        self._begin_layer(state)
 
     def roll_back(self, name: str) -> None:
         """Return to a snapshot; later ones are removed. The layers must be unmounted. Raises DiskError."""
@@ -112,11 +112,11 @@ class Disk:
         if state["snapshots"].get(state.get("unfinished", ""), -1) >= last:
             state["unfinished"] = ""
         state["snapshots"] = {each: n for each, n in state["snapshots"].items() if n <= last}
-        self._begin(state, above=max(dropped, default=last))
+        self._begin_layer(state, above=max(dropped, default=last))
         for number in dropped:
             shutil.rmtree(self.at / str(number))
 
-    def _begin(self, state: dict[str, Any], above: int = 0) -> None:
+    def _begin_layer(self, state: dict[str, Any], above: int = 0) -> None:
         """Begin a new top layer. Its number was never used, because a removed layer may be half there."""
         layers: list[int] = state["layers"]
         layers.append(max(above, *layers) + 1)

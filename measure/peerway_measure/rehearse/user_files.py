@@ -41,10 +41,10 @@ def listed(folders: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
     read.
     """
     for folder in folders:
-        yield from _below(folder, folder.stat().st_dev)
+        yield from _entries_below(folder, folder.stat().st_dev)
 
 
-def _below(folder: Path, device: int) -> Iterator[tuple[str, Entry]]:
+def _entries_below(folder: Path, device: int) -> Iterator[tuple[str, Entry]]:
     with os.scandir(folder) as entries:
         names = sorted(each.name for each in entries)
     for path in (folder / name for name in names):
@@ -54,7 +54,7 @@ def _below(folder: Path, device: int) -> Iterator[tuple[str, Entry]]:
             continue
         yield str(path), entry
         if stat.S_ISDIR(known.st_mode) and known.st_dev == device:
-            yield from _below(path, device)
+            yield from _entries_below(path, device)
 
 
 def _entry(path: Path) -> Entry:

@@ -92,10 +92,10 @@ def _best(rows: Sequence[Record]) -> list[Record]:
 
 def _devices(names: Iterable[str]) -> list[str]:
     """Sort devices by number: cuda:2 before cuda:10."""
-    return sorted(set(names), key=lambda name: [_counted(part) for part in re.split(r"([0-9]+)", name)])
+    return sorted(set(names), key=lambda name: [_with_numbers(part) for part in re.split(r"([0-9]+)", name)])
 
 
-def _counted(part: str) -> tuple[int, str]:
+def _with_numbers(part: str) -> tuple[int, str]:
     """A sort key of text in which numbers are compared by their value."""
     digits = part.lstrip("0")
     return (len(digits), digits) if part.isascii() and part.isdigit() else (0, part)

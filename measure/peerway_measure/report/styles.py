@@ -85,7 +85,9 @@ def styles(records: Iterable[Record]) -> dict[str, Style]:
     of_via = _of_vias({via for via, _ in curves})
     ordered = sorted(curves, key=lambda key: (_rank(key[0]), files.index(key[1])))
     return {
-        curves[via, file]: replace(_aged(of_via[via], len(files) - 1 - files.index(file)), file=file)
+        curves[via, file]: replace(
+            _style_of_earlier_file(of_via[via], len(files) - 1 - files.index(file)), file=file
+        )
         for via, file in ordered
     }
 
@@ -101,7 +103,7 @@ def _of_vias(vias: Iterable[str]) -> dict[str, Style]:
     return {ROUTE: route, **styles, **limits}
 
 
-def _aged(style: Style, files_later: int) -> Style:
+def _style_of_earlier_file(style: Style, files_later: int) -> Style:
     """The style of the same curve in an earlier file."""
     if not files_later:
         return style

@@ -59,11 +59,11 @@ class Measurement:
         for done, (engine, files) in enumerate(cases):
             step(f"{engine.name} {files.name}", done, total)
             self._files(engine, files)
-        if small and not self._spread("", "metadata"):
+        if small and not self._choose_stripes("", "metadata"):
             small = []
         for done, (streams, one_folder) in enumerate(small, start=len(cases)):
             step(f"metadata with {counted(streams, 'stream')}", done, total)
-            self._small(streams, one_folder)
+            self._small_files(streams, one_folder)
         step("", total, total)
 
     def _files(self, engine: Engine, files: Files) -> None:
@@ -77,14 +77,14 @@ class Measurement:
                 f"{files.mode} was not measured by {engine.name}, which opens files in its own way"
             )
             return
-        if not self._spread(files.stripes, files.name):
+        if not self._choose_stripes(files.stripes, files.name):
             return
         job = self._job(files, self.group.rank)
         neighbours = self._job(files, (self.group.rank + 1) % self.group.size)
         try:
             written = self._write(engine, job)
             if written:
-                self._see_layout(job)
+                self._note_layout(job)
             self.group.barrier()
             if "read" in files.tests:
                 self._reads.all(engine, job, neighbours, written)
@@ -104,7 +104,7 @@ class Measurement:
         first = rank * files.streams if files.nodes > 1 else 0
         return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
 
-    def _spread(self, stripe: str, name: str) -> bool:
+    def _choose_stripes(self, stripe: str, name: str) -> bool:
         """Have new files striped over the servers as requested. "" stands for the file system's default."""
         self.sink.layout = {}
         if not any(self.request.stripes):
@@ -121,7 +121,7 @@ class Measurement:
             self.sink.note(f"{name} was not measured: {problem}")
         return not problem
 
-    def _see_layout(self, job: Job) -> None:
+    def _note_layout(self, job: Job) -> None:
         """Store the layout of the files in records. It may differ from the requested one."""
         wanted = job.files.stripes
         if not any(self.request.stripes) and self.facts.place.kind != "lustre":
@@ -193,7 +193,7 @@ class Measurement:
             return
         state = {} if self.facts.place.kind == "memory" else judge_random(seen).extra(seen)
         self._record_random(engine, part, "read", replace(read, right=read.right is not False), state)
-        checked = self._wrong(target, overwritten=True) == 0 if engine is self._posix else None
+        checked = self._wrong_blocks(target, overwritten=True) == 0 if engine is self._posix else None
         self._record_random(engine, target, "write", replace(write, right=checked), {})
 
     def _record_random(
@@ -202,7 +202,7 @@ class Measurement:
         self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, outcome, state)
 
     def _verify(self, engine: Engine, job: Job) -> None:
-        wrong = self._wrong(job, overwritten=False)
+        wrong = self._wrong_blocks(job, overwritten=False)
         if wrong > 0:
             self.sink.note(
                 f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): "
@@ -212,7 +212,7 @@ class Measurement:
             wrong = max(map(abs, map(int, self.group.all_gather(str(wrong)))))
         self.sink.settle(wrong == 0)
 
-    def _wrong(self, job: Job, overwritten: bool) -> int:
+    def _wrong_blocks(self, job: Job, overwritten: bool) -> int:
         words = job.words() | {"direct": False}
         try:
             return int(operate("verify", self.request.limit_s, **words, overwritten=overwritten)["wrong"])
@@ -220,7 +220,7 @@ class Measurement:
             self.sink.note(f"the files could not be compared with what was written: {error}")
             return -1
 
-    def _small(self, streams: int, one_folder: bool) -> None:
+    def _small_files(self, streams: int, one_folder: bool) -> None:
         self._number += 1
         name = f"m{self._number}r{self.group.rank}"
         self.group.barrier()

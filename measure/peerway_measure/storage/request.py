@@ -56,14 +56,14 @@ class Files:
         kind = "sequential"
         if self.shared:
             kind = f"shared by {self.nodes} nodes" if self.nodes > 1 else "shared"
-        return " ".join(filter(None, [kind, size_text(self.block), *self._how(op)]))
+        return " ".join(filter(None, [kind, size_text(self.block), *self._mode_words(op)]))
 
     def random_shape(self, op: str) -> str:
         """The shape in records of blocks at random places: "random 4 KiB in 1 GiB direct"."""
         words = ["random", size_text(RANDOM_BLOCK), "in", size_text(self.size)]
-        return " ".join(filter(None, [*words, *self._how(op)]))
+        return " ".join(filter(None, [*words, *self._mode_words(op)]))
 
-    def _how(self, op: str) -> list[str]:
+    def _mode_words(self, op: str) -> list[str]:
         """The last words of a shape. A read has no fsync."""
         words = ["direct"] if self.direct else []
         words += ["fsync"] if self.fsync and op == "write" else []

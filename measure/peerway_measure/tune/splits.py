@@ -80,10 +80,10 @@ def measured(
     """The splits of these cases that are worth keeping, as entries of a draft."""
     kept: list[dict[str, Any]] = []
     for case in cases:
-        tried = _all(case, trials(costs[case], scales), measure, base)
+        tried = _measure_all(case, trials(costs[case], scales), measure, base)
         lanes = list(costs[case].items())
         for _ in range(ROUNDS):
-            tried += _all(case, closer(_of_worthy_pairs(tried, lanes)), measure, base)
+            tried += _measure_all(case, closer(_of_worthy_pairs(tried, lanes)), measure, base)
         kept += [draft.split_entry(case, *tried[index]) for index in _worthy(tried, lanes)]
     return kept
 
@@ -103,11 +103,11 @@ def _paths(parts: Parts) -> set[str]:
     return {path for path, _ in parts}
 
 
-def _all(case: Case, shares: Iterator[Parts], measure: Measure, base: dict[str, Any]) -> Tried:
-    return [(parts, points) for parts in shares if (points := _try(case, parts, measure, base))]
+def _measure_all(case: Case, shares: Iterator[Parts], measure: Measure, base: dict[str, Any]) -> Tried:
+    return [(parts, points) for parts in shares if (points := _measure_split(case, parts, measure, base))]
 
 
-def _try(case: Case, parts: Parts, measure: Measure, base: dict[str, Any]) -> list[Point]:
+def _measure_split(case: Case, parts: Parts, measure: Measure, base: dict[str, Any]) -> list[Point]:
     """The points of one split, measured with a table in which it is the cheapest choice."""
     entry = draft.split_entry(case, parts, [(1, LEAST_US, 0.0), (1 << 40, LEAST_US, 0.0)])
     results = measure(case, ",".join(path for path, _ in parts), base | {"splits": [entry]})
