@@ -14,9 +14,8 @@ extern "C" {
 #endif
 
 /* Returns 1 if this process computes on a GPU. The first call opens it: the one chosen by
- * acc_set_device_num, or else that of the setting device (PEERWAY_DEVICE), or else the one whose number is
- * this rank's number on its host, modulo the number of GPUs. Returns 0 without a GPU, or with the setting
- * acc = host (PEERWAY_ACC). */
+ * acc_set_device_num, or else the one whose number is this rank's number on its host, modulo the number of
+ * GPUs. Returns 0 without a GPU, or with the setting acc = host (PEERWAY_ACC). */
 PWX_API int pwx_gpu(void);
 
 /* ---- data ---- */
