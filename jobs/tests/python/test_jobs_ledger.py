@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from peerway_jobs.agent import files
 from peerway_jobs.agent.ledger import REST_MS, Ledger, Now
 from peerway_jobs.agent.records import Record, Records, parse
 from peerway_jobs.agent.slurm import Answer
@@ -257,6 +259,28 @@ def test_times_follow_a_clock_that_was_set(ledger: Ledger) -> None:
     ledger.shift(3_600_000)
     ledger.record(record("epilog", 7, 5), at(6, wall=WALL + 3_600_000))
     assert spans(ledger, 7) == [(3601, 3605)]
+
+
+def test_a_record_that_cannot_be_read_now_is_taken_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for event, wall in (("prolog", 100), ("epilog", 200)):
+        (tmp_path / f"7.{wall}.{event}").write_text(f"job=7\nwall_ms={wall}\nmono_ms=5\nboot={BOOT}\n")
+    records = Records(str(tmp_path))
+    read = files.read
+
+    def fails_at_the_second(path: str, most: int) -> bytes:
+        if path.endswith("epilog"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return read(path, most)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "read", fails_at_the_second)
+        with pytest.raises(OSError, match="Too many open files"):
+            records.take()
+    records.taken()
+    assert [found.event for found in records.take()] == ["prolog", "epilog"]
+    assert records.wrong == []
 
 
 def test_records_that_are_none_are_told_and_removed(tmp_path: Path) -> None:
