@@ -189,7 +189,9 @@ class Agent:
             node.values[name] = [value]
 
     def _keep(self, batch: Batch, now: Now) -> None:
-        """Spool the batch, then forget its sources: if spooling fails, the next batch has them again."""
+        """Spool the batch, then forget its sources. If spooling fails, its samples are lost; the next batch
+        has its intervals, notes and facts.
+        """
         try:
             self._spool.append(encode(batch))
             self._notes = self._notes[MOST_NOTES:]
@@ -198,6 +200,8 @@ class Agent:
             self._records.taken()
         except (OSError, ValueError, TypeError) as error:
             self._failures += 1
+            if batch.facts is not None:
+                self._facts = None  # so that the next batch has them
             why = getattr(error, "strerror", None) or error
             self._unreadable("spool", f"a batch is lost: {why}")
         if self._sender is not None:

@@ -78,6 +78,19 @@ def test_a_round_that_cannot_read_the_steps_ends_none(
     assert any("too many open files" in message for message in messages)
 
 
+def test_the_batch_after_one_that_was_not_spooled_has_the_facts(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(agent._spool, "append", fails)
+        assert agent.round().facts is not None
+    assert agent.round().facts is not None
+    assert agent.round().facts is None
+
+
 def test_the_agent_is_small() -> None:
     """It runs on every node beside the jobs, so it must not load the server's numerical libraries."""
     program = "import sys, peerway_jobs.agent.loop; print(*{'numpy', 'scipy', 'fastapi'} & set(sys.modules))"
