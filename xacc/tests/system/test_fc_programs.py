@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from documented_code import blocks
 from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, assert_alike, run
 
 pytestmark = pytest.mark.skipif(
@@ -204,3 +205,10 @@ def test_an_example_is_a_sequential_program_without_its_directives(tmp_path: Pat
     done = run(PEERWAY, "run", "-n", 2, "--", compiled(tmp_path, "-cpp", "-O2", source), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert_alike(done.stdout, run("./plain", folder=tmp_path).stdout)
+
+
+def test_the_first_program_of_the_page_prints_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "sum.f90").write_text(blocks("fortran")["docs/xacc/fortran.md 1"])
+    done = run(PEERWAY, "run", "-n", 4, "--", compiled(tmp_path, "sum.f90", "-O2"), folder=tmp_path)
+    said = blocks("console")["docs/xacc/fortran.md 1"].splitlines()[-1]
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")
