@@ -459,3 +459,13 @@ prog.f90:11:3: warning: no kernel for GPUs: 'csqrt' is not known in device code,
    11 |   c(i) = sqrt(cmplx(c(i), 1, 8))
       |   ^
 """)  # fmt: skip
+
+
+def test_kernels_have_the_default_kinds(tmp_path: Path) -> None:
+    lines = ["!$acc parallel loop", "do i = 1, n", "  c(i) = 1.0", "end do"]
+    compilation = compiled(tmp_path, in_program(*lines), "--emit", "-fdefault-real-8")
+    assert compilation.status == 1
+    message = (
+        "kernels have the default kinds of Fortran: take -fdefault-real-8 out, and write kinds, as real(8)"
+    )
+    assert f"error: {message}\n" in compilation.errors

@@ -157,6 +157,15 @@ def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gp
         assert_alike(done.stdout, wanted)
 
 
+def test_c_and_fortran_are_one_program(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    compilation = run(PEERWAY, "cc", "-c", "-O1", FORTRAN / "both.c", "-o", "part.o", folder=tmp_path)
+    assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    program = compiled(tmp_path, FORTRAN / "both.f90", "part.o")
+    for settings in ({}, fake_gpu):
+        done = run(PEERWAY, "run", "-n", 2, "--", program, folder=tmp_path, **settings)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "     0.0\n", "")
+
+
 BAD = """\
 program bad
   integer :: a(0:7, 5), b(0:7, 5), k
