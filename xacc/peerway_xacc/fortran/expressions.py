@@ -98,13 +98,13 @@ def converted(value: Value, to: Type, place_of: Word) -> str:
     return value.text if value.type == to else f"({to.c_text})({value.text})"
 
 
-def promoted(left: Type, right: Type, word: Word) -> Type:
+def promoted(lhs: Type, rhs: Type, word: Word) -> Type:
     """The type of an operation on two numbers."""
-    if "logical" in (left.base, right.base):
-        raise Refused(word.place, f"'{word.text}' is not for {left.fortran} and {right.fortran}")
+    if "logical" in (lhs.base, rhs.base):
+        raise Refused(word.place, f"'{word.text}' is not for {lhs.fortran} and {rhs.fortran}")
     order = ("integer", "real", "complex")
-    base = max(left.base, right.base, key=order.index)
-    kinds = [side.kind for side in (left, right) if base == "integer" or side.base != "integer"]
+    base = max(lhs.base, rhs.base, key=order.index)
+    kinds = [side.kind for side in (lhs, rhs) if base == "integer" or side.base != "integer"]
     return Type(base, max(kinds))
 
 
@@ -136,13 +136,13 @@ class _Reader:
             sign = self._take()
             value = self.level(level + 1)
             promoted(value.type, value.type, sign)
-            left = Value(f"(-{value.text})", value.type) if sign.text == "-" else value
+            lhs = Value(f"(-{value.text})", value.type) if sign.text == "-" else value
         else:
-            left = self.level(level + 1)
+            lhs = self.level(level + 1)
         while self._next() in _LEVELS[level]:
             word = self._take()
-            left = _operation(left, self.level(level + 1), word)
-        return left
+            lhs = _operation(lhs, self.level(level + 1), word)
+        return lhs
 
     def _power(self) -> Value:
         base = self._primary()
@@ -257,25 +257,25 @@ def _subscript(value: Value, word: Word) -> Value:
     return value
 
 
-def _operation(left: Value, right: Value, word: Word) -> Value:
-    logical = left.type.base == right.type.base == "logical"
+def _operation(lhs: Value, rhs: Value, word: Word) -> Value:
+    logical = lhs.type.base == rhs.type.base == "logical"
     if word.text in _RELATIONS:
         if logical:
             raise Refused(word.place, "compare logicals by .eqv. or .neqv.")
-        kind = promoted(left.type, right.type, word)
+        kind = promoted(lhs.type, rhs.type, word)
         if kind.base == "complex" and _RELATIONS[word.text] not in ("==", "!="):
             raise Refused(word.place, "complex numbers have no order")
-        return Value(f"({left.text} {_RELATIONS[word.text]} {right.text})", LOGICAL)
+        return Value(f"({lhs.text} {_RELATIONS[word.text]} {rhs.text})", LOGICAL)
     if word.text.startswith("."):
         if not logical:
-            raise Refused(word.place, f"{word.text} is not for {left.type.fortran} and {right.type.fortran}")
-        kind = max(left.type, right.type, key=lambda side: side.kind)
+            raise Refused(word.place, f"{word.text} is not for {lhs.type.fortran} and {rhs.type.fortran}")
+        kind = max(lhs.type, rhs.type, key=lambda side: side.kind)
         if word.text in (".and.", ".or."):
             sign = "&&" if word.text == ".and." else "||"
-            return Value(f"({left.text} {sign} {right.text})", kind)
+            return Value(f"({lhs.text} {sign} {rhs.text})", kind)
         sign = "==" if word.text == ".eqv." else "!="
-        return Value(f"(!{left.text} {sign} !{right.text})", kind)
-    return Value(f"({left.text} {word.text} {right.text})", promoted(left.type, right.type, word))
+        return Value(f"(!{lhs.text} {sign} !{rhs.text})", kind)
+    return Value(f"({lhs.text} {word.text} {rhs.text})", promoted(lhs.type, rhs.type, word))
 
 
 __all__ = ["INTEGER", "Expressions", "Names", "Value", "converted", "promoted"]
