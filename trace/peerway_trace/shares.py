@@ -25,7 +25,7 @@ from peerway_trace.store import BadTrace, Trace
 COLUMNS = ("application", "node_type", "trace", "test", "path", "bytes", "share", "waiting")
 OTHER = "other"
 _GETS = (Kind.GET, Kind.RMA_GET)
-_OF_MPI = (*SENDS, Kind.RMA_PUT, Kind.RMA_GET)
+_RMA = (Kind.RMA_PUT, Kind.RMA_GET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,10 @@ def _keys(trace: Trace, sent: Messages) -> list[tuple[str, str, int]]:
     classes = size_classes(sent.bytes)
     tests = {int(kind): "send" if kind in SENDS else "get" if kind in _GETS else "put" for kind in Kind}
     paths = {int(name): path_of(trace.names[name]) for name in np.unique(where)}
-    of_mpi = {int(kind) for kind in _OF_MPI}
+    # As `peerway bench --peers` calls them.
+    of_mpi = {int(kind): f"{stack}/rma" if kind in _RMA else stack for kind in (*SENDS, *_RMA)}
     return [
-        (tests[kind], stack if kind in of_mpi else paths[name], size)
+        (tests[kind], of_mpi.get(kind) or paths[name], size)
         for kind, name, size in zip(kinds.tolist(), where.tolist(), classes.tolist(), strict=True)
     ]
 

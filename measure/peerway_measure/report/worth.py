@@ -61,7 +61,7 @@ def _bars(named: list[tuple[str, Sum]], resource: str) -> Markup | None:
     if all(each.freed is None for _, each in named):
         return None
     bars = [Bar(printable(name), each.freed, each.interval) for name, each in named]
-    return picture(bars, lambda hours: f"{hours:,.0f}", f"Freed {text.unit(resource)}")
+    return picture(bars, text.size, f"Freed {text.unit(resource)}")
 
 
 def _printable(cells: tuple[str, ...]) -> tuple[str, ...]:

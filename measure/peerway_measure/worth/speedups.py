@@ -172,8 +172,9 @@ def _command(transfer: Transfer) -> str:
         return f"peerway storage FOLDER {names} --repeat 10 --out FILE"
     if transfer.test not in ("put", "get", "send") and not transfer.test.startswith(("put_", "get_")):
         return f"a campaign with the test {transfer.test}"
-    if transfer.path in _MPIS:
-        return f"peerway bench put_latency --peers {transfer.path} --repeat 10 --out FILE"
+    if transfer.path.partition("/")[0] in _MPIS:
+        name = "get_latency" if transfer.test == "get" else "put_latency"
+        return f"peerway bench {name} --peers {shell_word(transfer.path)} --repeat 10 --out FILE"
     chosen = f" --paths {shell_word(transfer.path)}" if transfer.path else ""
     name = "put_latency" if transfer.test == "send" else test[0]
     return f"peerway bench {name}{chosen} --repeat 10 --out FILE"

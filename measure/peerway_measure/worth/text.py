@@ -69,10 +69,11 @@ def total_sentence(total: Sum, resource: str, *, a_year: bool) -> str:
         of_all = f"{hours_text(total.hours)} {unit(resource)}{year}"
         return f"Freed hours are unknown: no row is known, of {of_all}"
     verb = "freed" if total.freed >= 0 else "lost"
-    text = f"{_size(abs(total.freed))} {unit(resource)}{year} {verb}"
+    text = f"{size(abs(total.freed))} {unit(resource)}{year} {verb}"
     if total.interval:
         ends = sorted(total.interval if total.freed >= 0 else [-end for end in total.interval])
-        text += f", 95 % interval {_size(ends[0])} to {_size(ends[1])}"
+        text += f", 95 % interval {size(ends[0])} to {size(ends[1])}"
+        text += ", which does not show that any are" if ends[0] <= 0 <= ends[1] else ""
     else:
         text += ", with an unknown interval"
     rest = 1 - total.known_hours / total.hours if total.hours else 0.0
@@ -118,11 +119,9 @@ def effect_lines(effect: Effect, resource: str) -> list[str]:
     if effect.freed is None:
         return [*lines, f"What notices freed is unknown: {effect.problem}."]
     bounds = effect.interval
-    interval = (
-        f" [{_size(bounds[0])}, {_size(bounds[1])}]" if bounds else f", interval unknown: {effect.note}"
-    )
+    interval = f" [{size(bounds[0])}, {size(bounds[1])}]" if bounds else f", interval unknown: {effect.note}"
     lines.append(
-        f"Freed a year, of {hours_text(effect.hours)} {unit(resource)}: {_size(effect.freed)}{interval}."
+        f"Freed a year, of {hours_text(effect.hours)} {unit(resource)}: {size(effect.freed)}{interval}."
     )
     return lines
 
@@ -132,7 +131,7 @@ def freed_text(each: Sum) -> str:
     if each.freed is None:
         return UNKNOWN
     bounds = each.interval
-    return _with_interval(_size(each.freed), bounds and (_size(bounds[0]), _size(bounds[1])))
+    return _with_interval(size(each.freed), bounds and (size(bounds[0]), size(bounds[1])))
 
 
 def hours_text(hours: float | None) -> str:
@@ -160,7 +159,7 @@ def _number(value: float) -> str:
     return f"{rounded:.3g}" if abs(rounded) < 1000 else f"{rounded:,.0f}"
 
 
-def _size(value: float) -> str:
+def size(value: float) -> str:
     """Hours with three digits: more would claim too much."""
     rounded = _three(value)
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.3g}"

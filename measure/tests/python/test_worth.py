@@ -16,7 +16,7 @@ from synthetic_records import record
 from peerway_common.cli import command as peerway
 from peerway_measure import records
 from peerway_measure.records import Record
-from peerway_measure.worth.assumptions import Assumptions, parse
+from peerway_measure.worth.assumptions import KINDS, Assumptions, Choices, parse
 from peerway_measure.worth.hours import worth
 from peerway_measure.worth.model import Inputs, gains
 from peerway_measure.worth.shares import Share, Stated, Traces, Transfer
@@ -323,6 +323,22 @@ def test_hours_are_scaled_to_a_year_and_added_up(tmp_path: Path) -> None:
     assert worth(usage, inputs, "project", parse(("used=0",))).total.freed == 0
 
 
+@pytest.mark.parametrize(
+    ("less_time", "sentence"),
+    [
+        ("10,5,15", "36.5 GPU-hours a year freed, 95 % interval 18"),
+        ("-10,-15,-5", "36.5 GPU-hours a year lost, 95 % interval 18"),
+        ("1,-5,7", "which does not show that any are"),
+        ("-1,-7,5", "which does not show that any are"),
+        ("10,,", "36.5 GPU-hours a year freed, with an unknown interval"),
+    ],
+)
+def test_the_answer_in_a_sentence(tmp_path: Path, less_time: str, sentence: str) -> None:
+    usage = accounts(tmp_path, f"heat,a100,{YEAR},365")
+    stated = file(tmp_path, "stated.csv", "application,node_type,less_time,low,high", f"heat,,{less_time}")
+    assert sentence in run("--usage", usage, "--stated", stated)
+
+
 USAGE = ("application,node_type,from,to,gpu_hours", f"heat,a100,{YEAR},1")
 SHARES = ("application,trace,test,path,bytes,share", "heat,t,put,peer/copy,8,0.5")
 STATED = ("application,node_type,less_time,faster,low,high", "heat,,3,,,")
@@ -560,3 +576,15 @@ def test_the_hours_of_the_resource_count(tmp_path: Path, resource: str) -> None:
     stated = file(tmp_path, "stated.csv", *STATED[:1], "h,,10,,,")
     total = json.loads(run("--usage", usage, "--stated", stated, "--resource", resource, "--json"))["total"]
     assert total["freed"] == pytest.approx({"gpu": 36.525, "core": 365.25}[resource])
+
+
+def test_the_document_lists_every_assumption_with_its_default() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "measure" / "worth.md").read_text()
+    defaults = Assumptions().as_dict()
+    for name, kind in KINDS.items():
+        if isinstance(kind, Choices):
+            for word, sentence in kind.words.items():
+                default = " (default)" * (word == defaults[name])
+                assert f"| `{name}={word}`{default} | {sentence} |" in page
+        else:
+            assert f"| `{name}=N%` (default {defaults[name]:g}%) | {kind.text.format('N %')} |" in page

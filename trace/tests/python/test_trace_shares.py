@@ -37,6 +37,7 @@ def put(
         # One of two ranks puts for a tenth of the time; the other is in no call meanwhile.
         ([put(0, 100)], [Share("put", "peer/copy", 4096, 0.05, 0)]),
         ([put(0, 100, where="plan, peer/shm")], [Share("put", "peer/shm", 4096, 0.05, 0)]),
+        ([put(0, 100) | {"kind": Kind.RMA_PUT}], [Share("put", "openmpi/rma", 4096, 0.05, 0)]),
         # Sizes of one class stand together, with their mean.
         ([put(0, 50, 3000), put(50, 50, 4000)], [Share("put", "peer/copy", 3500, 0.05, 0)]),
         (
