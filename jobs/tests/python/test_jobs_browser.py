@@ -87,7 +87,7 @@ def graphs_drawn(browser: Chrome) -> None:
     )
 
 
-def test_a_user_sees_own_jobs_with_their_conclusions(shown: Callable[..., Chrome]) -> None:
+def test_a_user_sees_own_jobs_with_their_findings(shown: Callable[..., Chrome]) -> None:
     browser = shown("alice", "/jobs")
     text = text_of(browser)
     for job, verdict in (

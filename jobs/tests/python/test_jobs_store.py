@@ -28,7 +28,6 @@ from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
 from peerway_jobs.monitor import Monitor, NotJudged
 from peerway_jobs.rules.judging import Verdict
-from peerway_jobs.store.ahead import AheadStore
 from peerway_jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.jobs import JobStore
@@ -38,6 +37,7 @@ from peerway_jobs.store.ranges import add, has
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import DAY_MS, Filed, Policy, StoreFailed, thinned
 from peerway_jobs.store.samples import Samples as Store
+from peerway_jobs.store.write_ahead import AheadStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

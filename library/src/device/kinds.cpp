@@ -7,8 +7,7 @@
 namespace pw {
 
 std::span<const DeviceKind> device_kinds() {
-  static constexpr DeviceKind kinds[] = {{"host", find_host},
-                                         {"cuda", cuda::find_devices, "CUDA_VISIBLE_DEVICES"}};
+  static constexpr DeviceKind kinds[] = {{"host", find_host}, {"cuda", cuda::find_devices}};
   return kinds;
 }
 

@@ -158,7 +158,7 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
             err=True,
         )
     names = before.resolve().name, after.resolve().name
-    # Two campaigns have two names, which is no change of the cluster.
+    # Two campaigns have different names, which is not a change of the cluster.
     show_node_types(*sides, names, sides_of(parsed), (*parsed, "campaign"), None, form, out)
 
 
@@ -194,5 +194,5 @@ def _show_status(plan: Plan, journal: Journal) -> None:
     now = status_of(plan, journal)
     for line in now.lines():
         say(line)
-    for line in away_lines_of(plan) if plan.by == "slurm" and now.done < now.total else ():
+    for line in away_lines_of(plan) if plan.starter == "slurm" and now.done < now.total else ():
         say(line)
