@@ -178,9 +178,11 @@ def _print(
         table = Table(box=None, pad_edge=False)
         for number, name in enumerate(head):
             table.add_column(name, justify="left" if number < words else "right")
-        for row in rows:
+        for row in rows[: text.MOST_ROWS]:
             table.add_row(*row)
         console.print(table)
+        for line in text.more(len(rows) - text.MOST_ROWS, "row"):
+            say(line)
         console.print()
 
     if worth:

@@ -25,6 +25,7 @@ class Table:
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
     picture: Markup | None
+    more: list[str]
 
 
 def render(worth: Worth | None, effect: Effect | None, by: Field, resource: str, assumed: Assumptions) -> str:
@@ -37,13 +38,15 @@ def render(worth: Worth | None, effect: Effect | None, by: Field, resource: str,
         of_rows = _bars([(f"{name}, {kind}" if kind else name, each) for name, kind, each in rows], resource)
         tables.append(
             Table("By application and node type", text.head(resource, a_year=a_year),
-                  [_printable(text.cells(row)) for row in worth.rows], of_rows)
+                  [_printable(text.cells(row)) for row in worth.rows[: text.MOST_ROWS]], of_rows,
+                  text.more(len(worth.rows) - text.MOST_ROWS, "row"))
         )  # fmt: skip
         if text.names_of(worth, by):
             named = [(each.name or text.NO_NAME, each) for each in worth.sums]
             tables.append(
                 Table(f"By {text.HEADINGS[by]}", text.sum_head(by, resource, a_year=a_year),
-                      [_printable(text.sum_cells(each)) for each in worth.sums], _bars(named, resource))
+                      [_printable(text.sum_cells(each)) for each in worth.sums[: text.MOST_ROWS]],
+                      _bars(named, resource), text.more(len(worth.sums) - text.MOST_ROWS, "row"))
             )  # fmt: skip
     if effect:
         answer += text.effect_lines(effect, resource)
@@ -60,7 +63,7 @@ def _bars(named: list[tuple[str, Sum]], resource: str) -> Markup | None:
     """The freed hours as bars; None if none are known."""
     if all(each.freed is None for _, each in named):
         return None
-    bars = [Bar(printable(name), each.freed, each.interval) for name, each in named]
+    bars = [Bar(printable(name), each.freed, each.interval) for name, each in named[: text.MOST_ROWS]]
     return picture(bars, text.size, f"Freed {text.unit(resource)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 
+from peerway_common.units import counted
 from peerway_measure.worth.assumptions import Assumptions
 from peerway_measure.worth.hours import Field, Row, Sum, Worth
 from peerway_measure.worth.notices import Effect
@@ -14,6 +15,8 @@ HEADINGS: dict[Field, str] = {
     "application": "application", "node_type": "node type", "account": "account", "project": "project",
 }  # fmt: skip
 NO_NAME = "(no name)"
+MOST_ROWS = 40  # of a table; usage by the names of jobs may have thousands
+MOST_NOTES = 20
 
 
 def head(resource: str, *, a_year: bool) -> tuple[str, ...]:
@@ -89,7 +92,12 @@ def notes(rows: Sequence[Row]) -> list[str]:
             todo = f"; measure: {'; '.join(row.gain.commands)}" if row.gain.commands else ""
             lines.append(f"{name} is unknown: {row.gain.problem}{todo}")
         lines += [f"{name}: {note}" for note in row.gain.notes]
-    return lines
+    return [*lines[:MOST_NOTES], *more(len(lines) - MOST_NOTES, "note")]
+
+
+def more(number: int, noun: str) -> list[str]:
+    """A line about what a table or list leaves out; none if that is nothing."""
+    return [f"and {counted(number, f'more {noun}')}, all of them with --json"] if number > 0 else []
 
 
 def assumption_lines(assumed: Assumptions, *, notices: bool, transfers: bool) -> list[tuple[str, str]]:

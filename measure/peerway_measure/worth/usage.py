@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 
+from peerway_measure.compare.node_types import NO_TYPE
 from peerway_measure.worth.csv_file import MOST_HOURS, BadFile, Column, day, number, optional, rows, text
 
 WRITER = "`peerway jobs usage -o FILE`"
@@ -65,8 +66,8 @@ def read(paths: Sequence[Path], resource: str) -> Accounts:
                     "after the period"
                 )
             usage = Usage(
-                row["application"], row["account"], row["project"], row["node_type"], row["from"], row["to"],
-                row[column],
+                row["application"], row["account"], row["project"], row["node_type"] or NO_TYPE,
+                row["from"], row["to"], row[column],
             )  # fmt: skip
             names = (usage.application, usage.account, usage.project, usage.node_type)
             periods[names].append((usage.begin, usage.end, where))

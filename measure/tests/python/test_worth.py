@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp, expm1, log
 from pathlib import Path
 from typing import Any
@@ -568,6 +569,21 @@ def test_what_faster_files_are_worth(tmp_path: Path) -> None:
     assert total["freed"] == pytest.approx(100_068 * 0.04, rel=0.02)
 
 
+def test_of_very_many_applications_the_largest_are_shown(tmp_path: Path) -> None:
+    usage = accounts(tmp_path, *(f"job{i},,{YEAR},{i}" for i in range(5000)), f"heat,a100,{YEAR},9999")
+    stated = file(tmp_path, "stated.csv", "application,node_type,less_time", "heat,,3")
+    page = tmp_path / "worth.html"
+    text = run("--usage", usage, "--stated", stated, "-o", page)
+    assert text.count("\n") < 150
+    assert "heat" in text.splitlines()[1]
+    assert "job4999      (no type)" in text
+    assert "and 4961 more rows, all of them with --json" in text
+    assert "and 4981 more notes, all of them with --json" in text
+    assert page.stat().st_size < 1 << 16
+    assert "and 4961 more rows" in page.read_text()
+    assert len(json.loads(run("--usage", usage, "--stated", stated, "--json"))["rows"]) == 5001
+
+
 @pytest.mark.parametrize("resource", ["gpu", "core"])
 def test_the_hours_of_the_resource_count(tmp_path: Path, resource: str) -> None:
     usage = file(
@@ -588,3 +604,31 @@ def test_the_document_lists_every_assumption_with_its_default() -> None:
                 assert f"| `{name}={word}`{default} | {sentence} |" in page
         else:
             assert f"| `{name}=N%` (default {defaults[name]:g}%) | {kind.text.format('N %')} |" in page
+
+
+def test_the_sides_may_be_folders_of_campaigns(scene: list[object], tmp_path: Path) -> None:
+    words = list(scene)
+    for name in ("before", "after"):
+        (tmp_path / name / "results").mkdir(parents=True)
+        file_of_records = tmp_path / f"{name}.jsonl"
+        words[words.index(file_of_records)] = tmp_path / name
+        file_of_records.rename(tmp_path / name / "results" / "test.node.0.jsonl")
+    total = json.loads(run(*words, "--json"))["total"]
+    assert total["freed"] == pytest.approx(0.105 * 100_068, rel=0.02)
+    (tmp_path / "after" / "results" / "test.node.0.jsonl").write_text("{}\n")
+    assert "after/results/test.node.0.jsonl:1: field 'test' is missing" in " ".join(refused(*words).split())
+    (tmp_path / "after" / "results" / "test.node.0.jsonl").unlink()
+    assert "after has no results; `peerway campaign run" in " ".join(refused(*words).split())
+
+
+def test_records_without_a_node_type_get_the_one_that_is_named(scene: list[object], tmp_path: Path) -> None:
+    for name, us in (("before", 2.0), ("after", 1.0)):
+        plain = [replace(r, extra={"run": r.run}) for r in rounds(us, via="peer/copy", bytes=1024, number=8)]
+        turn = [
+            replace(r, time=f"2026-01-0{i + 1}T{'00' if name == 'before' else '12'}:00:00Z")
+            for i, r in enumerate(plain)
+        ]  # measured in turn
+        records.write(tmp_path / f"{name}.jsonl", turn)
+    assert "no speed-up of put by peer/copy on a100 (only on (no type))" in run(*scene)
+    total = json.loads(run(*scene, "--node-type", "a100", "--json"))["total"]
+    assert total["freed"] == pytest.approx(0.105 * 100_068, rel=0.02)
