@@ -11,7 +11,7 @@ import click
 from peerway_common import atomic_file
 from peerway_common.cli.options import parsed
 from peerway_common.terminal import say
-from peerway_jobs.places import data_option, monitor_at, parse_since
+from peerway_jobs.server_folder import data_option, monitor_at, parse_since
 
 if TYPE_CHECKING:
     import sqlite3
