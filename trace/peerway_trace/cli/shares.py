@@ -37,9 +37,16 @@ def command(folders: tuple[Path, ...], application: str, node_type: str, out: Pa
     traces = {}
     for folder, name in zip(folders, names, strict=True):
         try:
-            traces[name] = shares(read(folder))
+            trace = read(folder)
+            traces[name] = shares(trace)
         except BadTrace as error:
             raise BadInput(f"{folder}: {error}") from None
+        if status := trace.about.get("status"):
+            say(
+                f"peerway: the command of {folder} ended with status {status}; its shares may not be those "
+                "of a complete run",
+                err=True,
+            )
     text = as_csv(traces, application, node_type)
     if not write_directly(out, text):
         try:
