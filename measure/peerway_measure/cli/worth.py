@@ -120,6 +120,11 @@ def _speedups(
     values = parse(factors)
     both = _records(before, node_type, skip), _records(after, node_type, skip)
     check(values, (*both[0], *both[1]))
+    if before.samefile(after) and not any(values.values()):
+        raise BadInput(
+            f"--before and --after are the same, {before}, so nothing can have changed; name the records of "
+            "after the change, or two values of a factor with --factor NAME=VALUE:VALUE"
+        )
     sides = chosen(values, both, (before, after))
     known = speedups(*sides, (*values, "campaign"), assumed)
     if not known:

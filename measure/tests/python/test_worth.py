@@ -621,6 +621,11 @@ def test_the_sides_may_be_folders_of_campaigns(scene: list[object], tmp_path: Pa
     assert "after has no results; `peerway campaign run" in " ".join(refused(*words).split())
 
 
+def test_one_side_twice_is_refused(scene: list[object], tmp_path: Path) -> None:
+    words = [tmp_path / "before.jsonl" if w == tmp_path / "after.jsonl" else w for w in scene]
+    assert "--before and --after are the same" in " ".join(refused(*words).split())
+
+
 def test_records_without_a_node_type_get_the_one_that_is_named(scene: list[object], tmp_path: Path) -> None:
     for name, us in (("before", 2.0), ("after", 1.0)):
         plain = [replace(r, extra={"run": r.run}) for r in rounds(us, via="peer/copy", bytes=1024, number=8)]
