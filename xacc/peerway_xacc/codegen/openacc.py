@@ -70,7 +70,7 @@ def _loop(unit: Unit, stack: Stack, directive: d.Acc, outer: list[d.Acc]) -> Non
         place = unit.text.place(stack.statement.start)
         raise Refused(directive.place, "expected a 'for' loop behind this directive", (place, "this follows"))
     count = _collapse(directive)
-    loops = loop_nest.direct(unit, stack.statement, count)
+    loops = loop_nest.nested_directly(unit, stack.statement, count)
     if len(loops) < count:
         clause = directive.all("collapse")[0]
         raise Refused(
