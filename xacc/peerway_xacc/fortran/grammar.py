@@ -24,7 +24,6 @@ _Item = TypeVar("_Item")
 _OPERATORS = {".and.": "&&", ".or.": "||", ".neqv.": "^", "iand": "&", "ior": "|", "ieor": "^"}
 _REFUSED = (".eqv.",)
 _ENDS = ("task", "tasks")
-_MAPPING = (d.Nodes, d.Template, d.Distribute, d.Align, d.Shadow, d.StaticDesc, d.Coarray)
 
 
 @dataclass
