@@ -195,6 +195,11 @@ CLASSES = {
     "for folder in attr coll comm datatype errhan pt2pt rma; do make -k -C $folder check TESTS= "
     'CFLAGS="$flags"; done': FOREIGN,
     "peerway jobs doctor --self-test": VERB,
+    "peerway jobs usage --since 365d --application lqcd='lqcd*' -o usage.csv": VERB,
+    "peerway jobs usage --notices --window 30d -o notices.csv": VERB,
+    "peerway trace shares heat --application heat --node-type a100 -o heat.csv": VERB,
+    "peerway worth --usage usage.csv --shares heat.csv --before before --after after": VERB,
+    "peerway worth --notices notices.csv": VERB,
     "peerway jobs doctor --data /var/lib/peerway-jobs": VERB,
     "python3 -m venv /opt/peerway": FOREIGN,
     "/opt/peerway/bin/pip install ./common ./jobs": FOREIGN,

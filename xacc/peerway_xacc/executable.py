@@ -1,20 +1,17 @@
-"""Lowers the executable directives of a file in order; the LOWERINGS of each module name the functions."""
+"""Lowers the executable directives of a file in order, each by its entry in the table of directives."""
 
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapped import Stack
-from peerway_xacc.codegen import clause_rules, foreign_acc, openacc, sequences
+from peerway_xacc.codegen import clause_rules, openacc, sequences
+from peerway_xacc.directive_table import lowerings_of
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Statement
 from peerway_xacc.frontend.tokens import quoted
-from peerway_xacc.lowering import communication, data, gmove, locks, loops, merged, reflects
+from peerway_xacc.lowering import merged
+from peerway_xacc.lowering.table import HasStatement, Lowering, StandsAlone
 from peerway_xacc.lowering.unit import Unit
-
-# Directives that stand alone, and those that belong to the statement behind them.
-_ALONE = communication.LOWERINGS | gmove.LOWERINGS | locks.LOWERINGS | reflects.LOWERINGS
-_OF_STATEMENT = loops.LOWERINGS | openacc.LOWERINGS
-_ON_HOST = ("data", "host_data", "enter data", "exit data", "update", "wait", "init", "shutdown", "set")
 
 
 def lower(unit: Unit) -> None:
@@ -24,21 +21,26 @@ def lower(unit: Unit) -> None:
     on_gpu = openacc.device_statements(unit)
     if not unit.foreign_acc:
         _merge(unit)
+    lowerings = lowerings_of(unit)
     stacks: dict[int, Stack] = {}
     for directive in unit.directives:
         with unit.diagnostics.collecting():
-            _check_host(unit, on_gpu, directive)
-            if _has_statement(directive):
+            lowering = lowerings.get(directive.spelling)
+            _check_place(unit, on_gpu, directive, lowering)
+            if isinstance(lowering, StandsAlone):
+                _check_clauses(unit, directive)
+                lowering.lower(unit, directive)
+            elif isinstance(lowering, HasStatement) or isinstance(directive, d.Omp):
                 _add_to_stack(unit, stacks, directive)
-            else:
-                _lower_alone(unit, directive)
     _mark_writes(unit, stacks)
     unit.with_directives.update(stacks)
     for stack in stacks.values():
         for directive in stack.directives:
             with unit.diagnostics.collecting():
-                if lowering := _OF_STATEMENT.get(type(directive)):
-                    lowering(unit, stack, directive)
+                lowering = lowerings.get(directive.spelling)
+                if isinstance(lowering, HasStatement):
+                    _check_clauses(unit, directive)
+                    lowering.lower(unit, stack, directive)
     for generate in unit.compute.pending:
         with unit.diagnostics.collecting():
             generate()
@@ -54,50 +56,25 @@ def _merge(unit: Unit) -> None:
                 merged.merge(directive)
 
 
-def _lower_alone(unit: Unit, directive: d.Directive) -> None:
-    """Lower a directive that does not belong to a statement."""
+def _check_clauses(unit: Unit, directive: d.Directive) -> None:
+    """Refuse clauses of OpenACC that are wrong or not supported; the grammar has checked those of XMP."""
     if isinstance(directive, d.Acc):
         clause_rules.check(unit, directive)
-        (foreign_acc if unit.foreign_acc else data).executable(unit, directive)
-    elif lowering := _ALONE.get(type(directive)):
-        if unit.function_of(directive) is None:
-            raise Refused(directive.place, "this directive must be in a function")
-        lowering(unit, directive)
 
 
-def _check_host(unit: Unit, on_gpu: list[Statement], directive: d.Directive) -> None:
+def _check_place(
+    unit: Unit, on_gpu: list[Statement], directive: d.Directive, lowering: Lowering | None
+) -> None:
     """Refuse a directive of the host that is in a statement for the GPU, or outside functions."""
-    acc_of_host = isinstance(directive, d.Acc) and directive.construct in _ON_HOST
-    if acc_of_host and directive.file == unit.file and unit.function_of(directive) is None:
+    if not isinstance(lowering, StandsAlone | HasStatement) or not lowering.host:
+        return
+    if isinstance(lowering, StandsAlone) and unit.function_of(directive) is None:
         raise Refused(directive.place, "this directive must be in a function")
-    host = acc_of_host or type(directive) in _ALONE or isinstance(directive, d.Task | d.Tasks)
-    around = (
-        [construct for construct in on_gpu if construct.start <= directive.start < construct.end]
-        if directive.file == unit.file
-        else []
-    )
-    if host and around:
+    around = [construct for construct in on_gpu if construct.start <= directive.start < construct.end]
+    if around and directive.file == unit.file:
         note = (unit.text.place(around[0].start), "the statement begins here")
         advice = "move it out of the statement that the GPU executes"
-        raise Refused(directive.place, f"{_as_written(unit, directive)} runs on the host; {advice}", note)
-
-
-def _as_written(unit: Unit, directive: d.Directive) -> str:
-    """A directive as the program writes it: `xmp reflect`, `acc enter data`.
-
-    It must be in the source file.
-    """
-    if isinstance(directive, d.Acc):
-        return f"acc {directive.construct}"
-    at = unit.text.line_start(directive.place.line) + directive.place.column - 1
-    return f"xmp {unit.text.text[at : at + directive.place.length]}"
-
-
-def _has_statement(directive: d.Directive) -> bool:
-    """Does a directive belong to the statement that follows it?"""
-    if isinstance(directive, d.Acc):
-        return directive.construct in openacc.STATEMENT
-    return type(directive) in _OF_STATEMENT or isinstance(directive, d.Omp)
+        raise Refused(directive.place, f"{directive.spelling} runs on the host; {advice}", note)
 
 
 def _add_to_stack(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:

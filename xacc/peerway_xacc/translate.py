@@ -6,20 +6,22 @@ from dataclasses import dataclass, replace
 
 from peerway_xacc import executable, surroundings
 from peerway_xacc.analysis.paths import Communication
-from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Place
+from peerway_xacc.directive_table import lowerings_of
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Place, Refused
 from peerway_xacc.frontend.parsed import Parsed
 from peerway_xacc.frontend.preprocess import Texts
 from peerway_xacc.lowering import (
     arrays,
     coarray,
     dataflow,
-    declare,
     descriptors,
     initialisers,
     macros,
     reflects,
 )
 from peerway_xacc.lowering.output import Output
+from peerway_xacc.lowering.table import Declares
 from peerway_xacc.lowering.unit import Unit
 from peerway_xacc.reading import read
 
@@ -73,5 +75,14 @@ def translate(
 def _declared(parsed: Parsed) -> Unit:
     """Read the mapping directives of a file: nodes, templates, aligned arrays and coarrays."""
     unit = Unit(**vars(parsed), output=Output(parsed.file, parsed.text))
-    unit.each(declare.LOWERINGS | coarray.LOWERINGS)
+    lowerings = lowerings_of(unit)
+    for directive in unit.directives:
+        lowering = lowerings.get(directive.spelling)
+        if isinstance(lowering, Declares):
+            try:
+                lowering.lower(unit, directive)
+            except Refused as refused:
+                diagnostics = unit.diagnostics
+                diagnostics.add(refused)
+                diagnostics.leave_unfinished(name.text for name in d.declared_names(directive))
     return unit

@@ -58,6 +58,10 @@ VERBS = {
         "Make a page with plots from records; it opens offline.",
         "peerway_measure.cli.report", "peerway-measure",
     ),
+    "worth": Verb(
+        "Compute how many hours a year a change frees, by application and node type.",
+        "peerway_measure.cli.worth", "peerway-measure",
+    ),
     "run": Verb(
         "Start a program as several ranks, on this host or on several.",
         "peerway.cli.run", "peerway",

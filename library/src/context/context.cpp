@@ -234,8 +234,9 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   return remote;
 }
 
-// Maps the memory at the import: the driver takes 1 ms to 20 ms to map memory of another GPU, and the first
-// transfer would have to wait for that. If mapping fails, that transfer reports why or uses another path.
+// Maps the memory at the import: the driver takes milliseconds to map memory of another GPU
+// (results/visibility), and the first transfer would have to wait for that. If mapping fails, that transfer
+// reports why or uses another path.
 void Context::map_early(Remote& remote) {
   Device* device = registry_.accelerator();
   if (device != nullptr && remote.key.device.kind != PW_HOST) reaches(*device, remote);

@@ -148,7 +148,7 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
     from peerway_measure.compare.sides import sides_of
 
     parsed = parse(factors)
-    both = _records(before), _records(after)
+    both = records_of(before), records_of(after)
     check(parsed, (*both[0], *both[1]))
     sides = chosen(parsed, both, (before, after))
     if before.samefile(after) and not any(parsed.values()):
@@ -176,7 +176,8 @@ def _plan(folder: Path) -> Plan:
         raise BadInput(f"cannot read {folder / plan_file.NAME}: {error.strerror}") from None
 
 
-def _records(folder: Path) -> list[Record]:
+def records_of(folder: Path) -> list[Record]:
+    """The results of a campaign. Raises BadInput."""
     try:
         measured = Journal(folder).records()
     except RecordError as error:

@@ -55,18 +55,18 @@ def _inside(statement: Statement, other: Statement) -> bool:
     return other.start < statement.start and statement.end <= other.end
 
 
-def direct(unit: Parsed, outer: Statement, count: int) -> list[For]:
+def nested_directly(unit: Parsed, outer: Statement, count: int) -> list[For]:
     """Up to `count` loops, each of which is the whole body of the previous one."""
     loops = [read(unit, outer)]
     while len(loops) < count:
-        inner = _only(unit, loops[-1].body)
+        inner = _sole_loop(unit, loops[-1].body)
         if inner is None:
             break
         loops.append(read(unit, inner))
     return loops
 
 
-def _only(unit: Parsed, body: Range) -> Statement | None:
+def _sole_loop(unit: Parsed, body: Range) -> Statement | None:
     """The loop in a range if it is the only statement there, perhaps within blocks; else None."""
     while True:
         children = unit.syntax.children(unit.file, body)

@@ -101,7 +101,7 @@ def _check_part(section: clauses.Section, part: clauses.Part, size: int | None) 
 
 def _check_needed(directive: d.Acc) -> None:
     """Refuse a directive without any clause that would give it something to do."""
-    needed = grammar_acc.NEEDED.get(directive.construct)
+    needed = grammar_acc.GRAMMAR[directive.construct].needed
     if needed and not directive.all(*needed):
         names = ", ".join(name for name in needed if name not in grammar_acc.OLDER)
         raise Refused(directive.place, f"acc {directive.construct} without a clause of {names} does nothing")

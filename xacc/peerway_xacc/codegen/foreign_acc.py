@@ -6,6 +6,9 @@ All other text of a directive stays as it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.codegen.argument_forms import cycles_of
@@ -17,28 +20,33 @@ from peerway_xacc.frontend.tokens import Token, joined
 from peerway_xacc.lowering import data_clauses
 from peerway_xacc.lowering.shapes import has_whole_rows
 from peerway_xacc.lowering.subscripts import bases_of
+from peerway_xacc.lowering.table import HasStatement, Lowering, StandsAlone
 from peerway_xacc.lowering.unit import Unit
 
 _COMPUTE = ("parallel", "kernels", "serial")
 
 
-def executable(unit: Unit, directive: d.Acc) -> None:
+def passed_on(table: Mapping[str, Lowering]) -> dict[str, Lowering]:
+    """A table of directives with the entries for directives that are left to another compiler."""
+    return {spelling: _passed_on(spelling, lowering) for spelling, lowering in table.items()}
+
+
+def _passed_on(spelling: str, lowering: Lowering) -> Lowering:
+    if not spelling.startswith("acc "):
+        return lowering
+    match lowering:
+        case StandsAlone():
+            return replace(lowering, lower=_declare if spelling == "acc declare" else _alone)
+        case HasStatement():
+            return replace(lowering, lower=_WITH_DATA.get(spelling, _compute))
+    return lowering
+
+
+def _alone(unit: Unit, directive: d.Acc) -> None:
     """Lower a directive without a statement."""
     arrays = _named(unit, directive)
     if not arrays:
         unit.put(directive, [_raw(unit, directive)])
-        return
-    if directive.construct == "declare":
-        if unit.function_of(directive) is not None:
-            raise Refused(directive.place, "acc declare of a distributed array must be outside functions")
-        for array, kind in arrays:
-            if kind != "present":
-                unit.output.setup_last += [
-                    "{ " + _opened(array),
-                    f"#pragma acc enter data {_entered(kind)}({_section(array)})",
-                    "}",
-                ]
-        unit.put(directive, [_without(directive, _names(arrays))])
         return
     for section in directive.named("self", "host", "device"):
         if section.parts and section.name.text in _names(arrays):
@@ -57,33 +65,47 @@ def executable(unit: Unit, directive: d.Acc) -> None:
     )
 
 
+def _declare(unit: Unit, directive: d.Acc) -> None:
+    arrays = _named(unit, directive)
+    if not arrays:
+        unit.put(directive, [_raw(unit, directive)])
+        return
+    if unit.function_of(directive) is not None:
+        raise Refused(directive.place, "acc declare of a distributed array must be outside functions")
+    for array, kind in arrays:
+        if kind != "present":
+            unit.output.setup_last += [
+                "{ " + _opened(array),
+                f"#pragma acc enter data {_entered(kind)}({_section(array)})",
+                "}",
+            ]
+    unit.put(directive, [_without(directive, _names(arrays))])
+
+
 def _entered(kind: str) -> str:
     return kind.removeprefix("present_or_").removeprefix("p") if kind != "present" else kind
 
 
-def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def _compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """Lower a directive with a statement."""
-    statement = stack.statement
     arrays = _named(unit, directive)
-    names = _names(arrays)
-    if directive.construct == "host_data":
-        _host_data(unit, stack, directive, arrays)
-        return
-    if directive.construct == "data":
-        if arrays:
-            stack.before.append("{ " + " ".join(_opened(array) for array, _ in arrays))
-            unit.output.edits.behind(statement.end, " }")
-            text = _without(directive, names)
-            text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
-            stack.before.append(text)
-            unit.explain(directive, f"acc data: left to the compiler, with the memory of {_list(arrays)}")
-        else:
-            stack.before.append(_raw(unit, directive))
-        return
     if directive.construct.split()[0] in _COMPUTE:
         _region(unit, stack, directive, arrays)
     else:
         stack.last.append(_raw(unit, directive))
+
+
+def _data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    arrays = _named(unit, directive)
+    if not arrays:
+        stack.before.append(_raw(unit, directive))
+        return
+    stack.before.append("{ " + " ".join(_opened(array) for array, _ in arrays))
+    unit.output.edits.behind(stack.statement.end, " }")
+    text = _without(directive, _names(arrays))
+    text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
+    stack.before.append(text)
+    unit.explain(directive, f"acc data: left to the compiler, with the memory of {_list(arrays)}")
 
 
 def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
@@ -134,9 +156,8 @@ def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[Distr
     )
 
 
-def _host_data(
-    unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[DistributedArray, str]]
-) -> None:
+def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    arrays = _named(unit, directive)
     for array, _ in arrays:
         name = array.symbol
         stack.before.append(
@@ -240,3 +261,6 @@ def _items(tokens: list[Token]) -> list[list[Token]]:
         else:
             items[-1].append(token)
     return [item for item in items if item]
+
+
+_WITH_DATA = {"acc data": _data, "acc host_data": _host_data}

@@ -132,13 +132,13 @@ def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
     inner_loops: list[tuple[For, d.Acc]] = []
     at = loops[-1] if loops else None
     while at is not None:
-        nested = loop_nest.direct(unit, at.statement, 2)
+        nested = loop_nest.nested_directly(unit, at.statement, 2)
         if len(nested) < 2:
             break
         directive = unit.compute.loops.get(nested[1].statement.start)
         if directive is None or directive.all("seq", "reduction"):
             break
-        more = loop_nest.direct(unit, nested[1].statement, _collapsed(directive))
+        more = loop_nest.nested_directly(unit, nested[1].statement, _collapsed(directive))
         inner_loops += [(loop, directive) for loop in more]
         at = more[-1]
     return inner_loops

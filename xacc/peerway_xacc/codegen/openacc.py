@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis import restrictions as shared
 from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen import clause_rules as clauses
-from peerway_xacc.codegen import foreign_acc, gpu, own_variables
+from peerway_xacc.codegen import gpu, own_variables
 from peerway_xacc.codegen.openmp import parallel, within
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, Statement
 from peerway_xacc.lowering import data_clauses, data_regions
+from peerway_xacc.lowering.table import HasStatement, Lowering
 from peerway_xacc.lowering.unit import Unit
-
-STATEMENT = ("parallel", "kernels", "serial", "parallel loop", "kernels loop", "serial loop", "loop", "data",
-             "host_data", "atomic")  # fmt: skip
-
 
 _SHARED = "because a loop around it is shared among threads"
 
 
+def atomic(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    """Lower `acc atomic`; in a kernel, atomic.py replaces its statement."""
+    kind = next((clause.name for clause in directive.clauses), "update")
+    stack.last.append(f"#pragma omp atomic {kind}")
+    unit.compute.atomics.append(Range(stack.statement.start, stack.statement.end))
+
+
 def compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """Lower a directive with a statement."""
-    clauses.check(unit, directive)
-    if unit.foreign_acc:
-        foreign_acc.compute(unit, stack, directive)
-        return
-    if directive.construct == "atomic":
-        kind = next((clause.name for clause in directive.clauses), "update")
-        stack.last.append(f"#pragma omp atomic {kind}")
-        unit.compute.atomics.append(Range(stack.statement.start, stack.statement.end))
-        return
+    """Lower a compute construct, or a loop in one."""
     region = Range(stack.statement.start, stack.statement.end)
-    if directive.construct in ("data", "host_data"):
-        unit.compute.regions.append((region, directive))
-        data_regions.region(unit, stack, directive)
-        return
     outer = [other for inside, other in unit.compute.regions if within(region, inside)]
     for inside, other in unit.compute.regions:
         both = [construct.construct.split()[0] in clauses.COMPUTE for construct in (other, directive)]
@@ -82,7 +70,7 @@ def _loop(unit: Unit, stack: Stack, directive: d.Acc, outer: list[d.Acc]) -> Non
         place = unit.text.place(stack.statement.start)
         raise Refused(directive.place, "expected a 'for' loop behind this directive", (place, "this follows"))
     count = _collapse(directive)
-    loops = loop_nest.direct(unit, stack.statement, count)
+    loops = loop_nest.nested_directly(unit, stack.statement, count)
     if len(loops) < count:
         clause = directive.all("collapse")[0]
         raise Refused(
@@ -137,6 +125,13 @@ def _sequential(directive: d.Acc, outer: list[d.Acc]) -> str:
     return ""
 
 
-LOWERINGS: dict[type, Callable[[Unit, Stack, Any], None]] = {
-    d.Acc: compute,
+LOWERINGS: dict[str, Lowering] = {
+    "acc parallel": HasStatement(compute),
+    "acc kernels": HasStatement(compute),
+    "acc serial": HasStatement(compute),
+    "acc parallel loop": HasStatement(compute),
+    "acc kernels loop": HasStatement(compute),
+    "acc serial loop": HasStatement(compute),
+    "acc loop": HasStatement(compute),
+    "acc atomic": HasStatement(atomic),
 }

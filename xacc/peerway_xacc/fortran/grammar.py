@@ -24,7 +24,6 @@ _Item = TypeVar("_Item")
 _OPERATORS = {".and.": "&&", ".or.": "||", ".neqv.": "^", "iand": "&", "ior": "|", "ieor": "^"}
 _REFUSED = (".eqv.",)
 _ENDS = ("task", "tasks")
-_MAPPING = (d.Nodes, d.Template, d.Distribute, d.Align, d.Shadow, d.StaticDesc, d.Coarray)
 
 
 @dataclass
@@ -204,10 +203,12 @@ def _end(pragma: Pragma, words: list[Word]) -> End:
 def _acc(pragma: Pragma, base: d.Directive, words: list[Word]) -> d.Acc:
     """A directive of OpenACC, which another compiler reads: only its name is looked at."""
     construct = words[0].text
-    known = {name.split()[0] for name in grammar_acc.CONSTRUCTS} | {"end"}
+    known = {name.split()[0] for name in grammar_acc.GRAMMAR} | {"end"}
     if construct not in known:
         raise Refused(words[0].place, f"unknown directive '{construct}' of acc{hint(construct, known)}")
-    return d.Acc(base.place, base.start, base.end, base.file, construct, tuple(pragma.tokens))
+    return d.Acc(
+        base.place, base.start, base.end, base.file, tuple(pragma.tokens), spelling=f"acc {construct}"
+    )
 
 
 def place_of(words: list[Word]) -> Place:

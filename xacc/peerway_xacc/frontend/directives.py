@@ -24,15 +24,17 @@ from peerway_xacc.frontend.tokens import Token
 
 @dataclass
 class Directive:
-    """Where a directive begins, and the text it occupies.
+    """Where a directive begins, the text it occupies, and its spelling: `xmp reflect`, `acc enter data`.
 
-    The class variables are what analysis/flow.py asks of every directive; a class states what differs.
+    The spelling is the key of the directive's entry in the table of directives. The class variables are what
+    analysis/flow.py asks of every directive; a class states what differs.
     """
 
     place: Place
     start: int = 0
     end: int = 0
     file: str = ""
+    spelling: str = field(default="", kw_only=True)
 
     executed_by_all: ClassVar[bool] = False  # the language has every executing node do it
     reflects: ClassVar[bool] = False  # its call brings halos up to date
@@ -267,11 +269,15 @@ class Tasks(Directive):
 
 @dataclass
 class Acc(Directive):
-    """`acc parallel loop collapse(2)`: the construct's words, separated by one blank, and the clauses."""
+    """`acc parallel loop collapse(2)`: the tokens, and the clauses among them."""
 
-    construct: str = ""
     tokens: tuple[Token, ...] = ()
     clauses: list[Clause] = field(default_factory=list)
+
+    @property
+    def construct(self) -> str:
+        """The words of the construct, separated by one blank: `parallel loop`."""
+        return self.spelling.removeprefix("acc ")
 
     def all(self, *names: str) -> list[Clause]:
         """The clauses with these names."""

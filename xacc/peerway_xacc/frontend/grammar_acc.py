@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Place, Refused
@@ -44,44 +47,8 @@ _COMPUTE = ("async", "wait", "num_gangs", "num_workers", "vector_length", "if", 
             "default", "private", "firstprivate", "device_type", "dtype", *_STRUCTURED)  # fmt: skip
 _LOOP = ("collapse", "gang", "worker", "vector", "seq", "auto", "independent", "private", "reduction", "tile",
          "device_type", "dtype")  # fmt: skip
-CONSTRUCTS: dict[str, tuple[str, ...]] = {
-    "parallel": _COMPUTE,
-    "kernels": _COMPUTE,
-    "serial": _COMPUTE,
-    "parallel loop": (*_COMPUTE, *_LOOP),
-    "kernels loop": (*_COMPUTE, *_LOOP),
-    "serial loop": (*_COMPUTE, *_LOOP),
-    "loop": _LOOP,
-    "data": ("if", "async", "wait", "default", *_STRUCTURED),
-    "enter data": ("if", "async", "wait", *_ENTERED),
-    "exit data": ("if", "async", "wait", "finalize", *_EXITED),
-    "host_data": ("use_device", "if", "if_present"),
-    "update": ("async", "wait", "if", "if_present", "self", "host", "device", "device_type", "dtype"),
-    "declare": _DECLARED,
-    "wait": ("async", "if"),
-    "atomic": ("read", "write", "update", "capture"),
-    "routine": ("gang", "worker", "vector", "seq", "bind", "nohost", "device_type", "dtype"),
-    "cache": (),
-    "init": ("device_type", "dtype", "device_num", "if"),
-    "shutdown": ("device_type", "dtype", "device_num", "if"),
-    "set": ("device_type", "dtype", "device_num", "default_async", "if"),
-}
-# Directives that do nothing without at least one of these clauses.
-NEEDED = {
-    "update": ("host", "self", "device"),
-    "host_data": ("use_device",),
-    "data": ("default", *_STRUCTURED),
-    "enter data": _ENTERED,
-    "exit data": _EXITED,
-    "set": ("device_type", "dtype", "device_num", "default_async"),
-}
-_TWO_WORDS = {
-    "parallel": ("loop",),
-    "kernels": ("loop",),
-    "serial": ("loop",),
-    "enter": ("data",),
-    "exit": ("data",),
-}
+_UPDATED = ("host", "self", "device")
+_DEVICE = ("device_type", "dtype", "device_num")
 _OPERATORS = ("+", "*", "&", "|", "^", "&&", "||", "max", "min")
 
 
@@ -90,36 +57,28 @@ def parse(pragma: Pragma) -> d.Acc:
     parser = Parser(pragma)
     word = parser.name("a directive of OpenACC")
     construct = word.text.lower()
-    for second in _TWO_WORDS.get(construct, ()):
-        if parser.accept(second):
-            construct += " " + second
-    if construct not in CONSTRUCTS:
-        raise Refused(word.place, f"unknown directive '{word.text}' of acc{hint(construct, CONSTRUCTS)}")
+    second = parser.next()
+    if second and f"{construct} {second.text.lower()}" in GRAMMAR:
+        construct += f" {parser.take().text.lower()}"
+    if construct not in GRAMMAR:
+        raise Refused(word.place, f"unknown directive '{word.text}' of acc{hint(construct, GRAMMAR)}")
+    rule = GRAMMAR[construct]
     directive = d.Acc(
-        word.place, pragma.start, pragma.end, pragma.file, construct=construct, tokens=tuple(pragma.tokens)
+        word.place, pragma.start, pragma.end, pragma.file, tuple(pragma.tokens), spelling=f"acc {construct}"
     )
-    if construct in ("wait", "routine", "cache") and parser.sees("("):
-        parser.take()
-        if construct == "cache":
-            directive.clauses.append(clauses.Clause("cache", word.place, sections=_sections(parser)))
-        elif construct == "wait":
-            numbers = _queues(parser)
-            directive.clauses.append(clauses.Clause("queues", word.place, arguments=numbers))
-        else:
-            names = tuple(parser.some(lambda: parser.expr("the name of a function")))
-            directive.clauses.append(clauses.Clause("functions", word.place, arguments=names))
+    if rule.argument and parser.accept("("):
+        directive.clauses.append(rule.argument(parser, word.place))
         parser.expect(")", f"behind what {construct} names")
     while parser.next():
         parser.accept(",")
-        directive.clauses.append(_clause(parser, construct))
+        directive.clauses.append(_clause(parser, construct, rule.allowed))
     return directive
 
 
-def _clause(parser: Parser, construct: str) -> clauses.Clause:
+def _clause(parser: Parser, construct: str, known: tuple[str, ...]) -> clauses.Clause:
     word = parser.name("a clause")
     name = word.text.lower()
-    if name not in CONSTRUCTS[construct]:
-        known = CONSTRUCTS[construct]
+    if name not in known:
         raise Refused(word.place, f"'{word.text}' is no clause of acc {construct}{hint(name, known)}")
     if name == "reduction":
         return _reduction(parser, word.place)
@@ -204,6 +163,19 @@ def _queues(parser: Parser) -> tuple[clauses.Expr, ...]:
     return tuple(parser.some(lambda: parser.expr("the number of a queue")))
 
 
+def _awaited(parser: Parser, place: Place) -> clauses.Clause:
+    return clauses.Clause("queues", place, arguments=_queues(parser))
+
+
+def _functions(parser: Parser, place: Place) -> clauses.Clause:
+    names = parser.some(lambda: parser.expr("the name of a function"))
+    return clauses.Clause("functions", place, arguments=tuple(names))
+
+
+def _cached(parser: Parser, place: Place) -> clauses.Clause:
+    return clauses.Clause("cache", place, sections=_sections(parser))
+
+
 def _reduction(parser: Parser, place: Place) -> clauses.Clause:
     parser.expect("(", "behind reduction")
     if not any(parser.sees(operator) for operator in _OPERATORS):
@@ -237,3 +209,41 @@ def _sections(parser: Parser) -> tuple[clauses.Section, ...]:
         return clauses.Section(name, tuple(parts), bool(members))
 
     return tuple(parser.some(item))
+
+
+@dataclass(frozen=True)
+class Construct:
+    """What may follow a construct's words: clauses with these names, and an argument in brackets before them.
+
+    If `needed` names clauses, the directive does nothing without one of them.
+    """
+
+    allowed: tuple[str, ...]
+    needed: tuple[str, ...] = ()
+    argument: Callable[[Parser, Place], clauses.Clause] | None = None
+
+
+GRAMMAR: dict[str, Construct] = {
+    "parallel": Construct(_COMPUTE),
+    "kernels": Construct(_COMPUTE),
+    "serial": Construct(_COMPUTE),
+    "parallel loop": Construct((*_COMPUTE, *_LOOP)),
+    "kernels loop": Construct((*_COMPUTE, *_LOOP)),
+    "serial loop": Construct((*_COMPUTE, *_LOOP)),
+    "loop": Construct(_LOOP),
+    "data": Construct(("if", "async", "wait", "default", *_STRUCTURED), ("default", *_STRUCTURED)),
+    "enter data": Construct(("if", "async", "wait", *_ENTERED), _ENTERED),
+    "exit data": Construct(("if", "async", "wait", "finalize", *_EXITED), _EXITED),
+    "host_data": Construct(("use_device", "if", "if_present"), ("use_device",)),
+    "update": Construct(("async", "wait", "if", "if_present", *_UPDATED, "device_type", "dtype"), _UPDATED),
+    "declare": Construct(_DECLARED),
+    "wait": Construct(("async", "if"), argument=_awaited),
+    "atomic": Construct(("read", "write", "update", "capture")),
+    "routine": Construct(
+        ("gang", "worker", "vector", "seq", "bind", "nohost", "device_type", "dtype"), argument=_functions
+    ),
+    "cache": Construct((), argument=_cached),
+    "init": Construct((*_DEVICE, "if")),
+    "shutdown": Construct((*_DEVICE, "if")),
+    "set": Construct((*_DEVICE, "default_async", "if"), (*_DEVICE, "default_async")),
+}

@@ -25,13 +25,14 @@ def parse(pragma: Pragma, parser: Parser | None = None) -> d.Directive:
     """
     parser = parser or Parser(pragma)
     word = parser.name("a directive of XcalableMP")
-    parse_one = _GRAMMAR.get(word.text.lower())
+    parse_one = GRAMMAR.get(word.text.lower())
     if parse_one is None:
         if why_not_yet := NOT_YET.get(word.text.lower()):
             raise Refused(word.place, f"{why_not_yet} is not supported yet")
-        raise Refused(word.place, f"unknown directive '{word.text}'{hint(word.text, _GRAMMAR)}")
+        raise Refused(word.place, f"unknown directive '{word.text}'{hint(word.text, GRAMMAR)}")
     directive = parse_one(parser, d.Directive(word.place, pragma.start, pragma.end, pragma.file))
     parser.end()
+    directive.spelling = f"xmp {word.text.lower()}"
     return directive
 
 
@@ -103,7 +104,7 @@ def _array(parser: Parser, base: d.Directive) -> d.Directive:
     return d.ArrayOn(base.place, base.start, base.end, base.file, on=parser.ref("a reference to a template"))
 
 
-_GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
+GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
     "loop": _loop,
     "task": _task,
     "tasks": _tasks,

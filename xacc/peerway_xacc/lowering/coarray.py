@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from peerway_xacc.analysis import paths
 from peerway_xacc.frontend import directives as d
@@ -15,6 +13,7 @@ from peerway_xacc.lowering import data_regions, images
 from peerway_xacc.lowering.c_text import at, numbers
 from peerway_xacc.lowering.sections import Section, remaining, run_time_section, section, variable_of
 from peerway_xacc.lowering.shapes import sizes_of
+from peerway_xacc.lowering.table import Declares, Lowering
 from peerway_xacc.lowering.unit import Unit
 
 _BEFORE_STATEMENT = (";", "{", "}", ")", ":", "else", "do")
@@ -296,6 +295,6 @@ def _triplets(unit: Unit, found_section: Section, variable: Variable) -> str:
     return f"(const pwx_triplet[]){{{', '.join(parts)}}}"
 
 
-LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
-    d.Coarray: directive,
+LOWERINGS: dict[str, Lowering] = {
+    "xmp coarray": Declares(directive),
 }

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import clauses
@@ -14,6 +11,7 @@ from peerway_xacc.frontend.source import Variable
 from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering.c_text import reference, where
 from peerway_xacc.lowering.loops import text_of
+from peerway_xacc.lowering.table import Lowering, StandsAlone
 from peerway_xacc.lowering.types import OPERATORS, run_time_type
 from peerway_xacc.lowering.unit import Unit
 
@@ -190,11 +188,11 @@ def wait(unit: Unit, directive: d.Wait) -> None:
     unit.explain(directive, "wait: for a post, sends nothing")
 
 
-LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
-    d.Reduction: reduction,
-    d.Bcast: bcast,
-    d.Barrier: barrier,
-    d.WaitAsync: wait_async,
-    d.Post: post,
-    d.Wait: wait,
+LOWERINGS: dict[str, Lowering] = {
+    "xmp reduction": StandsAlone(reduction),
+    "xmp bcast": StandsAlone(bcast),
+    "xmp barrier": StandsAlone(barrier),
+    "xmp wait_async": StandsAlone(wait_async),
+    "xmp post": StandsAlone(post),
+    "xmp wait": StandsAlone(wait),
 }

@@ -21,25 +21,27 @@ from peerway_xacc.lowering.data_clauses import (
     queue_of,
     waits,
 )
+from peerway_xacc.lowering.table import Lowering, StandsAlone
 from peerway_xacc.lowering.unit import Unit
 
 _UPDATES = {"host": "host", "self": "host", "device": "device"}
 
 
-def executable(unit: Unit, directive: d.Acc) -> None:
-    """Lower a directive without a statement.
+def _calls(lines_of: Callable[[Unit, d.Acc], list[str]]) -> StandsAlone:
+    """The entry of a directive that becomes the calls in these lines, behind its clauses if and wait."""
 
-    These are enter data, exit data, update, wait, declare, set, init and shutdown.
-    """
-    unit.output.on_gpu = True
-    lowering = _LOWERED.get(directive.construct)
-    lines = lowering(unit, directive) if lowering else []
-    if lines:
-        before = waits(directive) if directive.construct != "wait" else []
+    def lower(unit: Unit, directive: d.Acc) -> None:
+        unit.output.on_gpu = True
+        lines = lines_of(unit, directive)
+        if not lines:
+            return
+        before = waits(directive)
         test = condition(directive)
         guard = f"if ({test}) " if test else ""
         unit.put(directive, [f"{guard}{{ {' '.join([*before, *lines])} }}"])
-        unit.explain(directive, f"acc {directive.construct}: {', '.join(names(directive)) or 'all queues'}")
+        unit.explain(directive, f"{directive.spelling}: {', '.join(names(directive)) or 'all queues'}")
+
+    return StandsAlone(lower)
 
 
 def _tail(directive: d.Acc) -> str:
@@ -105,10 +107,16 @@ def _wait(_unit: Unit, directive: d.Acc) -> list[str]:
     return [f"pwx_acc_wait({queues}, {_tail(directive)}"]
 
 
-def _init_or_shutdown(unit: Unit, directive: d.Acc) -> list[str]:
+def init_or_shutdown(unit: Unit, directive: d.Acc) -> None:
+    """Lower `acc init` or `acc shutdown`, which only have their clauses checked."""
+    unit.output.on_gpu = True
     device_type(directive)
     unit.explain(directive, f"acc {directive.construct}: nothing to do; the first use opens the device")
-    return []
+
+
+def nothing(unit: Unit, _directive: d.Acc) -> None:
+    """Lower `acc routine` or `acc cache`, from which no call follows."""
+    unit.output.on_gpu = True
 
 
 _DEVICES = {"*": 1, "default": 1, "host": 2, "multicore": 2, "not_host": 4, "nvidia": 5}
@@ -133,10 +141,12 @@ def _set(_unit: Unit, directive: d.Acc) -> list[str]:
     return [f"pwx_acc_set({device_type(directive)}, {number}, {queue}, {where(directive)});"]
 
 
-def _declare(unit: Unit, directive: d.Acc) -> list[str]:
+def declare(unit: Unit, directive: d.Acc) -> None:
+    """Lower `acc declare`."""
+    unit.output.on_gpu = True
     parts = clauses_of(unit, directive)
     if not parts:
-        return []
+        return
     tail = f"PWX_QUEUE_SYNC, {where(directive)});"
     of_rows = rows.of(unit, directive, KINDS)
     if unit.function_of(directive) is None:
@@ -147,7 +157,7 @@ def _declare(unit: Unit, directive: d.Acc) -> list[str]:
                 "in enter data, behind what sets them",
             )
         unit.output.setup_last.append(f"pwx_enter_data({list_of(parts)}, {tail}")
-        return []
+        return
     # In a function, the data stays until the enclosing block ends, however it is left.
     name = unit.output.new_name("declared")
     unit.put(directive, [
@@ -159,16 +169,17 @@ def _declare(unit: Unit, directive: d.Acc) -> list[str]:
           for row in of_rows),
     ])  # fmt: skip
     unit.explain(directive, f"acc declare: {', '.join(names(directive))}, until this block ends")
-    return []
 
 
-_LOWERED: dict[str, Callable[[Unit, d.Acc], list[str]]] = {
-    "enter data": _enter,
-    "exit data": _exit,
-    "update": _update,
-    "wait": _wait,
-    "declare": _declare,
-    "set": _set,
-    "init": _init_or_shutdown,
-    "shutdown": _init_or_shutdown,
+LOWERINGS: dict[str, Lowering] = {
+    "acc enter data": _calls(_enter),
+    "acc exit data": _calls(_exit),
+    "acc update": _calls(_update),
+    "acc wait": _calls(_wait),
+    "acc set": _calls(_set),
+    "acc init": StandsAlone(init_or_shutdown),
+    "acc shutdown": StandsAlone(init_or_shutdown),
+    "acc declare": StandsAlone(declare, host=False),
+    "acc routine": StandsAlone(nothing, host=False),
+    "acc cache": StandsAlone(nothing, host=False),
 }

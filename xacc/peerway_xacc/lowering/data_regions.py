@@ -7,6 +7,7 @@ from dataclasses import replace
 from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.source import Range
 from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering import rows
 from peerway_xacc.lowering.c_text import where
@@ -19,15 +20,22 @@ from peerway_xacc.lowering.data_clauses import (
     queue_of,
     waits,
 )
+from peerway_xacc.lowering.table import HasStatement, Lowering
 from peerway_xacc.lowering.unit import Unit
 
 
-def region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """Lower `acc data` or `acc host_data` with its statement."""
+def data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    """Lower `acc data` with its statement."""
+    _begin(unit, stack, directive)
+    _region(unit, stack, directive)
+
+
+def _begin(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     unit.output.on_gpu = True
-    if directive.construct == "host_data":
-        _host_data(unit, stack, directive)
-        return
+    unit.compute.regions.append((Range(stack.statement.start, stack.statement.end), directive))
+
+
+def _region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     parts = clauses_of(unit, directive)
     if not parts:
         return
@@ -61,11 +69,9 @@ def zeros(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     """
     named = [clause for clause in directive.clauses if clause.modifier == "zero"]
     if named:
-        region(
-            unit,
-            stack,
-            replace(directive, construct="data", clauses=named + directive.all("async", "if", "self")),
-        )
+        unit.output.on_gpu = True
+        clauses = named + directive.all("async", "if", "self")
+        _region(unit, stack, replace(directive, spelling="acc data", clauses=clauses))
         unit.data.lists.pop(directive.start)  # it lacks the construct's other variables
 
 
@@ -76,8 +82,9 @@ def on_gpu(unit: Unit, directive: d.Acc) -> str:
     return unit.data.conditions.setdefault(directive.start, unit.output.new_name("asked"))
 
 
-def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
-    """Lower `host_data`: within the statement the names are addresses on the GPU."""
+def host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+    """Lower `acc host_data`: within the statement the names are addresses on the GPU."""
+    _begin(unit, stack, directive)
     opened = []
     guard = on_gpu(unit, directive)
     inside = stack.statement
@@ -116,3 +123,9 @@ def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     stack.before.append(begin + " ".join(opened))
     unit.output.edits.behind(stack.statement.end, " }" * (len(opened) + 1))
     unit.explain(directive, f"acc host_data: {', '.join(names(directive))}")
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "acc data": HasStatement(data, host=True),
+    "acc host_data": HasStatement(host_data, host=True),
+}

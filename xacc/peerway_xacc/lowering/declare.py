@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from peerway_xacc.analysis.mapping import DistributedArray, NodeArray, TemplateOf
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
@@ -12,6 +9,7 @@ from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.lowering import members
 from peerway_xacc.lowering.c_text import numbers, reference, where
+from peerway_xacc.lowering.table import Declares, Lowering
 from peerway_xacc.lowering.unit import Unit
 
 _KINDS = {"*": "PWX_DUPLICATED", "block": "PWX_BLOCK", "cyclic": "PWX_CYCLIC", "gblock": "PWX_GBLOCK"}
@@ -281,12 +279,12 @@ def static_desc(unit: Unit, directive: d.StaticDesc) -> None:
         unit.array(name, directive)
 
 
-LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
-    d.Nodes: nodes,
-    d.Template: template,
-    d.Distribute: distribute,
-    d.TemplateFix: template_fix,
-    d.Align: align,
-    d.Shadow: shadow,
-    d.StaticDesc: static_desc,
+LOWERINGS: dict[str, Lowering] = {
+    "xmp nodes": Declares(nodes),
+    "xmp template": Declares(template),
+    "xmp distribute": Declares(distribute),
+    "xmp template_fix": Declares(template_fix),
+    "xmp align": Declares(align),
+    "xmp shadow": Declares(shadow),
+    "xmp static_desc": Declares(static_desc),
 }

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import directives as d
@@ -26,6 +23,7 @@ from peerway_xacc.lowering.sections import (
 )
 from peerway_xacc.lowering.shapes import access, element
 from peerway_xacc.lowering.subscripts import around
+from peerway_xacc.lowering.table import Lowering, StandsAlone
 from peerway_xacc.lowering.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
@@ -283,7 +281,7 @@ def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:
     )
 
 
-LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
-    d.Gmove: gmove,
-    d.ArrayOn: array_on,
+LOWERINGS: dict[str, Lowering] = {
+    "xmp gmove": StandsAlone(gmove),
+    "xmp array": StandsAlone(array_on),
 }

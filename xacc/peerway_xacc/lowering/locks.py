@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.shapes import sizes_of
+from peerway_xacc.lowering.table import Lowering, StandsAlone
 from peerway_xacc.lowering.unit import Unit
 
 
@@ -48,6 +46,7 @@ def lock(unit: Unit, directive: d.Lock) -> None:
     )
 
 
-LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
-    d.Lock: lock,
+LOWERINGS: dict[str, Lowering] = {
+    "xmp lock": StandsAlone(lock),
+    "xmp unlock": StandsAlone(lock),
 }

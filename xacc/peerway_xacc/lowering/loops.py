@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from peerway_xacc.analysis import bounds as beyond
 from peerway_xacc.analysis import loop_nest, mistakes, restrictions
 from peerway_xacc.analysis.loop_nest import For
@@ -16,6 +13,7 @@ from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.lowering import loop_reductions, widening
 from peerway_xacc.lowering.c_text import reference, referred, where
+from peerway_xacc.lowering.table import HasStatement, Lowering
 from peerway_xacc.lowering.unit import Unit
 
 
@@ -293,8 +291,8 @@ def cycle(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     edits.behind(loop.body.end, " }")
 
 
-LOWERINGS: dict[type, Callable[[Unit, Stack, Any], None]] = {
-    d.Loop: loop,
-    d.Task: task,
-    d.Tasks: lambda _unit, _stack, _directive: None,
+LOWERINGS: dict[str, Lowering] = {
+    "xmp loop": HasStatement(loop),
+    "xmp task": HasStatement(task, host=True),
+    "xmp tasks": HasStatement(lambda _unit, _stack, _directive: None, host=True),
 }

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.analysis.paths import Transfer, faces, of_one_plan
 from peerway_xacc.frontend import clauses
@@ -13,6 +10,7 @@ from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.tokens import scan
 from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.communication import through_host
+from peerway_xacc.lowering.table import Lowering, StandsAlone
 from peerway_xacc.lowering.types import run_time_type
 from peerway_xacc.lowering.unit import Unit
 
@@ -274,6 +272,10 @@ def _width(width: clauses.Width) -> str:
     return f"{{{width.lower.text}, {width.upper.text}, {int(width.periodic)}}}"
 
 
-LOWERINGS: dict[type, Callable[[Unit, Any], None]] = {
-    d.Reflect: reflect,
+LOWERINGS: dict[str, Lowering] = {
+    "xmp reflect": StandsAlone(reflect),
+    "xmp reflect_init": StandsAlone(reflect),
+    "xmp reflect_do": StandsAlone(reflect),
+    "xmp reflect_wait": StandsAlone(reflect),
+    "xmp reduce_shadow": StandsAlone(reflect),
 }

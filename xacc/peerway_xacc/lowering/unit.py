@@ -122,17 +122,6 @@ class Unit(Mapped):
     subscripts: Subscripts = field(default_factory=Subscripts)
     with_directives: set[int] = field(default_factory=set)  # starts of statements that have directives
 
-    def each(self, kinds: dict[type, Callable[[Unit, d.Directive], None]]) -> None:
-        """Call the table's function for each directive of these kinds; an error ends only that directive."""
-        for directive in self.directives:
-            lower = kinds.get(type(directive))
-            if lower:
-                try:
-                    lower(self, directive)
-                except Refused as refused:
-                    self.diagnostics.add(refused)
-                    self.diagnostics.leave_unfinished(name.text for name in d.declared_names(directive))
-
     def declare(self, directive: d.Directive, kind: str, name: str, end: str = "") -> None:
         """Declare a descriptor for the unit or the directive's block; the block's end calls `end`."""
         if self.function_of(directive) is None:

@@ -118,7 +118,7 @@ def _bounds(unit: Unit, stack: Stack, directive: d.Loop, index: str, indices: li
 def _guard(unit: Unit, stack: Stack, directive: d.Loop, indices: list[str]) -> None:
     """Let the innermost loop execute its body only in the margin."""
     assert directive.widening is not None
-    loops = loop_nest.direct(unit, stack.statement, len(indices))
+    loops = loop_nest.nested_directly(unit, stack.statement, len(indices))
     inner: For = loops[-1]
     if {loop.header.index for loop in loops} != set(indices):
         raise Refused(

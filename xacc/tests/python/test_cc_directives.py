@@ -1,19 +1,38 @@
-"""Each directive is lowered by exactly one function, so that none is silently ignored."""
+"""Each directive that a grammar parses is lowered by one function, so that none is silently ignored."""
 
 from __future__ import annotations
 
-from peerway_xacc.codegen import openacc
-from peerway_xacc.frontend import directives as d
-from peerway_xacc.lowering import coarray, communication, declare, gmove, locks, loops, reflects
+from types import ModuleType
 
-PASSED_ON = {d.Omp}  # to the C compiler
-BASES = {d.Communication}  # no directive, but what several share
+import pytest
+
+from peerway_xacc import directive_table
+from peerway_xacc.codegen import foreign_acc
+from peerway_xacc.frontend import grammar_acc, grammar_xmp
+from peerway_xacc.lowering import communication, data
+from peerway_xacc.lowering.table import HasStatement, StandsAlone
+
+PARSED = {f"xmp {word}" for word in grammar_xmp.GRAMMAR} | {f"acc {words}" for words in grammar_acc.GRAMMAR}
 
 
-def test_each_directive_is_lowered_once() -> None:
-    modules = (coarray, communication, declare, gmove, locks, loops, openacc, reflects)
-    lowered = [directive for module in modules for directive in module.LOWERINGS]
-    assert len(lowered) == len(set(lowered))
-    every = {*d.Directive.__subclasses__(), *d.Communication.__subclasses__()}
-    classes = {each for each in every if each.__module__ == d.__name__}  # Fortran has some of its own
-    assert set(lowered) == classes - BASES - PASSED_ON
+def test_each_directive_that_is_parsed_is_lowered() -> None:
+    assert directive_table.lowerings().keys() == PARSED
+
+
+def test_a_directive_that_two_modules_lower_is_refused() -> None:
+    second = ModuleType("second")
+    second.LOWERINGS = {"acc wait": data.LOWERINGS["acc wait"]}  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="second lowers acc wait, which another module lowers, too"):
+        directive_table.gathered([communication, data, second])
+
+
+def test_another_compiler_gets_each_directive_of_acc_and_no_other() -> None:
+    own = directive_table.lowerings()
+    foreign = foreign_acc.passed_on(own)
+    assert {spelling for spelling in own if foreign[spelling] != own[spelling]} == {
+        spelling for spelling in PARSED if spelling.startswith("acc ")
+    }
+    for spelling, lowering in own.items():
+        assert type(foreign[spelling]) is type(lowering)
+        if isinstance(lowering, StandsAlone | HasStatement):
+            assert foreign[spelling].host == lowering.host

@@ -115,7 +115,11 @@ void Negotiation::match_lanes(const PeerMessages& offered) {
     const PlanOffer& offer = offers[rank] = parse_plan_offer(text);
     if (partners_.contains(rank)) continue;
     const bool sends = !offer.sends.empty();
-    const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.at(0);
+    if (!sends && offer.receives.empty())
+      throw Error(
+          PW_BAD_KEY,
+          format("rank {} offers a plan without a send or receive, and is no partner of this one", rank));
+    const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.front();
     throw Error(PW_INVALID_ARGUMENT,
                 format("the {} of {} bytes with rank {} and tag {} in the plan of rank {} has no {} in "
                        "this rank's plan",

@@ -14,8 +14,11 @@ extern "C" {
 #endif
 
 /* Returns 1 if this process computes on a GPU. The first call opens it: the one chosen by
- * acc_set_device_num, or else the one whose number is this rank's number on its host, modulo the number of
- * GPUs. Returns 0 without a GPU, or with the setting acc = host (PEERWAY_ACC). */
+ * acc_set_device_num, else the one that the setting device (PEERWAY_DEVICE) names, else the one whose number
+ * is this rank's number among the ranks of its host, modulo the number of GPUs that the process sees.
+ *
+ * Returns 0 if the driver, a GPU or NVRTC is missing, which is an error with the setting acc = gpu
+ * (PEERWAY_ACC), and with acc = host. */
 PWX_API int pwx_gpu(void);
 
 /* ---- data ---- */

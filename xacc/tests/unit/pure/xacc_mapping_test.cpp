@@ -26,8 +26,8 @@ struct CutDim {
 void PrintTo(const CutDim& dim, std::ostream* to) { *to << dim.name; }
 
 /// A dimension of a template, with the memory that it points to.
-struct MadeDim {
-  explicit MadeDim(const CutDim& of, int at = 0) : starts(1, of.first) {
+struct MappedDim {
+  explicit MappedDim(const CutDim& of, int at = 0) : starts(1, of.first) {
     for (const long size : of.sizes) starts.push_back(starts.back() + size);
     dim.kind = of.kind;
     dim.nodes_dim = of.kind == PWX_DUPLICATED ? -1 : 0;
@@ -38,7 +38,7 @@ struct MadeDim {
     dim.starts = starts.data();
     settle(dim, of.width, "it");
   }
-  MadeDim(const MadeDim&) = delete;
+  MappedDim(const MappedDim&) = delete;
   std::vector<long> starts;
   pwx_template_dim dim{};
 };
@@ -64,13 +64,14 @@ class Cuts : public ::testing::TestWithParam<CutDim> {};
 TEST_P(Cuts, EachPartOwnsItsIndicesAndEachIndexHasOneOwner) {
   const CutDim& of = GetParam();
   for (int part = 0; part < of.parts; ++part) {
-    const MadeDim made(of, part);
-    const Ranges owned = owned_by(made.dim, part);
+    const MappedDim mapped(of, part);
+    const Ranges owned = owned_by(mapped.dim, part);
     EXPECT_EQ(owned, of.owned[static_cast<size_t>(part)]) << "part " << part;
     for (const Range& range : owned)
-      for (long index = range.first; index <= range.last; ++index) EXPECT_EQ(owner_of(made.dim, index), part);
+      for (long index = range.first; index <= range.last; ++index)
+        EXPECT_EQ(owner_of(mapped.dim, index), part);
     if (of.kind != PWX_CYCLIC) {
-      const Range all{made.dim.owned_first, made.dim.owned_last};
+      const Range all{mapped.dim.owned_first, mapped.dim.owned_last};
       if (owned.empty())
         EXPECT_EQ(all.count(), 0) << "part " << part;
       else
@@ -83,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Cuts, ::testing::ValuesIn(kCuts));
 
 std::string refusal(const CutDim& of) {
   try {
-    const MadeDim made(of);
+    const MappedDim mapped(of);
   } catch (const Failure& failure) {
     return failure.what();
   }
@@ -100,12 +101,12 @@ TEST(CutDims, ThatDoNotFitAreRefused) {
 
 /// An array of one dimension.
 struct Line {
-  Line(const CutDim& of, long size, long offset, long lo, long hi) : made(of) {
+  Line(const CutDim& of, long size, long offset, long lo, long hi) : mapped(of) {
     nodes.ndims = 1;
     nodes.size[0] = nodes.total = of.parts;
     t.ndims = 1;
     t.nodes = &nodes;
-    t.dim[0] = made.dim;
+    t.dim[0] = mapped.dim;
     a.ndims = 1;
     a.element_bytes = 8;
     a.on = &t;
@@ -116,7 +117,7 @@ struct Line {
     a.dim[0].shadow[1] = hi;
   }
   Line(const Line&) = delete;
-  MadeDim made;
+  MappedDim mapped;
   pwx_nodes nodes{};
   pwx_template t{};
   pwx_array a{};
@@ -128,7 +129,7 @@ struct PlacedCase {
   long size, offset, lo, hi;
   std::vector<Placed> placed;  ///< of each part
 };
-void PrintTo(const PlacedCase& one, std::ostream* to) { *to << one.name; }
+void PrintTo(const PlacedCase& placed_case, std::ostream* to) { *to << placed_case.name; }
 
 CutDim block(long first, long last, int parts) { return {"", PWX_BLOCK, first, last, parts, 0, {}, {}}; }
 

@@ -110,10 +110,10 @@ uint64_t play(const Plane& plane, bool periodic, bool corners) {
         const bool own_j = j >= placed[1].owned.first && j <= placed[1].owned.last;
         const bool inside = i >= 0 && i < a.dim[0].size && j >= 0 && j < a.dim[1].size;
         const bool filled = (own_i || own_j || corners) && (inside || periodic);
-        const int64_t found =
+        const int64_t element =
             memories[static_cast<size_t>(node)]
                     [static_cast<size_t>((i - placed[0].base) * placed[1].ld + j - placed[1].base)];
-        EXPECT_EQ(found, filled ? value_at(wrap(i, a.dim[0].size), wrap(j, a.dim[1].size)) : -1)
+        EXPECT_EQ(element, filled ? value_at(wrap(i, a.dim[0].size), wrap(j, a.dim[1].size)) : -1)
             << "node " << node << ", element " << i << ", " << j;
       }
   }

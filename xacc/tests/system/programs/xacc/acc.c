@@ -208,17 +208,17 @@ static void test_queues(void) {
                                 "}\n",                                                                       \
                                 NULL, NULL, 0};                                                              \
     long n = 70000;                                                                                          \
-    T wanted = FIRST, found = FIRST;                                                                         \
+    T wanted = FIRST, reduced = FIRST;                                                                       \
     for (long i = 0; i < n; ++i) {                                                                           \
       T v = (T)(VALUE), r = wanted;                                                                          \
       wanted = (T)(HOST);                                                                                    \
     }                                                                                                        \
     for (int again = 0; again < 2; ++again) {                                                                \
-      found = FIRST;                                                                                         \
-      const pwx_reduction reduction = {OP, TYPE, &found, NULL};                                              \
+      reduced = FIRST;                                                                                       \
+      const pwx_reduction reduction = {OP, TYPE, &reduced, NULL};                                            \
       pwx_launch(&kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0}, (void*[]){&n}, 1, 1, &reduction, PWX_QUEUE_SYNC, \
                  HERE);                                                                                      \
-      CHECK(found == wanted, NAME " of " #T ": %g instead of %g", (double)found, (double)wanted);            \
+      CHECK(reduced == wanted, NAME " of " #T ": %g instead of %g", (double)reduced, (double)wanted);        \
     }                                                                                                        \
   }
 
@@ -291,7 +291,7 @@ static void fill(pwx_array* a, double add) {
 }
 
 /* Each halo element within `width` layers has the neighbour's value; those beyond have `outside`. */
-static void compare(pwx_array* a, long width, int periodic, int orthogonal, double add, const char* what) {
+static void compare(pwx_array* a, long width, int periodic, int orthogonal, double add, const char* label) {
   const long n = a->dim[0].size, m = a->dim[1].size;
   long wrong = 0;
   for (long i = a->dim[0].first - 2; i <= a->dim[0].last + 2; ++i)
@@ -304,8 +304,8 @@ static void compare(pwx_array* a, long width, int periodic, int orthogonal, doub
       const double wanted = filled ? 1000.0 * ((i + n) % n) + (j + m) % m + add : -1;
       wrong += *at2(a, i, j) != wanted;
     }
-  CHECK(wrong == 0, "%s, width %ld, periodic %d, orthogonal %d: %ld wrong", what, width, periodic, orthogonal,
-        wrong);
+  CHECK(wrong == 0, "%s, width %ld, periodic %d, orthogonal %d: %ld wrong", label, width, periodic,
+        orthogonal, wrong);
 }
 
 static void test_reflect_acc(void) {
@@ -313,7 +313,7 @@ static void test_reflect_acc(void) {
   pwx_template t = {0};
   grid_of_all(&p);
   blocks(&t, &p, (long[]){26, 23});
-  for (int made = 0; made < 2; ++made) { /* the second time, another array and another copy */
+  for (int array = 0; array < 2; ++array) { /* the second time, another array and another copy */
     pwx_array a = {0};
     plane(&a, &t, 23, 26, 2, 2);
     pwx_data data = whole(PWX_DATA_COPYIN, &a);
@@ -391,28 +391,28 @@ static pwx_kernel broken_kernel = {
 static void set_up(void) {}
 
 /* Errors that end the job, each requested by a word. */
-static void be_wrong(const char* what) {
+static void be_wrong(const char* mistake) {
   static double x[N];
   const pwx_data some = plain(PWX_DATA_COPYIN, "x", x + 10, 20 * sizeof *x),
                  all = plain(PWX_DATA_COPY, "x", x, sizeof x);
   static pwx_data_region region;
   const pwx_data present = plain(PWX_DATA_PRESENT, "x", x, sizeof x);
-  if (strcmp(what, "absent") == 0)
+  if (strcmp(mistake, "absent") == 0)
     pwx_data_begin(&region, 1, &present, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 1});
-  if (strcmp(what, "part") == 0) {
+  if (strcmp(mistake, "part") == 0) {
     pwx_enter_data(1, &some, PWX_QUEUE_SYNC, HERE);
     pwx_enter_data(1, &all, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 2});
   }
-  if (strcmp(what, "memory") == 0) {
+  if (strcmp(mistake, "memory") == 0) {
     const pwx_data large = plain(PWX_DATA_CREATE, "x", x, (size_t)1 << 44);
     pwx_enter_data(1, &large, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 7});
   }
-  if (strcmp(what, "update") == 0) pwx_update_host(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 3});
-  if (strcmp(what, "exit") == 0) pwx_exit_data(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 4});
-  if (strcmp(what, "kernel") == 0)
+  if (strcmp(mistake, "update") == 0) pwx_update_host(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 3});
+  if (strcmp(mistake, "exit") == 0) pwx_exit_data(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 4});
+  if (strcmp(mistake, "kernel") == 0)
     pwx_launch(&broken_kernel, &(pwx_shape){{1, 1, 1}, 0, 0, 0}, NULL, 0, 0, NULL, PWX_QUEUE_SYNC,
                &(pwx_where){"prog.c", 5});
-  if (strcmp(what, "told") == 0) {
+  if (strcmp(mistake, "told") == 0) {
     double total = 0.5;
     set(x, N, 2);
     sum(x, 0, &total, 9);
@@ -420,8 +420,8 @@ static void be_wrong(const char* what) {
     fflush(stdout);
     pwx_acc_wait(0, NULL, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 10});
   }
-  if (strcmp(what, "silent") == 0) sum(x, 1, &(double){0}, 11);
-  if (strcmp(what, "late") == 0) {
+  if (strcmp(mistake, "silent") == 0) sum(x, 1, &(double){0}, 11);
+  if (strcmp(mistake, "late") == 0) {
     double* device = acc_copyin(x, sizeof *x);
     for (int time = 0; time < 2; ++time) {
       pwx_barrier(NULL, HERE);
@@ -432,7 +432,7 @@ static void be_wrong(const char* what) {
       pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE, device, 1, &(pwx_where){"prog.c", 12});
     pwx_barrier(NULL, HERE);
   }
-  if (strcmp(what, "reflect") == 0) {
+  if (strcmp(mistake, "reflect") == 0) {
     pwx_nodes p = {0};
     pwx_template t = {0};
     pwx_array a = {0};
@@ -442,7 +442,7 @@ static void be_wrong(const char* what) {
     line(&a, &t, 10, 0, 1, 1);
     pwx_reflect(&halo, 1, (pwx_array*[]){&a}, NULL, PWX_REFLECT_ACC, &(pwx_where){"prog.c", 6});
   }
-  if (strcmp(what, "mapped") == 0) {
+  if (strcmp(mistake, "mapped") == 0) {
     pwx_nodes p = {0};
     pwx_template t = {0};
     pwx_array a = {0};

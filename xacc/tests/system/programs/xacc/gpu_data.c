@@ -27,9 +27,9 @@ static void count_up(double* a) {
   for (long i = 0; i < N; ++i) a[i] = (double)i;
 }
 
-static void is_times(const double* a, long first, long last, double factor, const char* what) {
+static void is_times(const double* a, long first, long last, double factor, const char* label) {
   for (long i = first; i < last; ++i)
-    CHECK(a[i] == factor * (double)i, "%s: element %ld is %g, not %g", what, i, a[i], factor * (double)i);
+    CHECK(a[i] == factor * (double)i, "%s: element %ld is %g, not %g", label, i, a[i], factor * (double)i);
 }
 
 /* What each kind copies to the GPU and back; `in` are the host's values, or NULL. */

@@ -18,7 +18,7 @@ static int launches(void) { return calls("cuLaunchKernelEx"); }
 /* What follows the first work is recorded until a barrier comes. */
 void test_gpu_first_launch(void) {
   static const unsigned sizes[] = {sizeof(int*)};
-  static pwx_kernel one = {
+  static pwx_kernel increment = {
       .name = "one", .source = "extern \"C\" __global__ void one(int* x) { *x += 1; }\n", .sizes = sizes};
   static pwx_sequence around;
   find_count();
@@ -28,7 +28,8 @@ void test_gpu_first_launch(void) {
   const int before = launches();
   pwx_sequence_begin();
   for (int time = 0; time < 2; ++time) {
-    pwx_launch(&one, &(pwx_shape){{1, 1, 1}, 1, 1, 0}, (void*[]){&at}, 1, 0, NULL, PWX_QUEUE_SYNC, HERE);
+    pwx_launch(&increment, &(pwx_shape){{1, 1, 1}, 1, 1, 0}, (void*[]){&at}, 1, 0, NULL, PWX_QUEUE_SYNC,
+               HERE);
     CHECK_COUNT(launches() - before == 1, "time %d: %d launches, not that of the first alone", time,
                 launches() - before);
   }

@@ -46,9 +46,9 @@ static void between_distributions(void) {
       } sections[] = {{0, 20, 1, 0, 1}, {1, 6, 3, 20, -2}, {5, 0, 1, 0, 1}, {19, 1, 1, 3, 1}};
       for (int s = 0; s < 4; ++s) {
         clear(&b);
-        const pwx_section left = part(&b, sections[s].first, sections[s].count, sections[s].step);
-        const pwx_section right = part(&a, sections[s].right, sections[s].count, sections[s].right_step);
-        pwx_gmove(PWX_COLLECTIVE, &left, &right, HERE);
+        const pwx_section target = part(&b, sections[s].first, sections[s].count, sections[s].step);
+        const pwx_section source = part(&a, sections[s].right, sections[s].count, sections[s].right_step);
+        pwx_gmove(PWX_COLLECTIVE, &target, &source, HERE);
         for (long i = 0; i < 20; ++i) {
           double should = -1;
           for (long k = 0; k < sections[s].count; ++k)
@@ -58,20 +58,20 @@ static void between_distributions(void) {
         }
       }
       /* to and from a local array, a scalar from an element, and a scalar to all */
-      double local[21], one = 0;
+      double local[21], element_value = 0;
       pwx_section all = {
           .base = local, .element_bytes = sizeof *local, .ndims = 1, .extent = {21}, .dim = {{0, 21, 1, 0}}};
-      pwx_section right = part(&a, 0, 21, 1);
+      pwx_section source = part(&a, 0, 21, 1);
       pwx_barrier(NULL, HERE);
-      pwx_gmove(PWX_IN, &all, &right, HERE);
+      pwx_gmove(PWX_IN, &all, &source, HERE);
       for (long i = 0; i < 21; ++i) CHECK(local[i] == value(i), "%g", local[i]);
-      pwx_section scalar = {.base = &one, .element_bytes = sizeof one};
+      pwx_section scalar = {.base = &element_value, .element_bytes = sizeof element_value};
       pwx_section element = {.array = &a, .ndims = 1, .dim = {{13, 1, 1, 1}}};
       pwx_gmove(PWX_COLLECTIVE, &scalar, &element, HERE);
-      CHECK(one == value(13), "%g", one);
-      one = 77;
-      pwx_section left = part(&b, 2, 3, 1);
-      pwx_gmove(PWX_COLLECTIVE, &left, &scalar, HERE);
+      CHECK(element_value == value(13), "%g", element_value);
+      element_value = 77;
+      pwx_section target = part(&b, 2, 3, 1);
+      pwx_gmove(PWX_COLLECTIVE, &target, &scalar, HERE);
       for (long i = 2; i < 5; ++i)
         if (owns(&b, 0, i)) CHECK(*of_line(&b, i) == 77, "%g", *of_line(&b, i));
       /* only the last rank writes all of b, from what it reads of a */
@@ -114,9 +114,9 @@ static void transposed(void) {
                  (long[]){0}, HERE);
   for (long i = a.dim[0].first; i <= a.dim[0].last; ++i)
     for (long j = a.dim[1].first; j <= a.dim[1].last; ++j) *at2(&a, i, j) = value(i * 10 + j);
-  const pwx_section left = {.array = &b, .ndims = 2, .dim = {{0, 5, 1, 0}, {0, 7, 1, 0}}};
-  const pwx_section right = {.array = &a, .ndims = 2, .dim = {{0, 5, 1, 0}, {0, 7, 1, 0}}};
-  pwx_gmove(PWX_COLLECTIVE, &left, &right, HERE);
+  const pwx_section target = {.array = &b, .ndims = 2, .dim = {{0, 5, 1, 0}, {0, 7, 1, 0}}};
+  const pwx_section source = {.array = &a, .ndims = 2, .dim = {{0, 5, 1, 0}, {0, 7, 1, 0}}};
+  pwx_gmove(PWX_COLLECTIVE, &target, &source, HERE);
   for (long i = b.dim[0].first; i <= b.dim[0].last; ++i)
     for (long j = b.dim[1].first; j <= b.dim[1].last; ++j)
       CHECK(*at2(&b, i, j) == value(i * 10 + j), "%ld %ld", i, j);
@@ -203,8 +203,8 @@ void test_coarrays(void) {
   pwx_sync_all(HERE);
   for (int i = 0; i < 10; ++i)
     CHECK(here[i] == (i >= 1 && i <= 5 ? 100 * previous + 2 * (i - 1) : -1), "%d: %ld", i, here[i]);
-  pwx_section one = {.base = out, .element_bytes = sizeof *out, .ndims = 0};
-  pwx_coarray_get(&one, &x, next, (pwx_triplet[]){{3, 1, 1, 1}}, 0, HERE);
+  pwx_section element = {.base = out, .element_bytes = sizeof *out, .ndims = 0};
+  pwx_coarray_get(&element, &x, next, (pwx_triplet[]){{3, 1, 1, 1}}, 0, HERE);
   CHECK(out[0] == 100 * me + 4, "%ld", out[0]);
   for (int i = 0; i < 6; ++i)
     for (int j = 0; j < 8; ++j) mine[i][j] = me + 10.0 * i + 100.0 * j;

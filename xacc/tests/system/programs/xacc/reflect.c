@@ -42,7 +42,7 @@ static int side(const pwx_array_dim* dim, const pwx_width* width, long i) {
   return i >= dim->first - width->lo && i <= dim->last + width->hi ? 1 : 2;
 }
 
-static void compare(const pwx_array* a, const pwx_width* w, int orthogonal, double add, const char* what) {
+static void compare(const pwx_array* a, const pwx_width* w, int orthogonal, double add, const char* label) {
   to_host(a);
   if (a->dim[0].first > a->dim[0].last || a->dim[1].first > a->dim[1].last) return;
   for (long i = a->dim[0].first - a->dim[0].shadow[0]; i <= a->dim[0].last + a->dim[0].shadow[1]; ++i)
@@ -52,11 +52,11 @@ static void compare(const pwx_array* a, const pwx_width* w, int orthogonal, doub
       const int exists = (w[0].periodic || (i >= 0 && i < m)) && (w[1].periodic || (j >= 0 && j < n));
       const int filled = si < 2 && sj < 2 && exists && !(orthogonal && si == 1 && sj == 1);
       const double right = filled || (si == 0 && sj == 0) ? value(wrapped(i, m), wrapped(j, n)) + add : -1;
-      CHECK(*at2(a, i, j) == right, "%s: element %ld, %ld is %g, not %g", what, i, j, *at2(a, i, j), right);
+      CHECK(*at2(a, i, j) == right, "%s: element %ld, %ld is %g, not %g", label, i, j, *at2(a, i, j), right);
     }
 }
 
-static void one_case(const pwx_template* t, long rows, long columns, long lo, long hi, const char* what) {
+static void one_case(const pwx_template* t, long rows, long columns, long lo, long hi, const char* label) {
   static pwx_array a;
   memset(&a, 0, sizeof a);
   plane(&a, t, rows, columns, lo, hi);
@@ -71,12 +71,12 @@ static void one_case(const pwx_template* t, long rows, long columns, long lo, lo
     static pwx_halo halo;
     fill(&a, 0);
     pwx_reflect(&halo, 1, list, NULL, flags(orthogonal), HERE);
-    compare(&a, whole, orthogonal, 0, what);
+    compare(&a, whole, orthogonal, 0, label);
     for (int w = 0; w < 5; ++w) /* one reflect whose widths change */
       for (int time = 0; time < 2; ++time) {
         fill(&a, w + time);
         pwx_reflect(&halo, 1, list, widths[w], flags(orthogonal), HERE);
-        compare(&a, widths[w], orthogonal, w + time, what);
+        compare(&a, widths[w], orthogonal, w + time, label);
       }
   }
   pwx_array_free(&a);

@@ -138,9 +138,9 @@ void test_tasks(void) {
     CHECK(task.inside == (rank() < some), "%d", task.inside);
     if (task.inside) {
       CHECK(xmp_num_nodes() == some && xmp_node_num() == rank() + 1, "%d", xmp_num_nodes());
-      int one = 1;
-      pwx_reduce(NULL, PWX_SUM, PWX_INT, &one, 1, HERE);
-      CHECK(one == some, "%d", one);
+      int executing = 1;
+      pwx_reduce(NULL, PWX_SUM, PWX_INT, &executing, 1, HERE);
+      CHECK(executing == some, "%d", executing);
       for (long i = a.dim[0].first; i <= a.dim[0].last; ++i) *at1(&a, i) = (double)(i + time);
       pwx_reflect(&halo, 1, (pwx_array*[]){&a}, (pwx_width[]){{1, 1, 1}}, 0, HERE);
       for (long i = a.dim[0].first - 1; i <= a.dim[0].last + 1 && a.dim[0].first <= a.dim[0].last; ++i)

@@ -17,11 +17,11 @@ static void make(pwx_array* of, long count, long lo, long hi) {
 }
 
 int main(int argc, char** argv) {
-  const char* what = argv[1];
+  const char* mistake = argv[1];
   pwx_array* const list[] = {&a};
   pwx_gmove_one_sided();
   pwx_begin(&argc, &argv);
-#define CASE(name) if (strcmp(what, name) == 0)
+#define CASE(name) if (strcmp(mistake, name) == 0)
   CASE("nodes") pwx_nodes_init(&p, "p", 1, (int[]){7}, NULL, 0, AT(3));
   CASE("none") pwx_nodes_init(&p, "p", 1, (int[]){0}, NULL, 0, AT(3));
   pwx_nodes_init(&p, "p", 1, (int[]){PWX_OPEN}, NULL, 0, AT(3));
@@ -52,13 +52,13 @@ int main(int argc, char** argv) {
     pwx_task_begin(&far, 0, AT(25));
   }
   CASE("section") {
-    const pwx_section left = {.array = &a, .ndims = 1, .dim = {{0, 10, 1, 0}}};
-    const pwx_section right = {.array = &a, .ndims = 1, .dim = {{1, 10, 1, 0}}};
-    pwx_gmove(PWX_COLLECTIVE, &left, &right, AT(26));
+    const pwx_section target = {.array = &a, .ndims = 1, .dim = {{0, 10, 1, 0}}};
+    const pwx_section source = {.array = &a, .ndims = 1, .dim = {{1, 10, 1, 0}}};
+    pwx_gmove(PWX_COLLECTIVE, &target, &source, AT(26));
   }
   const pwx_section last = {.array = &a, .ndims = 1, .dim = {{9, 1, 1, 1}}};
-  double one = 0;
-  const pwx_section local = {.base = &one, .element_bytes = sizeof one};
+  double received = 0;
+  const pwx_section local = {.base = &received, .element_bytes = sizeof received};
   const pwx_ref first = {.nodes = &p, .sub = {{PWX_RANGE, 1, 1, 1}}};
   CASE("outside") { /* of a task that the owner of the last element does not execute */
     pwx_task task = pwx_task_begin(&first, 0, AT(32));
@@ -79,8 +79,8 @@ int main(int argc, char** argv) {
   }
   CASE("ended") pwx_gmove(PWX_IN, &local, &last, AT(38));
   CASE("operator") {
-    double one = 1;
-    pwx_reduce(NULL, PWX_BIT_OR, PWX_DOUBLE, &one, 1, AT(27));
+    double operand = 1;
+    pwx_reduce(NULL, PWX_BIT_OR, PWX_DOUBLE, &operand, 1, AT(27));
   }
   CASE("twice") {
     pwx_reflect_async(&halo, 1, list, NULL, 0, 1, AT(28));

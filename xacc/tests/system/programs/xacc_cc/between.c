@@ -102,7 +102,7 @@ static int f[N], plane[N][5], turned[5][N];
 
 /* Only node 1 executes: it reads what all own, and writes to all; the others execute other code. */
 static void by_one_node(void) {
-  int got[5][N], one = 0;
+  int got[5][N], element = 0;
 #pragma xmp loop(i) on t(i)
   for (int i = 0; i < N; i++) {
     b[i] = i, c[i] = -1;
@@ -122,8 +122,8 @@ static void by_one_node(void) {
 #pragma xmp wait_async(3)
     for (int k = 0; k < 5; k++) CHECK(f[1 + 2 * k] == 10 - 2 * k && f[2 * k] == 2 * k);
 #pragma xmp gmove in
-    one = plane[N - 1][3];
-    CHECK(one == 10 * (N - 1) + 3);
+    element = plane[N - 1][3];
+    CHECK(element == 10 * (N - 1) + 3);
 #pragma xmp gmove in
     f [2:3] = turned[4][N - 2];
     for (int i = 2; i < 5; i++) CHECK(f[i] == 400 + N - 2);

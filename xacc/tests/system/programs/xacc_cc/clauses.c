@@ -87,10 +87,10 @@ static void conditions(int yes, int no) {
   }
   const int by_host[5] = {0, 1, 1, 0, 1};
   for (int i = 0; i < 5; i++) CHECK(where[i] == (on_gpu() ? by_host[i] : 1));
-  int asked = 1, out[2][4] = {{0}};
+  int remaining = 1, out[2][4] = {{0}};
 #pragma acc data create(out)
   {
-#pragma acc parallel if (asked--)
+#pragma acc parallel if (remaining--)
     {
 #pragma acc loop
       for (int i = 0; i < 4; i++) out[0][i] = 1;
@@ -98,7 +98,7 @@ static void conditions(int yes, int no) {
       for (int i = 0; i < 4; i++) out[1][i] = 1;
     }
   }
-  CHECK(asked == 0 && out[0][3] == !on_gpu() && out[1][0] == !on_gpu());
+  CHECK(remaining == 0 && out[0][3] == !on_gpu() && out[1][0] == !on_gpu());
 }
 
 #define PAIR(first) \
@@ -108,19 +108,19 @@ static pair turned(pair of) { return (pair){.low = of.high, .high = of.low}; }
 
 /* C that C++ for a GPU does not have: compound literals, sums of types in mathematical functions. */
 static void texts(void) {
-  pair made[N];
+  pair pairs[N];
   int host[N], largest[N];
   double roots[N];
-#pragma acc parallel loop copyout(made, host, largest, roots)
+#pragma acc parallel loop copyout(pairs, host, largest, roots)
   for (int i = 0; i < N; i++) {
-    made[i] = turned(i % 2 ? PAIR(i) : (pair){i, 2 * i});
+    pairs[i] = turned(i % 2 ? PAIR(i) : (pair){i, 2 * i});
     host[i] = acc_on_device(acc_device_host) + 2 * acc_on_device(acc_device_not_host);
     __typeof__(host[0]) square = i * i;
     roots[i] = sqrt(square) + pow(i, 2) + fmax(i, 1.5f);
     largest[i] = INT_MAX - i;
   }
   for (int i = 0; i < N; i++) {
-    CHECK(made[i].low == 2 * i && made[i].high == i && host[i] == 1 + on_gpu());
+    CHECK(pairs[i].low == 2 * i && pairs[i].high == i && host[i] == 1 + on_gpu());
     CHECK(fabs(roots[i] - (i + i * i + (i < 2 ? 1.5 : i))) < 1e-12 * N * N); /* pow() of a GPU may round */
     CHECK(largest[i] == INT_MAX - i);
   }

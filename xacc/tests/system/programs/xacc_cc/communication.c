@@ -146,7 +146,7 @@ static void sets(void) {
 }
 
 static void moves(void) {
-  int whole[M], one = 0;
+  int whole[M], element = 0;
   fill();
 #pragma xmp gmove
   copied[:][:] = 7;
@@ -158,9 +158,9 @@ static void moves(void) {
   whole[:] = a[5][:];
 #pragma xmp wait_async(5)
 #pragma xmp gmove
-  one = a[N - 1][M - 1];
+  element = a[N - 1][M - 1];
   for (int j = 0; j < M; j++) CHECK(whole[j] == 500 + j);
-  CHECK(one == 100 * (N - 1) + M - 1);
+  CHECK(element == 100 * (N - 1) + M - 1);
 #pragma xmp loop(j) on line[j]
   for (int j = 0; j < N; j++) {
     CHECK(copied[2][j] == onto_line[j] && copied[3][j] == 7);

@@ -126,25 +126,25 @@ static void triangle(void) {
 #pragma xmp distribute dealt(cyclic) onto p
 #pragma xmp template packs(1 : N + 2)
 #pragma xmp distribute packs(cyclic(3)) onto p
-static double one[N], table[5][N];
-#pragma xmp align one[i] with dealt(i)
+static double dealt_values[N], table[5][N];
+#pragma xmp align dealt_values[i] with dealt(i)
 #pragma xmp align table[*][i] with packs(i + 2)
 
 static void cyclic(void) {
   double sum = 0;
   int first = 3;
-#pragma acc data create(one, table)
+#pragma acc data create(dealt_values, table)
   {
 #pragma xmp loop(i) on dealt(i)
 #pragma acc parallel loop
-    for (int i = 0; i < N; i++) one[i] = 2 * i;
+    for (int i = 0; i < N; i++) dealt_values[i] = 2 * i;
 #pragma xmp loop(i) on packs(i + 2)
 #pragma acc parallel loop collapse(2)
     for (int k = 0; k < 5; k++)
       for (int i = 0; i < N; i++) table[k][i] = 100 * k + i;
 #pragma xmp loop(i) on dealt(i) reduction(+ : sum)
 #pragma acc parallel loop reduction(+ : sum)
-    for (int i = first; i <= N - 2; i += 4) sum += one[i];
+    for (int i = first; i <= N - 2; i += 4) sum += dealt_values[i];
 #pragma xmp loop(i) on packs(i + 2) reduction(+ : sum)
 #pragma acc parallel loop reduction(+ : sum)
     for (int k = 1; k < 5; k++)

@@ -152,15 +152,15 @@ static void queues(void) {
 
 /* The host's address of a variable that is not on the GPU. */
 static void if_present(void) {
-  int* found = 0;
+  int* address = 0;
 #pragma acc host_data use_device(x) if_present
-  found = x;
-  CHECK(found == x);
+  address = x;
+  CHECK(address == x);
 #pragma acc data create(x)
   {
 #pragma acc host_data use_device(x) if_present
-    found = x;
-    CHECK((found == x) == !on_gpu() && found == (on_gpu() ? acc_deviceptr(x) : x));
+    address = x;
+    CHECK((address == x) == !on_gpu() && address == (on_gpu() ? acc_deviceptr(x) : x));
   }
 }
 
@@ -206,12 +206,12 @@ static void functions(void) {
   acc_wait(1);
   end(1);
   begin();
-  int* one = (int*)acc_malloc(sizeof x);
-  acc_memcpy_to_device_async(one, x, sizeof x, 1);
-  acc_memcpy_from_device_async(out, one, sizeof x, 1);
+  int* copy = (int*)acc_malloc(sizeof x);
+  acc_memcpy_to_device_async(copy, x, sizeof x, 1);
+  acc_memcpy_from_device_async(out, copy, sizeof x, 1);
   acc_wait(1);
   CHECK(memcmp(x, out, sizeof x) == 0);
-  acc_free(one);
+  acc_free(copy);
 }
 
 static int grid[N][M];

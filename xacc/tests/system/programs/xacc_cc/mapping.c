@@ -72,7 +72,7 @@ struct field {
 #pragma xmp align field.row[i] with block_t(i)
 #pragma xmp align field.plane[i][*] with cyclic_t(i)
 #pragma xmp shadow field.row[1 : 2]
-static struct field one, other;
+static struct field changed, other;
 typedef struct {
   long *line, (*lines)[M], scale;
 } pointers;
@@ -417,38 +417,38 @@ static void of_structs(void) {
     long v[N];
   } own = {0, {0}}, *address = &own;
   long whole[N], sum = 0;
-  one.count = 3, other.count = 4;
-  fill(one.row, one.count);
+  changed.count = 3, other.count = 4;
+  fill(changed.row, changed.count);
   fill(other.row, other.count);
-#pragma xmp reflect(one.row, other.row)
+#pragma xmp reflect(changed.row, other.row)
   to.line = xmp_malloc(xmp_desc_of(to.line), N);
   to.lines = xmp_malloc(xmp_desc_of(to.lines), N, M);
   to.scale = 2;
 #pragma xmp loop(i) on block_t(i)
   for (int i = 0; i < N; i++) {
-    CHECK(i == 0 || one.row[i - 1] == value(i - 1, 3));
+    CHECK(i == 0 || changed.row[i - 1] == value(i - 1, 3));
     CHECK(i > N - 3 || other.row[i + 2] == value(i + 2, 4));
-    to.line[i] = to.scale * one.row[i];
+    to.line[i] = to.scale * changed.row[i];
     to.lines[i][2] = other.row[i];
   }
 #pragma xmp loop(i) on cyclic_t(i)
-#pragma acc parallel loop copy(one.plane) copyin(other.plane)
+#pragma acc parallel loop copy(changed.plane) copyin(other.plane)
   for (int i = 0; i < N; i++)
-    for (int j = 0; j < 3; j++) one.plane[i][j] = other.plane[i][j] + 10 * i + j;
+    for (int j = 0; j < 3; j++) changed.plane[i][j] = other.plane[i][j] + 10 * i + j;
 #pragma xmp gmove
   whole[:] = to.lines [0:N][2];
   for (int i = 0; i < N; i++) CHECK(whole[i] == value(i, 4));
 #pragma xmp array on block_t( :)
-  other.row[:] = one.row[:] + 1;
+  other.row[:] = changed.row[:] + 1;
 #pragma xmp gmove
-  one.row [0:4] = to.line [5:4];
+  changed.row [0:4] = to.line [5:4];
 #pragma xmp loop(i) on block_t(i) reduction(+ : sum)
-#pragma acc parallel loop copyin(one.row, other.row) reduction(+ : sum)
-  for (int i = 0; i < N; i++) sum += one.row[i] - other.row[i];
+#pragma acc parallel loop copyin(changed.row, other.row) reduction(+ : sum)
+  for (int i = 0; i < N; i++) sum += changed.row[i] - other.row[i];
   for (int i = 0; i < 4; i++) sum -= 2 * value(5 + i, 3) - value(i, 3);
   CHECK(sum == -N);
 #pragma xmp loop(i) on cyclic_t(i)
-  for (int i = 0; i < N; i++) CHECK(one.plane[i][1] == 10 * i + 1);
+  for (int i = 0; i < N; i++) CHECK(changed.plane[i][1] == 10 * i + 1);
 #pragma xmp loop(i) on shared_t(i)
   for (int i = 0; i < SHARED; i++) shared_s.v[i][1] = i;
   address->count++;

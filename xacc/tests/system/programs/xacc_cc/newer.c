@@ -126,16 +126,16 @@ static void conditions(int yes, int no) {
 /* Copies on the GPU, at once and on a queue. */
 static void copies(void) {
   int values[4] = {1, 2, 3, 4}, got[4] = {0}, again[4] = {0};
-  int *one = (int*)acc_malloc(sizeof values), *other = (int*)acc_malloc(sizeof values);
-  acc_memcpy_to_device(one, values, sizeof values);
-  acc_memcpy_device_async(other, one, sizeof values, 1);
-  acc_memcpy_from_device_async(got, other, sizeof values, 1);
+  int *first = (int*)acc_malloc(sizeof values), *second = (int*)acc_malloc(sizeof values);
+  acc_memcpy_to_device(first, values, sizeof values);
+  acc_memcpy_device_async(second, first, sizeof values, 1);
+  acc_memcpy_from_device_async(got, second, sizeof values, 1);
   acc_wait(1);
-  acc_memcpy_device(one, other + 1, sizeof *values);
-  acc_memcpy_from_device(again, one, sizeof values);
+  acc_memcpy_device(first, second + 1, sizeof *values);
+  acc_memcpy_from_device(again, first, sizeof values);
   for (int i = 0; i < 4; i++) CHECK(got[i] == i + 1 && again[i] == (i ? i + 1 : 2));
-  acc_free(one);
-  acc_free(other);
+  acc_free(first);
+  acc_free(second);
 }
 
 static int b[N], e[N];

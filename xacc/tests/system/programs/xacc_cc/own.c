@@ -12,16 +12,16 @@ typedef struct {
 
 /* An inner loop's own variables: an array, a struct and a scalar, in order and shared by a block. */
 static void own_of_inner_loops(void) {
-  int out[N][4], blocks[N][4], order[N][4], scratch[4] = {7, 7, 7, 7}, one = 9;
+  int out[N][4], blocks[N][4], order[N][4], scratch[4] = {7, 7, 7, 7}, difference = 9;
   pair two = {5, 5};
 #pragma acc parallel loop gang copyout(out)
   for (int i = 0; i < N; i++) {
-#pragma acc loop vector private(scratch, two, one)
+#pragma acc loop vector private(scratch, two, difference)
     for (int j = 0; j < 4; j++) {
       for (int k = 0; k < 4; k++) scratch[k] = i * j + k;
       two.low = scratch[1], two.high = scratch[3];
-      one = two.high - two.low;
-      out[i][j] = scratch[0] + one;
+      difference = two.high - two.low;
+      out[i][j] = scratch[0] + difference;
     }
   }
 #pragma acc parallel loop gang copyout(blocks)
@@ -48,7 +48,7 @@ static void own_of_inner_loops(void) {
     for (int j = 0; j < 4; j++) CHECK(out[i][j] == i * j + 2 && order[i][j] == j * (j + 1) / 2);
   for (int i = 0; i < N; i++)
     for (int j = 0; j < 4; j++) CHECK(blocks[i][j] == 200 * i + 2 * j + 3);
-  CHECK(scratch[0] == 7 && two.low == 5 && one == 9);
+  CHECK(scratch[0] == 7 && two.low == 5 && difference == 9);
 }
 
 /* An array private to each iteration of a shared loop, filled by its inner loop. */

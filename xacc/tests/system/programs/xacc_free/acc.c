@@ -23,10 +23,10 @@ static void fill(double add) {
 
 static void expect(int line, double wanted) {
   if (last == N - 1) return;
-  const double found = on_device(&a[last + 1]);
-  if (found == wanted) return;
+  const double actual = on_device(&a[last + 1]);
+  if (actual == wanted) return;
   wrong++;
-  fprintf(stderr, "acc.c:%d: %g, not %g\n", line, found, wanted);
+  fprintf(stderr, "acc.c:%d: %g, not %g\n", line, actual, wanted);
 }
 
 static void spoil_a(void) {

@@ -22,10 +22,10 @@ static void spoil_a(void) {
   if (last < N - 1) spoil(&a[last + 1]);
 }
 
-static void expect(int line, double found, double wanted) {
-  if (last == N - 1 || found == wanted) return;
+static void expect(int line, double actual, double wanted) {
+  if (last == N - 1 || actual == wanted) return;
   wrong++;
-  fprintf(stderr, "main.c:%d: %g, not %g\n", line, found, wanted);
+  fprintf(stderr, "main.c:%d: %g, not %g\n", line, actual, wanted);
 }
 
 static void fill(double v[N], double add) {
