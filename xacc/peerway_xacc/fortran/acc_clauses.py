@@ -91,8 +91,8 @@ def read(text: FortranText, logical: Logical, number: int) -> AccDirective:
     construct, at = texts[0], 1
     if texts[1:2] and texts[1] in _SECOND.get(construct, ()):
         construct, at = f"{construct} {texts[1]}", 2
-    if construct not in grammar_acc.CONSTRUCTS:
-        known = grammar_acc.CONSTRUCTS
+    if construct not in grammar_acc.GRAMMAR:
+        known = grammar_acc.GRAMMAR
         raise Refused(words[0].place, f"unknown directive '{construct}' of acc{hint(construct, known)}")
     directive = AccDirective(construct, [], place_of(words[:at]), number, words=words)
     if construct in ("wait", "cache", "routine") and texts[at : at + 1] == ["("]:
@@ -110,7 +110,7 @@ def read(text: FortranText, logical: Logical, number: int) -> AccDirective:
 
 def _clause(words: list[Word], at: int, construct: str) -> tuple[AccClause, int]:
     word = words[at]
-    allowed = grammar_acc.CONSTRUCTS[construct]
+    allowed = grammar_acc.GRAMMAR[construct].allowed
     if word.text not in allowed:
         raise Refused(word.place, f"'{word.text}' is no clause of acc {construct}{hint(word.text, allowed)}")
     at += 1
