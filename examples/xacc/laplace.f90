@@ -19,7 +19,9 @@ program laplace
   real(8) :: change, error
   integer :: i, j, done
 
+!$acc data copyout(u) create(next)
 !$xmp loop (j) on t(j)
+!$acc parallel loop collapse(2)
   do j = 1, n
     do i = 1, n
       if (i == 1 .or. j == 1 .or. i == n .or. j == n) then
@@ -31,9 +33,10 @@ program laplace
   end do
 
   do done = 1, steps
-!$xmp reflect (u)
+!$xmp reflect (u) acc
     change = 0
 !$xmp loop (j) on t(j) reduction(max: change)
+!$acc parallel loop collapse(2) reduction(max: change)
     do j = 2, n - 1
       do i = 2, n - 1
         next(i, j) = 0.25d0 * (u(i, j - 1) + u(i, j + 1) + u(i - 1, j) + u(i + 1, j))
@@ -41,6 +44,7 @@ program laplace
       end do
     end do
 !$xmp loop (j) on t(j)
+!$acc parallel loop collapse(2)
     do j = 2, n - 1
       do i = 2, n - 1
         u(i, j) = next(i, j)
@@ -48,6 +52,7 @@ program laplace
     end do
     if (change <= limit) exit
   end do
+!$acc end data
 
   error = 0
 !$xmp loop (j) on t(j) reduction(max: error)

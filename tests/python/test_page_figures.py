@@ -190,3 +190,20 @@ def test_how_long_the_first_commands_take(name: str) -> None:
     assert written == ([(f"{min(tests):.0f}", f"{max(tests):.0f}")] if name == "README.md" else [])
     if name == "README.md":
         assert f"first installs for {lines('tests/setup.jsonl')[0]['wall_s'] / 60:.0f} minutes" in text
+
+
+def test_fortran_programs_of_the_peer_compiler() -> None:
+    programs = lines("xacc/fortran-peers.jsonl")
+
+    def of(*outcomes: str, among: str = "") -> int:
+        return sum(line["outcome"] in outcomes and among in line["program"] for line in programs)
+
+    parts = of("not linked") + of("not compiled by gfortran", among="/align/F/main.f90")
+    text = page("docs/xacc/fortran.md")
+    assert f"{of('passed')} of {len(programs)} of its own test programs" in text
+    assert (
+        f"{of('passed')} pass, {of('refused')} are refused by `peerway fc` as above, "
+        f"{of('not compiled by gfortran') - 1} are refused by gfortran, {parts} are parts of one program, "
+        f"which passes as a whole, and {of('failed')} fail"
+    ) in text
+    assert f"the nine programs with OpenACC among them {of('passed', among='XACC/')} pass" in text

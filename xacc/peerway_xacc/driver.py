@@ -57,10 +57,10 @@ def run(command: Command) -> int:
 def _run(command: Command) -> int:
     diagnostics = Diagnostics()
     translated: dict[str, Translated] = {}
-    folders = _system_folders(command)
+    folders = system_folders(command)
     for source in command.sources:
         with contextlib.suppress(HasErrors):
-            translated[source] = _translate(command, source, folders, diagnostics)
+            translated[source] = translated_file(command, source, folders, diagnostics)
     sys.stderr.write(diagnostics.text())
     if diagnostics:
         return 1
@@ -100,7 +100,10 @@ def _includes(command: Command) -> list[str]:
     return ["-I", str(headers), "-I", str(include), "-idirafter", str(own_mpi)]
 
 
-def _translate(command: Command, source: str, folders: list[str], diagnostics: Diagnostics) -> Translated:
+def translated_file(
+    command: Command, source: str, folders: list[str], diagnostics: Diagnostics
+) -> Translated:
+    """Translate one source file. `folders` are those of the compiler's headers."""
     preprocessor = [*command.compiler, *command.parallel, *MACROS, *command.compiling(), *_includes(command)]
     arguments = [
         "-xc", "-nostdinc", "-fno-builtin", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
@@ -111,7 +114,7 @@ def _translate(command: Command, source: str, folders: list[str], diagnostics: D
     return translate(source, preprocessor, arguments, diagnostics, bool(command.openacc))
 
 
-def _system_folders(command: Command) -> list[str]:
+def system_folders(command: Command) -> list[str]:
     """The folders in which the C compiler looks for <…>, so that libclang reads the same headers."""
     done = started([*command.compiler, "-xc", "-E", "-v", os.devnull], LC_ALL="C")
     text = done.stderr.decode(errors="replace")
@@ -136,17 +139,21 @@ def _emit(command: Command, translated: dict[str, Translated]) -> int:
     return 0
 
 
+def compilation_of(command: Command, source: str) -> list[str]:
+    """The compiler and the options that a file's generated text needs."""
+    return [
+        *command.compiler, *command.parallel, "-Wno-unknown-pragmas", *MACROS, "-iquote",
+        str(Path(source).parent), *command.compiling(), *_includes(command),
+    ]  # fmt: skip
+
+
 def _build(command: Command, translated: dict[str, Translated], folder: Path) -> int:
     objects = []
     for number, (source, unit) in enumerate(translated.items()):
         generated = folder / f"{number}" / Path(source).name
         generated.parent.mkdir()
         generated.write_bytes(to_bytes(unit.text))
-        compilation = [
-            *command.compiler, *command.parallel, "-Wno-unknown-pragmas", *MACROS,
-            "-iquote", str(Path(source).parent),
-            *command.compiling(), *_includes(command),
-        ]  # fmt: skip
+        compilation = compilation_of(command, source)
         if command.stage:
             output = command.output or Path(source).with_suffix(".o" if command.stage == "-c" else ".s").name
             with atomic_file.draft(Path(output)) as draft:

@@ -53,13 +53,15 @@ def check(array: DistributedArray) -> None:
             advice = "; move it to a module" if attribute == "common" else ""
             message = f"'{array.name}' {text}, so it cannot be distributed{advice}"
             raise Refused(array.place, message, note)
-    for dimension in entity.dimensions or []:
-        if dimension.upper is None and not entity.deferred:
-            kind = "assumed-size" if dimension.assumed else "assumed-shape"
-            message = (
-                f"'{array.name}' is an {kind} array; give its bounds to distribute it, as in {array.name}(n)"
-            )
-            raise Refused(array.place, message, note)
+    shaped = [dimension for dimension in entity.dimensions or [] if dimension.upper is None]
+    if shaped and not entity.deferred and not is_dummy(scope, array.name):
+        raise Refused(array.place, f"'{array.name}' has no bounds; give them, as in {array.name}(n)", note)
+    if scope.parent is None and not entity.deferred and any(not dimension.assumed for dimension in shaped):
+        message = (
+            f"'{array.name}' is an assumed-shape array; a procedure outside of modules and programs can have "
+            f"aligned ones only with bounds, as in {array.name}(n)"
+        )
+        raise Refused(array.place, message, note)
     if array.name == scope.result_name and scope.kind == "function":
         raise Refused(
             array.place, f"'{array.name}' is the value of a function and cannot be distributed", note
@@ -143,7 +145,10 @@ def _bounds(dimensions: list[Dimension], arguments: Arguments) -> tuple[list[str
     for dimension in dimensions[::-1]:
         first = dimension.lower or "1"
         low = first if first.lstrip("-").isdigit() else arguments.c_text(first)
-        assert dimension.upper is not None
+        if dimension.upper is None:  # of a dummy argument, which has the size of its actual one
+            lower.append(low)
+            sizes.append("0")
+            continue
         up = dimension.upper if dimension.upper.isdigit() else arguments.c_text(dimension.upper)
         lower.append(low)
         sizes.append(f"{up} - ({low}) + 1")
@@ -167,6 +172,7 @@ def make(array: DistributedArray, dimensions: list[Dimension], arguments: Argume
     call = f"pwx_bind({array.address}, {memory}" if how == "bind" else f"pwx_array_{how}({array.address}, "
     return [
         *(f"{low}[{d}] = {text};" for d, text in enumerate(lower)),
+        f"{array.descriptor}.lower = {low};",
         f"{call}{quoted(array.name)}, (size_t)({element}), {rank}, {numbers(sizes)}, "
         f"{array.template.address}, {numbers([str(dimension) for dimension in aligned], 'int')}, "
         f"{numbers(offsets)}, {numbers([text for text, _ in shadows])}, "

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from peerway_common import atomic_file
 from peerway_xacc.command_line import Command
+from peerway_xacc.fortran import kernels
 from peerway_xacc.fortran.modules import Modules, write
 from peerway_xacc.fortran.source import FortranText, form_of, read_lines
 from peerway_xacc.fortran.translate import Translated, translate
@@ -45,21 +46,24 @@ def _run(command: Command) -> int:
     translated: dict[str, Translated] = {}
     modules = Modules([_module_folder(command), *_folders(command), "."])
     files: list[tuple[Path, bytes]] = []
+    on_gpus: dict[str, str] = {}
     for source in command.sources:
         with contextlib.suppress(HasErrors):
             translated[source] = _translate(command, source, modules, diagnostics)
             files += modules.keep(translated[source].structure, _module_folder(command))
+            if translated[source].kernels:
+                on_gpus[source] = kernels.translated(command, source, translated[source], diagnostics)
     sys.stderr.write(diagnostics.text())
     if diagnostics:
         return 1
     if command.explain:
         _explain(translated)
     if command.emit is not None:
-        return _emit(command, translated)
+        return _emit(command, translated, on_gpus)
     if command.explain and command.output is None and not command.stage:
         return 0
     with tempfile.TemporaryDirectory(prefix="peerway-fc-") as folder:
-        status = _build(command, translated, Path(folder))
+        status = _build(command, translated, on_gpus, Path(folder))
     if status == 0:
         write(files)
     return status
@@ -123,8 +127,12 @@ def _parallel(command: Command) -> list[str]:
     return command.parallel if command.openacc else []
 
 
-def _emit(command: Command, translated: dict[str, Translated]) -> int:
-    text = "".join(f"{unit.fortran}\n! C beside it:\n{unit.companion}" for unit in translated.values())
+def _emit(command: Command, translated: dict[str, Translated], on_gpus: dict[str, str]) -> int:
+    text = "".join(
+        f"{unit.fortran}\n! C beside it:\n{unit.companion}"
+        + (f"\n! C with kernels:\n{on_gpus[source]}" if source in on_gpus else "")
+        for source, unit in translated.items()
+    )
     if command.emit == "-":
         sys.stdout.buffer.write(to_bytes(text))
         return 0
@@ -134,7 +142,7 @@ def _emit(command: Command, translated: dict[str, Translated]) -> int:
     return 0
 
 
-def _build(command: Command, translated: dict[str, Translated], folder: Path) -> int:
+def _build(command: Command, translated: dict[str, Translated], on_gpus: dict[str, str], folder: Path) -> int:
     include = prefix() / "include"
     modules = _xmp_lib(command, folder, include)
     objects: list[str] = []
@@ -161,6 +169,10 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
         companion = [*command.compiler, *_parallel(command), "-O2", "-fPIC", "-I", str(include), "-c"]
         if status := subprocess.call([*companion, str(place / "companion.c"), "-o", parts[1]]):
             return status
+        if source in on_gpus:
+            parts.append(str(place / "kernels.o"))
+            if status := kernels.compiled(command, on_gpus[source], source, place, parts[-1]):
+                return status
         if command.stage:
             output = command.output or Path(source).with_suffix(".o").name
             with atomic_file.draft(Path(output)) as draft:
@@ -186,8 +198,9 @@ def _xmp_lib(command: Command, folder: Path, include: Path) -> list[str]:
 def _link(command: Command, objects: list[str]) -> int:
     library = prefix() / "lib"
     first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []
+    threads = [] if command.openacc else ["-fopenmp"]  # for loops of acc on the cores of a CPU
     with atomic_file.draft(Path(command.output or "a.out")) as draft:
         return subprocess.call([
-            *command.compiler, *_parallel(command), *objects, *command.others, *command.linking(),
+            *command.compiler, *_parallel(command), *threads, *objects, *command.others, *command.linking(),
             f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway", "-o", draft,
         ])  # fmt: skip

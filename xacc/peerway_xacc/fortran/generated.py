@@ -6,6 +6,7 @@ generated stands before or behind it; lines of `# number "file"` keep the compil
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from peerway_xacc.fortran.source import Form, FortranText, Logical
@@ -29,6 +30,7 @@ class Call:
     values: list[str] = field(default_factory=list)
     others: list[tuple[str, str]] = field(default_factory=list)
     pointer: bool = False
+    types: list[str] = field(default_factory=list)  # instead of the kinds: declarations with {} for a number
 
     def c_text(self) -> str:
         """The function."""
@@ -54,11 +56,16 @@ class Call:
         arrays = {"any": "", "kept": "", "address": "(*)", "numbers": "(*)"}
         kind = "function" if self.pointer else "subroutine"
         lines = [f"{kind} {self.name}({', '.join(names)}) bind(C)"]
-        lines.append(KINDS + (", c_ptr" if self.pointer else ""))
+        kinds_named = sorted({word for text in self.types for word in re.findall(r"\bc_\w+", text)})
+        more = [", c_ptr"] if self.pointer else [f", {name}" for name in kinds_named if name != "c_int64_t"]
+        lines.append(KINDS + "".join(more))
         if self.pointer:
             lines.append(f"type(c_ptr) :: {self.name}")
         lines.append("integer(c_int64_t), intent(in) :: v(*)")
-        lines += [f"{kinds[how]}c{number}{arrays[how]}" for number, (how, _) in enumerate(self.others)]
+        if self.types:
+            lines += [text.format(number) for number, text in enumerate(self.types)]
+        else:
+            lines += [f"{kinds[how]}c{number}{arrays[how]}" for number, (how, _) in enumerate(self.others)]
         return [*lines, f"end {kind}"]
 
     def text(self) -> str:

@@ -14,8 +14,9 @@ from peerway_xacc.fortran.words import Word, closing, split, written
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.lowering.c_text import where
+from peerway_xacc.lowering.communication import through_host
+from peerway_xacc.lowering.gmove import mode_of, on_device
 
-_MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 _SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
 
 
@@ -30,8 +31,6 @@ class _Side:
 
 def gmove(unit: FortranUnit, directive: d.Gmove) -> None:
     """Replace the assignment behind the directive by a call."""
-    if directive.accelerator:
-        raise Refused(directive.place, "the clause acc of gmove is not supported in Fortran yet")
     if directive.on:
         raise Refused(directive.on.name.place, "gmove has no clause on")
     statement = unit.statement_behind(directive)
@@ -61,7 +60,13 @@ def gmove(unit: FortranUnit, directive: d.Gmove) -> None:
     for number, side in enumerate(sides):
         taken = sum(earlier.other is not None for earlier in sides[:number])
         lines.append(f"const pwx_section side{number} = {side.section.replace('@', f'c{taken}')};")
-    lines.append(f"pwx_gmove({_MODES[directive.mode]}, &side0, &side1, {where(directive)});")
+    moved = on_device(unit, directive, [target.array, source.array]) if directive.accelerator else []
+    mode = mode_of(unit, directive, target.array if directive.mode == "out" else source.array, moved)
+    move = f"pwx_gmove({mode}, &side0, &side1, {where(directive)});"
+    if directive.accelerator and unit.foreign_acc:
+        message = "the clause acc of gmove is not supported with another OpenACC compiler; update the host"
+        raise Refused(directive.place, message)
+    lines.append(through_host(unit, directive, moved, move) if moved else move)
     call = Call(unit.name("gmove"), lines, arguments.texts, others)
     number = statement.number
     unit.generated.edit(number, 0, len(statement.logical.text), unit.generated.call(statement.scope, call))

@@ -1,7 +1,8 @@
 """Modules of other files: their mapping is read again where they are used.
 
-Beside `m.mod` a file `m.xmp` keeps the specification part of a module that has directives, a statement a
-line. Its lines stand before those of a file that uses the module, and nothing is generated of them there.
+Beside `m.mod` a file `m.xmp` keeps the specification part of a module, a statement a line: its directives,
+and the types and kinds that kernels need to know. Its lines stand before those of a file that uses the
+module, and nothing is generated of them there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from peerway_xacc.frontend.tokens import quoted
 
 _USE = re.compile(r"^\s*(?:\d+\s+)?use\s*(?:,\s*\w+\s*::|::|\s)\s*(\w+)", re.IGNORECASE)
 _MODULE = re.compile(r"^\s*module\s+(\w+)\s*(?:!.*)?$", re.IGNORECASE)
-_HEAD = "! The mapping of a module, which peerway fc reads in files that use it."
+_HEAD = "! The declarations of a module, which peerway fc reads in files that use it."
 
 
 @dataclass
@@ -58,16 +59,14 @@ class Modules:
         return self.known[name]
 
     def keep(self, structure: Structure, folder: str) -> list[tuple[Path, bytes]]:
-        """Keep the modules of a file that have directives. Gives the files for those of later commands."""
+        """Keep the modules of a file. Gives the files for those of later commands."""
         files = []
         for scope in structure.scopes:
             if scope.kind == "module" and not scope.foreign:
                 lines = list(_specification(structure, scope))
-                if any(line.startswith("!$xmp") or _USE.match(line) for line, _, _ in lines):
-                    self.known[scope.name] = lines
-                if any(line.startswith("!$xmp") for line, _, _ in lines):
-                    text = "".join(f"# {number} {quoted(file)}\n{line}\n" for line, file, number in lines)
-                    files.append((Path(folder) / f"{scope.name}.xmp", to_bytes(f"{_HEAD}\n{text}")))
+                self.known[scope.name] = lines
+                text = "".join(f"# {number} {quoted(file)}\n{line}\n" for line, file, number in lines)
+                files.append((Path(folder) / f"{scope.name}.xmp", to_bytes(f"{_HEAD}\n{text}")))
         return files
 
 

@@ -11,7 +11,18 @@ from typing import Any
 
 from peerway_xacc.analysis.mapping import TemplateOf
 from peerway_xacc.analysis.paths import Communication
-from peerway_xacc.fortran import array_on, arrays, coarrays, communication, gmove, loops, scopes, uses
+from peerway_xacc.fortran import (
+    acc,
+    array_on,
+    arrays,
+    coarrays,
+    communication,
+    gmove,
+    loops,
+    scopes,
+    transformations,
+    uses,
+)
 from peerway_xacc.fortran.generated import Generated
 from peerway_xacc.fortran.grammar import Arguments, End, Read, read
 from peerway_xacc.fortran.source import Form, FortranText, logical_lines
@@ -50,6 +61,7 @@ _LOWERING: dict[type, Callable[[FortranUnit, Any], None]] = {
 }
 
 
+_OF_ACC = ["#include <peerway/xacc/acc.h>"]
 _OF_OPENACC = ["#include <peerway/xacc/acc.h>", "#include <peerway/xacc/outside.h>", "#include <openacc.h>"]
 
 
@@ -59,6 +71,7 @@ class Translated:
 
     fortran: str
     companion: str  # C
+    kernels: str  # C with directives of acc, which peerway cc translates; empty without any
     structure: Structure
     explained: list[tuple[Place, str]]
     communications: list[tuple[Place, Communication]]
@@ -78,8 +91,10 @@ def translate(
                     arrays.check(array)
             if diagnostics:
                 raise HasErrors
+    kernels = "" if foreign_acc else acc.lower(unit).c_text
     arrays.allocations(unit)
     coarrays.coarrays(unit)
+    transformations.transformations(unit)
     uses.uses(unit)
     if diagnostics:
         raise HasErrors
@@ -92,6 +107,7 @@ def translate(
     return Translated(
         unit.generated.fortran(),
         _companion(unit),
+        kernels,
         unit.structure,
         unit.output.explained,
         unit.output.communications,
@@ -138,13 +154,6 @@ def _lower(
     if lower is None:
         if type(directive) not in (*_MAPPING, *_LOWERING) and kinds is _LOWERING:
             unit.diagnostics.error(directive.place, "this directive is not supported in Fortran yet")
-        return
-    if isinstance(directive, d.Acc) and not unit.foreign_acc:
-        message = (
-            "directives of OpenACC in Fortran are left to another compiler; "
-            "name it, as in --openacc-backend=gfortran"
-        )
-        unit.diagnostics.error(directive.place, message)
         return
     try:
         lower(unit, directive)
@@ -193,7 +202,7 @@ def _companion(unit: FortranUnit) -> str:
         ending.append(f"__attribute__((constructor)) static void pwx__add(void) {{ {one_sided}{add}}}")
     return "\n".join([
         "#include <peerway/xacc/fortran.h>",
-        *(_OF_OPENACC if unit.foreign_acc else []), *generated.top, *shared,
+        *(_OF_OPENACC if unit.foreign_acc else _OF_ACC), *generated.top, *shared,
         *(call.c_text() for call in generated.calls), *generated.ending, *ending, "",
     ])  # fmt: skip
 

@@ -49,11 +49,21 @@ class FortranSyntax(Syntax):
         for around in scope.chain() if scope else ():
             if name in around.entities:
                 return around, around.entities[name]
-            for module, only in around.modules:
-                used = self.module(module)
-                known = name if only is None else only.get(name, name if "" in only else None)
-                if used and known and known in used.entities:
-                    return used, used.entities[known]
+            if declared := self._used_by(around, name, set()):
+                return declared
+        return None
+
+    def _used_by(self, scope: Scope, name: str, seen: set[str]) -> tuple[Scope, Entity] | None:
+        """What the modules that a scope uses, and those that they use, declare of a name."""
+        for module, only in scope.modules:
+            used = self.module(module)
+            known = name if only is None else only.get(name, name if "" in only else None)
+            if used is None or known is None or module in seen:
+                continue
+            if known in used.entities:
+                return used, used.entities[known]
+            if declared := self._used_by(used, known, {*seen, module}):
+                return declared
         return None
 
     def module(self, name: str) -> Scope | None:

@@ -22,7 +22,8 @@ def uses(unit: FortranUnit) -> None:
     local: dict[tuple[int, int, int], str] = {}
     for statement in unit.structure.statements:
         with unit.diagnostics.collecting():
-            _functions(unit, statement)
+            if statement.number not in unit.moved:
+                _functions(unit, statement)
             _initialised(unit, statement)
             if statement.number not in unit.moved and statement.number >= statement.scope.first_executable:
                 _arrays(unit, statement, local)

@@ -22,6 +22,11 @@ class Place:
     column: int = 1
     length: int = 1
 
+    def moved(self, file: str) -> Place:
+        """The same line of another file."""
+        line = _line(file, self.line) or ""
+        return Place(file, self.line, len(line) - len(line.lstrip()) + 1)
+
 
 class Refused(Exception):
     """A directive cannot be translated; the compiler continues with the next one."""
@@ -86,6 +91,13 @@ class Diagnostics:
         """Record a warning: the program is compiled all the same."""
         if not any(kept.place == place and kept.message == message for kept in self._warnings):
             self._warnings.append(Refused(place, message, note))
+
+    def take(self, others: Diagnostics, file: str, source: str) -> None:
+        """Take the errors and warnings about `file`, whose lines are those of `source`."""
+        for mine, theirs in ((self._errors, others._errors), (self._warnings, others._warnings)):
+            for refused in theirs:
+                place = refused.place.moved(source) if refused.place.file == file else refused.place
+                mine.append(Refused(place, refused.message))
 
     def __bool__(self) -> bool:
         return bool(self._errors)

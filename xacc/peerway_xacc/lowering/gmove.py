@@ -61,11 +61,11 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
         _check_fixed(unit, directive, right, right_array)
         _same_rank(unit, lhs, left_variable, right, right_variable)
         source = run_time_section(unit, right, right_variable, right_array)
-    on_device = _on_device(unit, directive, [left_array, right_array]) if directive.accelerator else []
-    mode = _mode(unit, directive, left_array if directive.mode == "out" else right_array, on_device)
+    moved = on_device(unit, directive, [left_array, right_array]) if directive.accelerator else []
+    mode = mode_of(unit, directive, left_array if directive.mode == "out" else right_array, moved)
     call = f"{opened}pwx_gmove({mode}, {target}, {source}, {where(directive)}); }}"
     if directive.accelerator:
-        call = through_host(unit, directive, on_device, call)
+        call = through_host(unit, directive, moved, call)
     if "\n" in call:  # an OpenACC compiler's directives
         call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
@@ -78,7 +78,7 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
     unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op, on_gpu=on_gpu))
 
 
-def _mode(
+def mode_of(
     unit: Unit, directive: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]
 ) -> str:
     """The mode of a gmove, as C text. `far` is the array whose owners may not execute the directive."""
@@ -97,9 +97,7 @@ def _mode(
     return _GPU_MODES[directive.mode]
 
 
-def _on_device(
-    unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]
-) -> list[DistributedArray]:
+def on_device(unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]) -> list[DistributedArray]:
     """The arrays whose copy on the GPU takes part: those that the clause acc names, or else all."""
     arrays = [array for array in sides if array]
     for name in directive.on_device:

@@ -7,15 +7,17 @@
 namespace pwx {
 namespace {
 
-void check_dimension(const ArrayDescription& wanted, int d) {
-  const auto which = [&] { return text("dimension ", d, " of ", wanted.name); };
+void check_dimension(const pwx_array& a, const ArrayDescription& wanted, int d) {
+  const auto which = [&] {
+    return text("dimension ", a.lower == nullptr ? d : wanted.ndims - d, " of ", wanted.name);
+  };
   const bool full = wanted.shadow_lo[d] < 0;
   if (!full && wanted.shadow_hi[d] < 0) refuse("the shadow of ", which(), " is ", wanted.shadow_hi[d]);
   const int k = wanted.template_dim[d];
   if (k < 0) return;
   if (k >= wanted.t->ndims)
-    refuse(which(), " is aligned with dimension ", k, " of template ", wanted.t->name, ", which has ",
-           wanted.t->ndims);
+    refuse(which(), " is aligned with dimension ", a.lower == nullptr ? k : wanted.t->ndims - k,
+           " of template ", wanted.t->name, ", which has ", wanted.t->ndims);
   const pwx_template_dim& t = wanted.t->dim[k];
   if (t.kind == PWX_CYCLIC && !full && (wanted.shadow_lo[d] > 0 || wanted.shadow_hi[d] > 0))
     refuse(which(), " has a shadow of ", wanted.shadow_lo[d], ":", wanted.shadow_hi[d],
@@ -62,7 +64,7 @@ void describe(pwx_array& a, const ArrayDescription& wanted) {
   a.ndims = wanted.ndims;
   a.on = wanted.t;
   for (int d = 0; d < a.ndims; ++d) {
-    check_dimension(wanted, d);
+    check_dimension(a, wanted, d);
     pwx_array_dim& dim = a.dim[d];
     dim.size = wanted.sizes == nullptr ? 0 : wanted.sizes[d];
     dim.template_dim = wanted.template_dim[d];
@@ -96,7 +98,9 @@ std::string difference(const pwx_array& a, const ArrayDescription& wanted) {
   if (a.ndims != wanted.ndims) return text("it has ", a.ndims, " dimensions, not ", wanted.ndims);
   for (int d = 0; d < a.ndims; ++d) {
     const pwx_array_dim& dim = a.dim[d];
-    const auto which = [&](const char* quantity) { return text(quantity, " of dimension ", d, " is "); };
+    const auto which = [&](const char* quantity) {
+      return text(quantity, " of dimension ", spoken_dimension(a, d), " is ");
+    };
     const long lo = wanted.shadow_lo[d] < 0 ? -1 : wanted.shadow_lo[d];
     const long hi = wanted.shadow_lo[d] < 0 ? -1 : wanted.shadow_hi[d];
     if (wanted.sizes[d] > 0 && dim.size != wanted.sizes[d])

@@ -91,7 +91,9 @@ void bind(pwx_array& v, void* argument, const ArrayDescription& wanted) {
   if (const std::string why = difference(shape, wanted); !why.empty())
     refuse("parameter ", wanted.name, ": the argument is ", shape.name, ", but ", why,
            "; declare both alike");
+  const long* const lower = v.lower;
   v = shape;
+  v.lower = lower;
   v.name = wanted.name;
   v.on = wanted.t;
   v.bound = freed_count;

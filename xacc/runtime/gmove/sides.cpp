@@ -24,8 +24,9 @@ Side side_of(const pwx_section& section, const char* which) {
     if (count < 0) refuse("gmove: a section of ", side.name(), " has a length of ", count);
     const long last = t.first + (count - 1) * (t.is_index != 0 ? 1 : t.step);
     if (count > 0 && (std::min(t.first, last) < 0 || std::max(t.first, last) >= side.extent(d)))
-      refuse("gmove: subscripts ", t.first, " to ", last, " in dimension ", d, " of ", side.name(),
-             " at the ", which, ", which has 0 to ", side.extent(d) - 1);
+      refuse("gmove: subscripts ", side.spoken(d, t.first), " to ", side.spoken(d, last), " in dimension ",
+             side.distributed() ? spoken_dimension(*section.array, d) : d, " of ", side.name(), " at the ",
+             which, ", which has ", side.spoken(d, 0), " to ", side.spoken(d, side.extent(d) - 1));
     if (t.is_index == 0) side.free_dims.push_back(d);
   }
   return side;

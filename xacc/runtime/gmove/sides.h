@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "peerway/xacc/runtime.h"
+#include "xacc/runtime/mapping/mapping.h"
 
 namespace pwx {
 
@@ -21,6 +22,9 @@ struct Side {
   [[nodiscard]] bool distributed() const { return section.array != nullptr; }
   [[nodiscard]] long extent(int d) const {
     return distributed() ? section.array->dim[d].size : section.extent[d];
+  }
+  [[nodiscard]] long spoken(int d, long subscript) const {
+    return distributed() ? pwx::spoken(*section.array, d, subscript) : subscript;
   }
   [[nodiscard]] const char* name() const { return distributed() ? section.array->name : "a local array"; }
   [[nodiscard]] size_t element_bytes() const {

@@ -1,6 +1,7 @@
 #include "xacc/runtime/interface/intrinsic_operands.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -23,6 +24,17 @@ pwx_section section_of(const pwx_array* a, Whole& whole, bool distributed) {
     out.dim[d] = {0, out.extent[d], 1, 0};
   }
   return out;
+}
+
+long integer_at(const Whole& values, long i) {
+  if (values.element == sizeof(int64_t)) {
+    int64_t wide = 0;
+    std::memcpy(&wide, values.at(i), sizeof wide);
+    return wide;
+  }
+  int32_t narrow = 0;
+  std::memcpy(&narrow, values.at(i), sizeof narrow);
+  return narrow;
 }
 
 }  // namespace
@@ -63,8 +75,9 @@ void check_rank(const char* function, const pwx_array& a, int rank) {
 }
 void check_extent(const char* function, const pwx_array& a, int d, const pwx_array& b, int e) {
   if (a.dim[d].size != b.dim[e].size)
-    refuse(function, ": dimension ", d, " of ", a.name, " has ", a.dim[d].size, " elements, dimension ", e,
-           " of ", b.name, " ", b.dim[e].size, "; they must be equal");
+    refuse(function, ": dimension ", spoken_dimension(a, d), " of ", a.name, " has ", a.dim[d].size,
+           " elements, dimension ", spoken_dimension(b, e), " of ", b.name, " ", b.dim[e].size,
+           "; they must be equal");
 }
 void check_shape(const char* function, const pwx_array& a, const pwx_array& b) {
   check_rank(function, b, a.ndims);
@@ -86,20 +99,22 @@ std::vector<char> mask_flags(const char* function, const pwx_array& shape, void*
 }
 
 std::vector<long> indexed_elements(const char* function, const pwx_array& shape, const pwx_array& indexed,
-                                   va_list indices) {
+                                   void* const* indices, const long* first) {
   const long count = Whole(shape).count();
   std::vector<long> elements(static_cast<size_t>(count), 0);
   for (int d = 0; d < indexed.ndims; ++d) {
-    const pwx_array& index = array_at(va_arg(indices, void*), function);
+    const pwx_array& index = array_at(indices[d], function);
     check_shape(function, shape, index);
-    if (index.element_bytes != sizeof(int)) refuse(function, ": ", index.name, " must be an array of int");
+    if (index.element_bytes != sizeof(int32_t) && index.element_bytes != sizeof(int64_t))
+      refuse(function, ": ", index.name, " must be an array of integers of 4 or 8 bytes");
     const Whole values = gather_whole(index);
+    const long base = first == nullptr ? 0 : first[d];
     for (long i = 0; i < count; ++i) {
-      int value = 0;
-      std::memcpy(&value, values.at(i), sizeof value);
+      const long value = integer_at(values, i) - base;
       if (value < 0 || value >= indexed.dim[d].size)
-        refuse(function, ": ", index.name, " names element ", value, " of dimension ", d, " of ",
-               indexed.name, ", which has 0 to ", indexed.dim[d].size - 1);
+        refuse(function, ": ", index.name, " names element ", value + base, " of dimension ",
+               first == nullptr ? d : indexed.ndims - d, " of ", indexed.name, ", which has ", base, " to ",
+               base + indexed.dim[d].size - 1);
       elements[static_cast<size_t>(i)] = elements[static_cast<size_t>(i)] * indexed.dim[d].size + value;
     }
   }

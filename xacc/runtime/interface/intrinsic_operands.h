@@ -43,7 +43,8 @@ void check_shape(const char* function, const pwx_array& a, const pwx_array& b);
 std::vector<char> mask_flags(const char* function, const pwx_array& shape, void* mask);
 
 /// Collective: the element numbers in `indexed` that index arrays of one shape hold, one array a dimension.
+/// They count from `first` in each dimension, from 0 if that is null.
 std::vector<long> indexed_elements(const char* function, const pwx_array& shape, const pwx_array& indexed,
-                                   va_list indices);
+                                   void* const* indices, const long* first);
 
 }  // namespace pwx

@@ -168,38 +168,52 @@ void xmp_unpack(xmp_desc_t to, xmp_desc_t from, xmp_desc_t mask) {
   });
 }
 
-void xmp_gather(xmp_desc_t to, xmp_desc_t from, ...) {
-  va_list indices;
-  va_start(indices, from);
+void pwx_gather(void* to, void* from, void* const* indices, const long* first) {
   guarded(&kIntrinsic, [&] {
     const pwx_array& x = array_at(to, "xmp_gather");
     const pwx_array& a = array_at(from, "xmp_gather");
     check_elements("xmp_gather", x, a);
-    const std::vector<long> sources = indexed_elements("xmp_gather", x, a, indices);
+    const std::vector<long> sources = indexed_elements("xmp_gather", x, a, indices, first);
     const Whole given = gather_whole(a);
     Whole values(x);
     for (size_t i = 0; i < sources.size(); ++i)
       std::memcpy(values.at(static_cast<long>(i)), given.at(sources[i]), given.element);
     scatter_whole(x, values);
   });
-  va_end(indices);
 }
 
-void xmp_scatter(xmp_desc_t to, xmp_desc_t from, ...) {
-  va_list indices;
-  va_start(indices, from);
+void pwx_scatter(void* to, void* from, void* const* indices, const long* first) {
   guarded(&kIntrinsic, [&] {
     const pwx_array& x = array_at(to, "xmp_scatter");
     const pwx_array& a = array_at(from, "xmp_scatter");
     check_elements("xmp_scatter", x, a);
-    const std::vector<long> targets = indexed_elements("xmp_scatter", a, x, indices);
+    const std::vector<long> targets = indexed_elements("xmp_scatter", a, x, indices, first);
     const Whole given = gather_whole(a);
     Whole values = gather_whole(x);
     for (size_t i = 0; i < targets.size(); ++i)
       std::memcpy(values.at(targets[i]), given.at(static_cast<long>(i)), given.element);
     scatter_whole(x, values);
   });
-  va_end(indices);
+}
+
+void xmp_gather(xmp_desc_t to, xmp_desc_t from, ...) {
+  void* indices[PWX_MAX_DIMS]{};
+  va_list rest;
+  va_start(rest, from);
+  for (int d = 0; from != nullptr && d < static_cast<const pwx_array*>(from)->ndims; ++d)
+    indices[d] = va_arg(rest, void*);
+  va_end(rest);
+  pwx_gather(to, from, indices, nullptr);
+}
+
+void xmp_scatter(xmp_desc_t to, xmp_desc_t from, ...) {
+  void* indices[PWX_MAX_DIMS]{};
+  va_list rest;
+  va_start(rest, from);
+  for (int d = 0; to != nullptr && d < static_cast<const pwx_array*>(to)->ndims; ++d)
+    indices[d] = va_arg(rest, void*);
+  va_end(rest);
+  pwx_scatter(to, from, indices, nullptr);
 }
 
 // `peerway cc` puts the type into a call whose first array it sees by name; in other calls it is unknown.

@@ -52,7 +52,7 @@ std::vector<Stretch> stretches_of(const pwx_array& a, int d, int part, const pwx
 
 void check_width(const pwx_array& a, int d, const pwx_width& width) {
   const pwx_array_dim& dim = a.dim[d];
-  const std::string which = text("dimension ", d, " of ", a.name);
+  const std::string which = text("dimension ", spoken_dimension(a, d), " of ", a.name);
   if (width.lo < 0 || width.hi < 0)
     refuse("reflect of ", which, " with a width of ", width.lo, ":", width.hi, "; it must be at least 0");
   if (is_full(dim)) {

@@ -54,6 +54,12 @@ inline bool is_cyclic(const pwx_array& a, int d) {
   const pwx_template_dim* t = template_dim(a, d);
   return t != nullptr && t->kind == PWX_CYCLIC;
 }
+/// How the program's language counts a dimension and a subscript of an array: in Fortran dimensions go the
+/// other way, from 1, and subscripts begin at the array's bounds.
+inline int spoken_dimension(const pwx_array& a, int d) { return a.lower == nullptr ? d : a.ndims - d; }
+inline long spoken(const pwx_array& a, int d, long subscript) {
+  return a.lower == nullptr ? subscript : subscript + a.lower[d];
+}
 inline bool is_full(const pwx_array_dim& dim) { return dim.shadow[0] < 0; }
 
 Placed place(const pwx_array& a, int d, int part);

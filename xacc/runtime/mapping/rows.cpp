@@ -16,8 +16,9 @@ pwx_triplet here(const pwx_array& a, int d, const pwx_triplet& wanted, const cha
   const pwx_array_dim& dim = a.dim[d];
   const long below = is_full(dim) ? 0 : dim.shadow[0], above = is_full(dim) ? 0 : dim.shadow[1];
   if (wanted.count > 0 && (wanted.first < -below || wanted.first + wanted.count > dim.size + above))
-    refuse("subscripts ", wanted.first, " to ", wanted.first + wanted.count - 1, " in dimension ", d, " of ",
-           name, ", which has 0 to ", dim.size - 1);
+    refuse("subscripts ", spoken(a, d, wanted.first), " to ", spoken(a, d, wanted.first + wanted.count - 1),
+           " in dimension ", spoken_dimension(a, d), " of ", name, ", which has ", spoken(a, d, 0), " to ",
+           spoken(a, d, dim.size - 1));
   long first = wanted.first, end = wanted.first + std::max(wanted.count, 0L);
   if (is_cyclic(a, d)) {
     const pwx_cycle cycle = pwx_cycle_of(a.on, dim.template_dim, dim.offset);

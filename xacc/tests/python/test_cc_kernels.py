@@ -7,6 +7,7 @@ import ctypes
 import io
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from device_compilers import UNOPTIMIZED, compile_with
 from launching import ROOT
 
 from peerway_xacc import driver
-from peerway_xacc.command_line import read
+from peerway_xacc.command_line import FORTRAN, C, read
+from peerway_xacc.fortran import driver as fortran
 
 PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
@@ -27,6 +29,8 @@ PROGRAMS = [
     ROOT / "xacc" / "tests" / "system" / "programs" / "xacc_bounds.c",
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
+    ROOT / "xacc" / "tests" / "system" / "programs" / "xacc_fc" / "acc.f90",
+    *(ROOT / "examples" / "xacc" / f"{sample}.f90" for sample in ("laplace", "himeno")),
 ]
 _KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0, 0\};', re.DOTALL)
 
@@ -54,20 +58,23 @@ def kernels(text: str) -> dict[str, str]:
 
 def emitted(program: Path, *options: str) -> str:
     written = io.BytesIO()
+    language, run = (FORTRAN, fortran.run) if program.suffix == ".f90" else (C, driver.run)
+    if shutil.which(language.compiler) is None:
+        pytest.skip(f"{language.compiler} is not installed")
     with contextlib.redirect_stdout(io.TextIOWrapper(written, write_through=True)):
-        assert driver.run(read([str(program), *options, "--emit"], dict(os.environ))) == 0
+        assert run(read([str(program), *options, "--emit"], dict(os.environ), language)) == 0
         return written.getvalue().decode()
 
 
 @pytest.mark.parametrize("architecture", ["compute_75", pytest.param("sm_90", marks=pytest.mark.long)])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_nvrtc_takes_every_kernel(
     tmp_path: Path,
     nvrtc: ctypes.CDLL,
     program: Path,
     architecture: str,
 ) -> None:
-    sources = kernels(emitted(program))
+    sources = kernels(emitted(program, *(["-cpp"] if program.suffix == ".f90" else [])))
     assert sources
     # One source with a namespace for each kernel: compiling the prelude takes longer than most kernels.
     text = "".join(f"namespace {name}_alone {{\n{kernel}\n}}\n" for name, kernel in sources.items())

@@ -183,12 +183,167 @@ prog.f90:2:6: note: 'x' is declared here
       |      ^
 """,
     ),
-    "acc": (
-        in_program("!$acc parallel loop", "do i = 1, n", "end do"),
+    "acc call": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  call s(i)", "end do"),
         """\
-prog.f90:9:7: error: directives of OpenACC in Fortran are left to another compiler; name it, as in --openacc-backend=gfortran
+prog.f90:11:3: error: calls of procedures are not possible in a kernel yet; write their statements here
+   11 |   call s(i)
+      |   ^~~~
+""",
+    ),
+    "acc print": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  print *, i", "end do"),
+        """\
+prog.f90:11:3: error: a kernel cannot have this statement (PRINT) yet
+   11 |   print *, i
+      |   ^~~~~
+""",
+    ),
+    "acc function": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  b(i) = f(i)", "end do"),
+        """\
+prog.f90:11:10: error: the function 'f' is not in this file, so a kernel cannot call it
+   11 |   b(i) = f(i)
+      |          ^
+""",
+    ),
+    "acc whole": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  b = c", "end do"),
+        """\
+prog.f90:11:3: error: the whole array 'b' in an expression: kernels need elements, so write a loop over them
+   11 |   b = c
+      |   ^
+""",
+    ),
+    "acc section": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  c(i) = a(:, i)", "end do"),
+        """\
+prog.f90:11:10: error: a section of 'a': kernels need elements, so write a loop over them
+   11 |   c(i) = a(:, i)
+      |          ^
+""",
+    ),
+    "acc dims": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  a(i) = 1", "end do"),
+        """\
+prog.f90:11:3: error: 1 subscript for 'a', which has 2 dimensions
+   11 |   a(i) = 1
+      |   ^
+""",
+    ),
+    "acc types": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  if (i) b(i) = 'x'", "end do"),
+        """\
+prog.f90:11:7: error: expected a condition, found integer(4)
+   11 |   if (i) b(i) = 'x'
+      |       ^
+""",
+    ),
+    "acc comp": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  b(i) = z%x", "end do"),
+        """\
+prog.f90:11:10: error: 'z' is of a derived type, whose components kernels do not have yet; copy what you need to variables before
+   11 |   b(i) = z%x
+      |          ^
+""",
+    ),
+    "acc no do": (
+        in_program("!$acc parallel loop", "b(1) = 1"),
+        """\
+prog.f90:9:7: error: expected a DO with an index behind this directive
     9 | !$acc parallel loop
+      |       ^~~~~~~~~~~~~
+prog.f90:10:1: note: this follows
+   10 | b(1) = 1
+      | ^
+""",
+    ),
+    "acc clause": (
+        in_program("!$acc parallel loop privat(x)", "do i = 1, n", "end do"),
+        """\
+prog.f90:9:21: error: 'privat' is no clause of acc parallel loop; did you mean private?
+    9 | !$acc parallel loop privat(x)
+      |                     ^~~~~~
+""",
+    ),
+    "acc reduction": (
+        in_program("!$acc parallel loop reduction(sum: x)", "do i = 1, n", "end do"),
+        """\
+prog.f90:9:21: error: expected an operator (+, *, max, min, .and., .or., iand, ior, ieor), a colon and variables
+    9 | !$acc parallel loop reduction(sum: x)
+      |                     ^~~~~~~~~
+""",
+    ),
+    "acc exit": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  if (i == 3) exit", "end do"),
+        """\
+prog.f90:11:15: error: EXIT leaves a loop whose iterations run in parallel
+   11 |   if (i == 3) exit
+      |               ^~~~
+""",
+    ),
+    "acc no end": (
+        in_program("!$acc parallel", "b(1) = 1"),
+        """\
+prog.f90:9:7: error: this construct has no end; write '!$acc end parallel' behind its statements
+    9 | !$acc parallel
       |       ^~~~~~~~
+""",
+    ),
+    "acc end": (
+        in_program("!$acc end kernels"),
+        """\
+prog.f90:9:7: error: there is no acc kernels that this could end
+    9 | !$acc end kernels
+      |       ^~~~~~~~~~~
+""",
+    ),
+    "acc loop": (
+        in_program("!$acc loop", "do i = 1, n", "end do"),
+        """\
+prog.f90:9:7: error: acc loop is in no parallel, kernels or serial construct
+    9 | !$acc loop
+      |       ^~~~
+""",
+    ),
+    "acc beside": (
+        in_program(
+            "!$acc parallel",
+            "x = 1",
+            "!$acc loop",
+            "do i = 1, n",
+            "  b(i) = x",
+            "end do",
+            "!$acc end parallel",
+        ),
+        """\
+prog.f90:10:1: error: this statement beside the loops of acc parallel changes 'x', which each gang has for itself; write it before the construct, or use acc kernels
+   10 | x = 1
+      | ^
+""",
+    ),
+    "acc section data": (
+        in_program("!$acc data copy(a(1:3, :))", "!$acc end data"),
+        """\
+prog.f90:9:17: error: the node's part of the distributed array 'a' is always whole in clauses of data; name it without a section
+    9 | !$acc data copy(a(1:3, :))
+      |                 ^
+""",
+    ),
+    "acc declare": (
+        in_program("!$acc declare create(b)", "b(1) = 1"),
+        """\
+prog.f90:9:7: error: acc declare is not supported in Fortran yet; use data, or enter data and exit data
+    9 | !$acc declare create(b)
+      |       ^~~~~~~
+""",
+    ),
+    "acc collapse": (
+        in_program("!$acc parallel loop collapse(2)", "do i = 1, n", "  b(i) = 1", "end do"),
+        """\
+prog.f90:9:7: error: collapse names more loops than are nested directly
+    9 | !$acc parallel loop collapse(2)
+      |       ^~~~~~~~~~~~~
 """,
     ),
     "acc unknown": (
@@ -250,6 +405,18 @@ prog.f90:1:7: error: this directive is in no program unit
       |       ^
 """,
     ),
+    "assumed shape": (
+        "subroutine s(a)\nreal :: a(:)\n!$xmp nodes p(*)\n!$xmp template t(8)\n!$xmp distribute t(block) onto p\n"
+        "!$xmp align a(i) with t(i)\nend\n",
+        """\
+prog.f90:6:13: error: 'a' is an assumed-shape array; a procedure outside of modules and programs can have aligned ones only with bounds, as in a(n)
+    6 | !$xmp align a(i) with t(i)
+      |             ^
+prog.f90:2:9: note: 'a' is declared here
+    2 | real :: a(:)
+      |         ^
+""",
+    ),
     "pointer assignment": (
         in_program("!$xmp align c(i) with t(i)", "c(1) = 0", "c => d"),
         """\
@@ -281,3 +448,24 @@ def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
     assert (
         errors.splitlines()[0] == "maps.inc:2:7: error: unknown directive 'templat'; did you mean template?"
     )
+
+
+def test_a_loop_without_a_kernel_is_a_warning_at_its_line(tmp_path: Path) -> None:
+    """What peerway cc says of the C that the loop became."""
+    lines = ["!$acc parallel loop", "do i = 1, n", "  c(i) = sqrt(cmplx(c(i), 1, 8))", "end do"]
+    compilation = compiled(tmp_path, in_program(*lines))
+    assert (compilation.status, compilation.errors) == (0, """\
+prog.f90:11:3: warning: no kernel for GPUs: 'csqrt' is not known in device code, nor is its text in this program; it runs only on CPUs
+   11 |   c(i) = sqrt(cmplx(c(i), 1, 8))
+      |   ^
+""")  # fmt: skip
+
+
+def test_kernels_have_the_default_kinds(tmp_path: Path) -> None:
+    lines = ["!$acc parallel loop", "do i = 1, n", "  c(i) = 1.0", "end do"]
+    compilation = compiled(tmp_path, in_program(*lines), "--emit", "-fdefault-real-8")
+    assert compilation.status == 1
+    message = (
+        "kernels have the default kinds of Fortran: take -fdefault-real-8 out, and write kinds, as real(8)"
+    )
+    assert f"error: {message}\n" in compilation.errors

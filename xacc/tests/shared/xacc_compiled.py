@@ -64,3 +64,15 @@ def sequential(folder: Path, sample: str) -> str:
     wanted = run("./plain", folder=folder)
     assert wanted.returncode == 0
     return wanted.stdout
+
+
+def assert_alike(text: str, wanted: str, relative: float = 1e-5) -> None:
+    """The words of two texts are the same, and numbers nearly so."""
+    words, right = text.split(), wanted.split()
+    assert len(words) == len(right), text
+    for word, expected in zip(words, right, strict=True):
+        try:
+            near = abs(float(word) - float(expected)) <= relative * abs(float(expected))
+        except ValueError:
+            near = False
+        assert word == expected or near, f"{word} instead of {expected} in\n{text}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from documented_code import blocks
-from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, run
+from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, assert_alike, run
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gfortran") is None,
@@ -139,12 +139,81 @@ def test_another_compiler_has_the_acc_directives(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("998998\n", "")
 
 
-def test_the_example_is_a_sequential_program_without_its_directives(tmp_path: Path) -> None:
-    plain = run("gfortran", "-O2", SAMPLES / "laplace.f90", "-o", "plain", folder=tmp_path)
+def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    """They give what gfortran's loops do. The kinds that they need are in modules of other files."""
+    plain = run("gfortran", "-O1", FORTRAN / "acc.f90", "-o", "plain", folder=tmp_path)
     assert plain.returncode == 0, plain.stderr
-    parallel = compiled(tmp_path, "-O2", SAMPLES / "laplace.f90")
-    done = run(PEERWAY, "run", "-n", 2, "--", parallel, folder=tmp_path)
-    assert (done.stdout, done.stderr) == (run("./plain", folder=tmp_path).stdout, "")
+    wanted = run("./plain", folder=tmp_path).stdout
+    text = (FORTRAN / "acc.f90").read_text()
+    fields, main = text.index("module fields"), text.index("program acc")
+    for name, part in (("kinds", text[:fields]), ("fields", text[fields:main]), ("main", text[main:])):
+        (tmp_path / f"{name}.f90").write_text(part)
+        compilation = run(PEERWAY, "fc", "-O1", "-c", f"{name}.f90", folder=tmp_path)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    program = compiled(tmp_path, "kinds.o", "fields.o", "main.o")
+    for nodes, settings in ((1, {}), (3, {"OMP_NUM_THREADS": "2"}), (1, fake_gpu), (3, fake_gpu)):
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, **settings)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_alike(done.stdout, wanted)
+
+
+def test_c_and_fortran_are_one_program(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    compilation = run(PEERWAY, "cc", "-c", "-O1", FORTRAN / "both.c", "-o", "part.o", folder=tmp_path)
+    assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    program = compiled(tmp_path, FORTRAN / "both.f90", "part.o")
+    for settings in ({}, fake_gpu):
+        done = run(PEERWAY, "run", "-n", 2, "--", program, folder=tmp_path, **settings)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "     0.0\n", "")
+
+
+BAD = """\
+program bad
+  integer :: a(0:7, 5), b(0:7, 5), k
+  character(9) :: which
+!$xmp nodes p(*)
+!$xmp template t(5)
+!$xmp distribute t(cyclic) onto p
+!$xmp template u(5)
+!$xmp distribute u(block) onto p
+!$xmp align a(*, j) with t(j)
+!$xmp align b(*, j) with u(j)
+!$xmp shadow b(0, 1)
+  call get_command_argument(1, which)
+  k = 6
+  if (which == 'section') then
+!$xmp gmove
+    a(1:4, 2:k) = b(1:4, 1:5)
+  else if (which == 'element') then
+    a(1, k - 1) = 3
+  else
+!$xmp reflect (b) width(0, k)
+  end if
+end program bad
+"""
+
+
+def test_errors_count_as_fortran_does(tmp_path: Path) -> None:
+    """From the bounds of an array, and its first dimension is 1."""
+    (tmp_path / "bad.f90").write_text(BAD)
+    program = compiled(tmp_path, "bad.f90")
+    for which, error in (
+        ("section", "gmove: subscripts 2 to 6 in dimension 2 of a at the left, which has 1 to 5"),
+        ("element", "element 5 of dimension 2 of a is used, but this node has others: it is distributed"),
+        ("width", "reflect of dimension 2 of b with a width of 6:6, but its shadow is 1:1"),
+    ):
+        done = run(PEERWAY, "run", "-n", 2, "--", program, which, folder=tmp_path)
+        assert done.returncode != 0
+        assert error in done.stderr
+
+
+@pytest.mark.parametrize("sample", ["laplace", "himeno"])
+def test_an_example_is_a_sequential_program_without_its_directives(tmp_path: Path, sample: str) -> None:
+    source = SAMPLES / f"{sample}.f90"
+    plain = run("gfortran", "-cpp", "-O2", source, "-o", "plain", folder=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    done = run(PEERWAY, "run", "-n", 2, "--", compiled(tmp_path, "-cpp", "-O2", source), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_alike(done.stdout, run("./plain", folder=tmp_path).stdout)
 
 
 def test_the_first_program_of_the_page_prints_what_the_page_says(tmp_path: Path) -> None:

@@ -9,6 +9,11 @@
 
 #include "loops.h"
 
+/* Of xmp.h, whose other functions a program in Fortran may have as its own. */
+PWX_API void xmp_transpose(void* to, void* from, int may_change_from);
+PWX_API void xmp_pack(void* vector, void* from, void* mask);
+PWX_API void xmp_unpack(void* to, void* vector, void* mask);
+
 #define PWX_UNUSED __attribute__((unused)) static
 
 /* ---- types ---- */

@@ -167,6 +167,7 @@ typedef struct pwx_array {
   struct pwx_array_state* state; /* NULL: not allocated */
   uint64_t bound;                /* for a parameter: how many arrays had been freed when it was bound */
   int watch;                     /* set by pwx_array_watch */
+  const long* lower; /* of a Fortran array: its lower bounds in C's order, for errors; else NULL */
 } pwx_array;
 
 /* Fills a descriptor and allocates its memory, set to zero. In C order: `template_dim[d]` (-1: not
@@ -371,6 +372,10 @@ PWX_API void pwx_gmove_one_sided(void);
 /* xmp_matmul, and xmp_sort_up or xmp_sort_down, with the type of the elements. */
 PWX_API void pwx_matmul(pwx_type type, void* product, void* lhs, void* rhs);
 PWX_API void pwx_sort(pwx_type type, void* from, void* to, int up);
+/* xmp_gather and xmp_scatter, whose index arrays, one a dimension, count from `first`; from 0 if it is NULL.
+ */
+PWX_API void pwx_gather(void* to, void* from, void* const* indices, const long* first);
+PWX_API void pwx_scatter(void* to, void* from, void* const* indices, const long* first);
 
 /* ---- coarrays, post and wait ---- */
 

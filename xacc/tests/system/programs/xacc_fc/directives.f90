@@ -205,6 +205,8 @@ program directives
   call fill
 !$xmp reflect (whole)
   call middle
+  call shaped(whole, a, n)
+  call transformed(5, 7)
   call dummy(a, n)
   call dummy(a, n)
   do i = 1, 3
@@ -247,6 +249,34 @@ contains
     call check(total == 363, 'a dummy argument')
   end subroutine dummy
 
+  ! dummy arguments that have the sizes of their actual arguments
+  subroutine shaped(field, given, rows)
+    integer, intent(in) :: rows
+    real(8), intent(inout) :: field(0:, :)
+    integer, intent(in) :: given(*)
+!$xmp align field(i, j) with s(i, j)
+!$xmp shadow field(0, 2:1)
+!$xmp align given(i) with t(i)
+!$xmp shadow given(1)
+    integer :: total, i, j
+    real(8) :: worst
+    total = 0
+!$xmp loop on t(i) reduction(+: total)
+    do i = 1, n
+      if (i >= 5 .and. i <= 7) total = total + given(i)
+    end do
+    call check(total == 363, 'an assumed-size array')
+!$xmp reflect (field)
+    worst = 0
+!$xmp loop (j) on s(*, j) reduction(max: worst)
+    do j = 3, m - 1
+      do i = 0, rows + 1
+        worst = max(worst, abs(field(i, j - 2) + field(i, j + 1) - (200 * i + 2 * j - 1)))
+      end do
+    end do
+    call check(worst == 0, 'an assumed-shape array')
+  end subroutine shaped
+
   ! an array of a procedure, which ends at its return
   subroutine mine(number)
     integer, intent(in) :: number
@@ -269,4 +299,77 @@ contains
     if (number == 2) return
     own = -1
   end subroutine mine
+
+  ! Arrays of other shapes: the order of the dimensions and of their elements matters.
+  subroutine transformed(rows, columns)
+    integer, intent(in) :: rows, columns
+!$xmp nodes r(*)
+!$xmp template w(columns)
+!$xmp template w0(0:columns - 1)
+!$xmp distribute w(block) onto r
+!$xmp distribute w0(cyclic) onto r
+    integer :: a(rows, columns), turned(columns, rows), square(rows, rows), row(rows, columns), column(rows, columns)
+    integer :: shifted(rows, 0:columns - 1), listed(2 * rows), wrong_here
+    logical :: odd(rows, columns)
+!$xmp align a(*, j) with w(j)
+!$xmp align turned(i, *) with w(i)
+!$xmp align square(*, j) with w(j)
+!$xmp align row(*, j) with w(j)
+!$xmp align column(*, j) with w(j)
+!$xmp align odd(*, j) with w(j)
+!$xmp align shifted(*, j) with w0(j)
+!$xmp align listed(*) with w(*)
+    integer :: i, j, l
+!$xmp loop (j) on w(j)
+    do j = 1, columns
+      do i = 1, rows
+        a(i, j) = i + 10 * j
+        odd(i, j) = j == 2 .or. i == 3 .and. j == 4
+        row(i, j) = rows + 1 - i
+        column(i, j) = columns - j
+      end do
+    end do
+    call xmp_transpose(turned, a, 0)
+    call xmp_matmul(xmp_desc_of(square), xmp_desc_of(a), xmp_desc_of(turned))
+    wrong_here = 0
+!$xmp loop (i) on w(i) reduction(+: wrong_here)
+    do i = 1, columns
+      do j = 1, rows
+        if (turned(i, j) /= j + 10 * i) wrong_here = wrong_here + 1
+      end do
+    end do
+    call check(wrong_here == 0, 'xmp_transpose')
+    wrong_here = 0
+!$xmp loop (j) on w(j) reduction(+: wrong_here)
+    do j = 1, rows
+      do i = 1, rows
+        if (square(i, j) /= sum([((i + 10 * l) * (j + 10 * l), l = 1, columns)])) &
+          wrong_here = wrong_here + 1
+      end do
+    end do
+    call check(wrong_here == 0, 'xmp_matmul')
+    if (rows > 0) call xmp_scatter(xmp_desc_of(shifted), xmp_desc_of(a), xmp_desc_of(row), xmp_desc_of(column))
+    wrong_here = 0
+!$xmp loop (j) on w0(j) reduction(+: wrong_here)
+    do j = 0, columns - 1
+      do i = 1, rows
+        if (shifted(i, j) /= rows + 1 - i + 10 * (columns - j)) wrong_here = wrong_here + 1
+      end do
+    end do
+    call check(wrong_here == 0, 'xmp_scatter')
+    call xmp_gather(xmp_desc_of(a), xmp_desc_of(shifted), xmp_desc_of(row), xmp_desc_of(column))
+    wrong_here = 0
+!$xmp loop (j) on w(j) reduction(+: wrong_here)
+    do j = 1, columns
+      do i = 1, rows
+        if (a(i, j) /= i + 10 * j) wrong_here = wrong_here + 1
+      end do
+    end do
+    call check(wrong_here == 0, 'xmp_gather')
+    listed = 0
+    call xmp_pack(xmp_desc_of(listed), xmp_desc_of(a), xmp_desc_of(odd))
+    call check(all(listed(1:6) == [21, 22, 23, 24, 25, 43]), 'xmp_pack')
+    call xmp_sort_down(listed, listed)
+    call check(all(listed(1:7) == [43, 25, 24, 23, 22, 21, 0]), 'xmp_sort_down')
+  end subroutine transformed
 end program directives

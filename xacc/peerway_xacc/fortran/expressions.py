@@ -1,0 +1,281 @@
+"""Expressions of Fortran as C, for kernels: what C computes otherwise, such as `**`, becomes a call."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from peerway_xacc.fortran import intrinsics
+from peerway_xacc.fortran.types import DOUBLE, INTEGER, LOGICAL, REAL, Type
+from peerway_xacc.fortran.words import Word, closing, split
+from peerway_xacc.frontend.diagnostics import Refused
+
+_RELATIONS = {
+    "==": "==", ".eq.": "==", "/=": "!=", ".ne.": "!=", "<": "<", ".lt.": "<", "<=": "<=", ".le.": "<=",
+    ">": ">", ".gt.": ">", ">=": ">=", ".ge.": ">=",
+}  # fmt: skip
+_LEVELS: tuple[tuple[str, ...], ...] = (
+    (".eqv.", ".neqv."), (".or.",), (".and.",), tuple(_RELATIONS), ("+", "-"), ("*", "/"),
+)  # fmt: skip
+_NUMBER = re.compile(r"(\d*\.?\d*)(?:([ed])([-+]?\d+))?(?:_(\w+))?\Z")
+_UNARY_LEVEL = 4  # of + and -
+_NOT_LEVEL = 3  # .not. binds less than relations
+
+
+@dataclass(frozen=True)
+class Value:
+    """An expression of C, in parentheses where another operator could split it, and its Fortran type."""
+
+    text: str
+    type: Type
+
+
+class Names(Protocol):
+    """What expressions ask of the code around them."""
+
+    def scalar(self, word: Word) -> Value:
+        """A variable or a constant."""
+        ...
+
+    def element(self, word: Word, subscripts: list[Value]) -> Value:
+        """An element of an array."""
+        ...
+
+    def is_array(self, word: Word) -> bool:
+        """Is it an array?"""
+        ...
+
+    def kind(self, words: list[Word]) -> int:
+        """The number of bytes that a kind has."""
+        ...
+
+    def bound(self, function: str, words: list[list[Word]], word: Word) -> Value:
+        """size, lbound or ubound of an array."""
+        ...
+
+    def call(self, word: Word, arguments: list[Value]) -> Value:
+        """A function that is no intrinsic one."""
+        ...
+
+
+class Expressions:
+    """Reads expressions; names mean what `names` says."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def read(self, words: list[Word]) -> Value:
+        """All the words as one expression."""
+        reader = _Reader(words, self._names)
+        value = reader.level(0)
+        if reader.at < len(words):
+            raise Refused(words[reader.at].place, f"expected an operator, found '{words[reader.at].text}'")
+        return value
+
+    def integer(self, words: list[Word]) -> Value:
+        """An expression that must be of integers."""
+        value = self.read(words)
+        if value.type.base != "integer":
+            raise Refused(words[0].place, f"expected an integer, found {value.type.fortran}")
+        return value
+
+    def condition(self, words: list[Word]) -> str:
+        """An expression that must be logical."""
+        value = self.read(words)
+        if value.type.base != "logical":
+            raise Refused(words[0].place, f"expected a condition, found {value.type.fortran}")
+        return value.text
+
+
+def converted(value: Value, to: Type, place_of: Word) -> str:
+    """A value as assignment converts it."""
+    if (value.type.base == "logical") != (to.base == "logical"):
+        raise Refused(place_of.place, f"{value.type.fortran} cannot become {to.fortran}")
+    if to.base != "complex" and value.type.base == "complex":
+        part = "creal" if value.type.kind == 8 else "crealf"
+        return f"({to.c_text}){part}({value.text})"
+    return value.text if value.type == to else f"({to.c_text})({value.text})"
+
+
+def promoted(lhs: Type, rhs: Type, word: Word) -> Type:
+    """The type of an operation on two numbers."""
+    if "logical" in (lhs.base, rhs.base):
+        raise Refused(word.place, f"'{word.text}' is not for {lhs.fortran} and {rhs.fortran}")
+    order = ("integer", "real", "complex")
+    base = max(lhs.base, rhs.base, key=order.index)
+    kinds = [side.kind for side in (lhs, rhs) if base == "integer" or side.base != "integer"]
+    return Type(base, max(kinds))
+
+
+class _Reader:
+    def __init__(self, words: list[Word], names: Names) -> None:
+        self.words = words
+        self.at = 0
+        self._names = names
+
+    def _next(self) -> str:
+        return self.words[self.at].text if self.at < len(self.words) else ""
+
+    def _take(self) -> Word:
+        word = self.words[self.at]
+        self.at += 1
+        return word
+
+    def level(self, level: int) -> Value:
+        """An expression of operators of this level and of tighter ones."""
+        if level == len(_LEVELS):
+            return self._power()
+        if level == _NOT_LEVEL and self._next() == ".not.":
+            word = self._take()
+            value = self.level(_NOT_LEVEL)
+            if value.type.base != "logical":
+                raise Refused(word.place, f".not. is not for {value.type.fortran}")
+            return Value(f"(!{value.text})", value.type)
+        if level == _UNARY_LEVEL and self._next() in ("+", "-"):
+            sign = self._take()
+            value = self.level(level + 1)
+            promoted(value.type, value.type, sign)
+            lhs = Value(f"(-{value.text})", value.type) if sign.text == "-" else value
+        else:
+            lhs = self.level(level + 1)
+        while self._next() in _LEVELS[level]:
+            word = self._take()
+            lhs = _operation(lhs, self.level(level + 1), word)
+        return lhs
+
+    def _power(self) -> Value:
+        base = self._primary()
+        if self._next() != "**":
+            return base
+        word = self._take()
+        if self._next() in ("+", "-"):  # a common extension: x ** -2
+            sign = self._take()
+            exponent = self._power()
+            exponent = Value(f"(-{exponent.text})", exponent.type) if sign.text == "-" else exponent
+        else:
+            exponent = self._power()
+        return intrinsics.power(base, exponent, promoted(base.type, exponent.type, word), word)
+
+    def _primary(self) -> Value:
+        if self.at >= len(self.words):
+            assert self.words, "callers give at least one word"
+            place = self.words[-1].place
+            raise Refused(place, "expected an expression behind this")
+        word = self._take()
+        if word.kind == "number":
+            return self._number(word)
+        if word.text == "(":
+            return self._bracket()
+        if re.fullmatch(r"\.(true|false)\.(_\w+)?", word.text):
+            return Value("1" if "true" in word.text else "0", LOGICAL)
+        if word.kind == "text":
+            raise Refused(word.place, "characters are not possible in a kernel")
+        if word.kind != "name":
+            raise Refused(word.place, f"expected a value, found '{word.text}', which kernels do not have yet")
+        if self._next() == "%":
+            message = f"'{word.text}' is of a derived type, whose components kernels do not have yet"
+            raise Refused(word.place, f"{message}; copy what you need to variables before")
+        if self._next() != "(":
+            if self._names.is_array(word):
+                message = f"the whole array '{word.text}' in an expression: kernels need elements, so write"
+                raise Refused(word.place, f"{message} a loop over them")
+            return self._names.scalar(word)
+        end = closing(self.words, self.at)
+        parts = split(self.words[self.at + 1 : end], ",")
+        self.at = end + 1
+        return self._called(word, parts if parts != [[]] else [])
+
+    def _bracket(self) -> Value:
+        end = closing(self.words, self.at - 1)
+        parts = split(self.words[self.at : end], ",")
+        self.at = end + 1
+        values = [_Reader(part, self._names).level(0) for part in parts if part]
+        if len(values) == 2:
+            single = all(value.type != DOUBLE for value in values)
+            return intrinsics.complex_of(values[0], values[1], Type("complex", 4 if single else 8))
+        if len(values) != 1:
+            raise Refused(self.words[end].place, "expected an expression in the parentheses")
+        return Value(f"({values[0].text})", values[0].type)
+
+    def _called(self, word: Word, parts: list[list[Word]]) -> Value:
+        if self._names.is_array(word):
+            for part in parts:
+                if len(split(part, ":")) > 1 or not part:
+                    message = f"a section of '{word.text}': kernels need elements, so write a loop over them"
+                    raise Refused(word.place, message)
+            return self._names.element(word, [_subscript(self._value(part), part[0]) for part in parts])
+        if [] in parts:
+            raise Refused(word.place, f"an argument of '{word.text}' is missing")
+        if word.text in ("size", "lbound", "ubound"):
+            return self._names.bound(word.text, parts, word)
+        if word.text in intrinsics.WITH_KIND or word.text in intrinsics.KNOWN:
+            return self._intrinsic(word, parts)
+        return self._names.call(word, [self._value(part) for part in parts])
+
+    def _value(self, part: list[Word]) -> Value:
+        reader = _Reader(part, self._names)
+        value = reader.level(0)
+        if reader.at < len(part):
+            raise Refused(part[reader.at].place, f"expected an operator, found '{part[reader.at].text}'")
+        return value
+
+    def _intrinsic(self, word: Word, parts: list[list[Word]]) -> Value:
+        kind = None
+        plain = []
+        for number, part in enumerate(parts):
+            if len(part) > 2 and part[1].text == "=" and part[0].text == "kind":
+                kind = self._names.kind(part[2:])
+            elif word.text in intrinsics.WITH_KIND and number == intrinsics.WITH_KIND[word.text]:
+                kind = self._names.kind(part)
+            elif len(part) > 2 and part[1].text == "=":
+                raise Refused(part[0].place, "arguments with names are not possible in a kernel yet")
+            else:
+                plain.append(self._value(part))
+        return intrinsics.call(word, plain, kind)
+
+    def _number(self, word: Word) -> Value:
+        match = _NUMBER.match(word.text)
+        if not match or not match[1]:
+            raise Refused(word.place, f"'{word.text}' is no number that kernels have")
+        digits, letter, exponent, kind_name = match.groups()
+        kind_words = [Word("name" if kind_name and not kind_name.isdigit() else "number", kind_name or "4",
+                           word.place, word.start, word.end)]  # fmt: skip
+        if "." not in digits and letter is None:
+            kind = self._names.kind(kind_words) if kind_name else 4
+            digits = digits.lstrip("0") or "0"
+            return Value(f"{digits}L" if kind == 8 else digits, Type("integer", kind))
+        kind = 8 if letter == "d" else self._names.kind(kind_words) if kind_name else 4
+        text = digits if digits[0] != "." else f"0{digits}"
+        text += f"e{exponent}" if exponent else "" if "." in text else ".0"
+        return Value(text if kind == 8 else f"{text}f", DOUBLE if kind == 8 else REAL)
+
+
+def _subscript(value: Value, word: Word) -> Value:
+    if value.type.base != "integer":
+        raise Refused(word.place, f"a subscript must be an integer, found {value.type.fortran}")
+    return value
+
+
+def _operation(lhs: Value, rhs: Value, word: Word) -> Value:
+    logical = lhs.type.base == rhs.type.base == "logical"
+    if word.text in _RELATIONS:
+        if logical:
+            raise Refused(word.place, "compare logicals by .eqv. or .neqv.")
+        kind = promoted(lhs.type, rhs.type, word)
+        if kind.base == "complex" and _RELATIONS[word.text] not in ("==", "!="):
+            raise Refused(word.place, "complex numbers have no order")
+        return Value(f"({lhs.text} {_RELATIONS[word.text]} {rhs.text})", LOGICAL)
+    if word.text.startswith("."):
+        if not logical:
+            raise Refused(word.place, f"{word.text} is not for {lhs.type.fortran} and {rhs.type.fortran}")
+        kind = max(lhs.type, rhs.type, key=lambda side: side.kind)
+        if word.text in (".and.", ".or."):
+            sign = "&&" if word.text == ".and." else "||"
+            return Value(f"({lhs.text} {sign} {rhs.text})", kind)
+        sign = "==" if word.text == ".eqv." else "!="
+        return Value(f"(!{lhs.text} {sign} !{rhs.text})", kind)
+    return Value(f"({lhs.text} {word.text} {rhs.text})", promoted(lhs.type, rhs.type, word))
+
+
+__all__ = ["INTEGER", "Expressions", "Names", "Value", "converted", "promoted"]
