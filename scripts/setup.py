@@ -23,7 +23,7 @@ from pathlib import Path
 
 import products
 import system
-from steps import BUILD, ROOT, VENV, StepError, main, must, say
+from steps import BUILD, ROOT, VENV, StepError, main, must, run, say
 
 PYTHON = VENV / "bin" / "python"
 STAMPS = VENV / "peerway-setup.json"
@@ -94,6 +94,15 @@ def pip_install(title: str, arguments: list[object], wheels: str | None, log: Pa
     must(title, [*command], log)
 
 
+def uv_install(title: str, arguments: list[object], lock: Path) -> bool:
+    """Install packages with uv, in a sixth of pip's CPU time. Returns false if that failed, such as where
+    only pip knows of a mirror.
+    """
+    pip_install("install uv", ["--constraint", lock, "uv"], None, LOGS / "uv.log")
+    command = [VENV / "bin" / "uv", "pip", "install", "--python", PYTHON]
+    return run(title, [*command, *arguments], LOGS / "uv-packages.log") == 0
+
+
 def install_requirements(extras: list[str], wheels: str | None) -> None:
     """Install what the build, the package and each extra need, at the versions in requirements.lock."""
     known = products.groups()
@@ -108,11 +117,11 @@ def install_requirements(extras: list[str], wheels: str | None) -> None:
     if not todo:
         return
     needs = sorted({need for name in todo for need in groups[name]})
-    # A host without a network has given versions; the folder of wheels was made with the lock.
-    constraints: list[object] = [] if wheels else ["--constraint", lock]
-    pip_install(
-        f"install packages for: {', '.join(todo)}", [*constraints, *needs], wheels, LOGS / "packages.log"
-    )
+    title = f"install packages for: {', '.join(todo)}"
+    if wheels:  # a host without a network has given versions; the folder of wheels was made with the lock
+        pip_install(title, list(needs), wheels, LOGS / "packages.log")
+    elif not uv_install(title, ["--constraint", lock, *needs], lock):
+        pip_install(f"{title}, by pip", ["--constraint", lock, *needs], None, LOGS / "packages.log")
     # The wheel of fmt's headers runs this file at every start of Python, to look for modules that it does not
     # have. It takes 35 ms of CPU, twice as long as starting Python.
     for start in (VENV / "lib").glob("python*/site-packages/cmeel.pth"):

@@ -1,4 +1,4 @@
-"""Write files atomically, so that a reader never sees half of one, and read files that should be small."""
+"""Writes files atomically, so that a reader never sees half of one, and reads files that should be small."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def replace(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Path]:
-    """Give a temporary name next to `path`; at the end the file of that name, if anything was written,
-    replaces `path`. A symbolic link stays a link, and what is not a regular file, such as /dev/null or a
-    pipe, is written directly. Raises OSError.
+    """Give a temporary name next to `path`. When the block ends, the file of that name replaces `path`, if
+    one was written.
+
+    A symbolic link stays a link. Anything but a regular file, such as /dev/null or a pipe, is written
+    directly. Raises OSError.
     """
     for wrong, number in ((path.is_dir(), errno.EISDIR), (not path.parent.is_dir(), errno.ENOENT)):
         if wrong:

@@ -1,5 +1,5 @@
-"""Free space on a file system, for messages: "No space left on device" names neither the device nor its
-size.
+"""Describes the free space on a file system, for messages: "No space left on device" names neither the device
+nor its size.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from peerway_common.units import about_text
 
-_LEAST_FREE = 64 << 20  # with less, what is written in one go may not fit
+_LEAST_FREE = 64 << 20  # with less, a single large write may not fit
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -26,7 +26,7 @@ class Room:
         result = os.statvfs(path)
         self.at = path
         self.free, self.total = result.f_bavail * result.f_frsize, result.f_blocks * result.f_frsize
-        self.files = result.f_favail if result.f_files else None  # None: as many as there is room for
+        self.files = result.f_favail if result.f_files else None  # None: as many as fit
 
     @property
     def is_full(self) -> bool:
@@ -39,7 +39,7 @@ class Room:
 
 
 def why(path: Path, error: OSError) -> str:
-    """The system's message; if the disk is full, also which one, and how much is free there."""
+    """The system's message. If the disk is full, also which disk, and how much is free there."""
     text = error.strerror or str(error)
     if error.errno not in _NO_ROOM:
         return text

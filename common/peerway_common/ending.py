@@ -1,4 +1,4 @@
-"""End a measurement in the same way on Ctrl-C, SIGTERM and SIGHUP."""
+"""Ends a measurement in the same way on Ctrl-C, SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ class Ended(BaseException):
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """While the block runs, such a signal raises Ended, but only once, so that the clean-up is not
+    """While the block runs, such a signal raises Ended, but only the first one, so that the clean-up is not
     interrupted. Signals that this process was told to ignore (SIGHUP by nohup) stay ignored.
-
-    What this process was told to ignore (SIGHUP by nohup) it ignores.
     """
 
     def end(number: int, _: Any) -> NoReturn:

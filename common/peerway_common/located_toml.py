@@ -1,4 +1,4 @@
-"""TOML files that people write. Errors name the line and column."""
+"""TOML files that people write. Errors name the line and the column."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class LocatedToml:
         return cls(text, str(path), error)
 
     def wrong(self, table: str, key: str, why: str, number: int = 0) -> NoReturn:
-        """The error for a mistake at a key; `table` is "" for keys above all tables, `number` says which of
+        """The error for a mistake at a key. `table` is "" for keys above all tables; `number` chooses one of
         several tables of that name.
         """
         line, column = self.place(table, key, number)
         raise self._error(f"{self.name}:{line}:{column}: {why}")
 
     def place(self, table: str, key: str, number: int = 0) -> tuple[int, int]:
-        """Line and column of a key, in the given one of several tables of a name; of the table where the key
-        has no line.
+        """The line and column of a key in the given one of several tables of a name. If the key has no line,
+        those of the table.
         """
         inside, seen, start = table == "", -1, (1, 1)
         bare = rf"""\s*["']?{re.escape(key)}["']?\s*[=.]"""

@@ -1,4 +1,4 @@
-"""Suggest the name that somebody may have meant."""
+"""Suggests the name that somebody may have meant."""
 
 from __future__ import annotations
 

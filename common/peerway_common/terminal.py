@@ -1,5 +1,5 @@
-"""The one way to print to a terminal or a file. Text from records, tables, plugins or the system is never
-obeyed, neither by the terminal nor, as markup, by rich.
+"""The only way to print to a terminal or a file. Text from records, tables, plugins or the system cannot
+control the terminal, and rich does not interpret it as markup.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from rich.segment import Segment
 
-PLAIN_WIDTH = 120  # of tables that go to a file or a pipe
+PLAIN_WIDTH = 120  # the width of tables in a file or a pipe
 
 
 class Terminal(Console):
-    """A console on which text is only text."""
+    """A console that prints text unchanged and safely."""
 
     def __init__(self, *, stderr: bool = False, plain_width: int | None = None) -> None:
         """`plain_width`: the width if it is not a terminal; by default that of rich."""

@@ -22,8 +22,8 @@ import click
 from peerway_common.printable import printable, shortened
 from peerway_jobs.address import is_address, is_open, stays_here
 from peerway_jobs.answered import NotOurs, nodes_of, run_of, verdict_of_run
-from peerway_jobs.places import data_option, monitor_at
 from peerway_jobs.rules.template import LANGUAGES
+from peerway_jobs.server_folder import data_option, monitor_at
 from peerway_jobs.store.lists import Filter
 from peerway_jobs.store.runs import Run
 
@@ -79,7 +79,7 @@ def known_run(data: Path, server: str | None, job: str, restart: int | None) -> 
     from peerway_jobs.store.pending import is_final
     from peerway_jobs.verdicts import verdict_of
 
-    with monitor_at(data, asks=True) as monitor:
+    with monitor_at(data, takes_server=True) as monitor:
         run = monitor.jobs.run(job, restart)
         if run is None:
             return None
@@ -88,7 +88,9 @@ def known_run(data: Path, server: str | None, job: str, restart: int | None) -> 
 
 def of_node(server: str, job: str, token: str, ca_file: str) -> KnownRun | None:
     """A run of this node, asked with its agent's token; None if there is no such job.
-    Raises click.ClickException.
+
+    Raises NotNow if the server may answer later, also if its answer names no nodes, as that of something
+    else at this address; click.ClickException for other errors.
     """
     _check(job)
     try:
@@ -128,7 +130,7 @@ def several(data: Path, server: str | None, wanted: Filter, most: int, order: st
             _not_ours(server)
     from peerway_jobs.store.lists import listed
 
-    with monitor_at(data, asks=True) as monitor:
+    with monitor_at(data, takes_server=True) as monitor:
         return listed(monitor.jobs.reader, ("1", []), wanted, most=most, order=order)[0]
 
 

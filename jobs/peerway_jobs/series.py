@@ -70,24 +70,24 @@ class Series:
         total = self.weights.sum()
         return float((self.values * self.weights).sum() / total) if total > 0 else np.nan
 
-    def quantile(self, q: float) -> float:
-        """The value that is not exceeded in the share `q` of the time; NaN without data."""
+    def quantile(self, share: float) -> float:
+        """The value that is not exceeded in this share (0 to 1) of the time; NaN without data."""
         if not self.values.size:
             return np.nan
         order = np.argsort(self.values, kind="stable")
         upto = np.cumsum(self.weights[order])
-        at = int(np.searchsorted(upto, q * upto[-1]))
+        at = int(np.searchsorted(upto, share * upto[-1]))
         return float(self.values[order][min(at, len(order) - 1)])
 
     def peak(self) -> float:
         """The largest value; NaN without data."""
         return float(self.values.max()) if self.values.size else np.nan
 
-    def low(self) -> float:
+    def minimum(self) -> float:
         """The smallest value; NaN without data."""
         return float(self.values.min()) if self.values.size else np.nan
 
-    def amount(self) -> float:
+    def integral(self) -> float:
         """The integral over the time with data: for a rate in bytes per second, bytes; NaN without data."""
         return float((self.values * self.weights).sum()) if self.values.size else np.nan
 

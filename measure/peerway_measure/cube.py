@@ -1,4 +1,4 @@
-"""How records spell shapes: the faces of a cube of doubles, and messages between computations."""
+"""Spells shapes as records do: the faces of a cube of doubles, and messages sent between computations."""
 
 from __future__ import annotations
 
@@ -27,17 +27,21 @@ def cube_face(shape: str) -> CubeFace | None:
 
 
 def compute_shape(size: int) -> str:
-    """The spelling of a message between computations on `size` bytes, such as "compute:4096"."""
+    """The spelling of async_pingpong's message between computations on `size` bytes, such as
+    "compute:4096".
+    """
     return f"compute:{size}"
 
 
 def computed_bytes(shape: str) -> int | None:
-    """The bytes that are computed on, or None for any other shape."""
+    """The number of bytes computed on, or None if the shape is of another kind."""
     match = re.fullmatch(r"compute:([1-9][0-9]{0,14})", shape)
     return int(match[1]) if match else None
 
 
 def shape_class(shape: str) -> str:
-    """The shape without its size, to put the sizes of one curve together: "cube:64/k" -> "cube/k"."""
+    """The shape without its size, so that all sizes of one curve have the same text: "cube:64/k" ->
+    "cube/k".
+    """
     face = cube_face(shape)
     return f"cube/{face.across}" if face else shape

@@ -14,8 +14,8 @@ _MOST_RECORD = 1 << 20
 
 
 def is_route_table(path: Path) -> bool:
-    """Whether it is a route table of `peerway tune`, of any version."""
-    if not path.is_file():  # what a pipe gives is gone once read
+    """Whether the file is a route table of `peerway tune`, of any version."""
+    if not path.is_file():  # a pipe can be read only once, by the command itself
         return False
     try:
         document = _object(atomic_file.read(path, _MOST_TABLE))
@@ -25,7 +25,7 @@ def is_route_table(path: Path) -> bool:
 
 
 def has_records(path: Path) -> bool:
-    """Whether it begins with a record, as files of `peerway bench --out` do."""
+    """Whether the file begins with a record, as files of `peerway bench --out` do."""
     if not path.is_file():
         return False
     try:

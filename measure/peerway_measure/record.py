@@ -1,5 +1,7 @@
-"""The one schema of a benchmark result: a record, one JSON object a line. Times are microseconds and one way,
-sizes bytes, and MB is 10^6 bytes everywhere. Files of records are in records.py.
+"""The schema of a benchmark result: a record, one JSON object on a line.
+
+Times are in microseconds for one way, sizes in bytes; 1 MB is 10^6 bytes. records.py reads and writes files
+of records.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ from peerway_measure.record_fields import RecordError as RecordError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# Names in the extra of a record that readers know, too.
-RUN = "run"  # which run of the ranks made it
-ROUND = "round"  # of a campaign: in which of its passes over all nodes
-NODE_TYPE = "node_type"  # what kind of node made it
-LOAD = "load"  # how many CPUs other work kept busy
-STATE_WANTED = "state_wanted"  # of the caches, where a read found another one: see storage/states.py
-ALLOWED = "allowed"  # the paths that the user left the route to choose from; absent: all
-FIXED = "iterations_fixed"  # true where the iterations were given, not as many as fit the time
+# Keys in `extra` that readers of records use.
+RUN = "run"  # which run of `peerway bench` made the record
+ROUND = "round"  # the campaign's pass that made the record
+NODE_TYPE = "node_type"  # the type of the node that made the record
+LOAD = "load"  # how many CPUs other processes kept busy
+STATE_WANTED = "state_wanted"  # the requested state of the caches, if a read found another: storage/states.py
+ALLOWED = "allowed"  # the paths that the user allowed the route to choose from; absent: all
+FIXED = "iterations_fixed"  # true if the user set the number of iterations, instead of a time
 _NAMES = ("test", "via", "op", "shape", "source", "target", "host", "version")
 _TEXTS = (*_NAMES, "device", "driver", "command")
 _texts_of: Callable[[Any], tuple[str, ...]] = attrgetter(*_TEXTS)
@@ -45,13 +47,14 @@ _texts_of: Callable[[Any], tuple[str, ...]] = attrgetter(*_TEXTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One measured point: one test of one message size, over one path or peer, between two devices.
+    """One measured point: one test with one message size, over one path or peer, between two devices.
 
     `via` is a path ("peer/copy"), "route" (the automatic choice) or a peer's name ("openmpi"). `shape` is
     "contiguous" or a face of a cube of doubles as written by `cube_shape`. `source` and `target` name where
-    the memory lives ("host", "cuda:0"). `device` and `driver` describe the hardware and its driver; "" where
-    there is none. `cpu_percent` is None where it was not measured. `command` is the command line that made
-    the record, `extra` whatever else its maker wanted to keep: what a reader does not know stays there.
+    the memory lives ("host", "cuda:0"). `device` and `driver` describe the hardware and its driver, "" if
+    there is none. `cpu_percent` is None if it was not measured. `command` is the command line that made the
+    record. `extra` holds further values of the program that made it; readers keep values that they do not
+    know.
     """
 
     test: str
@@ -84,7 +87,9 @@ class Record:
             self._check()
 
     def _check(self) -> None:
-        """Find what is wrong and refuse it, or find that the record is right after all."""
+        """Check each field. Raises RecordError for the first that is wrong; returns if all are right after
+        all.
+        """
         for name in _NAMES:
             check(bool(typed(self, name, str, "text")), name, getattr(self, name), "text that is not empty")
         for name in ("device", "driver", "command"):
@@ -151,19 +156,21 @@ class Record:
 
     @property
     def way(self) -> str:
-        """`via`, with the paths that it could choose from if the user named them: "route (staged)"."""
+        """`via` and, if the user restricted the route, the paths that it could choose from: "route
+        (staged)".
+        """
         allowed = self.extra.get(ALLOWED, "")
         return f"{self.via} ({allowed})" if allowed and isinstance(allowed, str) else self.via
 
     @property
     def run(self) -> str:
-        """The run of the ranks that made it, as `peerway bench` names it in `extra`; "" without a name."""
+        """The run of `peerway bench` that made the record, as named in `extra`; "" without a name."""
         name = self.extra.get(RUN, "")
         return name if isinstance(name, str) else ""
 
     @property
     def node_type(self) -> str:
-        """The type of the node that made it, according to a campaign or the user; "" without one."""
+        """The type of the node that made the record, according to a campaign or the user; "" if unknown."""
         name = self.extra.get(NODE_TYPE, "")
         return name if isinstance(name, str) else ""
 
@@ -197,12 +204,14 @@ _PUT = tuple(getattr(Record, f.name).__set__ for f in fields(Record))
 
 
 def factor_text(name: str, value: str) -> str:
-    """How the shape of a record names a factor that its test does not know: "threads=4"."""
+    """The spelling of a factor in the shape of a record, for factors that the test itself does not know:
+    "threads=4".
+    """
     return f"{name}={'_'.join(value.split())}"
 
 
 def parse(line: str) -> Record:
-    """The record of one line of JSON; RecordError names the field and its value."""
+    """Parse one line of JSON. Raises RecordError, which names the field and its value."""
     values = _decoder().decode(line)
     if not isinstance(values, dict):
         raise RecordError(f"found {short(values)}, but a record is a JSON object")
@@ -256,13 +265,13 @@ def _no_constant(name: str) -> float:
 
 
 def _is_shown(item: tuple[str, object]) -> bool:
-    """Whether a name and value of `extra` can be shown as they are."""
+    """Whether a name and a value of `extra` can be printed unchanged."""
     name, value = item
     return name.isprintable() and (type(value) is not str or value.isprintable())
 
 
 def _shown(value: object) -> object:
-    """A value of `extra`: the text that a reader may show as it is."""
+    """A value of `extra` as text that a reader may print."""
     return printable(value) if isinstance(value, str) else value
 
 

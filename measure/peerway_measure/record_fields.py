@@ -1,4 +1,4 @@
-"""The values that fields of a record may have, and the error texts for others."""
+"""Says which values the fields of a record may have, and writes the error texts for all others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 from peerway_common.printable import shortened
 
 TOLERANCE_US = 1e-3  # records may be rounded to a nanosecond
-# What a number can be where it is not 0: from less than a clock tells to more than a machine lives or moves.
+# The bounds of numbers other than 0: below a clock's resolution, and beyond any machine's lifetime or speed.
 _TIME, _BANDWIDTH, _RATE, _PERCENT = (1e-6, 1e12), (1e-12, 1e12), (1e-6, 1e15), (1e-6, 1e8)
-# As this program spells times; fromisoformat decides of other spellings.
+# The usual spelling of a time; others are left to fromisoformat.
 _TIME_TEXT = re.compile(
     r"2\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII
 )
@@ -29,7 +29,7 @@ class RecordError(ValueError):
 
 
 def plainly_right(r: Any) -> bool:
-    """A quick check that nearly all records pass; for the others, slower checks find out what is wrong."""
+    """A quick check that nearly all records pass. For the others, slower checks find out what is wrong."""
     texts = (r.test, r.via, r.op, r.shape, r.source, r.target, r.host, r.version)
     return (
         {*map(type, texts)} == _ONLY_TEXT and "" not in texts
@@ -49,7 +49,7 @@ def plainly_right(r: Any) -> bool:
 
 
 def typed(record: object, name: str, kind: Any, wanted: str) -> Any:
-    """Return the field's value, which must be of this type; true and false are not numbers."""
+    """Return the field's value, which must be of this type. True and false do not count as numbers."""
     value = getattr(record, name)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         refuse(name, value, wanted)
@@ -70,7 +70,7 @@ def check_time(value: object) -> None:
     try:
         right = (
             isinstance(value, str)
-            and value.isprintable()  # between date and time stands any character
+            and value.isprintable()  # fromisoformat allows any character between date and time
             and datetime.fromisoformat(value).utcoffset() == timedelta(0)
         )
     except ValueError:
@@ -90,5 +90,5 @@ def refuse(name: str, value: object, wanted: str) -> NoReturn:
 
 
 def short(value: object) -> str:
-    """A value as errors show it."""
+    """A value as error texts show it, shortened."""
     return shortened(repr(value[:64] if isinstance(value, str) and len(value) > 64 else value))

@@ -1,5 +1,6 @@
-"""Where a benchmark's records go as they come: a file, or standard output. Each is written at once, so that
-whatever ends the measurement loses none.
+"""Writes a benchmark's records to a file or to standard output.
+
+Each record is written at once, so that no record is lost if the measurement is killed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ STANDARD = Path("-")
 
 
 class WriteFailed(Exception):
-    """An output does not accept more records; the message names it and says why."""
+    """An output accepts no more records; the message names it and says why."""
 
 
 class Unusable(ValueError):
@@ -54,8 +55,8 @@ class StandardOutput:
 
 
 def drop_standard_output() -> None:
-    """Drop what Python still holds for standard output, which accepts no more, so that it does not fail again
-    at the exit.
+    """Discard what Python still buffers for standard output, which accepts no more, so that flushing it at
+    the exit does not fail again.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -63,10 +64,10 @@ def drop_standard_output() -> None:
 
 
 class RecordFile:
-    """A file, kept open from before the measurement to its end.
+    """A file that is kept open from before the measurement until its end.
 
-    `before` are the records that were there. Without `append` there may be none: measurements are not
-    overwritten. Raises Unusable, or OSError for a file that cannot be written.
+    `before` are the records that the file already had. Without `append` it must have none, because
+    measurements are not overwritten. Raises Unusable, or OSError if the file cannot be written.
     """
 
     def __init__(self, path: Path, append: bool) -> None:
@@ -84,7 +85,9 @@ class RecordFile:
             raise
 
     def _try(self, kind: os.stat_result) -> None:
-        """Try to write an empty line, if it can be removed again or does no harm."""
+        """Write an empty line to find out early whether writing works, if the line can be removed again or
+        does no harm.
+        """
         if stat.S_ISREG(kind.st_mode):
             os.write(self._descriptor, b"\n")
             os.ftruncate(self._descriptor, kind.st_size)
@@ -119,7 +122,7 @@ class RecordFile:
 
 
 def _held(path: Path, append: bool) -> list[Record]:
-    """The records of a file that is not empty. Raises Unusable."""
+    """The records of a file that is not empty. Raises Unusable if they may not be kept or are none."""
     try:
         held = records.read(path)
     except RecordError as error:

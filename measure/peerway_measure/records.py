@@ -1,5 +1,6 @@
-"""Files of records, one JSON object a line. Bench and tune write them, the others read them. What a record is
-stands in record.py.
+"""Reads and writes files of records, one JSON object on a line.
+
+`bench` and `tune` write them, the other commands read them. record.py defines a record.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from peerway_measure.record import parse as parse
 from peerway_measure.record_fields import RecordError as RecordError
 
 LONGEST_LINE = 1 << 20  # bytes; a record of `peerway bench` has fewer than 1,000
-MOST_BYTES = 128 << 20  # of all files that are read together: about 200,000 records
+MOST_BYTES = 128 << 20  # in all files of one call of read(): about 200,000 records
 
 
 class TruncatedRecordWarning(UserWarning):
@@ -39,9 +40,9 @@ def read(
 ) -> list[Record]:
     """All records of one or several JSON-lines files, in order. Blank lines are skipped.
 
-    Raises RecordError with file and line for a line that is no record or longer than LONGEST_LINE, and for
-    more than MOST_BYTES in all; OSError for a file that cannot be read. A last line cut off by a killed
-    writer is an error too, or, with truncated="skip", a TruncatedRecordWarning.
+    Raises RecordError, with file and line, for a line that is not a record or is longer than LONGEST_LINE,
+    and if the files have more than MOST_BYTES together. Raises OSError for a file that cannot be read. A last
+    line that a killed writer cut off is an error, too; with truncated="skip" it is a TruncatedRecordWarning.
     """
     result, taken = [], 0
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
@@ -52,22 +53,22 @@ def read(
 
 
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
-    """Writes the file anew, atomically."""
+    """Write the file anew, atomically."""
     atomic_file.replace(Path(path), "".join(record.as_json() + "\n" for record in records))
 
 
 def append(path: str | os.PathLike[str], record: Record) -> None:
-    """Appends one line in a single write, so that it is kept even if the measurement dies later."""
+    """Append one line in a single write, so that it is kept even if the measurement dies later."""
     try:
         with Path(path).open("ab", buffering=0) as file:
             file.write((record.as_json() + "\n").encode())
     except OSError as error:
-        error.filename = os.fspath(path)  # which a full disk does not name
+        error.filename = os.fspath(path)  # the error of a full disk has no file name
         raise
 
 
 def _read_file(path: Path, truncated: str, spare: int) -> tuple[list[Record], int]:
-    """The records of one file, and how many bytes it has; at most `spare`."""
+    """The records of one file, which may have at most `spare` bytes, and how many bytes it has."""
     result, taken = [], 0
     with path.open("rb") as file:
         for number, raw in enumerate(_lines(file), start=1):
@@ -86,7 +87,7 @@ def _read_file(path: Path, truncated: str, spare: int) -> tuple[list[Record], in
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Lines with their newlines; lines that are too long are cut off."""
+    """The lines of a file with their newlines. A line that is too long is cut off."""
     return iter(lambda: file.readline(LONGEST_LINE + 1), b"")
 
 
@@ -94,7 +95,7 @@ OR_SKIP = "; delete that line, or ask to skip it"
 
 
 def _record(raw: bytes, where: str, truncated: str) -> Record | None:
-    """The record of one line; None for one that was cut off and is to be skipped."""
+    """The record of one line; None for a line that was cut off and is to be skipped."""
     try:
         return parse(raw.decode("utf-8"))
     except RecordError as error:

@@ -12,13 +12,15 @@ uint64_t longest_wait_ns = 2'000'000'000;
 
 namespace {
 
-std::atomic<uint64_t> ticks{0};
-std::atomic<const char*> entered{nullptr};
-std::atomic<uint64_t> entered_at{0};
-std::atomic<int> watchdog_thread{0};
+std::atomic<uint64_t> ticks{0};             // how often the watchdog's thread has woken
+std::atomic<const char*> entered{nullptr};  // the function of the plugin that is running; null: none is
+std::atomic<uint64_t> entered_at{0};        // `ticks` when it was called
+std::atomic<int> watchdog_thread{0};        // 0 until the thread runs
 
 constexpr auto kTick_ns = static_cast<long>(Watchdog::kTick_s * 1e9);
 
+// The watchdog's thread. It counts its own wakeups instead of reading the clock: if the machine is too busy
+// to run it, the plugin's call was probably held up, too.
 void watch(void (*hung)(const char* entry)) {
   watchdog_thread = gettid();
   for (const timespec tick{0, kTick_ns};;) {
@@ -34,7 +36,7 @@ void watch(void (*hung)(const char* entry)) {
 }  // namespace
 
 void Watchdog::start(void (*hung)(const char* entry)) {
-  sigset_t all, before;
+  sigset_t all, before;  // the program's signals must not be handled by this thread
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread(watch, hung).detach();

@@ -1,6 +1,7 @@
-// Time for the tests. A NIC must never be judged broken, or good, because the machine is busy with something
-// else. So missing events are waited for in CPU time of the polling thread, and the duration of a call is
-// counted in ticks of a thread that sleeps and wakes beside it.
+// How the tests measure time. A machine that is busy with something else must not make a NIC look broken, or
+// look good, so the time of the clock alone does not count. A test that waits for an event also counts the
+// CPU time of its polling thread (Deadline). The duration of a call of the plugin is counted in ticks of
+// another thread, which a busy machine delays as much (Watchdog).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ inline uint64_t thread_time_ns() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/// The deadline of a thread that polls for an event. When it passes, other runnable threads have had about as
-/// much of the CPU.
+/// The deadline of a thread that polls for an event: it passes when both the clock and the CPU time of the
+/// thread have advanced by `ns`. By then every other runnable thread, such as one of the NIC, has had about
+/// as much CPU time.
 class Deadline {
  public:
   explicit Deadline(uint64_t ns = longest_wait_ns) : ns_(ns) {}
@@ -34,15 +36,19 @@ class Deadline {
   uint64_t cpu_begun_ = thread_time_ns();
 };
 
-/// A thread of each process that watches the calls of the plugin: a call that never returns ends the process.
+/// A thread of each process that watches the calls of the plugin. A call that takes longer than kHung_s ends
+/// the process. "Entry" is a function of the plugin, by its name in pw_nic_ops.
 class Watchdog {
  public:
-  /// `hung` is called with the name of the entry that does not return. It must not return either.
+  /// Starts the thread. It calls `hung` with the name of an entry that does not return; `hung` must end the
+  /// process.
   static void start(void (*hung)(const char* entry));
+  /// The calling thread enters a function of the plugin.
   static void enter(const char* entry);
-  /// Returns the seconds that the call took, counting only time in which other threads could run.
+  /// The function has returned. Returns the seconds that it took; time in which the watchdog's thread could
+  /// not run does not count.
   static double leave();
-  static int thread();  ///< its thread id
+  static int thread();  ///< the id of the watchdog's thread
 
   static constexpr double kTick_s = 0.02, kHung_s = 20;
 };

@@ -19,21 +19,21 @@ class FarEnd {
   FarEnd(Stand& stand, uint32_t rank) : stand_(stand), rank_(rank) {}
 
   Reply answer(const Command& request) {
-    switch (request.ask) {
-      case Ask::open:
+    switch (request.kind) {
+      case CommandKind::open:
         return open();
-      case Ask::memory:
+      case CommandKind::memory:
         return memory();
-      case Ask::huge:
+      case CommandKind::huge:
         return key_reply(end_->add(stand_.huge.span(), key_));
-      case Ask::forget:
+      case CommandKind::forget:
         forget(static_cast<int>(request.value));
         return {};
-      case Ask::counts:
+      case CommandKind::counts:
         return counts();
-      case Ask::traffic:
+      case CommandKind::traffic:
         return traffic(unpack_places(request.bytes));
-      case Ask::close:
+      case CommandKind::close:
         if (registered_ != nullptr) end_->remove(std::exchange(registered_, nullptr));
         end_->close();
         return {};

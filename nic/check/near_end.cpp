@@ -27,7 +27,7 @@ NearEnd::NearEnd(Stand& stand)
   ranks_[0].address = end.address();
   ranks_[0].number = info().number;
   for (uint32_t rank = 1; rank < kRanks; ++rank) {
-    const Reply opened = ask(rank, {Ask::open, 0, {}});
+    const Reply opened = ask(rank, {CommandKind::open, 0, {}});
     if (opened.status != PW_NIC_OK) throw Broken{format("{} (in another process)", opened.why)};
     ByteReader reader(opened.bytes, "an address");
     ranks_[rank].address = read_address(reader);
@@ -67,7 +67,7 @@ Reply NearEnd::ask(uint32_t rank, const Command& request) const {
 void NearEnd::renew(uint32_t rank) {
   release(rank);
   std::memset(arena(rank).base(), static_cast<int>(kPoison), arena(rank).bytes());
-  const Reply reply = ask(rank, {Ask::memory, 0, {}});
+  const Reply reply = ask(rank, {CommandKind::memory, 0, {}});
   if (reply.status != PW_NIC_OK) throw Broken{reply.why};
   ByteReader reader(reply.bytes, "a key");
   ranks_[rank].key = read_key(reader);
@@ -101,7 +101,7 @@ void NearEnd::close() {
   for (uint32_t rank = 1; rank < kRanks; ++rank) {
     disconnect(rank);
     if (ranks_[rank].dead) continue;
-    if (const Reply reply = ask(rank, {Ask::close, 0, {}}); reply.status != PW_NIC_OK)
+    if (const Reply reply = ask(rank, {CommandKind::close, 0, {}}); reply.status != PW_NIC_OK)
       throw Broken{reply.why};
   }
   end.remove(memory_);

@@ -65,7 +65,7 @@ pw_nic_key read_key(ByteReader& from) { return read_named<pw_nic_key>(from); }
 
 bool send(int socket, const Command& request) {
   ByteWriter body;
-  body.put(static_cast<uint8_t>(request.ask));
+  body.put(static_cast<uint8_t>(request.kind));
   body.put(request.value);
   body.put(ByteView(request.bytes));
   return send_message(socket, std::move(body));
@@ -93,7 +93,7 @@ bool receive(int socket, Command& request) {
   Bytes body;
   if (!receive_message(socket, body)) return false;
   ByteReader reader(body, "a request of the tests");
-  request.ask = static_cast<Ask>(reader.get<uint8_t>());
+  request.kind = static_cast<CommandKind>(reader.get<uint8_t>());
   request.value = reader.get<uint64_t>();
   const ByteView rest = reader.rest();
   request.bytes.assign(rest.begin(), rest.end());

@@ -12,7 +12,7 @@
 
 namespace pw::nic::check {
 
-enum class Ask : uint8_t {
+enum class CommandKind : uint8_t {
   open,     ///< open an endpoint -> its address, and its number as value
   memory,   ///< register the arena anew -> key
   huge,     ///< also register the arena of more than 4 GiB -> key
@@ -23,7 +23,7 @@ enum class Ask : uint8_t {
 };
 
 struct Command {
-  Ask ask = Ask::open;
+  CommandKind kind = CommandKind::open;
   uint64_t value = 0;
   Bytes bytes;
 };

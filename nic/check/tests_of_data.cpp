@@ -148,7 +148,7 @@ std::string huge(NearEnd& near) {
   if (!memory.there())
     throw Inconclusive{
         "could not be exercised: this system gives no 4 GiB of address space with no memory behind it"};
-  const Reply reply = near.ask(1, {Ask::huge, 0, {}});
+  const Reply reply = near.ask(1, {CommandKind::huge, 0, {}});
   if (reply.status != PW_NIC_OK) throw Absent{format("no memory of more than 4 GiB is taken: {}", reply.why)};
   ByteReader reader(reply.bytes, "a key");
   pw_nic_remote* remote = near.end.import(near.peer(1), read_key(reader));

@@ -67,7 +67,7 @@ std::string dies_busy(NearEnd& near) {
   // The peer's cells here change once it is under way. Poison written later could also hide its puts from it,
   // and it would wait for them.
   std::memset(near.arena(0).base(), static_cast<int>(kPoison), near.arena(0).bytes());
-  near.tell(kVictim, {Ask::traffic, 0, pack(places)});
+  near.tell(kVictim, {CommandKind::traffic, 0, pack(places)});
   const std::byte* theirs = near.arena(0).at(4096 + 3 * 15 * 16384);
   const bool came = near.await([&] {
     for (uint64_t i = 0; i < 15 * 16384; i += 64)

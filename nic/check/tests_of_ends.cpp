@@ -131,7 +131,7 @@ std::string failures_leave_room(NearEnd& near) {
     count(near.put(1, NearEnd::kRoom + 64, near.at(0), 8, &near.end.fresh()));
   }
   near.end.drain("outside of the memory");
-  near.ask(1, {Ask::forget, static_cast<uint64_t>(kPoison), {}});
+  near.ask(1, {CommandKind::forget, static_cast<uint64_t>(kPoison), {}});
   for (uint64_t i = 0; i < many; ++i) {
     count(near.get(1, 0, near.at(0), 8, &near.end.fresh()));
     count(near.put(1, 0, near.at(0), 8, &near.end.fresh()));

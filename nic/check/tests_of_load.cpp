@@ -25,7 +25,7 @@ Moved everybody(NearEnd& near, double share_s, std::array<uint8_t, kRanks> there
     places.key[rank] = rank == 0 ? mine : near.key(rank);
   }
   for (uint32_t rank = 1; rank < kRanks; ++rank)
-    if (there[rank] != 0) near.tell(rank, {Ask::traffic, 0, pack(places)});
+    if (there[rank] != 0) near.tell(rank, {CommandKind::traffic, 0, pack(places)});
   Moved moved = run_traffic(near.end, near.stand(), 0, places);
   for (uint32_t rank = 1; rank < kRanks; ++rank) {
     if (there[rank] == 0) continue;
@@ -88,7 +88,7 @@ class Leaks {
  private:
   std::array<Counts, 2> both() {
     std::array<Counts, 2> counts{count_all(), {}};
-    const Reply reply = near_.ask(1, {Ask::counts, 0, {}});
+    const Reply reply = near_.ask(1, {CommandKind::counts, 0, {}});
     std::memcpy(&counts[1], reply.bytes.data(), sizeof counts[1]);
     return counts;
   }

@@ -48,7 +48,7 @@ std::string at_the_target(NearEnd& near) {
     for (const Deadline late(kLate);
          !requested || now_ns() < until || !(near.has_answered(1) || late.passed()); ++count) {
       if (!requested && now_ns() >= ask) {
-        near.tell(1, {Ask::forget, static_cast<uint64_t>(kGone), {}});
+        near.tell(1, {CommandKind::forget, static_cast<uint64_t>(kGone), {}});
         requested = true;
       }
       Done& done = near.end.fresh();

@@ -7,34 +7,35 @@
 namespace pw::nic::check {
 namespace {
 
-/// Gets from each far end, and which of them ended last.
-struct Line {
-  uint64_t posted = 0, ended = 0, expected = 0, early = 0;
+/// The gets from one far end, numbered from 1 in the order in which they were posted.
+struct GetOrder {
+  uint64_t posted = 0, ended = 0;
   uint64_t overtaken = 0;  ///< number of the first get that was done before an earlier one; 0: none
+  uint64_t expected = 0;   ///< number of the get that should have been done then
 };
 
 std::string gets_in_order(NearEnd& near) {
   constexpr uint64_t kLeast = 40'000, kAhead = 512;
   for (uint32_t rank = 1; rank < kRanks; ++rank) near.renew(rank);
-  std::array<Line, kRanks> lines;
+  std::array<GetOrder, kRanks> order;
   uint64_t deepest = 0;
   for (Rounds rounds(near.share_s, kLeast); rounds.next();) {
     // Most gets go to one far end, as many as there is room for; large ones come before small ones.
     const uint32_t rank = near.random.one_in(8) ? 2 + static_cast<uint32_t>(near.random.below(kFars - 1)) : 1;
-    Line& line = lines[rank];
+    GetOrder& gets = order[rank];
     const uint64_t bytes = near.random.one_in(16) ? near.largest(16384) : near.random.between(1, 64);
     Done& done = near.end.fresh();
-    done.context = &line;
-    done.number = ++line.posted;
+    done.context = &gets;
+    done.number = ++gets.posted;
     done.then = [](Done& ended) {
-      Line& of = *static_cast<Line*>(ended.context);
+      GetOrder& of = *static_cast<GetOrder*>(ended.context);
       if (ended.number != ++of.ended && of.overtaken == 0)
         of.overtaken = ended.number, of.expected = of.ended;
     };
     near.must_get(rank, near.random.below(4096), near.at(rank * 65536), bytes, &done);
     deepest = std::max(deepest, near.end.under_way());
     if (near.end.under_way() > near.random.below(kAhead)) near.end.progress();
-    for (const Line& each : lines)
+    for (const GetOrder& each : order)
       if (each.overtaken != 0)
         throw Broken{
             format("get number {} from a peer was done when number {} should have been; gets from one peer "
@@ -43,7 +44,7 @@ std::string gets_in_order(NearEnd& near) {
   }
   near.end.drain("(gets)");
   return format("{} gets from {} peers, large and small, {} under way",
-                lines[1].ended + lines[2].ended + lines[3].ended, kFars, deepest);
+                order[1].ended + order[2].ended + order[3].ended, kFars, deepest);
 }
 
 /// Collects what another thread sees of rounds; each round stores a block of words v and then the word v.

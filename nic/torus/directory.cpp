@@ -155,7 +155,7 @@ uint16_t Directory::request_port(uint32_t number) const {
   const EndpointEntry& entry = shared_->entry[number];
   const uint64_t deadline = now_ns() + kPortTimeout;
   while (entry.port.load() == 0 && now_ns() < deadline) {
-    if (!shared_->entry[number].port_requested.exchange(true)) job_memory_->ring();
+    if (!shared_->entry[number].port_requested.exchange(true)) job_memory_->wake_all();
     usleep(200);
   }
   return entry.port.load();

@@ -209,7 +209,7 @@ void Endpoint::address(pw_nic_address& address) const {
 }
 
 std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
-  Place place{};
+  EndpointAddress place{};
   if (address.length == sizeof place) std::memcpy(&place, address.bytes, sizeof place);
   if (place.magic != kPlaceMagic || place.number >= file_.node_count() * file_.contexts)
     throw Failure(PW_NIC_REFUSED,
@@ -246,7 +246,7 @@ std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
 }
 
 // Requests a UDP socket of a peer that cannot be reached by memory alone.
-void Endpoint::need_port(const Place& place) const {
+void Endpoint::need_port(const EndpointAddress& place) const {
   const EndpointEntry& entry = directory_->shared().entry[place.number];
   if (entry.session.load() != place.session) return;  // it is closed, which other checks report
   if (directory_->request_port(place.number) == 0 && entry.session.load() == place.session)
@@ -293,13 +293,13 @@ void Endpoint::remove_memory(const std::shared_ptr<Memory>& memory) {
   free_slots_.push_back(memory->slot);
 }
 
-std::shared_ptr<Reach> Endpoint::import(const TorusPeer& peer, const pw_nic_key& bytes) const {
+std::shared_ptr<PeerMemory> Endpoint::import(const TorusPeer& peer, const pw_nic_key& bytes) const {
   Key key{};
   if (!read_key(bytes, key) || key.number != peer.place.number)
     throw Failure(PW_NIC_REFUSED, format("torus: no key of memory of endpoint {}", peer.place.number));
   const auto* generation =
       peer.entry == nullptr ? nullptr : &directory_->shared().generation[key.number][key.slot];
-  return std::make_shared<Reach>(key, generation, peer.attach);
+  return std::make_shared<PeerMemory>(key, generation, peer.attach);
 }
 
 }  // namespace pw::torus

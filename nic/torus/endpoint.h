@@ -31,12 +31,12 @@ class Endpoint {
   void disconnect(const std::shared_ptr<TorusPeer>& peer);
   std::shared_ptr<Memory> add_memory(const pw_nic_span& span, pw_nic_key& key);
   void remove_memory(const std::shared_ptr<Memory>& memory);
-  std::shared_ptr<Reach> import(const TorusPeer& peer, const pw_nic_key& key) const;
+  std::shared_ptr<PeerMemory> import(const TorusPeer& peer, const pw_nic_key& key) const;
 
   /// The arguments of a put or get.
   struct Access {
     const std::shared_ptr<TorusPeer>& peer;
-    const std::shared_ptr<Reach>& reach;
+    const std::shared_ptr<PeerMemory>& target;
     uint64_t offset;
     void* data;
     const std::shared_ptr<Memory>* memory;
@@ -55,7 +55,7 @@ class Endpoint {
   void join_job(uint64_t job);
   [[nodiscard]] bool has_other_hosts() const;
   [[nodiscard]] bool is_sent_datagrams() const;
-  void need_port(const Place& place) const;
+  void need_port(const EndpointAddress& place) const;
   [[nodiscard]] std::vector<uint32_t> nodes_here() const;
   [[nodiscard]] bool at_once(const Access& access) const;
   pw_nic_status start(const Access& access, bool put);
@@ -73,7 +73,7 @@ class Endpoint {
                        ///< bytes
   uint64_t session_;   ///< peers read it to test whether they may access this process
   std::unique_ptr<Directory> directory_;
-  Place self_{};
+  EndpointAddress self_{};
   uint32_t node_ = 0;
   Counters posted_, moved_;  ///< counts of the calls, and of the engine
   LinkCounters links_;

@@ -13,7 +13,7 @@ uint64_t packets_of(uint64_t bytes) {
 }  // namespace
 
 pw_nic_status Endpoint::check(const Access& access, bool put) const {
-  if (access.bytes > kLargest || !access.reach->holds(access.offset, access.bytes)) return PW_NIC_INVALID;
+  if (access.bytes > kLargest || !access.target->holds(access.offset, access.bytes)) return PW_NIC_INVALID;
   if (access.memory == nullptr) {
     if (!put || access.bytes > kCopied) return PW_NIC_INVALID;
   } else if (!(*access.memory)->holds(access.data, access.bytes)) {
@@ -23,7 +23,7 @@ pw_nic_status Endpoint::check(const Access& access, bool put) const {
 }
 
 bool Endpoint::at_once(const Access& access) const {
-  return direct_ && access.reach->reachable() &&
+  return direct_ && access.target->reachable() &&
          access.peer->under_way.load(std::memory_order_acquire) == 0 &&
          (access.memory == nullptr || (*access.memory)->kind == PW_NIC_HOST);
 }
@@ -33,9 +33,9 @@ pw_nic_status Endpoint::start(const Access& access, bool put) {
   if (!at_once(access)) return post(access, put);
   if (ended_.size() == kEndedAtOnce) return PW_NIC_BUSY;
   auto& touching = directory_->shared().entry[self_.number].touching[0][0];
-  Reach& reach = *access.reach;
-  const pw_nic_status status = put ? reach.put(access.offset, access.data, access.bytes, touching)
-                                   : reach.get(access.offset, access.data, access.bytes, touching);
+  PeerMemory& target = *access.target;
+  const pw_nic_status status = put ? target.put(access.offset, access.data, access.bytes, touching)
+                                   : target.get(access.offset, access.data, access.bytes, touching);
   if (status != PW_NIC_OK) return access.peer->gone() ? PW_NIC_UNREACHABLE : status;
   ++posted_.by_memory;
   count(*access.peer, put, access.bytes);
@@ -47,7 +47,7 @@ pw_nic_status Endpoint::post(const Access& access, bool put) {
   auto operation = std::make_unique<Operation>();
   operation->put = put;
   operation->peer = access.peer;
-  operation->reach = access.reach;
+  operation->target = access.target;
   operation->offset = access.offset;
   operation->bytes = access.bytes;
   operation->local = static_cast<std::byte*>(access.data);

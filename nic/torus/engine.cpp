@@ -58,7 +58,7 @@ Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& coun
                    for (const auto& peer : peers_)
                      if (peer->place.session == session) peer->lost = true;
                  },
-                 [this](uint32_t number, const sockaddr_in& from) { return is_home(number, from); }}),
+                 [this](uint32_t number, const sockaddr_in& from) { return sends_from(number, from); }}),
       random_(around.file.faults.seed * 0x9e3779b97f4a7c15 + around.self.number),
       alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       poll_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -118,7 +118,7 @@ uint64_t Engine::step(uint64_t now) {
     std::pop_heap(heap_.begin(), heap_.end());
     Due due = std::move(heap_.back());
     heap_.pop_back();
-    if (due.home)
+    if (due.has_bytes)
       complete(std::move(due.operation), PW_NIC_OK);
     else
       dispatch(std::move(due.operation), now);
@@ -179,8 +179,8 @@ pw_nic_status Engine::submit(OperationPointer operation) {
   return PW_NIC_OK;
 }
 
-void Engine::push(uint64_t time, OperationPointer operation, bool home) {
-  heap_.push_back({time, ++turn_, std::move(operation), home});
+void Engine::push(uint64_t time, OperationPointer operation, bool has_bytes) {
+  heap_.push_back({time, ++turn_, std::move(operation), has_bytes});
   std::push_heap(heap_.begin(), heap_.end());
 }
 
@@ -227,7 +227,7 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
   if (!operation->alive()) return complete(std::move(operation), PW_NIC_REFUSED);
   // Earlier datagrams may still be on their way and must not be overtaken.
   const bool by_memory = peer.by_datagram == 0 && !around_.file.faults.of_packets() && operation->of_host() &&
-                         operation->reach->reachable();
+                         operation->target->reachable();
   if (by_memory) return move(std::move(operation), now);
   if (!wire_.is_open() && !open_wire()) return complete(std::move(operation), PW_NIC_BROKEN);
   operation->by_datagram = true;
@@ -238,11 +238,11 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
 void Engine::move(OperationPointer operation, uint64_t now) {
   TorusPeer& peer = *operation->peer;
   auto& touching = shared_.entry[around_.self.number].touching[1][0];
-  const Reach& reach = *operation->reach;
+  const PeerMemory& target = *operation->target;
   ++counters_.by_memory;
   const pw_nic_status status =
-      operation->put ? reach.put(operation->offset, operation->local, operation->bytes, touching)
-                     : reach.get(operation->offset, operation->local, operation->bytes, touching);
+      operation->put ? target.put(operation->offset, operation->local, operation->bytes, touching)
+                     : target.get(operation->offset, operation->local, operation->bytes, touching);
   if (operation->put || !around_.file.timed || status != PW_NIC_OK)
     return complete(std::move(operation), status);
   peer.last_get_arrival =

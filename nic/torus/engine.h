@@ -1,5 +1,5 @@
-// The NIC's CPU: a thread that carries out posted operations when they are due, answers peers and notices
-// their deaths, while the host does something else.
+// The torus' engine stands for the processor on a NIC: a thread that carries out posted operations when they
+// are due, answers peers and notices their deaths, while the host does something else.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace pw::torus {
 struct Surroundings {
   const TorusFile& file;
   Directory& directory;
-  const Place& self;
+  const EndpointAddress& self;
   uint32_t node;
   Secret key;  ///< key of the datagrams
 };
@@ -51,7 +51,7 @@ class Engine {
   struct Due {
     uint64_t time, turn;
     OperationPointer operation;
-    bool home;  ///< a get whose bytes are here and whose modelled time is not over
+    bool has_bytes;  ///< a get whose bytes are here and whose modelled time is not over
     friend bool operator<(const Due& a, const Due& b) {  // puts the earliest at the top of the heap
       return std::pair(a.time, a.turn) > std::pair(b.time, b.turn);
     }
@@ -63,13 +63,13 @@ class Engine {
   void dispatch(OperationPointer operation, uint64_t now);
   void move(OperationPointer operation, uint64_t now);
   void complete(OperationPointer operation, pw_nic_status status);
-  void push(uint64_t time, OperationPointer operation, bool home);
+  void push(uint64_t time, OperationPointer operation, bool has_bytes);
   uint64_t arrival(const std::vector<Link>& links, uint64_t bytes, uint64_t now);
   uint64_t due_of(Operation& operation, uint64_t now);
   uint64_t apply_deaths(uint64_t now);
   void find_routes(TorusPeer& peer) const;
   bool open_wire();
-  [[nodiscard]] bool is_home(uint32_t number, const sockaddr_in& from) const;
+  [[nodiscard]] bool sends_from(uint32_t number, const sockaddr_in& from) const;
   void watch(const TorusPeer& peer);
   void check_processes(uint64_t now);
   void lose(const std::shared_ptr<TorusPeer>& peer);

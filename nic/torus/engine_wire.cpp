@@ -23,7 +23,7 @@ bool Engine::open_wire() {
 
 // Whether a datagram comes from the address of endpoint `number`: as given in the torus file or, if all are
 // on this host, with the port in the endpoint's entry.
-bool Engine::is_home(uint32_t number, const sockaddr_in& from) const {
+bool Engine::sends_from(uint32_t number, const sockaddr_in& from) const {
   const TorusFile& file = around_.file;
   if (number >= file.node_count() * file.contexts) return false;
   if (file.nodes.empty())

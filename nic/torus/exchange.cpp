@@ -14,7 +14,8 @@ constexpr unsigned kAtOnce = 64, kTrain = 16;  ///< packets
 
 }  // namespace
 
-Exchange::Exchange(const Place& self, const Secret& key, Wire& wire, Counters& counters, Hooks hooks)
+Exchange::Exchange(const EndpointAddress& self, const Secret& key, Wire& wire, Counters& counters,
+                   Hooks hooks)
     : self_(self), key_(key), wire_(wire), counters_(counters), hooks_(std::move(hooks)) {}
 
 Exchange::~Exchange() = default;
@@ -23,12 +24,12 @@ Exchange::Flow* Exchange::flow_of(uint32_t number, uint64_t session, const socka
   if (gone_.contains(session)) return nullptr;
   if (const auto flow_entry = flows_.find(session); flow_entry != flows_.end())
     return flow_entry->second.get();
-  for (auto& [other, flow] : flows_) flow->doubted |= flow->number == number;
+  for (auto& [other, flow] : flows_) flow->must_answer |= flow->number == number;
   auto flow = std::make_unique<Flow>();
   flow->number = number;
   flow->session = session;
   flow->to = to;
-  flow->heard = now;
+  flow->heard_at = now;
   return (flows_[session] = std::move(flow)).get();
 }
 
@@ -43,7 +44,7 @@ Header Exchange::header_to(const Flow& flow, Kind kind) const {
 }
 
 void Exchange::start(OperationPointer operation, uint64_t now) {
-  const Place& place = operation->peer->place;
+  const EndpointAddress& place = operation->peer->place;
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = place.ip;
@@ -57,8 +58,8 @@ void Exchange::start(OperationPointer operation, uint64_t now) {
   auto message = std::make_shared<Message>();
   message->kind = operation->put ? Kind::put : Kind::get;
   message->header = header_to(*flow, message->kind);
-  message->header.slot = operation->reach->key().slot;
-  message->header.generation = operation->reach->key().generation;
+  message->header.slot = operation->target->key().slot;
+  message->header.generation = operation->target->key().generation;
   message->header.offset = operation->offset;
   if (operation->put) {
     message->memory = operation->memory;
@@ -153,26 +154,27 @@ uint64_t Exchange::attend(uint64_t now) {
     if (silent(flow, now)) lost.push_back(session);
     if (flow.owes_ack) send_bare(flow, Kind::ack);
     next = std::min(next, flow.out.next_timer());
-    if (flow.wanting != 0) next = std::min(next, now + kPingEvery);
+    if (flow.waiting_since != 0) next = std::min(next, now + kPingEvery);
   }
   wire_.flush();
   for (const uint64_t session : lost) lose(session);
   return next;
 }
 
-// Whether a peer that owes an answer has been silent for too long. It may have died after it acknowledged the
-// request of a get, so it is asked now and then.
+// Whether an answer is expected from the peer, and it has been silent for too long. A peer may die after it
+// acknowledged the request of a get, when nothing would be sent to it any more, so it gets a ping now and
+// then.
 bool Exchange::silent(Flow& flow, uint64_t now) {
-  if (!flow.owed()) {
-    flow.wanting = 0;
+  if (!flow.expects_answer()) {
+    flow.waiting_since = 0;
     flow.silence.end();
     return false;
   }
-  if (flow.wanting == 0) flow.wanting = now;
+  if (flow.waiting_since == 0) flow.waiting_since = now;
   if (flow.entry != nullptr) return flow.entry->session.load(std::memory_order_acquire) != flow.session;
   if (flow.silence.goes_on(now)) return true;
-  if (flow.out.empty() && now > std::max({flow.heard, flow.wanting, flow.pinged}) + kPingEvery) {
-    flow.pinged = now;
+  if (flow.out.empty() && now > std::max({flow.heard_at, flow.waiting_since, flow.pinged_at}) + kPingEvery) {
+    flow.pinged_at = now;
     send_bare(flow, Kind::ping);
   }
   return false;
@@ -188,7 +190,7 @@ void Exchange::lose(uint64_t session) {
     const auto end = [&](OperationPointer& operation) {
       if (operation != nullptr) hooks_.complete(std::move(operation), PW_NIC_UNREACHABLE);
     };
-    flow->out.acknowledge({flow->out.next_sequence() - 1, {}, 0}, flow->heard,
+    flow->out.acknowledge({flow->out.next_sequence() - 1, {}, 0}, flow->heard_at,
                           [&](const std::shared_ptr<void>& owner, const Datagram&) {
                             end(static_cast<Message*>(owner.get())->operation);
                           });

@@ -24,10 +24,10 @@ class Exchange {
     /// Returns registered memory of this endpoint; null if it is not registered, or no longer.
     std::function<std::shared_ptr<Memory>(uint32_t slot, uint32_t generation)> find;
     std::function<void(uint64_t session)> lost;
-    /// Whether the job's endpoint of that number sends from that address, as far as is known.
-    std::function<bool(uint32_t number, const sockaddr_in& from)> home;
+    /// Whether, as far as is known, the job's endpoint of that number sends from that address.
+    std::function<bool(uint32_t number, const sockaddr_in& from)> sends_from;
   };
-  Exchange(const Place& self, const Secret& key, Wire& wire, Counters& counters, Hooks hooks);
+  Exchange(const EndpointAddress& self, const Secret& key, Wire& wire, Counters& counters, Hooks hooks);
   ~Exchange();
 
   void start(OperationPointer operation, uint64_t now);
@@ -59,7 +59,7 @@ class Exchange {
   bool silent(Flow& flow, uint64_t now);
   [[nodiscard]] Header header_to(const Flow& flow, Kind kind) const;
 
-  Place self_;
+  EndpointAddress self_;
   Secret key_;
   Wire& wire_;
   Counters& counters_;

@@ -14,7 +14,7 @@ void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr
   Packet packet;
   const Header& header = packet.header;
   // A datagram from a stranger costs only these checks.
-  if (!parse_packet(datagram, packet) || header.to != self_.number || !hooks_.home(header.from, from) ||
+  if (!parse_packet(datagram, packet) || header.to != self_.number || !hooks_.sends_from(header.from, from) ||
       !is_sealed(datagram, key_)) {
     ++counters_.rejected;
     return;
@@ -33,9 +33,9 @@ void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr
     ++counters_.rejected;
     return;
   }
-  flow->heard = now;
+  flow->heard_at = now;
   flow->silence.end();
-  flow->doubted = false;
+  flow->must_answer = false;
   take_acknowledgement(*flow, header, now);
   flow->in.note(header.turn);
   if (header.kind == Kind::ping) flow->owes_ack = true;

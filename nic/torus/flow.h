@@ -16,10 +16,11 @@ namespace pw::torus {
 
 using Datagram = std::vector<std::byte>;
 
-/// The packets that were sent and not yet acknowledged. Nothing is retransmitted on suspicion. Each
-/// transmission has a number of its own (`turn`), and the receiver reports the highest that arrived, so a
-/// missing packet that was sent well before that one was lost. If no later transmission can provide such
-/// evidence, the receiver is asked.
+/// The packets that were sent and not yet acknowledged. A packet is retransmitted only on evidence that it
+/// was lost, not after a timeout. To tell, each transmission has a number of its own (`turn`), and the
+/// receiver reports the highest that has arrived: a packet that is missing, and was sent well before that
+/// transmission, was lost. If no later transmission follows, this end sends a ping, to which the receiver
+/// answers with a report.
 class SendWindow {
  public:
   [[nodiscard]] bool room() const { return packets_.size() < kWindow && under_way_ < limit_; }
@@ -39,7 +40,7 @@ class SendWindow {
   template <typename Send>
   void resend(uint64_t now, Send&& send);
 
-  /// Whether to ask the other end, with turn(), what it has received. `last`: nothing waits to be sent.
+  /// Whether to send a ping, with the number turn(). `last`: nothing waits to be sent.
   bool ask(uint64_t now, bool last);
 
   /// Returns when to ask if nothing happens before; UINT64_MAX: nothing is under way.

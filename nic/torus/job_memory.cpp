@@ -171,10 +171,10 @@ void JobMemory::hand_out() const {
   }
 }
 
-void JobMemory::ring() const {
+void JobMemory::wake_all() const {
   const Descriptor socket = unix_socket(SOCK_NONBLOCK);
   const Abstract to(name_);
-  [[maybe_unused]] const int rung = ::connect(socket.get(), to.get(), to.size);
+  [[maybe_unused]] const int connected = ::connect(socket.get(), to.get(), to.size);
 }
 
 }  // namespace pw::torus

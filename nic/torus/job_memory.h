@@ -27,11 +27,11 @@ class JobMemory {
   /// Allocates memory for these bytes; returns false if there is none.
   [[nodiscard]] bool hold(uint64_t offset, uint64_t bytes) const;
 
-  /// Readable when a process asks for the memory or calls ring(); then call hand_out().
+  /// Readable when a process asks for the memory or calls wake_all(); then call hand_out().
   [[nodiscard]] int listener() const { return listener_.get(); }
   void hand_out() const;
-  /// Makes listener() readable in all processes.
-  void ring() const;
+  /// Makes listener() readable in all processes, so that their engines look at the shared state.
+  void wake_all() const;
 
  private:
   JobMemory(std::string name, uint64_t bytes) : name_(std::move(name)), bytes_(bytes) {}

@@ -77,7 +77,7 @@ bool read_key(const pw_nic_key& bytes, Key& key) {
          key.address + key.bytes >= key.address;
 }
 
-Reach::Reach(const Key& key, const std::atomic<uint32_t>* generation, bool attach) : key_(key) {
+PeerMemory::PeerMemory(const Key& key, const std::atomic<uint32_t>* generation, bool attach) : key_(key) {
   if (generation == nullptr || key.kind != PW_NIC_HOST) return;
   generation_ = generation;
   if (key.process == getpid())
@@ -87,12 +87,12 @@ Reach::Reach(const Key& key, const std::atomic<uint32_t>* generation, bool attac
   attach_ = attach;
 }
 
-Reach::~Reach() {
+PeerMemory::~PeerMemory() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 
 // On any failure the memory is reached in other ways.
-void Reach::map() {
+void PeerMemory::map() {
   const std::string path = format("/proc/{}/fd/{}", key_.process, key_.descriptor);
   const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat status{};
@@ -111,15 +111,15 @@ void Reach::map() {
 }
 
 // The order must be sequentially consistent: the owner changes the generation and then reads `touching`.
-bool Reach::touch(std::atomic<uint64_t>& touching) const {
+bool PeerMemory::touch(std::atomic<uint64_t>& touching) const {
   touching.store(Directory::tag(key_.number, key_.slot), std::memory_order_seq_cst);
   if (generation_->load(std::memory_order_seq_cst) == key_.generation) return true;
   touching.store(0, std::memory_order_release);
   return false;
 }
 
-pw_nic_status Reach::put(uint64_t offset, const void* data, uint64_t bytes,
-                         std::atomic<uint64_t>& touching) const {
+pw_nic_status PeerMemory::put(uint64_t offset, const void* data, uint64_t bytes,
+                              std::atomic<uint64_t>& touching) const {
   if (!touch(touching)) return PW_NIC_REFUSED;
   pw_nic_status status = PW_NIC_OK;
   if (mapped_ != nullptr)
@@ -130,7 +130,8 @@ pw_nic_status Reach::put(uint64_t offset, const void* data, uint64_t bytes,
   return status;
 }
 
-pw_nic_status Reach::get(uint64_t offset, void* data, uint64_t bytes, std::atomic<uint64_t>& touching) const {
+pw_nic_status PeerMemory::get(uint64_t offset, void* data, uint64_t bytes,
+                              std::atomic<uint64_t>& touching) const {
   if (!touch(touching)) return PW_NIC_REFUSED;
   pw_nic_status status = PW_NIC_OK;
   if (mapped_ != nullptr)
@@ -141,7 +142,7 @@ pw_nic_status Reach::get(uint64_t offset, void* data, uint64_t bytes, std::atomi
   return status;
 }
 
-pw_nic_status Reach::attach(bool put, uint64_t offset, void* data, uint64_t bytes) const {
+pw_nic_status PeerMemory::attach(bool put, uint64_t offset, void* data, uint64_t bytes) const {
   auto* local = static_cast<std::byte*>(data);
   uint64_t remote = key_.address + offset;
   while (bytes > 0) {

@@ -51,14 +51,15 @@ void write_key(const Memory& memory, uint32_t number, pw_nic_key& key);
 /// Returns false if the bytes are not a key of this NIC.
 bool read_key(const pw_nic_key& bytes, Key& key);
 
-/// Access of this process to a peer's memory.
-class Reach {
+/// Memory of a peer, by its key. If it is on this host, this process maps it, or may access it by
+/// cross-memory attach.
+class PeerMemory {
  public:
   /// `generation` is that of the slot of a peer on this host, null if the peer is on another host. `attach`:
   /// whether cross-memory attach to its process is allowed.
-  Reach(const Key& key, const std::atomic<uint32_t>* generation, bool attach);
-  ~Reach();
-  Reach(const Reach&) = delete;
+  PeerMemory(const Key& key, const std::atomic<uint32_t>* generation, bool attach);
+  ~PeerMemory();
+  PeerMemory(const PeerMemory&) = delete;
 
   [[nodiscard]] const Key& key() const { return key_; }
   [[nodiscard]] bool mapped() const { return mapped_ != nullptr; }

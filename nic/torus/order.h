@@ -20,16 +20,16 @@ class Order {
   explicit Order(uint32_t guarantees) : guarantees_(guarantees) {}
 
   uint64_t put(uint64_t arrival, uint64_t held) {
-    line_ = std::max(line_, arrival);
-    uint64_t due = line_ + held;
+    latest_arrival_ = std::max(latest_arrival_, arrival);
+    uint64_t due = latest_arrival_ + held;
     if ((guarantees_ & PW_NIC_PUTS_IN_ORDER) != 0) due = std::max(due, last_put_);
     last_put_ = std::max(last_put_, due);
     return due;
   }
 
   uint64_t get(uint64_t arrival) {
-    line_ = std::max(line_, arrival);
-    uint64_t due = std::max(line_, last_get_);
+    latest_arrival_ = std::max(latest_arrival_, arrival);
+    uint64_t due = std::max(latest_arrival_, last_get_);
     if ((guarantees_ & PW_NIC_GETS_BEHIND_PUTS) != 0) due = std::max(due, last_put_);
     last_get_ = due;
     return due;
@@ -37,8 +37,8 @@ class Order {
 
  private:
   uint32_t guarantees_;
-  uint64_t line_ = 0;  ///< the latest arrival so far, without held-back delays; later operations arrive after
-                       ///< it, as in a pipe
+  uint64_t latest_arrival_ = 0;  ///< of all operations so far, not counting the time that puts were held
+                                 ///< back; later operations arrive no earlier, as in a pipe
   uint64_t last_put_ = 0, last_get_ = 0;
 };
 

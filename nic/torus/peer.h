@@ -16,8 +16,8 @@
 
 namespace pw::torus {
 
-/// Where an endpoint is: the contents of pw_nic_address; plain bytes.
-struct Place {
+/// Where an endpoint is: the contents of its pw_nic_address. Plain bytes.
+struct EndpointAddress {
   uint32_t magic;
   uint32_t number;
   uint64_t session;      ///< random
@@ -29,12 +29,12 @@ struct Place {
   uint32_t ip;  ///< in network byte order, like the port
   uint16_t port;
 };
-static_assert(sizeof(Place) <= PW_NIC_ADDRESS_BYTES);
+static_assert(sizeof(EndpointAddress) <= PW_NIC_ADDRESS_BYTES);
 
 struct TorusPeer {
-  TorusPeer(const Place& p, uint32_t guarantees) : place(p), order(guarantees) {}
+  TorusPeer(const EndpointAddress& p, uint32_t guarantees) : place(p), order(guarantees) {}
 
-  Place place;
+  EndpointAddress place;
   uint32_t node = 0;
   EndpointEntry* entry = nullptr;  ///< null: the peer is on another host
   bool attach = false;             ///< its memory can be reached by cross-memory attach
@@ -60,7 +60,7 @@ struct TorusPeer {
 struct Operation {
   bool put;
   std::shared_ptr<TorusPeer> peer;
-  std::shared_ptr<Reach> reach;
+  std::shared_ptr<PeerMemory> target;  ///< what a put writes to, or a get reads
   uint64_t offset, bytes;
   std::byte* local;
   std::shared_ptr<Memory> memory;  ///< null: the bytes of a put were copied

@@ -23,7 +23,7 @@ struct pw_nic_memory {
 };
 struct pw_nic_remote {
   std::shared_ptr<pw::torus::TorusPeer> peer;
-  std::shared_ptr<pw::torus::Reach> reach;
+  std::shared_ptr<pw::torus::PeerMemory> target;
 };
 
 namespace {
@@ -123,7 +123,7 @@ void torus_release(pw_nic*, pw_nic_remote* remote) { delete remote; }
 pw_nic_status torus_put(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data,
                         pw_nic_memory* memory, uint64_t bytes, pw_nic_done* done) {
   const pw_nic_status status =
-      nic->endpoint.put({remote->peer, remote->reach, offset, const_cast<void*>(data),
+      nic->endpoint.put({remote->peer, remote->target, offset, const_cast<void*>(data),
                          memory == nullptr ? nullptr : &memory->memory, bytes, done});
   return status == PW_NIC_OK ? status : fail_with(nic, status);
 }
@@ -131,7 +131,7 @@ pw_nic_status torus_put(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, con
 pw_nic_status torus_get(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void* data,
                         pw_nic_memory* memory, uint64_t bytes, pw_nic_done* done) {
   const pw_nic_status status =
-      nic->endpoint.get({remote->peer, remote->reach, offset, data,
+      nic->endpoint.get({remote->peer, remote->target, offset, data,
                          memory == nullptr ? nullptr : &memory->memory, bytes, done});
   return status == PW_NIC_OK ? status : fail_with(nic, status);
 }

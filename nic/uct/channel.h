@@ -1,5 +1,5 @@
-// Messages to one interface of a peer: the sending end of a ring in its inbox. A channel outlives the
-// connections that use it, because the ring's counts continue. Protected by the domain's lock.
+// A channel sends messages to one interface of a peer, through this endpoint's ring in the inbox there. It
+// outlives the connections that use it, because the counts of the ring go on. Protected by the domain's lock.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class Channel {
   uint64_t ring_;  ///< offset of the ring in the inbox
   uint64_t sent_ = 0;
   uint64_t taken_ = 0;  ///< the receiver's count, as far as is known
-  bool known_ = false;  ///< whether the ring's counts are known: another endpoint may have had this number
-                        ///< before
+  bool known_ = false;  ///< whether `sent_` is known: an endpoint that had this number before may have sent
+                        ///< messages through the ring
   bool announced_ = false, departed_ = false;
   bool count_requested_ = false;
 };

@@ -43,7 +43,7 @@ Domain::~Domain() {
   chunks_.clear();
 }
 
-// Peers that continue must not take the coming silence for a failure.
+// Tells the peers that this endpoint closes. Otherwise they would take its silence for a failure.
 void Domain::say_goodbye() {
   const std::scoped_lock held(lock);
   const uint64_t deadline = deadline_after(200'000'000);
@@ -86,10 +86,11 @@ unsigned Domain::work() {
   return happened;
 }
 
-// A message that UCX was told is sent may still lack its word, until the puts before it are proven to be in
-// place or the NIC has room again. And if a NIC guarantees no order, the receiver gets the puts itself. Both
-// must continue while the program computes, or waits in another context of UCX (Open MPI has two). NICs that
-// order puts rarely need it.
+// The domain's thread. When UCX believes that a message is sent, its slot's word may still have to be put:
+// the stream waits until the puts before it are in place, or until the NIC has room. And on a NIC that
+// guarantees no order, the receiver gets the bytes of puts itself. Both must go on while the program
+// computes, or waits in another context of UCX (Open MPI has two). NICs that keep puts in order need this
+// rarely.
 void Domain::serve() {
   const bool seldom = (info().guarantees & PW_NIC_PUTS_IN_ORDER) != 0;
   const auto pause = std::chrono::microseconds(seldom ? 1000 : 50);
@@ -143,7 +144,7 @@ Operation* Domain::operation(Peer& peer) {
     ended->status = status;
     Peer& from = *ended->peer;
     const Operation::Kind kind = ended->kind;
-    ended->domain->tell(ended);  // before from.ended(), which may end a flush that waited for it
+    ended->domain->report(ended);  // before from.ended(), which may end a flush that waited for it
     from.ended(kind, status);
   };
   return operation;
@@ -176,15 +177,15 @@ bool Domain::lend(Operation& operation) {
 }
 
 void Domain::recycle(Operation* operation) {
-  if (operation->memory != nullptr) operation->memory->used(*operation);
+  if (operation->memory != nullptr) operation->memory->release(*operation);
   if (operation->bounce.data != nullptr) idle_bounces_.push_back(operation->bounce);
   operation->bounce = {};
-  operation->teller = nullptr;
+  operation->report_to = nullptr;
   idle_operations_.push_back(operation);
 }
 
-void Domain::tell(Operation* operation) {
-  if (operation->teller != nullptr) return operation->teller->push(operation);
+void Domain::report(Operation* operation) {
+  if (operation->report_to != nullptr) return operation->report_to->push(operation);
   if (operation->unpack != nullptr && operation->status == PW_NIC_OK)
     operation->unpack(operation->unpack_arg, operation->bounce.data, operation->bytes);
   recycle(operation);
@@ -195,15 +196,15 @@ void Domain::forget(const RegisteredMemory& memory) {
     if (operation.memory == &memory) operation.memory = nullptr;
 }
 
-void Domain::forget(Ended& teller) {
-  for (Operation* operation = teller.take(); operation != nullptr;) {
+void Domain::forget(EndedOperations& list) {
+  for (Operation* operation = list.take(); operation != nullptr;) {
     Operation* next = operation->next;
     recycle(operation);
     operation = next;
   }
   for (Operation& operation : operations_)
-    if (operation.teller == &teller) {
-      operation.teller = nullptr;
+    if (operation.report_to == &list) {
+      operation.report_to = nullptr;
       operation.unpack = nullptr;
     }
 }

@@ -32,11 +32,11 @@ class Domain {
   /// Must be held for all functions below unless they say otherwise.
   SpinLock lock;
 
-  /// Registered memory that no peer knows and no transfer uses, least recently used first: it is deregistered
-  /// when the NIC has no room for more.
+  /// Registered memory that no peer knows and no operation uses, least recently used first. It is
+  /// deregistered when the NIC has no room for more.
   std::list<RegisteredMemory*> idle_memory;
-  /// Number of registered memories in use that no peer knows: they will become idle.
-  size_t passing_memory = 0;
+  /// Number of registered memories that no peer knows and an operation uses. They will become idle.
+  size_t busy_memory = 0;
 
   [[nodiscard]] nic::Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_->info(); }
@@ -48,8 +48,8 @@ class Domain {
   /// Throws Error with the NIC's reason.
   Channel& channel(const Address& address);
 
-  /// Takes the lock itself, if it is free, and lets the NIC make progress; ended operations go to their
-  /// tellers. Returns how many things happened.
+  /// Takes the lock itself, if it is free, and lets the NIC make progress; ended operations are added to the
+  /// lists of their interfaces. Returns how many things happened.
   unsigned progress();
 
   Operation* operation(Peer& peer);
@@ -57,10 +57,10 @@ class Domain {
   /// there is none.
   bool lend(Operation& operation);
   void recycle(Operation* operation);
-  /// Passes an ended operation to its teller, or recycles it.
-  void tell(Operation* operation);
-  /// Drops the reports for a teller, or the uses of memory, that goes away.
-  void forget(Ended& teller);
+  /// Adds an ended operation to the list of its interface, or recycles it if it has none.
+  void report(Operation* operation);
+  /// Called before the list of an interface, or the memory, is destroyed: no operation refers to it any more.
+  void forget(EndedOperations& list);
   void forget(const RegisteredMemory& memory);
 
   /// Records that the NIC had no room: nothing is tried again before the next progress().
@@ -76,7 +76,7 @@ class Domain {
   void departed(uint32_t number);
   /// Asks all peers in use for a sign of life.
   void probe_peers();
-  /// Returns whether everything started, to all peers, is in place; starts the proofs that are needed.
+  /// Returns whether everything started, to all peers, is in place; starts the flushes that are needed.
   bool settle();
   void fence();
 

@@ -38,7 +38,7 @@ Inbox::~Inbox() {
   munmap(address_, bytes_);
 }
 
-void Inbox::admit(uint32_t number, Presence presence) {
+void Inbox::add_ring(uint32_t number, Presence presence) {
   known_[number] = presence;
   std::byte* base = address_ + ring_at(endpoints_, number);
   if (std::ranges::any_of(rings_, [base](const Ring& ring) { return ring.base == base; })) return;

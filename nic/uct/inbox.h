@@ -1,9 +1,13 @@
-// Where messages of peers arrive: registered memory with a ring of slots for each number that a sender may
-// have. The pages of a ring are touched, and so allocated, only if there is such a sender.
+// The inbox of an endpoint: registered memory into which the other endpoints put their messages. It has a
+// ring buffer of slots for each of them, at a place that follows from the sender's endpoint number. The pages
+// of a ring are first touched, and so allocated, when that sender uses it.
 //
-// A sender writes a message into the next slot and then the slot's word, which contains the number of the
-// message, so slots need no reset. The receiver stores how many messages it has taken in the ring's first
-// word; the sender gets that word when the ring seems full.
+// A sender puts a message into the next slot of its ring, and then stores the slot's word. The word contains
+// the number of the message, so the receiver can tell a new message from the one before, and nobody has to
+// clear slots. The receiver stores the number of messages that it has taken in the first word of the ring. A
+// sender to which the ring seems full gets that word.
+//
+// Before the rings there is one word for each endpoint number, in which a sender announces itself (Presence).
 #pragma once
 
 #include <cstddef>
@@ -22,17 +26,22 @@ inline constexpr size_t kMessageBytes = kSlotBytes - sizeof(uint64_t);
 inline constexpr uint8_t kMessageKinds = 32;  ///< the number of kinds in UCX
 inline constexpr size_t kRingBytes = (64 + kRingSlots * kSlotBytes + 4095) / 4096 * 4096;
 
-/// The values of the first words, one for each number: whether there is a sender.
-enum class Presence : uint64_t { unknown = 0, here = 1, departed = 2 };
+/// What the endpoint of a number has announced in its word of the inbox.
+enum class Presence : uint64_t {
+  unknown = 0,   ///< nothing: there is no such sender
+  here = 1,      ///< it sends messages to this inbox
+  departed = 2,  ///< it has closed
+};
 
-/// Offsets in an inbox; sender and receiver compute them alike.
+// Offsets in an inbox: of the presence word of endpoint `number`, of its ring, and of slots in a ring.
 inline uint64_t presence_at(uint32_t number) { return uint64_t{number} * sizeof(uint64_t); }
 inline uint64_t ring_at(uint32_t endpoints, uint32_t number) {
   return (uint64_t{endpoints} * sizeof(uint64_t) + 4095) / 4096 * 4096 + uint64_t{number} * kRingBytes;
 }
 inline uint64_t slot_at(uint64_t ring, uint64_t count) { return ring + 64 + count % kRingSlots * kSlotBytes; }
 
-/// The word of a slot: the number of the message, counted from 1 (its lower half), its kind and its length.
+/// The word of the slot that has message `count`, counted from 0. Its upper 32 bits are count + 1, so that
+/// zero-filled memory has no message; below are 8 bits for the kind of message and 24 bits for its length.
 inline uint64_t slot_word(uint64_t count, uint8_t id, size_t bytes) {
   return (count + 1) << 32 | uint64_t{id} << 24 | bytes;
 }
@@ -46,7 +55,8 @@ class Inbox {
 
   [[nodiscard]] const pw_nic_key& key() const { return memory_->key(); }
 
-  /// Calls deliver(id, data, bytes) for messages that have arrived, a few from each sender. Returns how many.
+  /// Calls deliver(id, data, bytes) for messages that have arrived, at most 16 from each sender. `id` is
+  /// UCX's kind of message. Returns how many messages there were.
   template <typename Deliver>
   unsigned poll(Deliver&& deliver) {
     unsigned taken = 0;
@@ -55,23 +65,24 @@ class Inbox {
     return taken;
   }
 
-  /// Looks for new senders. Calls gone(number) for senders that have left.
+  /// Reads the presence words: adds the rings of new senders, and calls gone(number) for senders that have
+  /// closed.
   template <typename Gone>
-  void look_around(Gone&& gone) {
+  void update_senders(Gone&& gone) {
     for (uint32_t number = 0; number < endpoints_; ++number) {
       const Presence presence = presence_of(number);
       if (presence == known_[number]) continue;
       if (presence == Presence::departed) gone(number);
-      admit(number, presence);
+      add_ring(number, presence);
     }
   }
 
  private:
   struct Ring {
     std::byte* base;
-    uint64_t taken;
-    uint32_t number;       ///< number of the sender
-    bool refused = false;  ///< the sender broke the rules: nothing more is received from it
+    uint64_t taken;        ///< number of messages taken from it
+    uint32_t number;       ///< endpoint number of the sender
+    bool refused = false;  ///< the sender wrote an impossible message: nothing more is received from it
   };
 
   template <typename Deliver>
@@ -101,11 +112,13 @@ class Inbox {
     return static_cast<Presence>(
         __atomic_load_n(reinterpret_cast<uint64_t*>(address_ + presence_at(number)), __ATOMIC_ACQUIRE));
   }
-  void admit(uint32_t number, Presence presence);
+  /// Receives from the ring of that number from now on, also after the sender has closed: messages that it
+  /// sent before are still there.
+  void add_ring(uint32_t number, Presence presence);
   static void refuse(Ring& ring, uint8_t id, size_t bytes);
 
-  uint32_t endpoints_;
-  size_t bytes_;
+  uint32_t endpoints_;  ///< how many numbers endpoints may have
+  size_t bytes_;        ///< size of the inbox
   Descriptor file_;
   std::byte* address_ = nullptr;
   std::unique_ptr<nic::Memory> memory_;

@@ -59,25 +59,25 @@ PackedKey unpack_key(const void* bytes, const Secret& secret) {
 
 RegisteredMemory::RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait)
     : domain_(domain), span_(span), idle_(domain.idle_memory.end()) {
-  if (!add(Room::free) && !may_wait)
+  if (!add(Evict::no) && !may_wait)
     throw Error(PW_NO_MEMORY, format("the NIC has no room now for {} bytes at {}", span.bytes, span.address));
 }
 
 RegisteredMemory::~RegisteredMemory() {
   if (users_ > 0) {  // by operations of a connection that was given up
     domain_.forget(*this);
-    if (!packed_) --domain_.passing_memory;
+    if (!packed_) --domain_.busy_memory;
   }
   leave_idle();
 }
 
-bool RegisteredMemory::add(Room room) {
+bool RegisteredMemory::add(Evict evict) {
   while (memory_ == nullptr) try {
       memory_ = domain_.endpoint().add(span_);
     } catch (const Error& error) {
       auto& idle = domain_.idle_memory;
-      if (error.status() != PW_NO_MEMORY || (idle.empty() && domain_.passing_memory == 0)) throw;
-      if (idle.empty() || room == Room::free) return false;
+      if (error.status() != PW_NO_MEMORY || (idle.empty() && domain_.busy_memory == 0)) throw;
+      if (idle.empty() || evict == Evict::no) return false;
       RegisteredMemory& oldest = *idle.front();
       oldest.leave_idle();
       oldest.memory_.reset();
@@ -94,20 +94,20 @@ void RegisteredMemory::leave_idle() {
 }
 
 nic::Memory* RegisteredMemory::memory() {
-  return memory_ != nullptr || add(Room::cleared) ? memory_.get() : nullptr;
+  return memory_ != nullptr || add(Evict::yes) ? memory_.get() : nullptr;
 }
 
 void RegisteredMemory::use(Operation& operation) {
   operation.memory = this;
   if (users_++ > 0 || packed_) return;
   leave_idle();
-  ++domain_.passing_memory;
+  ++domain_.busy_memory;
 }
 
-void RegisteredMemory::used(Operation& operation) {
+void RegisteredMemory::release(Operation& operation) {
   operation.memory = nullptr;
   if (--users_ > 0 || packed_) return;
-  --domain_.passing_memory;
+  --domain_.busy_memory;
   become_idle();
 }
 
@@ -117,7 +117,7 @@ PackedKey RegisteredMemory::pack() {
                 format("the NIC has no room for {} bytes at {}, which a peer is to reach; fewer "
                        "transfers at once leave more",
                        span_.bytes, span_.address));
-  if (!packed_ && users_ > 0) --domain_.passing_memory;
+  if (!packed_ && users_ > 0) --domain_.busy_memory;
   leave_idle();
   packed_ = true;
   return uct::pack(reinterpret_cast<uint64_t>(span_.address), span_.bytes, memory_->key(),

@@ -27,10 +27,11 @@ PackedKey pack(uint64_t base, uint64_t bytes, const pw_nic_key& key, const Secre
 /// Throws Error if the bytes are not a key that a process of the job made.
 PackedKey unpack_key(const void* bytes, const Secret& secret);
 
-/// Memory that UCX registered. UCX registers everything that it was asked to move long before it moves it,
-/// and since 1.20 it keeps registrations for reuse, but a NIC has room for only so many. Memory for which
-/// there was no room is registered when it is needed, in place of the least recently used memory; if all
-/// memory is in use, it waits for a transfer to end. Protected by the domain's lock.
+/// Memory that UCX registered. UCX registers memory long before it moves it, and since 1.20 it keeps
+/// registrations for reuse, but a NIC has room for a limited number. So memory need not be registered with
+/// the NIC all the time. It is registered again when a transfer needs it, in place of the least recently used
+/// memory that no peer knows; if all of that is in use, the transfer waits until another one has ended.
+/// Protected by the domain's lock.
 class RegisteredMemory {
  public:
   /// Throws Error if the NIC refuses the memory; for lack of room only if `may_wait` is false.
@@ -43,20 +44,21 @@ class RegisteredMemory {
   nic::Memory* memory();
   /// Keeps the memory registered until the operation has ended.
   void use(Operation& operation);
-  void used(Operation& operation);
+  /// Called when the operation has ended.
+  void release(Operation& operation);
   /// Throws Error with the NIC's reason.
   PackedKey pack();
 
  private:
-  enum class Room : uint8_t { free, cleared };  ///< free: without deregistering other memory
-  bool add(Room room);
+  enum class Evict : uint8_t { no, yes };  ///< whether other memory may be deregistered to make room
+  bool add(Evict evict);  ///< registers the memory with the NIC; false if there is no room now
   void become_idle();
   void leave_idle();
 
   Domain& domain_;
   pw_nic_span span_;
-  bool packed_ = false;  ///< a peer may use it as long as it is registered
-  size_t users_ = 0;
+  bool packed_ = false;  ///< whether its key was packed: a peer may use it, so it must stay registered
+  size_t users_ = 0;     ///< number of operations that use it
   std::list<RegisteredMemory*>::iterator idle_;  ///< valid while it is registered, not packed, and unused
   std::unique_ptr<nic::Memory> memory_;
 };

@@ -18,7 +18,7 @@ struct Bounce {
   nic::Memory* memory;
 };
 
-class Ended;
+class EndedOperations;
 class RegisteredMemory;
 
 struct Operation : pw_nic_done {
@@ -26,7 +26,7 @@ struct Operation : pw_nic_done {
 
   Domain* domain = nullptr;
   Peer* peer = nullptr;
-  Ended* teller = nullptr;  ///< receives the ended operation; null: nobody needs to be told
+  EndedOperations* report_to = nullptr;  ///< the list to which it is added when it has ended; null: none
   Operation* next = nullptr;
   Kind kind = Kind::put;
   pw_nic_status status = PW_NIC_OK;
@@ -41,7 +41,7 @@ struct Operation : pw_nic_done {
 
 /// Ended operations that an interface must report, in order. Protected by the domain's lock, except for
 /// any().
-class Ended {
+class EndedOperations {
  public:
   [[nodiscard]] bool any() const { return first_.load(std::memory_order_relaxed) != nullptr; }
   void push(Operation* operation) {

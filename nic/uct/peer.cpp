@@ -7,9 +7,9 @@ namespace pw::uct {
 Peer::Peer(Domain& domain, const nic::EndpointFacts& facts)
     : domain_(domain), facts_(facts), stream_(domain.endpoint().open(facts)) {}
 
-// A status other than PW_NIC_OK and PW_NIC_BUSY ends this connection, because the arguments were checked
-// before.
-pw_nic_status Peer::note(pw_nic_status status) {
+// A status other than PW_NIC_OK and PW_NIC_BUSY means that the peer is gone or the NIC is broken, because the
+// arguments were checked before. It ends this connection.
+pw_nic_status Peer::started(pw_nic_status status) {
   if (status == PW_NIC_BUSY)
     domain_.set_out_of_room();
   else if (status != PW_NIC_OK)
@@ -17,37 +17,37 @@ pw_nic_status Peer::note(pw_nic_status status) {
   return status;
 }
 
-pw_nic_status Peer::note_put(pw_nic_status status) {
+pw_nic_status Peer::put_started(pw_nic_status status) {
   if (status == PW_NIC_OK) {
     puts_.accept();
     puts_.issue();
   }
-  return note(status);
+  return started(status);
 }
 
 pw_nic_status Peer::put(nic::RemoteMemory& remote, uint64_t offset, const void* data, nic::Memory* memory,
                         uint64_t bytes, Operation* operation) {
   if (failed()) return failed_;
-  return note_put(stream_->put(remote, offset, data, memory, bytes, operation));
+  return put_started(stream_->put(remote, offset, data, memory, bytes, operation));
 }
 
 pw_nic_status Peer::put_word(nic::RemoteMemory& remote, uint64_t offset, const void* data,
                              nic::Memory* memory, uint64_t bytes, const nic::WordStore& word,
                              Operation* operation) {
   if (failed()) return failed_;
-  return note_put(stream_->put_word(remote, offset, data, memory, bytes, word, operation));
+  return put_started(stream_->put_word(remote, offset, data, memory, bytes, word, operation));
 }
 
 pw_nic_status Peer::store_word(const nic::WordStore& word) {
   if (failed()) return failed_;
-  return note_put(stream_->store_word(word));
+  return put_started(stream_->store_word(word));
 }
 
 pw_nic_status Peer::get(nic::RemoteMemory& remote, uint64_t offset, void* data, nic::Memory& memory,
                         uint64_t bytes, Operation& operation) {
   if (failed()) return failed_;
   operation.kind = Operation::Kind::get;
-  const pw_nic_status status = note(stream_->get(remote, offset, data, memory, bytes, &operation));
+  const pw_nic_status status = started(stream_->get(remote, offset, data, memory, bytes, &operation));
   if (status == PW_NIC_OK) ++gets_;
   return status;
 }
@@ -84,7 +84,7 @@ void Peer::release() {
     Operation* operation = waiters_.front().operation;
     waiters_.pop_front();
     operation->status = failed_;
-    domain_.tell(operation);
+    domain_.report(operation);
   }
   if (puts_.wanting()) domain_.add_unsettled(*this);
 }

@@ -1,5 +1,5 @@
-// Another process's endpoint: the stream to it, and up to which point operations there are proven to be in
-// place. Protected by the domain's lock.
+// Another process's endpoint: the stream to it, and up to which operation everything that was started towards
+// it is in place. Protected by the domain's lock.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "nic/stream.h"
-#include "progress/proofs.h"
+#include "progress/flush_tracker.h"
 #include "uct/operation.h"
 
 namespace pw::uct {
@@ -53,7 +53,8 @@ class Peer {
   unsigned channels = 0;  ///< number in use
 
  private:
-  /// Puts and words must be proven; each get reports its own end.
+  /// A point in the order of operations. A flush shows that the puts and words before it are in place; each
+  /// get reports its own end.
   struct Point {
     Mark puts, gets;
   };
@@ -66,17 +67,18 @@ class Peer {
   [[nodiscard]] bool reached(const Point& point) const {
     return failed() || (puts_.reached(point.puts) && gets_ended_ >= point.gets);
   }
-  pw_nic_status note_put(pw_nic_status status);
-  pw_nic_status note(pw_nic_status status);
-  void release();
+  /// Called with the stream's answer to an operation, or to a put or word. Return that status.
+  pw_nic_status started(pw_nic_status status);
+  pw_nic_status put_started(pw_nic_status status);
+  void release();  ///< ends the operations of waiters whose point is reached
 
   Domain& domain_;
   nic::EndpointFacts facts_;
   pw_nic_status failed_ = PW_NIC_OK;
   std::string why_;
-  Proofs puts_;
-  Mark gets_ = 0, gets_ended_ = 0;
-  Point barrier_{0, 0};
+  FlushTracker puts_;
+  Mark gets_ = 0, gets_ended_ = 0;  ///< number of gets that were started, and that are back
+  Point barrier_{0, 0};  ///< of the last fence(): later puts and gets are held back until it is reached
   std::deque<Waiter> waiters_;
   std::unique_ptr<nic::Stream> stream_;
 };

@@ -1,1 +1,1 @@
-"""Record traces of programs, read them, and show them as a page."""
+"""Records traces of programs, reads them, and shows them as a page."""

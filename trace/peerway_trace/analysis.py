@@ -1,5 +1,5 @@
-"""Analyse a trace: tables of messages, bursts, lost time and rates compared with the measured curve, and
-findings, each a sentence with its evidence.
+"""Analyses a trace. The result has tables of messages, bursts, lost time and rates compared with the measured
+curve, and findings, each a sentence with its evidence.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _heading(trace: Trace) -> list[str]:
 
 
 def _losses(trace: Trace, result: Analysis) -> None:
-    """How the command ended, and what the trace lacks. These findings come first, because the others are
-    without it.
+    """How the command ended, and what the trace lacks. These findings come first, because all others are
+    without the missing data.
     """
     if status := trace.about.get("status"):
         result.findings.append(
@@ -164,7 +164,7 @@ def _no_events(trace: Trace) -> Iterator[Finding]:
 
 
 def _absent(trace: Trace) -> Iterator[Finding]:
-    """Ranks that others communicated with and that did not record, although they were not left out on
+    """Ranks with which others communicated but that did not record, without those that were left out on
     purpose.
     """
     if trace.about.get("ranks") or not trace.ranks:

@@ -1,5 +1,5 @@
-"""Tables, figures and findings about bursts: how they depend on the gap, the largest, and how fast each was
-compared with the measured curve; and a file with all bursts for other tools.
+"""Tables, figures and findings about bursts: how they depend on the gap, which are the largest, and how fast
+each was compared with the measured curve. It also writes a file with all bursts for other tools.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from peerway_trace.tables import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GAP_NS = 10_000  # of the bursts that are listed and judged
-SLOW = 0.5  # of the curve's rate
+GAP_NS = 10_000  # the gap of the bursts that are listed and judged
+SLOW = 0.5  # a burst below this share of the curve's rate is slow
 
 
 def tell(trace: Trace, sent: Messages, curves: Sequence[Curve], result: Analysis) -> None:
     """Everything that a report says about bursts."""
     expected = streamed_ns(trace, sent, curves)
-    # Of a large trace those of one gap have a share of all memory.
+    # In a large trace, the bursts of one gap need much memory, so they are dropped before those of the next.
     rows = [_of_gap(bursts.find(trace, sent, gap, expected)) for gap in bursts.GAPS_NS]
     columns = [
         "gap below", "bursts", "of the messages", "messages", "bytes", "length", "rate", "of the curve",
@@ -155,8 +155,8 @@ def _sizes(sizes: NDArray[Any]) -> tuple[list[str], list[int]]:
 
 
 def export(trace: Trace, curves: Sequence[Curve], file: Path) -> int:
-    """Write all bursts of all gaps, one row each, and give how many: as Parquet, CSV, or lines of JSON by the
-    name of the file. Raises OSError.
+    """Write all bursts of all gaps, one row each, and return their number. The name of the file decides the
+    format: Parquet, CSV, or lines of JSON. Raises OSError.
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -192,7 +192,7 @@ def _rows(grouped: Bursts, sent: Messages) -> pa.Table:
     arrays: dict[str, Any] = {name: pa.array(values) for name, values in columns.items()}
     arrays["of_curve"] = pa.array(grouped.of_curve, mask=~np.isfinite(grouped.of_curve))
     arrays["stall_ns"] = pa.array(grouped.stall, mask=grouped.stall < 0)
-    # Up to so many bytes: so many messages.
+    # The number of messages up to so many bytes.
     texts = [" ".join(f"{size}:{count}" for size, count in number.items()) for number in histograms]
     arrays["sizes"] = pa.array(texts, pa.string())
     return pa.table(arrays)

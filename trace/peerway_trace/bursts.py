@@ -1,5 +1,5 @@
-"""Bursts: messages that one rank sends with gaps below g between the end of a call and the next. What a
-burst is depends on g, so everything is told for several.
+"""Bursts: messages that one rank sends with gaps below g between the end of a call and the next. Which
+messages form a burst depends on g, so results are given for several values.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Bursts:
     gap_ns: int
     rank: NDArray[Any]
     begin: NDArray[Any]
-    length: NDArray[Any]  # ns from the first beginning to the last end
+    length: NDArray[Any]  # ns from the beginning of the first message to the end of the last
     messages: NDArray[Any]
     bytes: NDArray[Any]
     peers: NDArray[Any]
     in_flight: NDArray[Any]  # the most messages at one time
-    stall: NDArray[Any]  # ns to the next message of this rank; -1: there was none
-    expected: NDArray[Any]  # ns that curves say of its messages one after the other; NaN: not of all of them
-    inside: NDArray[Any]  # the messages of all bursts ...
-    of_message: NDArray[Any]  # ... and the burst of each
-    share: float  # of all messages, those in bursts
+    stall: NDArray[Any]  # ns until the next message of this rank; -1 if there is none
+    expected: NDArray[Any]  # ns of its messages one after the other by the curves; NaN if one is missing
+    inside: NDArray[Any]  # the messages of all bursts
+    of_message: NDArray[Any]  # for each entry of `inside`, its burst
+    share: float  # the share of all messages that are in bursts
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -44,12 +44,12 @@ class Bursts:
 
     @property
     def of_curve(self) -> NDArray[Any]:
-        """The rate divided by that of the curves for the same messages; NaN if it is not known."""
+        """The rate relative to that of the curves for the same messages; NaN if it is not known."""
         return np.asarray(self.expected / np.maximum(self.length, 1))
 
 
 def find(trace: Trace, messages: Messages, gap_ns: int, expected: NDArray[Any] | None = None) -> Bursts:
-    """The bursts of all ranks; `expected` is the time of each message according to the curves, in ns."""
+    """The bursts of all ranks. `expected` is the time of each message by the curves, in ns."""
     if expected is None:
         expected = np.full(len(messages), np.nan)
     sender = trace.rank[messages.event]
@@ -62,7 +62,7 @@ def find(trace: Trace, messages: Messages, gap_ns: int, expected: NDArray[Any] |
         return Bursts(
             gap_ns, none, none, none, none, none, none, none, none, none.astype(float), none, none, 0.0
         )  # fmt: skip
-    # The latest end so far of each rank, by one running maximum over all.
+    # The latest end of each rank up to each message, by one running maximum over all ranks.
     far = int(returned.max()) + 1
     latest = np.maximum.accumulate(returned + sender * far) - sender * far
     fresh = np.ones(len(order), bool)
@@ -99,7 +99,9 @@ def _distinct(burst: NDArray[Any], peer: NDArray[Any], bursts: int) -> NDArray[A
 def _in_flight(
     burst: NDArray[Any], begin: NDArray[Any], end: NDArray[Any], first: NDArray[Any]
 ) -> NDArray[Any]:
-    """Count up at each beginning and down at each end; over a whole burst the sum is 0."""
+    """For each burst, the most messages at one time: count up at each beginning and down at each end. Over a
+    whole burst the sum is 0.
+    """
     both = np.concatenate([burst, burst])
     step = np.concatenate([np.ones(len(begin), np.int32), -np.ones(len(end), np.int32)])
     order = np.lexsort((-step, np.concatenate([begin, end]), both))

@@ -1,5 +1,5 @@
-"""Find hosts with too few CPUs for their ranks. A rank that waits there for a CPU looks as if it computed for
-long or came late, so every finding that blames such a rank must say so.
+"""Finds hosts with too few CPUs for their ranks. A rank that waits there for a CPU seems to compute for long
+or to come late, so every finding that blames such a rank must say so.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from peerway_trace.store import Trace
 from peerway_trace.tables import Analysis, Finding, count_text, percent
 
-NOTICED = 0.25  # of the time, in which programs waited for a CPU
+NOTICED = 0.25  # a host is busy if programs waited for a CPU during this share of the time
 
 
 @dataclass(frozen=True)
 class BusyHost:
-    """A host on which ranks waited for a CPU, or must have."""
+    """A host on which ranks waited for a CPU, or must have waited."""
 
     host: str
     ranks: frozenset[int]
-    cpus: int | None  # that its ranks could use, if they were more
-    waited: float  # of the time
+    cpus: int | None  # the number of CPUs for its ranks, if there are more ranks; else None
+    waited: float  # the share of the time
 
 
 def find(trace: Trace) -> list[BusyHost]:
@@ -55,8 +55,8 @@ def tell(findings: Sequence[BusyHost], result: Analysis) -> None:
 
 
 def caution(hosts: Sequence[BusyHost], rank: int) -> str:
-    """What a finding about a rank must add if its host was busy; otherwise an empty text. It is the same for
-    all ranks, and refers to the finding about the host.
+    """The words to add to a finding about a rank if its host was busy; otherwise "". They are the same for
+    all ranks, and refer to the finding about the host.
     """
     busy = any(rank in host.ranks for host in hosts)
     return "The rank may have waited for a CPU, as its host was busy: see above." if busy else ""

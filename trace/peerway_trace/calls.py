@@ -1,4 +1,6 @@
-"""The call in which a rank waited for an event: itself, or the one that completed its request."""
+"""Finds the call in which a rank waited for an event: the event itself, or the call that completed its
+request.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ REQUESTS = (Kind.RECEIVED, Kind.SENT, Kind.COLLECTIVE_DONE)
 
 
 def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
-    """For sends that were only started, the event of their request; for all others, themselves."""
+    """For a send that was only started, the event of its request; for any other send, the send itself."""
     result = sent.copy()
     requests = of_kind(trace, (Kind.SENT,))
     started = np.flatnonzero(trace["kind"][sent] == Kind.ISEND)
@@ -34,13 +36,14 @@ def completed(trace: Trace, sent: NDArray[Any]) -> NDArray[Any]:
 
 
 def waiting_call(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
-    """The call that an event's rank was in while it waited: itself, or of a request the call that found it
-    complete, which ended when the request did, or of a message that was probed the probe, which posted its
-    receive; -1 where there is none.
+    """For each event, the call in which its rank waited; -1 if there is none.
+
+    For most events it is the event itself. For a request it is the call that found the request complete,
+    which ended when the request did. For a message that was probed it is the probe, which posted its receive.
     """
     result = event.copy()
     requests = np.isin(trace["kind"][event], REQUESTS)
-    result[trace["kind"][event] == Kind.ISEND] = -1  # it did not wait, and nobody completed it
+    result[trace["kind"][event] == Kind.ISEND] = -1  # it did not wait, and no call completed it
     waits = of_kind(trace, (Kind.WAIT,))
     if not requests.any():
         return result
@@ -51,7 +54,7 @@ def waiting_call(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
     far = int(end.max()) + 10
     lane = trace["thread"][waits].astype(np.int64) * far
     own = trace["thread"][event[requests]].astype(np.int64) * far
-    ended = _nearest(lane + end[waits], own + end[event[requests]], 2)  # times are rounded
+    ended = _nearest(lane + end[waits], own + end[event[requests]], 2)  # allows for rounded times
     probed = _nearest(lane + trace["begin"][waits], own + trace["begin"][event[requests]], 0)
     probed[trace["kind"][event[requests]] != Kind.RECEIVED] = -1
     which = np.where(probed >= 0, probed, ended)
@@ -60,7 +63,7 @@ def waiting_call(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
 
 
 def _nearest(keys: NDArray[Any], wanted: NDArray[Any], most: int) -> NDArray[Any]:
-    """The index of each wanted value among the keys, within `most`; -1: none."""
+    """For each wanted value, the index of the nearest key within `most`; -1 if there is none."""
     order = np.argsort(keys, kind="stable")
     at = np.minimum(np.searchsorted(keys[order], wanted - most), len(keys) - 1)
     return np.where(np.abs(keys[order][at] - wanted) <= most, order[at], -1)

@@ -1,13 +1,16 @@
-"""Why messages took more than twice what the measured curve says: the largest part of the time beyond it.
+"""Finds why messages took more than twice as long as the measured curve says. The cause of a message is the
+one with the largest part of the excess time.
 
-late receiver: the receive was posted, or of a message that lay in a buffer looked for, after it was sent;
-rendezvous wait: the receive was posted, and the send was held until the receiver was in a call again;
-proxy stall: the time until a proxy began with the start that the put belongs to;
-staging back-pressure: a put waited for the receiver to empty a bounce buffer;
-first use: no message went from this rank to that one by this path before: memory is mapped, connections made;
-contention: for at least half of the time other messages of this sender, or to this receiver, were under way
-on the same path;
-preempted or unknown: none of these.
+    late receiver          the message was sent before its receive was posted (or, if the message lay in a
+                           buffer, before a probe looked for it)
+    rendezvous wait        the receive was posted, but the send had to wait until the receiver was in a call
+    proxy stall            a proxy began late with the plan's start to which the put belongs
+    staging back-pressure  a put waited until the receiver had emptied a bounce buffer
+    first use              the first message of this pair of ranks by this path: memory is mapped, connections
+                           are made
+    contention             for at least half of the time, other messages of this sender or to this receiver
+                           were under way on the same path
+    preempted or unknown   none of these
 """
 
 from __future__ import annotations

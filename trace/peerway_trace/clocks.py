@@ -1,9 +1,12 @@
-"""One time for several hosts, from the messages themselves: none arrives before it was sent.
+"""Brings the times of several hosts to one clock, by the messages themselves: none arrives before it was
+sent.
 
-The quickest message from one host to another takes its latency and the difference of the two clocks, the
-quickest one back its latency less that difference. With like latencies half of what separates the two is the
-difference of the clocks. It is looked for in stretches of the trace, because clocks run at different rates,
-and a line goes through what is found.
+The quickest message from one host to another takes its latency plus the difference of the two clocks. The
+quickest one back takes its latency minus that difference. If both have the same latency, half of what
+separates the two is the difference of the clocks.
+
+It is determined for stretches of the trace, because clocks run at different rates, and a line is fitted
+through the results.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ class Correction:
     host: str
     offset: float
     drift: float
-    messages: int  # that it was found from; 0: there were none both ways, and the times are as they were
+    messages: int  # the number of messages used; 0: there were none both ways, and the times are unchanged
 
     def of(self, times: NDArray[Any]) -> NDArray[Any]:
         """How much to subtract from these times."""
@@ -40,14 +43,16 @@ class Correction:
 
 
 def corrections(trace: Trace) -> list[Correction]:
-    """The corrections of all hosts except that of the lowest rank, whose clock all others are aligned to."""
+    """The corrections of all hosts. The clock of the lowest rank's host needs none: all others are aligned to
+    it.
+    """
     names = list(dict.fromkeys(thread.host for thread in trace.threads))
     if len(names) < 2:
         return []
     host = np.array([names.index(thread.host) for thread in trace.threads])[trace["thread"]]
     arrows = _between(trace, host, [match(trace), match_signals(trace)])
     known = {0: Correction(names[0], 0.0, 0.0, 0)}
-    # A host that has no messages with the first is reached through others.
+    # A host without messages to the first host is aligned through others.
     for _ in names:
         for there in range(len(names)):
             for here in [] if there in known else list(known):
@@ -61,7 +66,7 @@ def corrections(trace: Trace) -> list[Correction]:
 
 
 def correct(trace: Trace, result: Sequence[Correction]) -> None:
-    """Bring the times of a trace to one clock, the earliest to 0."""
+    """Bring the times of a trace to one clock. The earliest time becomes 0."""
     names = {offset.host: offset for offset in result}
     for place, offset in enumerate(trace.open):
         if (host := trace.threads[offset.thread].host) in names:
@@ -79,8 +84,8 @@ def correct(trace: Trace, result: Sequence[Correction]) -> None:
 
 @dataclass(frozen=True)
 class _Arrows:
-    """Messages from one host to another: when each began on the first, and how much later it ended on the
-    second.
+    """Messages from one host to another: when each began on the first host, and how much later it ended on
+    the second.
     """
 
     source: NDArray[Any]
@@ -99,7 +104,7 @@ def _between(trace: Trace, host: NDArray[Any], pairs: Sequence[Pairs]) -> _Arrow
 
 
 def _line(arrows: _Arrows, here: int, there: int) -> tuple[float, float, int] | None:
-    """How far `there` is ahead of `here`: at time 0, and how this grows."""
+    """How far `there` is ahead of `here` at time 0, and how this grows."""
     to = (arrows.source == here) & (arrows.target == there)
     back = (arrows.source == there) & (arrows.target == here)
     if not (to.any() and back.any()):
@@ -108,7 +113,7 @@ def _line(arrows: _Arrows, here: int, there: int) -> tuple[float, float, int] | 
     edges = np.linspace(times.min(), times.max() + 1, STRETCHES + 1)
     ahead = float(np.median(arrows.took[to]) - np.median(arrows.took[back])) / 2
     count = int(to.sum() + back.sum())
-    points = []  # time, difference, and how far that may be wrong
+    points = []  # time, difference, and the possible error of the difference
     for low, high in pairwise(edges.tolist()):
         forth = arrows.took[to & (arrows.begin >= low) & (arrows.begin < high)]
         home = arrows.took[back & (arrows.begin - ahead >= low) & (arrows.begin - ahead < high)]
@@ -120,7 +125,7 @@ def _line(arrows: _Arrows, here: int, there: int) -> tuple[float, float, int] | 
     at, difference, wrong = np.array(points).T
     best = float(difference[wrong.argmin()])
     quick = wrong <= 3 * wrong.min()
-    # A difference that is one within what is known of it does not grow.
+    # If the differences agree within their errors, the difference does not grow.
     if quick.sum() < 3 or np.all(np.abs(difference - best)[quick] <= wrong[quick]):
         return best, 0.0, count
     drift, offset = np.polyfit(at[quick], difference[quick], 1)

@@ -1,4 +1,6 @@
-"""Make a trace from the rings that threads have left: one clock, one list of names, all events in order."""
+"""Makes a trace from the rings that threads have left: with one clock, one list of names, and all events in
+order.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from peerway_trace.rings import BadRing, ClockKind, Ring
 from peerway_trace.sites import resolve
 from peerway_trace.store import SUM_COLUMNS, Open, Thread, Trace, Writer, load
 
-SHORTEST_NS = 100_000  # of a clock whose rate can be told
+SHORTEST_NS = 100_000  # the shortest recording from which a clock's rate can be determined
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,20 @@ class Clock:
 
     def span(self, ticks: NDArray[Any]) -> NDArray[Any]:
         """These durations in nanoseconds."""
-        # What a damaged file has may be longer than numbers of 64 bits.
+        # A damaged file may give numbers beyond 64 bits.
         return np.rint(np.minimum(ticks * self.ns_a_tick, 2.0**62)).astype(np.int64)
 
 
 def clock_of(readings: Sequence[tuple[int, int]]) -> Clock | None:
-    """The clock as a line through its first and its last reading; both of its counters are steady. None if
-    the two readings are too close to each other.
+    """The clock as a line through its first and its last reading, since both of its counters are steady. None
+    if the two readings are too close to each other.
     """
     first, last = min(readings), max(readings)
     ticks, ns = last[0] - first[0], last[1] - first[1]
     return Clock(*first, ns / ticks) if ns > SHORTEST_NS else None
 
 
-Name = tuple[str, ClockKind, int]  # of a clock: its host, what it is, and the GPU that has it
+Name = tuple[str, ClockKind, int]  # the name of a clock: its host, its kind, and its GPU
 
 
 def _name(ring: Ring) -> Name:
@@ -57,8 +59,10 @@ def _name(ring: Ring) -> Name:
 
 
 def _clocks(result: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[Name, Clock]:
-    """The clocks by name. A host that recorded too shortly to determine its rate gets the rate of another
-    host, which is probably of the same kind; the others count nanoseconds.
+    """The clocks by name.
+
+    A host that recorded too shortly to determine its rate gets the rate of another host, which is probably of
+    the same kind. Without such a host, its ticks count as nanoseconds.
     """
     clocks: dict[Name, Clock | None] = {}
     own: dict[Name, list[tuple[int, int]]] = {}
@@ -69,7 +73,7 @@ def _clocks(result: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) 
             alone = Clock(*min(several, default=(0, 0)), 1.0)
             clocks[name] = alone if name[1] == ClockKind.NS or not several else clock_of(several) or alone
             continue
-        # A reading from before a restart of the host would be a smaller one.
+        # A reading from before a restart of the host would be smaller.
         later = [
             reading
             for reading in readings.get(name[0], [])
@@ -84,9 +88,7 @@ def _clocks(result: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) 
 
 
 def _facts(clocks: dict[Name, Clock]) -> dict[str, Any]:
-    """What trace.json says about clocks: for a GPU, how far its clock is ahead of its host's, and how this
-    grows.
-    """
+    """The clocks for trace.json. For a GPU: how far its clock is ahead of its host's, and how this grows."""
     gpus = [
         {"host": host, "gpu": gpu, "offset_ns": clock.ticks - clock.ns, "drift": 1 / clock.ns_a_tick - 1}
         for (host, kind, gpu), clock in clocks.items()
@@ -101,17 +103,17 @@ def _facts(clocks: dict[Name, Clock]) -> dict[str, Any]:
 
 
 def _agrees(clock: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether both counters of a clock grow together."""
+    """Whether both counters of a clock increase together."""
     return (clock[0] < other[0]) == (clock[1] < other[1])
 
 
 def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[int, int]]]) -> Trace:
-    """Turn FOLDER/rings into a trace in FOLDER. `readings`: further readings of hosts' clocks, besides those
-    in the rings.
+    """Turn FOLDER/rings into a trace in FOLDER. `readings` are further readings of hosts' clocks, besides
+    those in the rings.
     """
     result, lost = _read(folder / "rings")
     notes = _about_memory(folder / "rings", result, lost)
-    # A thread that recorded before its process knew its rank.
+    # A thread may have recorded before its process knew its rank.
     ranks = {(ring.host, ring.pid): ring.rank for ring in result if ring.rank >= 0}
     result.sort(
         key=lambda ring: (ranks.get((ring.host, ring.pid), -1), ring.host, ring.pid, ring.tid, ring.source)
@@ -177,7 +179,7 @@ def _read(folder: Path) -> tuple[list[Ring], list[str]]:
 
 
 def _open(begun: dict[str, NDArray[Any]], thread: int, names: list[str]) -> list[Open]:
-    """The operations that a thread had begun and not ended, outermost first."""
+    """The operations that a thread had begun but not ended, outermost first."""
     return [
         Open(thread, names[name], int(kind), int(begin), int(peer), int(size))
         for name, kind, begin, peer, size in zip(
@@ -187,7 +189,7 @@ def _open(begun: dict[str, NDArray[Any]], thread: int, names: list[str]) -> list
 
 
 def _about_memory(folder: Path, result: Sequence[Ring], lost: list[str]) -> list[str]:
-    """What to say about rings that should be in memory and are not."""
+    """A message about rings that should be in memory but are missing."""
     there = memory.target(folder)
     if there is None:
         return []
@@ -230,7 +232,7 @@ def _global(
     columns["begin"] = clock.at(columns["begin"]) - origin
     columns["duration"] = clock.span(columns["duration"])
     for column in ("name", "where", "site"):
-        # A number that a damaged file has and its list of names has not.
+        # A damaged file may have a number that is not in its list of names.
         columns[column] = names[np.where(columns[column] < len(names), columns[column], 0)]
     return columns
 

@@ -1,5 +1,5 @@
-"""Collectives: which calls of the ranks are one, what each needs of the others, and in which call its rank
-waited.
+"""Collectives: which calls of different ranks form one collective, which ranks each call needs, and in which
+call its rank waited.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ class Collectives:
     """One entry for each call of a collective, by communicator, rank and time."""
 
     event: NDArray[Any]
-    instance: NDArray[Any]  # which of all collectives
-    culprit: NDArray[Any]  # the last that it needs, as an index into the trace's columns
-    needs: NDArray[Any]  # 0: all; 1: the root; 2: nobody, except that the root needs all; 3: not known
+    instance: NDArray[Any]  # the number of the collective
+    culprit: NDArray[Any]  # the last of the calls that it needs, as an index into the trace's columns
+    needs: NDArray[Any]  # 0: all ranks; 1: the root; 2: none, but the root needs all; 3: not known
     is_root: NDArray[Any]
-    call: NDArray[Any]  # in which the rank waited: itself, or what found its request complete; -1: none
-    previous: NDArray[Any]  # the rank's collective in this communicator before, as an entry here; -1: none
+    call: NDArray[Any]  # in which the rank waited: this one, or the one that completed its request; -1: none
+    previous: NDArray[Any]  # the rank's previous collective in this communicator, as an entry here; -1: none
 
 
 def match_collectives(trace: Trace) -> Collectives:
-    """All collectives: the k-th call of a rank in a communicator matches the k-th of the others. Collectives
-    of a team are numbered (tag), so a rank may have begun to record later than others.
+    """All collectives. The k-th call of a rank in a communicator matches the k-th call of the others.
+
+    Collectives of a team are numbered (tag), so that a rank may have begun to record later than others.
     """
     event = of_kind(trace, (Kind.COLLECTIVE,))
     rank, begin, where = trace.rank[event], trace["begin"][event], trace["where"][event]
@@ -50,7 +51,7 @@ def match_collectives(trace: Trace) -> Collectives:
     roots = np.full(instance.max() + 1, -1)
     roots[instance[is_root]] = np.flatnonzero(is_root)
     needs = np.array([_needs(name) for name in trace.names], np.int8)[trace["name"][event]]
-    # Those who receive from the root wait for it alone, and the root of a reduction waits for all.
+    # Ranks that receive from the root wait only for the root, and the root of a reduction waits for all.
     culprit = np.where((needs == 1) & (roots[instance] >= 0), roots[instance], last[instance])
     previous = np.where(place > 0, np.arange(len(own)) - 1, -1)
     return Collectives(event, instance, event[culprit], needs, is_root, _calls(trace, event), previous)
@@ -63,7 +64,7 @@ def _calls(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
     done = of_kind(trace, (Kind.COLLECTIVE_DONE,))
     if not len(done):
         return result
-    # Both begin at one time; of several that were started at once the k-th is the k-th.
+    # A start and its request begin at the same time. If several begin at once, the k-th belongs to the k-th.
     first, both = event[started], np.concatenate([event[started], done])
     side = np.repeat((0, 1), (len(first), len(done)))
     keys = (trace["begin"][both], trace["where"][both], trace.rank[both])
@@ -78,14 +79,14 @@ def _calls(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
 
 
 def starts(trace: Trace, event: NDArray[Any]) -> NDArray[Any]:
-    """Whether calls of collectives only start one."""
+    """Whether calls only start their collective."""
     of_name = np.array([name.startswith(("MPI_I", "start of ")) for name in trace.names])
     return np.asarray(of_name[trace["name"][event]])
 
 
 def _needs(name: str) -> int:
-    """Which ranks need which: 0: all need all; 1: all need the root; 2: the root needs all; 3: each needs
-    some others.
+    """Which ranks a collective makes wait for which: 0: all need all; 1: all need the root; 2: the root needs
+    all; 3: each needs some others.
     """
     short = name.removeprefix("start of ").removeprefix("MPI_").removeprefix("I").removesuffix("_c").lower()
     if short.startswith("neighbor"):

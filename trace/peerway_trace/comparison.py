@@ -1,10 +1,12 @@
-"""What changed between two traces: the same operation at the same place, and the messages of the same path,
-pair of ranks and size, on both sides, by the statistics of `peerway compare`.
+"""Finds what changed between two traces: the same operation at the same place, and the messages of the same
+path, pair of ranks and size, on both sides. It uses the statistics of `peerway compare`.
 
-Calls of one run are no independent samples: they come in phases, and a sample is therefore the median of one
-rank's calls in one of equal stretches of them. Those of one run still have more in common than those of
-several: where a side has several traces, how much runs differ widens the test by as much. One trace of a side
-says nothing of that, and sides that were traced one after the other nothing of what time did.
+Calls of one run are not independent samples, because they come in phases. So a sample is the median of one
+rank's calls in one of several equal stretches.
+
+Samples of one run are still more alike than those of several runs. If a side has several traces, the
+differences between its runs widen the test. A single trace of a side does not show how much runs differ, and
+sides that were traced one after the other do not show what changed with time.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from peerway_trace.regions import places
 from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
 
-STRETCHES = 10  # of a rank's calls: a sample each
-FEWEST_TURNS = 2  # of a side, in which its runs were traced: how runs differ is counted beside
-FEWEST = 40  # calls of a group on each side
+STRETCHES = 10  # the number of stretches of a rank's calls, each of which is a sample
+FEWEST_TURNS = 2  # the fewest turns of a side that was traced in turn
+FEWEST = 40  # the fewest calls of a group on each side
 Group = tuple[str, str, int]  # operation or path, place or pair of ranks, size class
 Calls = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # ranks, beginnings, durations
 Samples = dict[Group, Calls]
-Side = Sequence[Trace]  # of one or several runs
+Side = Sequence[Trace]  # the traces of one or several runs
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def _changes(
     for group, (speedup, low, high, p, verdict) in zip(common, verdicts, strict=True):
         durations = [[calls[2] for calls in side[group]] for side in (before, after)]
         first, second = (np.concatenate(several) for several in durations)
-        counts = [len(several) for several in durations]  # what is told in all is that of a run
+        counts = [len(several) for several in durations]  # runs, by which totals are divided
         apart = verdict in ("faster", "slower")
         finding: Finding = "confounded with time" if apart and after_each_other else verdict
         changes.append(

@@ -1,5 +1,5 @@
-"""Starts and stops the recording of a job that runs: a flag in the page of each of its processes, and a file
-for those that are yet to begin. library/include/peerway/trace/recorder/settings.h reads both.
+"""Starts and stops the recording of a running job: by a flag in the page of each of its processes, and by a
+file for processes that are yet to start. library/include/peerway/trace/recorder/settings.h reads both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _set(rings: Path, *, stopped: bool) -> int:
         with file.open("r+b") as page, mmap.mmap(page.fileno(), 4096) as memory:
             if memory[:8] != MAGIC:
                 continue
-            # The low byte is the command's alone; regions count in the others.
+            # The low byte belongs to the command; regions count in the other bytes.
             memory[8] = STOPPED if stopped else 0
             count += 1
     return count

@@ -1,8 +1,8 @@
-"""The critical path: what could not have been shorter without the job ending earlier; and what shortening
-each part of it by a tenth would give, by running all steps again.
+"""The critical path: the chain of calls that could not have been shorter without the job ending earlier; and
+how much earlier the job would end if each part of it were a tenth shorter, found by replaying all steps.
 
-A step is an outermost call. It ends when it has begun, all that it needs has begun, and its own work is done;
-that work is what it took from then on. Between two calls a thread computes.
+A step is an outermost call. It ends when it has begun, everything that it needs has begun, and its own work
+is done. Its own work is the time that it took from then on. Between two calls a thread computes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from peerway_trace.store import Trace
 from peerway_trace.tables import LITTLE, MOST_ROWS, Analysis, Finding, Table, ns_text, percent
 
 SHORTER = 0.9
-REPLAYED = 12  # parts, those with the most time on the path
+REPLAYED = 12  # how many parts are replayed: those with the most time on the path
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class Part:
 
     text: str
     on_path: int  # ns
-    shorter: int | None  # ns by which the job ends earlier with 10 % less of it; None: not replayed
+    shorter: int | None  # ns by which the job ends earlier if it takes 10 % less; None: not replayed
 
 
 @dataclass(frozen=True)
 class Path:
     """The critical path from the beginning to the end of a job, and its parts by their time on it."""
 
-    length: int  # ns, of the job
-    event: NDArray[Any]  # of each stretch: the call, or the one that follows the time between two calls
-    within: NDArray[Any]  # whether it is the call
+    length: int  # the length of the job in ns
+    event: NDArray[Any]  # for each stretch its call, or the call after a stretch between two calls
+    within: NDArray[Any]  # whether the stretch is the call itself
     begin: NDArray[Any]
     end: NDArray[Any]
     rank: NDArray[Any]
@@ -131,8 +131,8 @@ def _kernels(trace: Trace, outer: Lanes, ended: NDArray[Any], of_host: NDArray[A
 
 
 def _needs(trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes) -> tuple[NDArray[Any], ...]:
-    """Dependencies as columns: the step, the step that it depends on, and how many ns after the beginning of
-    that.
+    """The dependencies as columns: the step, the step that it depends on, and the offset in ns from the
+    beginning of that step.
     """
     held, _, there = waits.sends(trace, matched)
     of_collectives = match_collectives(trace)
@@ -169,13 +169,13 @@ def _meetings(trace: Trace, outer: Lanes) -> tuple[NDArray[Any], NDArray[Any]]:
     step = outer.step[call]
     order = np.argsort(trace["begin"][last], kind="stable")
     order = order[step[order] >= 0]
-    awaits[step[order]] = number[order]  # the last of several stays
+    awaits[step[order]] = number[order]  # of several, the last assignment counts
     return meeting, awaits
 
 
 def tell(path: Path, waited: int, result: Analysis, busy: Sequence[BusyHost] = ()) -> None:
-    """The table, and a finding about what to shorten first, if ranks waited for each other for at least this
-    many ns.
+    """The table, and a finding about what to shorten first, if ranks waited for each other for at least
+    `waited` ns.
     """
     rows = [
         [part.text, ns_text(part.on_path), percent(part.on_path / path.length),

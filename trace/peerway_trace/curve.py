@@ -1,6 +1,7 @@
-"""The measured curve that messages are judged by: the cost of a path at each size, from a route table or
-from records of `peerway bench`. A message alone is judged by a test of latency, a burst by one of bandwidth
-where there is one.
+"""The measured curve by which messages are judged: the cost of a path at each size, from a route table or
+from records of `peerway bench`.
+
+A single message is judged by a test of latency, a burst by a test of bandwidth if there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from peerway_trace.store import Trace
 
 LATENCIES = ("put_latency", "get_latency", "pingpong", "mpi_latency")
 BANDWIDTHS = ("put_bw", "get_bw", "mpi_bw")
-# The MPIs that recorders of traces name as their source, and what records call their launchers.
+# MPIs: their names as the source of a trace, and the names of their launchers in records.
 STACKS = {"openmpi": ("openmpi", "open mpi", "openrte"), "mpich": ("mpich", "hydra")}
 PARTS = ("plan", "plan slots", "plan straight", "split")
 OPS = {"put": (Kind.PUT,), "get": (Kind.GET,), "send": (Kind.SEND, Kind.ISEND)}
@@ -37,8 +38,8 @@ class Curve:
     op: str  # put, get, or send for messages of an MPI
     sizes: NDArray[Any]
     ns: NDArray[Any]
-    stack: str = ""  # whose sends these are, one of STACKS
-    streamed: bool = False  # one message of many that follow each other
+    stack: str = ""  # for sends: the MPI, one of STACKS
+    streamed: bool = False  # the cost is that of one of many messages in a row
 
     def at(self, sizes: NDArray[Any]) -> NDArray[Any]:
         """The cost at these sizes; beyond the last size the rate stays the same."""
@@ -47,8 +48,8 @@ class Curve:
 
 
 def of_table(file: Path) -> list[Curve]:
-    """The curves of contiguous puts and gets. If pair classes differ, the cheapest, because no message should
-    be faster. Raises TableError and OSError.
+    """The curves of contiguous puts and gets. If pair classes differ, the cheapest one counts, because no
+    message should be faster. Raises TableError and OSError.
     """
     result: dict[tuple[str, str], dict[float, float]] = {}
     for line in read_table(file).lines:
@@ -60,8 +61,8 @@ def of_table(file: Path) -> list[Curve]:
 
 
 def of_records(file: Path) -> list[Curve]:
-    """The curves of records of latency and bandwidth; those of an MPI (the peer openmpi, apps/mpi) are for
-    its messages. Raises OSError, and ValueError with the line that is not a record.
+    """The curves of records of latency and bandwidth. Records of an MPI (the peer openmpi, apps/mpi) give
+    curves for its messages. Raises OSError, and ValueError with the line that is not a record.
     """
     result: dict[tuple[str, str, str, bool], dict[float, float]] = {}
     for number, line in enumerate(atomic_file.text(file, MOST_BYTES).splitlines(), start=1):
@@ -111,8 +112,8 @@ def _curve(path: str, op: str, points: dict[float, float], stack: str = "", stre
 
 
 def path_of(where: str) -> str:
-    """The path or paths that carried a message; `where` may also say that it was part of something ("plan,
-    peer/shm").
+    """The path or paths in the text `where`, which may also say that the message was part of something
+    ("plan, peer/shm").
     """
     method, comma, path = where.partition(", ")
     return path if comma and method in PARTS else where
@@ -124,8 +125,8 @@ def stack_of(trace: Trace) -> str:
 
 
 def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
-    """The ways of this trace's MPI that have curves, if there are several: the trace does not say which of
-    them the program used.
+    """The ways of this trace's MPI that have curves, if there are several, because the trace does not say
+    which of them the program used.
     """
     stack = stack_of(trace)
     ways = sorted({curve.path for curve in curves if curve.op == "send" and stack and curve.stack == stack})

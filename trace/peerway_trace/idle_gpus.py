@@ -14,7 +14,7 @@ from peerway_trace.lanes import OF_GPU, Cover
 from peerway_trace.store import Trace
 from peerway_trace.tables import MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
 
-IDLE = 0.05  # of the time: less is no finding
+IDLE = 0.05  # a smaller share of the time is no finding
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Idle:
 
     gpu: str
     busy: int  # ns
-    begin: NDArray[Any]  # ns, of each gap
+    begin: NDArray[Any]  # ns, for each gap
     length: NDArray[Any]  # ns
     before: NDArray[Any]  # the event that ended it
     rank: int

@@ -14,7 +14,7 @@ from peerway_trace.regions import system_threads
 from peerway_trace.rings import MADE_OR_FREED, Kind
 from peerway_trace.store import Trace
 
-# What lies around calls, or goes on beside them.
+# Kinds of events around calls or beside them.
 SPANS = (
     Kind.REGION, Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC,
     Kind.MARK, Kind.RANGE,    *MADE_OR_FREED,
@@ -31,9 +31,9 @@ class Lanes:
     event: NDArray[Any]  # as an index into the trace's columns
     begin: NDArray[Any]
     duration: NDArray[Any]
-    first: NDArray[Any]  # of each lane, and behind them how many there are
+    first: NDArray[Any]  # the index of each lane's first call; one more entry has the number of all calls
     rank: NDArray[Any]  # of each lane
-    step: NDArray[Any]  # of each event of the trace: the outermost call that it is in; -1: in none
+    step: NDArray[Any]  # for each event of the trace, the outermost call that contains it; -1: none
 
     def of_rank(self, rank: int) -> list[slice]:
         """The calls of a rank's lanes."""
@@ -66,7 +66,7 @@ def lanes(trace: Trace) -> Lanes:
         none = np.empty(0, np.int64)
         nowhere = np.full(len(trace), -1, np.int32)
         return Lanes(none, none, none, np.zeros(many + 1, np.int64), _ranks(trace, system), nowhere)
-    # A call is outermost where all before it in its lane have ended; one running maximum serves all lanes.
+    # A call is outermost if all calls before it in its lane have ended; one running maximum serves all lanes.
     end = begin + longer
     far = int(end.max()) + 1
     latest = np.maximum.accumulate(end + lane * far) - lane * far
@@ -75,7 +75,7 @@ def lanes(trace: Trace) -> Lanes:
     step = np.full(len(trace), -1, np.int32)
     step[event] = np.cumsum(outer, dtype=np.int32) - 1
     kept = np.flatnonzero(outer)
-    # What by rounding ends after what it lies in makes that one longer.
+    # If rounding makes a call end after the one that contains it, that one becomes longer.
     last = np.append(kept[1:], len(event)) - 1
     first = np.searchsorted(lane[kept], np.arange(many + 1))
     return Lanes(event[kept], begin[kept], latest[last] - begin[kept], first, _ranks(trace, system), step)
@@ -96,7 +96,9 @@ def _ranks(trace: Trace, system: NDArray[Any]) -> NDArray[Any]:
 
 
 class Cover:
-    """Intervals that may overlap, stored as how long at least one of them had lasted at a given time."""
+    """Intervals that may overlap. They are stored as how long at least one of them had lasted by a given
+    time.
+    """
 
     def __init__(self, begin: NDArray[Any], end: NDArray[Any]) -> None:
         order = np.argsort(begin, kind="stable")

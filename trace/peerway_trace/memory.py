@@ -1,9 +1,9 @@
-"""Rings in memory, where no file system disturbs the program: a folder in /dev/shm, to which
-FOLDER/rings/memory is a link. Threads for which it has no room, and those of other hosts, record in
-FOLDER/rings.
+"""Rings in memory, so that no file system disturbs the program: a folder in /dev/shm, to which
+FOLDER/rings/memory is a link.
 
-`peerway trace` holds a lock on that folder. So whoever comes later can tell what was left by one that was
-killed, also by one in another PID namespace.
+Threads for which it has no space, and those of other hosts, record in FOLDER/rings. `peerway trace` holds a
+lock on the folder. So a later command can recognise what a killed one left, even one in another PID
+namespace.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from peerway_trace.rings import EVENT, HEADER
 MEMORY = Path("/dev/shm")
 PREFIX, LINK, OWNER = "peerway-trace-", "memory", "trace"
 OLD = 3600  # seconds
-LEFT = 4 << 30  # bytes for the program at most, as in library/include/peerway/trace/recorder/ring.h
+LEFT = 4 << 30  # the most bytes left for the program, as in library/include/peerway/trace/recorder/ring.h
 
 
 def why_not(memory: Path, events: int) -> str:
-    """Why rings of this many events are not kept in memory; empty if they are."""
+    """Why rings of this many events are not kept in memory; "" if they are."""
     if not (memory.is_dir() and os.access(memory, os.W_OK | os.X_OK)):
         return f"{memory} cannot be written to"
     result = os.statvfs(memory)
@@ -68,7 +68,9 @@ def files(rings: Path) -> list[Path]:
 
 
 def settle(rings: Path) -> None:
-    """Move what is in memory to the folder of the trace. Raises OSError; then it is still in memory."""
+    """Move the rings from memory to the folder of the trace. Raises OSError; they are then still in
+    memory.
+    """
     if not (rings / LINK).is_dir():
         return
     for file in (rings / LINK).glob("*.ring"):
@@ -94,7 +96,7 @@ def left_behind(memory: Path = MEMORY) -> list[str]:
     """Name what killed commands of this user have left there; remove what no longer belongs to a trace."""
     result = []
     for folder in sorted(memory.glob(f"{PREFIX}*")):
-        with contextlib.suppress(OSError):  # another one tidies up, too
+        with contextlib.suppress(OSError):  # another command may tidy up at the same time
             if folder.stat().st_uid != os.getuid():
                 continue
             if not (folder / OWNER).exists():

@@ -36,20 +36,20 @@ class Messages:
     """One entry for each message that was sent, in the order of their beginnings."""
 
     event: NDArray[Any]  # the put, get or send, as an index into the trace's columns
-    received: NDArray[Any]  # the receive or the wait that it ended; -1: none is known
+    received: NDArray[Any]  # the receive, or the wait that its notification ended; -1: not known
     source: NDArray[Any]
     target: NDArray[Any]
     bytes: NDArray[Any]
     begin: NDArray[Any]
-    end: NDArray[Any]  # when it had arrived, as far as is known; else when the call returned
-    moving: NDArray[Any]  # ns without the time that one side waited for the other
+    end: NDArray[Any]  # when it had arrived, if that is known; otherwise when its call returned
+    moving: NDArray[Any]  # ns of moving data, without the time in which one side waited for the other
 
     def __len__(self) -> int:
         return len(self.event)
 
 
 def size_classes(sizes: NDArray[Any]) -> NDArray[Any]:
-    """Classes of sizes: 0 has no bytes, n up to 2^(n - 1) bytes."""
+    """The classes of sizes: 0 has no bytes, n has up to 2^(n - 1) bytes."""
     return np.asarray(np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64) + (sizes > 0))
 
 
@@ -94,7 +94,7 @@ def match(trace: Trace) -> Pairs:
     order_r = np.lexsort((trace["begin"][receives], key_r))
     sends, key_s = sends[order_s], key_s[order_s]
     receives, key_r = receives[order_r], key_r[order_r]
-    # The place of each send among those of its key leads to the receive at that place.
+    # The k-th send of a key belongs to the k-th receive of the same key.
     place = np.arange(len(key_s)) - np.searchsorted(key_s, key_s)
     at = np.searchsorted(key_r, key_s) + place
     result = at < np.searchsorted(key_r, key_s, "right")
@@ -131,7 +131,7 @@ def match_signals(trace: Trace) -> Pairs:
 
 
 def messages(trace: Trace, matched: Pairs, signals: Pairs) -> Messages:
-    """All messages: what carried bytes, and messages of MPI even if they carried none."""
+    """All messages: operations that carried bytes, and messages of MPI even without bytes."""
     begin, duration = trace["begin"], trace["duration"]
     event = np.concatenate([of_kind(trace, MOVES), matched.first, matched.alone_first])
     received = np.full(len(trace), -1, np.int64)
@@ -144,12 +144,12 @@ def messages(trace: Trace, matched: Pairs, signals: Pairs) -> Messages:
     is_get = np.isin(trace["kind"][event], (Kind.GET, Kind.RMA_GET))
     own_end = begin[event] + duration[event]
     known = other >= 0
-    # A wait that began after the data had come says nothing of when it came.
+    # A wait that began after the data had arrived does not show when it arrived.
     arrived = np.where(known, begin[other] + duration[other], own_end)
     late = known & (begin[other] > own_end) & (trace["kind"][event] == Kind.PUT)
     end = np.where(late, own_end, np.maximum(arrived, begin[event]))
     started = np.where(known & ~late & (trace["kind"][event] != Kind.PUT), begin[other], begin[event])
-    # The time of a put is its own: the wait for its signal is that of a program.
+    # A put's time is only its own; the wait for its signal is the program's.
     moving = np.where(
         trace["kind"][event] == Kind.PUT, duration[event], end - np.maximum(begin[event], started)
     )

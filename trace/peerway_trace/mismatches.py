@@ -27,7 +27,7 @@ def _unmatched(trace: Trace, matched: Pairs, result: Analysis) -> None:
     for alone, kind, other in (
         (matched.alone_first, "sends", "no receive"), (matched.alone_second, "receives", "no send"),
     ):  # fmt: skip
-        # The other end of those that are left out is at a rank that did not record.
+        # Messages whose other end is at a rank that did not record are left out.
         which = alone[np.isin(trace["peer"][alone], trace.ranks)]
         if len(which):
             first = int(which[0])

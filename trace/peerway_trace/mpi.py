@@ -85,7 +85,7 @@ def compiler_of(command: list[str]) -> str | None:
         return None
     path = shutil.which(launcher)
     if path is None:
-        return None  # which will be said when it is run
+        return None  # the error will be reported when the command is run
     suffix = re.sub(r"^mpi(run|exec)", "", Path(path).name).replace(".hydra", "")
     for folder in dict.fromkeys([Path(path).parent, Path(path).resolve().parent]):
         if (mpicc := folder / f"mpicc{suffix}").exists():

@@ -1,13 +1,14 @@
-"""The functions of an MPI that its mpi.h declares, and what is recorded of each."""
+"""The functions of an MPI that its mpi.h declares, and what is recorded for each."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# What more is recorded than a call's time. The parameters are those of the standard, in its order: `count`
-# and `type` say how many bytes, `peer`, `tag` and `comm` what a message is told by. A collective stands also
-# for the one that does not block, which has the same parameters and then a request, and the persistent one.
+# What is recorded besides a call's time: functions | kind of wrapper | roles of the parameters, in the order
+# of the standard. `count` and `type` give the number of bytes; `peer`, `tag` and `comm` identify a message.
+# The row of a collective also applies to its non-blocking form, whose last parameter is a request, and to its
+# persistent form.
 TABLE = """
 Send Bsend Ssend Rsend              | SEND       | _ count type peer tag comm
 Isend Ibsend Issend Irsend          | ISEND      | _ count type peer tag comm request
@@ -95,7 +96,7 @@ class Function:
     """One of an MPI's functions, as its header declares it."""
 
     name: str  # "Send"
-    parameters: list[tuple[str, str]]  # type and what follows the name: ("MPI_Request", "[]")
+    parameters: list[tuple[str, str]]  # the type, and the text after the name: ("MPI_Request", "[]")
 
     @property
     def declared(self) -> str:
@@ -126,7 +127,7 @@ def functions(header: str) -> list[Function]:
 
 
 def _parameter(text: str) -> tuple[str, str]:
-    if text.endswith("*"):  # it has no name
+    if text.endswith("*"):  # the parameter has no name
         return text, ""
     match = re.fullmatch(r"(.*?)(\w+)\s*((?:\[[^]]*\])*)", text)
     assert match, text

@@ -1,4 +1,4 @@
-"""Generate the C code of wrappers around an MPI's functions: what each records before and after the call.
+"""Generates the C code of wrappers around an MPI's functions: what each records before and after the call.
 mpi.c is the code that they share.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from peerway_trace.mpi_functions import Function, functions, table
 
-# What has a communicator or a window, perhaps a peer, and bytes.
+# Kinds with a communicator or a window, bytes, and perhaps a peer.
 CALLS = (
     "CALL", "PROBE", "MPROBE", "COLLECTIVE", "ICOLLECTIVE", "COLLECTIVE_INIT",
     "RMA_PUT", "RMA_GET", "RMA_SYNC",
@@ -16,7 +16,7 @@ CALLS = (
 def source(header: str) -> str:
     """The C code of all wrappers of an MPI."""
     known = table()
-    # Open MPI's Fortran calls PMPI, as does MPICH's mpi_f08: so each wrapper stands for both names.
+    # Open MPI's Fortran and MPICH's mpi_f08 call PMPI functions, so each wrapper has both names.
     texts = []
     for function in functions(header):
         kind, roles = known.get(function.name.removesuffix("_c"), ("CALL", []))
@@ -34,7 +34,7 @@ EVENTS = {
     "RMA_PUT": "RMA_PUT", "RMA_GET": "RMA_GET", "RMA_SYNC": "RMA_SYNC",
 }  # fmt: skip
 WITH_STATUS = ("RECV", "SENDRECV", "MRECV", "WAIT", "WAITANY", "TEST", "TESTANY")
-# These take requests, or say themselves what they give.
+# These take requests, or describe their requests themselves.
 WITHOUT_NEW_REQUEST = (
     *WITH_STATUS,
     "WAITALL",
@@ -188,7 +188,7 @@ def _made_or_freed(function: Function, kind: str, of: dict[str, str]) -> Notes:
 
 
 def _found(kind: str, of: dict[str, str]) -> str:
-    """Whether the call found what it tests for; a call that waits always does."""
+    """Whether the call found what it tests for; always true for a call that waits."""
     if kind in ("TEST", "TESTALL", "TESTANY") or (kind in ("PROBE", "MPROBE") and "flag" in of):
         return f"*{of.get('flag')}"
     return f"*{of.get('found')} > 0" if kind == "WAITSOME" else "1"
@@ -213,7 +213,7 @@ def _request(name: str, kind: str, of: dict[str, str]) -> str:
         base = name.removesuffix("_c").removesuffix("_init")
         start, whole = f'"start of MPI_{base}"', f'"MPI_{base}, until complete"'
         return f"{persistent}, .kind = PW_TRACE_COLLECTIVE_DONE, .start = {start}, .whole = {whole}"
-    # Of other requests, such as those of files and windows, nothing is recorded.
+    # Other requests, such as those of files and windows, are not recorded.
     return "" if kind in WITHOUT_NEW_REQUEST else ".silent = 1"
 
 
@@ -258,7 +258,7 @@ def _bytes(of: dict[str, str], size: str) -> list[str]:
 
 
 def _several(kind: str, of: dict[str, str]) -> Notes:
-    """What a call with several requests keeps before the call, and reports after it."""
+    """What a call with several requests keeps before the call and reports after it."""
     if kind not in OF_MANY:
         return [], []
     statuses = of.get("statuses", "MPI_STATUSES_IGNORE")

@@ -29,7 +29,7 @@ class Spans:
     begin: NDArray[Any]
     end: NDArray[Any]
     computing: NDArray[Any]  # ns in which the thread that started it was in no call
-    waiting: NDArray[Any]  # ns in the call that waited for it, or of a put in its own
+    waiting: NDArray[Any]  # ns in the call that waited for it; for a put, in its own call
     kernels: NDArray[Any]  # ns in which a kernel of its rank ran
 
 
@@ -78,7 +78,7 @@ def find(trace: Trace, sent: Messages, outer: Lanes) -> tuple[Spans, list[OfRank
         gpu = Cover(trace["begin"][running], trace["begin"][running] + trace["duration"][running])
         kernels[own] = gpu.between(begin[own], end[own])
         under_way = Cover(begin[own], end[own])
-        # Of the time under way that in which the rank's thread with most of it was in no call.
+        # Of the time under way, the part in which the rank's thread with most of it was in no call.
         main = np.bincount(lane[own]).argmax()
         exposed = under_way.shared(calls[int(main)])
         result.append(OfRank(thread, under_way.total, under_way.total - exposed, under_way.shared(gpu)))
@@ -112,20 +112,20 @@ class OfPlace:
     """
 
     under_way: int
-    computing: int  # the thread with most of them was in no call
-    waiting: int  # a call waited for one of them
+    computing: int  # ns in which the thread with most of the messages was in no call
+    waiting: int  # ns in which a call waited for one of them
     kernels: int
 
 
 def of_place(trace: Trace, spans: Spans, which: NDArray[Any], outer: Lanes) -> OfPlace:
-    """The overlap of some spans. A time counts once, however many messages were under way; otherwise the sum
+    """The overlap of some spans. Time counts once, however many messages were under way. Otherwise the sum
     could be longer than the program.
     """
     event = spans.event[which]
     rank, lane = trace.rank[event], system_threads(trace)[trace["thread"][event]]
     begin, end = spans.begin[which], spans.end[which]
     call = waiting_call(trace, event)
-    call = np.where((call < 0) & (spans.waiting[which] > 0), event, call)  # of a put its own
+    call = np.where((call < 0) & (spans.waiting[which] > 0), event, call)  # for a put, its own call
     sums = [0, 0, 0, 0]
     for number in np.unique(rank).tolist():
         own = rank == number

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from peerway_trace.store import Trace
 
 MOST_RANKS, MOST_POINTS = 64, 400
-FINDINGS_SHOWN = 3  # so that the timeline begins on the first screen; the others unfold
-# How values of a unit are written, and the base of the ticks of their axis.
+FINDINGS_SHOWN = 3  # so few that the timeline begins on the first screen; the others unfold
+# For each unit, the format of its values and the base of its axis's ticks.
 UNITS: dict[str, tuple[Callable[[float], str], int]] = {
     "time": (ns_text, 10), "size": (lambda value: size_text(int(value)), 2), "rate": (bandwidth_text, 10),
     "share": (lambda value: f"{value:.3g} %", 2),
@@ -155,7 +155,7 @@ def _plot(of: Scatter) -> dict[str, Any]:
 
 
 def _cdf(of: Distribution) -> dict[str, Any]:
-    """The share of values that are at most so large; of many values only the quantiles."""
+    """The share of values up to each value. If there are many values, only the quantiles."""
     shares = np.linspace(0, 1, min(len(of.values), MOST_POINTS))
     values = np.quantile(of.values * (100 if of.unit == "share" else 1), shares, method="inverted_cdf")
     text, base = UNITS[of.unit]

@@ -1,4 +1,6 @@
-"""How long programs waited for a CPU according to the kernel (pressure stall information, Linux 4.20)."""
+"""Reads how long programs waited for a CPU according to the kernel (pressure stall information,
+Linux 4.20).
+"""
 
 from __future__ import annotations
 
@@ -38,5 +40,5 @@ class Meter:
 def _text(file: Path) -> str:
     try:
         return file.read_text()
-    except OSError:  # an older kernel, or one that does not count
+    except OSError:  # an older kernel, or one that does not count pressure
         return ""

@@ -1,4 +1,4 @@
-"""Run a command so that its processes record, and make a trace from what they leave."""
+"""Runs a command so that its processes record, and makes a trace from their rings."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Request:
     command: list[str]
     folder: Path
     level: str
-    events: int  # that a thread keeps
-    preload: Path | None = None  # the library of MPI's calls
-    ranks: str = ""  # the only ones that record, separated by commas
-    region: str = ""  # the only regions within which is recorded
+    events: int  # the number of events that a thread keeps
+    preload: Path | None = None  # the library that records MPI's calls
+    ranks: str = ""  # the ranks that record, separated by commas; "": all
+    region: str = ""  # the name of the regions in which events are recorded; "": everywhere
     window: Window = field(default_factory=Window)
-    rings: Path | None = None  # in which folder the rings are meanwhile, if not in that of the trace
+    rings: Path | None = None  # the folder of the rings meanwhile, if it is not that of the trace
 
 
 def record(request: Request) -> tuple[int, Trace]:
@@ -85,17 +85,17 @@ def _record(
             status = _run(command, {**os.environ, **variables})
     except RecordError:
         job_file.remove(ring_folder)
-        folder.rmdir()  # it was empty
+        folder.rmdir()  # possible only if it is empty
         raise
     host, waited = socket.gethostname(), meter.share()
     about = {
         "command": request.command,
         "level": request.level,
-        "ranks": request.ranks,  # those that were to record; "": all
+        "ranks": request.ranks,  # the ranks that were to record; "": all
         "began": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds"),
         "seconds": time.time() - began,
         "status": status,
-        "cpus": {host: len(os.sched_getaffinity(0))},  # of other hosts it is not known
+        "cpus": {host: len(os.sched_getaffinity(0))},  # the CPUs of other hosts are not known
         "cpu_waits": {host: waited} if waited is not None else {},
     }
     readings = {host: [first, _core.trace_clock()]}
@@ -135,7 +135,7 @@ def _exported(command: list[str], names: list[str]) -> list[str]:
     try:
         if find_launcher(command[0]).kind != "openmpi":
             return command
-    except MpiError:  # which the command itself will say
+    except MpiError:  # the command itself will report it
         return command
     return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]
 
@@ -176,7 +176,7 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> int:
     program: subprocess.Popen[bytes] | None = None
 
     def hand_on(number: int, _frame: object) -> None:
-        # A Ctrl-C reaches the command itself: it is in the same group.
+        # A Ctrl-C also reaches the command, which is in the same process group.
         if program is not None and number != signal.SIGINT:
             program.send_signal(number)
 

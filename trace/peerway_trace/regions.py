@@ -1,4 +1,4 @@
-"""Find the region of the program that contains an event."""
+"""Finds the region of the program that contains an event."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Regions:
         own = self.system[trace["thread"][regions]]
         begin = trace["begin"][regions]
         end = begin + trace["duration"][regions]
-        # Boundaries in order; at one time what ends comes before what begins, and the outer begins before
-        # the inner.
+        # Boundaries in order. At the same time, ends come before beginnings, and outer regions begin before
+        # inner ones.
         times = np.concatenate([begin, end])
         which = np.concatenate([np.arange(len(regions)), np.arange(len(regions))])
         begins = np.concatenate([np.ones(len(regions), bool), np.zeros(len(regions), bool)])

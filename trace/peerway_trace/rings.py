@@ -1,7 +1,7 @@
 """Reads the rings that `peerway/trace/recorder.h` writes: one file for each thread that recorded.
 
-A file may end early, because its disk was full or its host went down, and it may be damaged. What can be read
-is read, and what is lost is said.
+A file may end early, because its disk was full or its host went down, and it may be damaged. Everything that
+can be read is read, and losses are reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 NAMES, OPEN, CELLS = 1024, 64, 4096
 MAGIC = b"PWTRACE4"
-LONGEST = 1 << 50  # ticks of a program's life: four days at the quickest clock there is
+LONGEST = 1 << 50  # the longest life of a program in ticks: four days with the fastest clock
 LEVELS = {1: "counters", 2: "profile", 3: "full"}
 
 EVENT = np.dtype([("begin", "<u8"), ("first", "<u8"), ("second", "<u8"), ("peer", "<i4"), ("tag", "<i4")])
@@ -112,19 +112,19 @@ class Ring:
     thread: str
     level: str
     names: list[str]
-    at_start: list[str]  # those that are paths whose puts and gets are complete when their call returns
+    at_start: list[str]  # the paths whose puts and gets are complete when their call returns
     clock_kind: ClockKind
-    clock_of: int  # the GPU's number
-    clock: list[tuple[int, int]]  # ticks and nanoseconds of CLOCK_MONOTONIC, when opened and last
-    events: NDArray[Any]  # of EVENT, in the order in which they ended
-    open: NDArray[Any]  # what had begun and not ended
+    clock_of: int  # the number of the GPU whose clock it is
+    clock: list[tuple[int, int]]  # (ticks, nanoseconds of CLOCK_MONOTONIC) when the ring was opened, and last
+    events: NDArray[Any]  # of type EVENT, in the order in which they ended
+    open: NDArray[Any]  # operations that had begun but not ended
     cells: NDArray[Any]
-    overwritten: int  # events for which the ring was too small
-    cut: int  # events that the file had no room for, or lost
+    overwritten: int  # events that newer ones replaced in the ring
+    cut: int  # events that did not fit into the file, or were lost with its end
     unnamed: int
     uncounted: int
     too_deep: int  # open events beyond OPEN
-    stepped_back: int = 0  # ticks by which the clock went back, at most at once
+    stepped_back: int = 0  # the most ticks by which the clock went back at once
 
 
 def fields(events: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -151,7 +151,7 @@ def read(file: Path) -> Ring:
     clock = _clock(file, header)
     opened = clock[0][0]
     order = _in_order(file, capacity, written)
-    # Where a file was cut, a part of it may be there and empty.
+    # If a file was cut, a part of it may exist but be empty.
     whole = order[_plausible(order, opened) & (order["second"] >> np.uint64(54) != 0)]
     back = max(0, opened - clock[1][0])
     if int(header["clock"]) == ClockKind.HOST and len(whole) > 1:

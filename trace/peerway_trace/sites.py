@@ -1,4 +1,4 @@
-"""Turn call sites into text: an address in a file becomes a function and a line, if binutils and the
+"""Turns call sites into text: an address in a file becomes a function and a line, if binutils and the
 program's debug information are installed.
 """
 
@@ -11,8 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 
 PLACE = re.compile(r"(0x[0-9a-f]+) in (.+)")
-LINE = re.compile(r"(?P<path>.*):(?P<number>\d+|\?)( \(discriminator \d+\))?")  # as addr2line says it
-# Inline functions between the program and what is recorded.
+LINE = re.compile(r"(?P<path>.*):(?P<number>\d+|\?)( \(discriminator \d+\))?")  # the output of addr2line
+# Peerway's inline functions between the program and the recorded functions.
 OURS = re.compile(r"(^|/)peerway/([a-z_]+/)*[a-z_]+\.hpp$")
 
 
@@ -29,15 +29,13 @@ def resolve(names: list[str]) -> None:
 
 
 def _ask(file: str, addresses: list[str]) -> list[str | None]:
-    """Ask addr2line; None for what it does not know, and an empty text if it knows only inline functions of
-    Peerway.
-    """
+    """Ask addr2line. None for an unknown address, and "" if it knows only inline functions of Peerway."""
     unknown: list[str | None] = [None] * len(addresses)
     if shutil.which("addr2line") is None or not Path(file).is_file():
         return unknown
     words = ["addr2line", "-C", "-f", "-i", "-a", "-e", file]
     done = subprocess.run(words, input="\n".join(addresses), capture_output=True, text=True, check=False)
-    # Of each address: itself, then a function and a line for each inline call around it, innermost first.
+    # For each address: itself, then function and line of each inline call around it, innermost first.
     answers: list[list[str]] = []
     for line in done.stdout.splitlines():
         if re.fullmatch("0x[0-9a-f]+", line):

@@ -1,8 +1,9 @@
-"""Lost time of what works for a rank in the background: proxies, and the bounce buffers of staged messages.
+"""Finds time lost to what works for a rank in the background: proxies, and the bounce buffers of staged
+messages.
 
-proxy stall: from when a proxy saw that a plan was triggered to when it first did something for it;
-staging back-pressure: between two fills of bounce buffers in one call, where that is longer than the fill
-before: the receiver had not emptied one yet.
+    proxy stall            from when a proxy saw that a plan was triggered until it began to work for the plan
+    staging back-pressure  between two fills of bounce buffers in one call, if that took longer than the fill
+                           before: the receiver had not emptied a buffer yet
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from peerway_common.printable import shell_word
 
 EVENTS, SUMS, ABOUT = "events.parquet", "sums.parquet", "trace.json"
 VERSION = 1
-FIRST_STREAM = 0x40000000  # as the number of a thread: from here on they are streams of GPUs
+FIRST_STREAM = 0x40000000  # thread numbers from here on are streams of GPUs
 COLUMNS = {
     "begin": np.int64, "duration": np.int64, "bytes": np.int64, "thread": np.int32, "peer": np.int32,
     "tag": np.int32, "name": np.int32, "where": np.int32, "site": np.int32, "kind": np.uint8,
@@ -117,7 +117,7 @@ class Writer:
         self._schema = pa.schema(
             [(name, pa.from_numpy_dtype(np.dtype(kind))) for name, kind in COLUMNS.items()]
         )
-        # Times grow, and so are stored as differences; all else has few values.
+        # Times increase, so they are stored as differences; other columns have few distinct values.
         few = ["thread", "peer", "tag", "name", "where", "site", "kind", "bytes"]
         self._writer = pq.ParquetWriter(
             folder / EVENTS, self._schema, compression="zstd", use_dictionary=few,

@@ -12,7 +12,7 @@ from peerway_common.units import time_text
 from peerway_trace.curve import Curve
 
 MOST_ROWS = 20
-LITTLE = 0.01  # of the time: less is no finding
+LITTLE = 0.01  # a smaller share of the time is no finding
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Table:
     columns: list[str]
     rows: list[list[str]]
     note: str = ""
-    texts: int = 1  # how many columns from the left are words
+    texts: int = 1  # how many columns from the left are text
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Matrix:
     bytes: NDArray[Any]
     smallest: NDArray[Any]  # bytes; 0 where there is none
     largest: NDArray[Any]
-    ns: NDArray[Any]  # of moving, summed
+    ns: NDArray[Any]  # the sum of the times of moving data
 
     @property
     def mean(self) -> NDArray[Any]:
@@ -122,8 +122,8 @@ class Analysis:
     scatters: list[Scatter] = field(default_factory=list)
     distributions: list[Distribution] = field(default_factory=list)
     bars: list[Bars] = field(default_factory=list)
-    path: NDArray[Any] | None = None  # of the critical path: rows of event, begin and end
-    important: NDArray[Any] | None = None  # rows of begin, end and ns: what should be on the timeline
+    path: NDArray[Any] | None = None  # the critical path: rows of event, begin and end
+    important: NDArray[Any] | None = None  # events that the timeline should show: rows of begin, end and ns
 
 
 def ns_text(ns: float) -> str:

@@ -1,8 +1,8 @@
-"""The data of the page's timeline: rows of events that do not overlap, arrows, the critical path, packed as
-columns of numbers (bytes of one significance together, deflated, in base64).
+"""The data of the page's timeline: rows of events that do not overlap, arrows, and the critical path.
 
-A trace with more events than fit has those of its most important windows, and of the rest how busy each
-thread was.
+They are packed as columns of numbers (bytes of the same significance together, deflated, in base64). If a
+trace has more events than fit, only its most important windows have events; for the rest, the page shows how
+busy each thread was.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from peerway_trace.rings import MADE_OR_FREED, Kind
 from peerway_trace.store import FIRST_STREAM, Trace
 
 MOST_EVENTS = 1_000_000
-MOST_STRETCHES = 20_000  # of the critical path: the longest
-DEEPEST, WIDEST = 8, 6  # rows of nested calls, and of what goes on beside them
+MOST_STRETCHES = 20_000  # the most stretches of the critical path, the longest ones
+DEEPEST, WIDEST = 8, 6  # the most rows of nested calls, and of events beside them
 BINS, WINDOWS, SMOOTH = 1024, 256, 17
 CLASSES = ("region", "data", "send", "receive", "collective", "other", "GPU", "under way")
 CLASS_OF = {
@@ -50,7 +50,7 @@ class Timeline:
     events: int
     shown: int
     rows: int
-    windows: list[tuple[int, int]]  # ns; what is embedded
+    windows: list[tuple[int, int]]  # the parts of the trace that are embedded, in ns
 
 
 def build(
@@ -146,7 +146,7 @@ def _windows(trace: Trace, important: NDArray[Any] | None, span: int, most: int)
     if important is not None and len(important):
         middle = np.minimum(((important[:, 0] + important[:, 1]) / 2 / width).astype(np.int64), WINDOWS - 1)
         value = np.bincount(middle, important[:, 2], WINDOWS)
-        value = np.convolve(value, np.ones(SMOOTH), "same")  # so that neighbours come together
+        value = np.convolve(value, np.ones(SMOOTH), "same")  # so that neighbours are chosen together
     chosen = np.zeros(WINDOWS, bool)
     room = most
     ranked = np.lexsort((np.arange(WINDOWS), count == 0, -value))
@@ -154,7 +154,7 @@ def _windows(trace: Trace, important: NDArray[Any] | None, span: int, most: int)
         if 0 < count[edge] <= room:
             chosen[edge] = True
             room -= int(count[edge])
-    if not chosen.any():  # the best holds more than the page may: its beginning
+    if not chosen.any():  # even the best window has more events than the page may have: use its beginning
         begin = int(ranked[0] * width)
         already = int(((trace["begin"] < begin) & (trace["begin"] + trace["duration"] >= begin)).sum())
         later = np.sort(trace["begin"][trace["begin"] >= begin])
@@ -178,8 +178,9 @@ def _lanes(trace: Trace, system: NDArray[Any]) -> list[dict[str, Any]]:
 def _rows(
     trace: Trace, chosen: NDArray[Any], lane: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, int]]]:
-    """The order of the events by row and time, the row of each, and of each row its thread and place: calls
-    by how deep they nest, then what goes on beside them.
+    """The order of the events by row and time, the row of each event, and the thread and place of each row.
+
+    Calls are in rows by their depth. Below them are events that go on beside calls.
     """
     begin, duration = trace["begin"][chosen], trace["duration"][chosen]
     beside = np.isin(trace["kind"][chosen], BESIDE)
@@ -187,7 +188,7 @@ def _rows(
     for number in np.unique(lane):
         own = np.flatnonzero((lane == number) & ~beside)
         own = own[np.lexsort((-duration[own], begin[own]))]
-        # How deep: those that began before and have not ended.
+        # The depth: the number of calls that began before and have not ended.
         ended = np.searchsorted(np.sort(begin[own] + np.maximum(duration[own], 1)), begin[own], "right")
         place[own] = np.clip(np.arange(len(own)) - ended, 0, DEEPEST - 1)
         own = np.flatnonzero((lane == number) & beside)
@@ -249,10 +250,10 @@ def _arrows(trace: Trace, event: NDArray[Any], lane: NDArray[Any]) -> dict[str, 
         if 0 <= rank < len(table):
             table[rank] = number
     target = table[peers]
-    ends = -2 - target  # below -1: a lane instead of an event
+    ends = -2 - target  # values below -1 stand for a lane instead of an event
     from_ = np.concatenate([place[first], place[sent.event[alone]][target >= 0]])
     to = np.concatenate([place[second], ends[target >= 0]])
-    # By time, as they are drawn.
+    # By time, the order in which they are drawn.
     order = np.argsort(trace["begin"][event][from_], kind="stable")
     return {"arrow_from": from_[order].astype(np.uint32), "arrow_to": to[order].astype(np.int32)}
 

@@ -26,7 +26,7 @@ from peerway_trace.tables import (
     percent,
 )
 
-SLOW = 2.0  # a message that takes so many times the curve is below half of it
+SLOW = 2.0  # a message is slow if it takes this many times as long as the curve says
 
 
 def _statistics(title: str, first: str, groups: NDArray[Any], labels: list[str], sent: Messages) -> Table:

@@ -1,15 +1,17 @@
-"""Wait states: time that a rank lost because another was late, by the place that called.
+"""Finds wait states, the time that a rank lost because another one was late, by the place of the call.
 
-late sender: from the beginning of the receive, or of the call that waits for it, to that of the send;
-late receiver: from the beginning of the send, or of the call that waits for it, to that of the receive;
-rendezvous wait: from there on to when the receiver, whose receive was posted, was in a call again;
-wait at a collective: from this rank's beginning, or that of the call that waits for one that was started, to
-  that of the last one it needs;
-imbalance: the part of that for which the last one had computed longer since the collective before;
-late notification: from the beginning of the wait for a signal to that of the notification that ended it;
-late wake-up: from the end of that notification to the end of the wait, beyond ten times what is usual there.
-If one call waits for several of these (MPI_Waitall), each stretch of its time is counted once.
-Those of proxies and bounce buffers are in stalls.py.
+    late sender           from the beginning of the receive to the beginning of the send
+    late receiver         from the beginning of the send to the beginning of the receive
+    rendezvous wait       after that, until the receiver was in a call again, if its receive was posted
+    wait at a collective  from this rank's beginning to that of the last rank that it needs
+    imbalance             the part of a wait at a collective by which the last rank had computed longer since
+                          its previous collective
+    late notification     from the beginning of the wait for a signal to that of the notification that ends it
+    late wake-up          from the end of that notification to the end of the wait, beyond ten times the usual
+
+For an operation that was only started, the beginning is that of the call that waits for it. If one call waits
+for several operations (MPI_Waitall), each part of its time counts once. stalls.py finds the time lost to
+proxies and bounce buffers.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ STATES = (
     "late sender", "late receiver", "wait at a collective", "late notification", "imbalance",
     "rendezvous wait", "proxy stall", "staging back-pressure", "late wake-up",
 )  # fmt: skip
-FEWEST, UNUSUAL = 20, 10  # of waits, to know what is usual; how many times that is late
-Part = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # who waited, who was late, ns
+FEWEST, UNUSUAL = 20, 10  # waits needed to know the usual time; how many times the usual time is late
+Part = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # events that waited, events that were late, ns
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Waits:
     """One entry for each event that lost time."""
 
     state: NDArray[Any]  # index in STATES
-    event: NDArray[Any]  # that waited, as an index into the trace's columns
+    event: NDArray[Any]  # the event that waited, as an index into the trace's columns
     culprit: NDArray[Any]  # the event that was late
     lost: NDArray[Any]  # ns
 
@@ -72,9 +74,11 @@ def find(trace: Trace, matched: Pairs, signals: Pairs, outer: Lanes | None = Non
 
 
 def _once(parts: list[Part]) -> list[Part]:
-    """Shorten waits that have a call in common, from whose beginning each of them counts, to what the parts
-    before do not have. A call that waits for a receive and a send lost their common time to the receive, as
-    MPI_Sendrecv does. Each part has a call at most once.
+    """Shorten waits that share a call, so that no time counts twice.
+
+    All waits of a call count from its beginning. A part keeps only the time that the parts before it do not
+    have. For example, a call that waits for a receive and a send, such as MPI_Sendrecv, lost their common
+    time to the receive. Each part has a call at most once.
     """
     calls = np.unique(np.concatenate([event for event, _, _ in parts]))
     taken = np.zeros(len(calls), np.int64)
@@ -119,13 +123,13 @@ def receives(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def sends(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """For each message whose sender was held until the receiver was ready: the call in which the sender was,
-    the receive as it was posted, and the call of the receiver that the sender waited for, which is the
-    receive or the call that waited for it.
+    the receive as it was posted, and the receiver's call for which the sender waited. This call is the
+    receive, or the call that waited for it.
     """
     begin = trace["begin"]
     # A send that was only started lost its time in the call that waited for it.
     waiting = waiting_call(trace, completed(trace, matched.first))
-    # Both halves of a MPI_Sendrecv last as long as the call: what it lost is its receive's.
+    # Both halves of an MPI_Sendrecv last as long as the call, so its lost time is counted for the receive.
     exchange = np.array([name.startswith(("MPI_Sendrecv", "MPI_Isendrecv")) for name in trace.names])
     known = (waiting >= 0) & ~exchange[trace["name"][matched.first]]
     event, posted = waiting[known], matched.second[known]
@@ -171,7 +175,7 @@ def _at_collectives(trace: Trace, outer: Lanes) -> tuple[Part, Part, Part]:
         return (event, culprit, event), (event, culprit, event), (event, culprit, event)
     lost = np.where(call >= 0, _until(trace, call, trace["begin"][culprit]), 0)
     lost[((result.needs == 2) & ~result.is_root) | (result.needs == 3)] = 0
-    # How long each rank had computed since the collective before, or its first call.
+    # How long each rank had computed since its previous collective, or its first call.
     computed = np.cumsum(outer.begin - outer.before())
     step = outer.step[event]
     lane = np.searchsorted(outer.first, step, "right") - 1
@@ -180,7 +184,7 @@ def _at_collectives(trace: Trace, outer: Lanes) -> tuple[Part, Part, Part]:
     longer = _scattered(event, spent, culprit) - spent
     blocking = call == event
     imbalance = np.where((result.needs == 0) & blocking, np.clip(longer, 0, lost), 0)
-    # One call may wait for several that were started.
+    # One call may wait for several collectives that were started.
     later = (lost > 0) & ~blocking
     waited = _largest(call[later], culprit[later], lost[later])
     own = event[blocking], culprit[blocking], (lost - imbalance)[blocking]

@@ -35,6 +35,7 @@ def kept(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_each_run_is_kept_with_its_command(run: Run, with_mpi: str, tmp_path: Path) -> None:
     out = tmp_path / "records.jsonl"
     ways = ["--ways", "peerway,mpi,peerway+trace", "--times", "1", "--rpeak", "50"]

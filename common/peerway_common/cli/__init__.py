@@ -1,8 +1,8 @@
-"""The command `peerway`: a table of verbs, each in its own file, imported only when it is used.
+"""The command `peerway`: a table of commands ("verbs"), each in a file of its own that is imported only when
+it is used.
 
-A verb is a module of the product that has it, and defines `command`. A verb reports
-what a user can mend with click.ClickException, or lets a peerway.Error through; everything else is a defect
-and keeps its traceback.
+A verb is a module of a product, and defines `command`. For errors that a user can mend, a verb raises
+click.ClickException or lets a peerway.Error through. Everything else is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -57,6 +57,10 @@ VERBS = {
     "report": Verb(
         "Make a page with plots from records; it opens offline.",
         "peerway_measure.cli.report", "peerway-measure",
+    ),
+    "worth": Verb(
+        "Compute how many hours a year a change frees, by application and node type.",
+        "peerway_measure.cli.worth", "peerway-measure",
     ),
     "run": Verb(
         "Start a program as several ranks, on this host or on several.",
@@ -130,14 +134,14 @@ def main() -> None:
     """Runs the command line; errors go to standard error as `peerway: ...`."""
     _open_closed_outputs()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a letter that its encoding lacks becomes an escape
+        if isinstance(stream, io.TextIOWrapper):  # letters that the encoding lacks become escapes
             stream.reconfigure(errors="backslashreplace")
     try:
         status = command.main(prog_name="peerway", standalone_mode=False)
         sys.stdout.flush()
     except click.Abort:
         sys.exit(130)
-    except Ended as end:  # while there was nothing to say of it
+    except Ended as end:  # the command itself had nothing to report about the signal
         sys.exit(end.code)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -175,8 +179,9 @@ def _library_errors() -> tuple[type[Exception], ...]:
 
 
 def _open_closed_outputs() -> None:
-    """Give streams that were closed at the start (by cron, or a daemon) a replacement that drops what is
-    written; Python has None for them. Otherwise a file that is opened later would get their descriptors.
+    """Replace streams that were closed at the start (by cron, or a daemon) by one that discards its input.
+
+    Python has None for such streams, and a file that is opened later would get their descriptors.
     """
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
@@ -189,14 +194,16 @@ def _open_closed_outputs() -> None:
 
 
 def _leave_output(error: OSError) -> NoReturn:
-    """Standard output takes no more: its reader has closed it, which is not an error, or its disk is full."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is written at the exit
+    """Handle a standard output that takes no more. Its reader has closed it, which is not an error, or its
+    disk is full.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # takes what Python writes at the exit
     if error.errno != errno.EPIPE:
         _say(f"cannot write to standard output: {error.strerror}")
     sys.exit(1)
 
 
 def _say(message: str) -> None:
-    """Print an error. Those of the library already begin with its name."""
+    """Print an error. Errors of the library already begin with its name."""
     message = printable(message.removeprefix("peerway: "), lines=True)
     click.echo(f"peerway: {message}", err=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-MOST = 1e6  # where an option names no bound of its own
+MOST = 1e6  # the bound of options that name none
 
 
 class Whole(click.IntRange):
@@ -30,7 +30,7 @@ class Number(click.FloatRange):
         self._least, self._most = min, max
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Also refuse nan, which no comparison with a bound refuses."""
+        """As click's, and also refuse nan, which passes every comparison with a bound."""
         try:
             result = float(value)
         except (TypeError, ValueError):

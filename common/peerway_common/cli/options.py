@@ -13,7 +13,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class BadInput(click.ClickException):
-    """Input that a verb cannot use; exits with 2, so that it differs from a finding (1)."""
+    """Input that a verb cannot use. It exits with 2, so that it differs from a finding (1)."""
 
     exit_code = 2
 

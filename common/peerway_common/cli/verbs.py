@@ -50,12 +50,12 @@ class Verb:
 
     help: str
     module: str
-    distribution: str = ""  # what brings the module, where it may be missing
-    extra: str = ""  # of the distribution: what only some uses of the verb import
+    distribution: str = ""  # the distribution with the module, if it may be missing
+    extra: str = ""  # the distribution's extra that only some uses of the verb need
 
     @property
     def requirement(self) -> str:
-        """What to pass to pip so that all of the verb works, quoted for a shell."""
+        """The argument of pip for everything that the verb needs, quoted for a shell."""
         return f"'{self.distribution}[{self.extra}]'" if self.extra else self.distribution
 
 
@@ -76,8 +76,8 @@ class Verbs(VerbGroup):
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a verb, imported now; None if there is no such verb. Raises ClickException if the
-        distribution that has it is not installed.
+        """The command of a verb, imported now; None if there is no such verb. Raises ClickException if its
+        distribution is not installed.
         """
         verb = self.verbs.get(cmd_name)
         if verb is None:
@@ -93,5 +93,5 @@ class Verbs(VerbGroup):
         return command
 
     def about(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """From the table."""
+        """Each verb with its help, from the table."""
         return [(name, verb.help) for name, verb in self.verbs.items()]

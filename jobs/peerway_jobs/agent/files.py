@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
+NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # errors that say nothing about the file itself
 _MOST = 1 << 20
 
 

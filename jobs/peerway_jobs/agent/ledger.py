@@ -8,7 +8,7 @@ its next run finds the same changes again, with the same ids.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from typing import Any
 from peerway_common import atomic_file
 from peerway_jobs.agent.records import Record
 from peerway_jobs.agent.slurm import Answer
+from peerway_jobs.agent.slurm_gpus import gpus_by_number, gpus_of_record
 from peerway_jobs.agent.steps import Step
 from peerway_jobs.agent.system import TICK
 from peerway_jobs.batch import Gpu, Interval
 from peerway_jobs.batch_check import MOST_DEVICES
 
-_NO_GPU = ("", "NoDevFiles")  # in CUDA_VISIBLE_DEVICES of a prolog
 REST_MS = 600_000  # a slot is not reused for this long after its step ended
 _MOST_STATE = 16 << 20
 
@@ -51,15 +51,22 @@ class Ledger:
         self._seen_ms: dict[int, int] = {}  # job -> when one of its steps was last seen
         self._gpus_unknown: set[int] = set()  # jobs that have GPUs, but which ones is not known
         self._ended: dict[int, tuple[int | None, int]] = {}  # job -> (uid, end); to find left-overs
+        self._cut_off: dict[int, Interval] = {}  # job -> its interval that `load` ended because of a reboot
+        self._unwatched_from_ms: int | None = None  # the last `save` of an earlier agent, until `follow`
         self._changed: dict[str, Interval] = {}
 
     def load(self, now: Now) -> None:
-        """Load what `save` wrote. Intervals open from an earlier boot end at the time of that `save`."""
+        """Load what `save` wrote.
+
+        An interval open from an earlier boot ends at the time of that `save`. If an epilog ran after it,
+        while no agent ran, `record` will correct the end.
+        """
         try:
             state = json.loads(atomic_file.read(self._file, _MOST_STATE))
             intervals = [_interval(each) for each in state["intervals"]]
             self.open = {each.id: each for each in intervals}
             if state["boot"] == now.boot:
+                self._unwatched_from_ms = min(state["wall_ms"], now.wall_ms)
                 self._steps = {(job, step, start): id_ for job, step, start, id_ in state["steps"]}
                 self._resting = {int(slot): until for slot, until in state["resting"].items()}
                 self._seen_ms = {int(job): at for job, at in state["seen"].items()}
@@ -68,6 +75,7 @@ class Ledger:
             else:
                 for each in intervals:
                     self._close(each, max(each.start_ms, min(state["wall_ms"], now.wall_ms)))
+                self._cut_off = {each.job: each for each in intervals if each.step is None}
         except (OSError, ValueError, KeyError, TypeError):  # no file yet, or a loss of power cut it off
             self.open = {}
 
@@ -103,9 +111,12 @@ class Ledger:
         """Open or close a job's interval."""
         at = now.wall_of(record.mono_ms) if record.boot == now.boot else record.wall_ms
         before = self.of_job(record.job)
+        cut_off = self._cut_off.pop(record.job, None)
         if record.event == "epilog":
             if before is not None:
                 self._close(before, max(before.start_ms, at))
+            elif cut_off is not None and cut_off.end_ms is not None and record.boot != now.boot:
+                self._close(cut_off, max(cut_off.end_ms, min(at, now.wall_ms)))
             return
         id_ = f"{record.job}.{record.wall_ms}"
         cores = None
@@ -114,7 +125,7 @@ class Ledger:
                 id_, cores = before.id, before.cores
             else:  # requeued, and the epilog of its last run was missed
                 self._close(before, max(before.start_ms, min(at, self._seen_ms.get(record.job, at))))
-        gpus, all_known = self._uuids(record)
+        gpus, all_known = gpus_of_record(record, self._gpus())
         self._set_gpus_known(record.job, all_known)
         self._put(Interval(
             id=id_, job=record.job, start_ms=at, restart=record.restart, uid=record.uid, user=record.user,
@@ -135,6 +146,7 @@ class Ledger:
             if key not in running:
                 del self._steps[key]
                 self._end_step(self.open.get(id_), now)
+        self._unwatched_from_ms = None
         for step in steps:
             if step.key not in self._steps:
                 self._begin_step(step, now)
@@ -193,7 +205,7 @@ class Ledger:
             interval.source = "slurm"
             interval.uid, interval.partition, interval.restart = answer.uid, answer.partition, answer.restart
             interval.cpus, interval.memory_bytes = answer.cpus, answer.memory_bytes
-            interval.gpus = self._by_number(answer.gpus)
+            interval.gpus = gpus_by_number(answer.gpus, self._gpus())
             self._set_gpus_known(answer.job, not answer.shares and len(interval.gpus) == len(answer.gpus))
             self._put(interval)
 
@@ -230,7 +242,15 @@ class Ledger:
     def _end_step(self, interval: Interval | None, now: Now) -> None:
         if interval is not None and interval.slot is not None:
             self._resting[interval.slot] = now.mono_ms + REST_MS
-            self._close(interval, max(interval.start_ms, now.wall_ms))
+            self._close(interval, max(interval.start_ms, self._end_of_step(interval.job, now)))
+
+    def _end_of_step(self, job: int, now: Now) -> int:
+        """When (ms) a step ended that is first missed now: no later than its job. A step that ended while no
+        agent ran, in a job that goes on, ends where it was seen last.
+        """
+        if self.of_job(job) is None and job in self._ended:
+            return min(now.wall_ms, self._ended[job][1])
+        return now.wall_ms if self._unwatched_from_ms is None else self._unwatched_from_ms
 
     def _learn_cores(self, step: Step) -> None:
         """Note the cores of a step, known from its first process on; a job's cores are the union of its
@@ -261,29 +281,6 @@ class Ledger:
     def _set_gpus_known(self, job: int, known: bool) -> None:
         """Remember whether all GPUs of the job are known."""
         (self._gpus_unknown.discard if known else self._gpus_unknown.add)(job)
-
-    def _uuids(self, record: Record) -> tuple[list[str], bool]:
-        """The UUIDs of the job's GPUs, and whether these are all GPUs that it has."""
-        known = {gpu.uuid for gpu in self._gpus()}
-        words = [word for word in record.cuda.split(",") if word not in _NO_GPU]
-        named = [word for word in words if word in known]
-        if named:
-            return named, len(named) == len(words)
-        numbers = [int(word) for word in record.gpus.split(",") if word.isdigit()]
-        uuids = self._by_number(numbers)
-        # A job that sees GPUs but has no numbers of whole GPUs has shares of them: gres/shard, gres/mps.
-        return uuids, len(uuids) == len(numbers) and bool(numbers or not words)
-
-    def _by_number(self, numbers: Iterable[int]) -> list[str]:
-        """The UUIDs of GPUs by Slurm's numbers.
-
-        Slurm's number N is that of /dev/nvidiaN, which is NVML's minor number and not its index. On a node
-        with MIG instances Slurm numbers the instances too, and a number identifies nothing.
-        """
-        if any(gpu.parent is not None for gpu in self._gpus()):
-            return []
-        by_minor = {gpu.minor: gpu.uuid for gpu in self._gpus() if gpu.minor is not None}
-        return [by_minor[number] for number in numbers if number in by_minor]
 
 
 def _start(step: Step, now: Now) -> int:

@@ -132,7 +132,7 @@ class Agent:
 
     def _follow_jobs(self, now: Now) -> list[Step]:
         self._try("processes", self._processes.scan, None)
-        steps: list[Step] = self._try("steps", self._steps.sample, [])
+        steps: list[Step] | None = self._try("steps", self._steps.sample, None)
         records: list[Record] = self._try("events", self._records.take, [])
         for name in self._records.wrong:
             self._unreadable("events", f"{name} is not a record of a prolog or epilog")
@@ -140,9 +140,10 @@ class Agent:
             self._ledger.record(record, now)
             if record.out_of_memory and record.event == "epilog":
                 self._note("oom_kill", now, job=record.job, uid=record.uid)
-        steps = self._ledger.follow(steps, now)
+        # Steps that cannot be read in this round have not ended.
+        counted = [] if steps is None else self._ledger.follow(steps, now)
         self._repair(now)
-        return steps
+        return counted
 
     def _measure(self, steps: list[Step], now: Now) -> dict[str, Samples]:
         samples = self._try("system", self._system.sample, {"node": Samples(), "nic": Samples()})
@@ -188,7 +189,9 @@ class Agent:
             node.values[name] = [value]
 
     def _keep(self, batch: Batch, now: Now) -> None:
-        """Spool the batch, then forget its sources: if spooling fails, the next batch has them again."""
+        """Spool the batch, then forget its sources. If spooling fails, its samples are lost; the next batch
+        has its intervals, notes and facts.
+        """
         try:
             self._spool.append(encode(batch))
             self._notes = self._notes[MOST_NOTES:]
@@ -197,6 +200,8 @@ class Agent:
             self._records.taken()
         except (OSError, ValueError, TypeError) as error:
             self._failures += 1
+            if batch.facts is not None:
+                self._facts = None  # so that the next batch has them
             why = getattr(error, "strerror", None) or error
             self._unreadable("spool", f"a batch is lost: {why}")
         if self._sender is not None:

@@ -61,7 +61,10 @@ class Processes:
         self.children: dict[int, list[int]] = {}
 
     def scan(self) -> None:
-        """Read the table. Kernel threads are skipped; every sixth round they are looked at again."""
+        """Read the table. Kernel threads are skipped; every sixth round they are looked at again.
+
+        Raises OSError, and keeps the previous table, if no more files can be opened.
+        """
         self._rounds += 1
         if self._rounds % 6 == 1:
             self._kernel.clear()
@@ -72,7 +75,11 @@ class Processes:
                 continue
             try:
                 process = parse_stat(files.read(f"{self._proc}/{name}/stat", 4096).decode(errors="replace"))
-            except (OSError, ValueError, IndexError):  # it has just ended
+            except OSError as error:
+                if error.errno in files.NO_FILES:  # otherwise every process would seem to have ended
+                    raise
+                continue  # it has just ended
+            except (ValueError, IndexError):  # likewise
                 continue
             if _KERNEL_THREADS in (process.pid, process.parent) and process.resident == 0:
                 self._kernel.add(process.pid)

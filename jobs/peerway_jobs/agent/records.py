@@ -63,19 +63,24 @@ class Records:
         self.wrong: list[str] = []
 
     def take(self) -> list[Record]:
-        """The new records, oldest first; `wrong` lists files that are no records. `taken` removes both."""
+        """The new records, oldest first; `wrong` lists files that are no records. `taken` removes both.
+
+        Raises OSError, and takes none, if no more files can be opened.
+        """
         records: list[Record] = []
+        paths: list[str] = []
         self.wrong = []
         for name in files.names(self._folder)[:_MOST_RECORDS]:
             path = f"{self._folder}/{name}"
             if name.startswith("."):
                 continue
-            record = parse(path, files.text(path, 65536) or "")
+            record = parse(path, _content(path))
             if record is None:
                 self.wrong.append(name)
             else:
                 records.append(record)
-            self._taken.append(path)
+            paths.append(path)
+        self._taken += paths
         records.sort(key=lambda record: (record.wall_ms, record.event == "epilog"))
         return records
 
@@ -85,6 +90,15 @@ class Records:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)  # noqa: PTH108
         self._taken.clear()
+
+
+def _content(path: str) -> str:
+    try:
+        return files.read(path, 65536).decode(errors="replace")
+    except OSError as error:
+        if error.errno in files.NO_FILES:  # otherwise the record would be removed as wrong
+            raise
+        return ""
 
 
 def _whole(text: str | None, most: int = _MOST_MS) -> int | None:

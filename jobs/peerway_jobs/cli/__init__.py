@@ -12,6 +12,7 @@ VERBS = {
     "show": "Show what a job requested and used, what the rules found, and what to change.",
     "list": "List jobs, the newest first.",
     "top": "Show the running jobs that waste most.",
+    "usage": "Write allocated hours by application and node type, for `peerway worth`.",
     "replay": "Judge past jobs by other rules, to see what would change.",
     "summary": "Print the summary of a job, or append it to a file, from an epilog.",
     "notices": "Show the mails that the server would now send to owners of inefficient jobs.",

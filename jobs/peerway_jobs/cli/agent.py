@@ -10,7 +10,7 @@ import click
 
 from peerway_common import disk_space
 from peerway_common.printable import printable
-from peerway_jobs.only_one import only_one
+from peerway_jobs.lock_file import locked
 
 SETTINGS = Path("/etc/peerway/jobs-agent.toml")
 
@@ -48,7 +48,7 @@ def command(file: Path) -> None:
 
     if why_not:
         tell(why_not)
-    with only_one(Path(chosen.state), "agent", 0o755):
+    with locked(Path(chosen.state), "agent", 0o755):
         try:
             agent = Agent(chosen, tell)
         except OSError as error:

@@ -12,7 +12,7 @@ import click
 
 from peerway_common.terminal import say
 from peerway_jobs.cli.agent import settings_option
-from peerway_jobs.places import check_folder
+from peerway_jobs.server_folder import check_folder
 
 if TYPE_CHECKING:
     from peerway_jobs.agent.checks import Diagnosis

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from peerway_common.terminal import say
-from peerway_jobs.places import data_option, monitor_at
+from peerway_jobs.server_folder import data_option, monitor_at
 
 
 @click.command()

@@ -11,7 +11,7 @@ from peerway_common.cli.numbers import Whole
 from peerway_common.cli.options import parsed
 from peerway_common.printable import json_text
 from peerway_common.terminal import say, table_console
-from peerway_jobs.places import data_option, monitor_at, parse_since
+from peerway_jobs.server_folder import data_option, monitor_at, parse_since
 
 
 @click.command()

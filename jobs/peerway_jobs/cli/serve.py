@@ -15,8 +15,8 @@ import click
 
 from peerway_common.cli.numbers import Whole
 from peerway_common.terminal import say
-from peerway_jobs.only_one import only_one
-from peerway_jobs.places import check_folder, data_option, monitor_at
+from peerway_jobs.lock_file import locked
+from peerway_jobs.server_folder import check_folder, data_option, monitor_at
 from peerway_jobs.store.samples import Policy
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -135,15 +135,15 @@ def command(
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     if os.geteuid() == 0:
         say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
-    with only_one(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
+    with locked(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
         if data.stat().st_mode & stat.S_IROTH:  # an older version made it, or a person
             say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
         for note in monitor.rules.notes:
             say(f"{monitor.rules_file}: {note}", err=True)
         monitor.policy = policy
         if samples:
-            from peerway_jobs.store.ahead import AheadStore
             from peerway_jobs.store.promql import PromStore
+            from peerway_jobs.store.write_ahead import AheadStore
 
             try:
                 database = PromStore(samples)

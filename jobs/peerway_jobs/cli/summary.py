@@ -13,7 +13,7 @@ import click
 from peerway_common.cli.options import parsed
 from peerway_common.terminal import say
 from peerway_jobs.asking import KnownRun, NotNow, known_run, language_option, of_node, source_options
-from peerway_jobs.places import parse_since
+from peerway_jobs.server_folder import parse_since
 
 if TYPE_CHECKING:
     from peerway_jobs.agent.settings import Settings

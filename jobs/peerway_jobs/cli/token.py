@@ -10,8 +10,8 @@ import click
 from peerway_common.cli.numbers import Number
 from peerway_common.printable import printable
 from peerway_common.terminal import say
-from peerway_jobs.places import data_option, monitor_at
 from peerway_jobs.serve.people import MOST_DAYS, People
+from peerway_jobs.server_folder import data_option, monitor_at
 from peerway_jobs.store.audit import HERE, note, operator
 
 

@@ -10,7 +10,7 @@ import click
 
 from peerway_common.printable import printable
 from peerway_common.terminal import say
-from peerway_jobs.places import check_folder, data_option, monitor_at
+from peerway_jobs.server_folder import check_folder, data_option, monitor_at
 
 if TYPE_CHECKING:
     from peerway_jobs.serve.people import Person

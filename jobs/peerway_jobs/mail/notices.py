@@ -10,7 +10,8 @@ from peerway_jobs.mail.post import Never, NotNow, send
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
 
-# how long sent mails stay in the database
+# How long the texts of sent mails stay in the database. When a person got one stays: `peerway jobs usage
+# --notices` compares their jobs before and after the first.
 KEPT_S = 90 * 86_400
 _EVERY_S = 60
 _PAUSE_S = 600  # after the mail server did not accept a mail
@@ -47,7 +48,8 @@ class Notices:
         A mail is recorded after it was handed over. So a crash in between sends it twice, but never loses it.
         """
         jobs, now = self._monitor.jobs, self._monitor.clock()
-        jobs.write("DELETE FROM notices WHERE sent < ?", (now - KEPT_S,))
+        jobs.write("DELETE FROM notices WHERE sent < ? AND body LIKE 'refused:%'", (now - KEPT_S,))
+        jobs.write("UPDATE notices SET body = '' WHERE sent < ? AND body != ''", (now - KEPT_S,))
         lately = jobs.reader.execute("SELECT count(*) FROM notices WHERE sent > ?", (now - 3600,)).fetchone()[
             0
         ]

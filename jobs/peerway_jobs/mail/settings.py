@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from peerway_common.located_toml import LocatedToml
-from peerway_jobs.places import parse_since
+from peerway_jobs.server_folder import parse_since
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", re.ASCII)
 

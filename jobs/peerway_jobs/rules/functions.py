@@ -18,50 +18,50 @@ from peerway_jobs.series import Floats, Series
 Devices = tuple[Series, ...]
 
 
-def _devices(of: Any) -> Devices:
-    if not isinstance(of, tuple) or not all(isinstance(each, Series) for each in of):
+def _devices(value: Any) -> Devices:
+    if not isinstance(value, tuple) or not all(isinstance(each, Series) for each in value):
         raise TypeError("this needs devices such as gpu.utilization")
-    return of
+    return value
 
 
-def _figures(of: Any) -> Floats:
-    if isinstance(of, (bool, int, float)):
-        return np.array([float(of)])
-    if not isinstance(of, np.ndarray):
+def _figures(value: Any) -> Floats:
+    if isinstance(value, (bool, int, float)):
+        return np.array([float(value)])
+    if not isinstance(value, np.ndarray):
         raise TypeError("this needs one figure a device, as mean(gpu.utilization) gives")
-    return of.astype(float)
+    return value.astype(float)
 
 
 def _over_time(figure: Callable[[Series], float]) -> Callable[[Any], Floats]:
-    return lambda of: np.array([figure(series) for series in _devices(of)])
+    return lambda devices: np.array([figure(series) for series in _devices(devices)])
 
 
 def _over_time_with(figure: Callable[[Series, float], float]) -> Callable[[Any, Any], Floats]:
-    return lambda of, limit: np.array([figure(series, float(limit)) for series in _devices(of)])
+    return lambda devices, limit: np.array([figure(series, float(limit)) for series in _devices(devices)])
 
 
 def _over_devices(figure: Callable[[Floats], Any]) -> Callable[[Any], float]:
-    def reduced(of: Any) -> float:
-        figures = _figures(of)
+    def reduced(value: Any) -> float:
+        figures = _figures(value)
         known = figures[~np.isnan(figures)]
         return float(figure(known)) if known.size else float("nan")
 
     return reduced
 
 
-def _cut(of: Any, cut: Callable[[Series], tuple[float, float]]) -> Devices:
-    return tuple(series.within(*cut(series)) for series in _devices(of))
+def _cut(devices: Any, span: Callable[[Series], tuple[float, float]]) -> Devices:
+    return tuple(series.within(*span(series)) for series in _devices(devices))
 
 
-def _coverage(of: Any) -> float:
+def _coverage(devices: Any) -> float:
     """The share (0 to 1) of the time with data, over all devices."""
-    held = sum(series.seconds for series in _devices(of))
-    return sum(series.covered for series in _devices(of)) / held if held > 0 else float("nan")
+    held = sum(series.seconds for series in _devices(devices))
+    return sum(series.covered for series in _devices(devices)) / held if held > 0 else float("nan")
 
 
-def _pick(of: Any, other: Any, where: Callable[[Floats], Any]) -> float:
-    """The figure of `of` on the device that `where` chooses from the figures of `other`."""
-    figures, others = _figures(of), _figures(other)
+def _pick(value: Any, other: Any, where: Callable[[Floats], Any]) -> float:
+    """The figure in `value` of the device that `where` chooses by the figures in `other`."""
+    figures, others = _figures(value), _figures(other)
     if figures.shape != others.shape:
         raise ValueError("both need the same devices")
     return float(figures[where(others)]) if figures.size and not np.isnan(others).all() else float("nan")
@@ -71,8 +71,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     # over the time of each device
     "mean": _over_time(Series.mean),
     "peak": _over_time(Series.peak),
-    "min_over_time": _over_time(Series.low),
-    "integral": _over_time(Series.amount),
+    "min_over_time": _over_time(Series.minimum),
+    "integral": _over_time(Series.integral),
     "swing": _over_time(Series.swing),
     "quantile": _over_time_with(Series.quantile),
     "share_above": _over_time_with(lambda series, limit: series.share(series.values > limit)),
@@ -81,9 +81,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "idle_from_start": _over_time_with(Series.head_at_most),
     "idle_until_end": _over_time_with(Series.tail_at_most),
     # a part of the time
-    "last": lambda of, seconds: _cut(of, lambda series: (series.end - seconds, series.end)),
-    "first": lambda of, seconds: _cut(of, lambda series: (series.start, series.start + seconds)),
-    "after": lambda of, seconds: _cut(of, lambda series: (series.start + seconds, series.end)),
+    "last": lambda devices, seconds: _cut(devices, lambda series: (series.end - seconds, series.end)),
+    "first": lambda devices, seconds: _cut(devices, lambda series: (series.start, series.start + seconds)),
+    "after": lambda devices, seconds: _cut(devices, lambda series: (series.start + seconds, series.end)),
     # over the devices
     "average": _over_devices(np.mean),
     "highest": _over_devices(np.max),
@@ -93,8 +93,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "count": _over_devices(np.count_nonzero),
     "any": _over_devices(np.any),
     "all": _over_devices(np.all),
-    "at_lowest": lambda of, other: _pick(of, other, np.nanargmin),
-    "devices": lambda of: sum(series.times.size > 0 for series in _devices(of)),
+    "at_lowest": lambda value, other: _pick(value, other, np.nanargmin),
+    "devices": lambda devices: sum(series.times.size > 0 for series in _devices(devices)),
     "coverage": _coverage,
     # of plain numbers
     "min": min,

@@ -82,7 +82,7 @@ def memory_peak(measured: Measured) -> float | None:
     peaks = [series.peak() for series in measured["step.memory"] or () if series.times.size]
     least = [run.max_rss] if run.max_rss else []
     if run.out_of_memory or run.state == "OUT_OF_MEMORY":
-        limits = [series.low() for series in measured["step.memory_limit"] or () if series.times.size]
+        limits = [series.minimum() for series in measured["step.memory_limit"] or () if series.times.size]
         seen = [series.peak() for series in measured["step.memory_peak"] or () if series.times.size]
         allowed = min([*limits, *([run.memory / max(run.nodes, 1)] if run.memory else [])], default=0.0)
         least += [allowed, *seen]

@@ -170,21 +170,23 @@ class Line(BaseModel):
 
 
 class Plot(BaseModel):
-    """One graph."""
+    """One graph. `flat` is the value at which all its lines stay over the job's time; null if they do not."""
 
     set_: str = Field(alias="set")
     unit: str
     lines: list[Line]
     left_out: int
+    flat: float | None
 
 
 class Strips(BaseModel):
-    """Each core's busy percentage over equal parts of the time; -1 means no data."""
+    """Each core's busy percentage over equal parts of the time; -1 means no data. `flat` as of a graph."""
 
     labels: list[str]
     start: float
     end: float
     rows: list[list[int]]
+    flat: float | None
 
 
 class StepTold(BaseModel):
@@ -198,11 +200,13 @@ class StepTold(BaseModel):
 
 
 class Graphs(BaseModel):
-    """What the graphs of a job draw. `span` is the time that it had, in seconds since 1970; `unreadable` has
-    the names of files of samples that were damaged: what they had is missing.
+    """What the graphs of a job draw. `span` is the time that it had, in seconds since 1970; `efficiency` has
+    the shares of the GPUs, cores and memory allocated that it used; `unreadable` has the names of files of
+    samples that were damaged: what they had is missing.
     """
 
     span: tuple[float, float] | None
+    efficiency: Plot | None
     plots: list[Plot]
     cores: Strips | None
     steps: list[StepTold]

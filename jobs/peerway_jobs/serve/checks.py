@@ -13,7 +13,7 @@ from peerway_common.disk_space import Room
 from peerway_common.units import about_text
 from peerway_jobs.agent.checks import Diagnosis, scontrol, setting
 from peerway_jobs.damage import damaged_rows
-from peerway_jobs.only_one import started
+from peerway_jobs.lock_file import started
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
 from peerway_jobs.store.disk import MAKE_ROOM, DiskFailed

@@ -25,11 +25,12 @@ def as_csv(runs: Iterable[Run]) -> str:
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     for run in runs:
-        writer.writerow([_cell(name, getattr(run, name)) for name in COLUMNS])
+        writer.writerow([cell(name, getattr(run, name)) for name in COLUMNS])
     return text.getvalue()
 
 
-def _cell(name: str, value: object) -> object:
+def cell(name: str, value: object) -> object:
+    """A value as a cell; `name` is that of its column."""
     if value is None:
         return ""
     if name in _TIMES and isinstance(value, (int, float)):

@@ -22,7 +22,7 @@ from peerway_jobs.serve.dependencies import (
     older_page,
 )
 from peerway_jobs.serve.people import Viewer
-from peerway_jobs.serve.series_data import PLOTS
+from peerway_jobs.serve.series_data import GRAPH_TITLES
 from peerway_jobs.serve.state import State
 from peerway_jobs.serve.words import word
 from peerway_jobs.store.arrays import ArrayRow, array_sum, folded
@@ -137,7 +137,7 @@ def job(
         unreadable=[*monitor.jobs.unreadable(run), *unreadable],
         verdict=verdict,
         script=printable(run.script, lines=True) if viewer.may_read_script(run) else "",
-        plot_titles={name: word(name, pages.language(request)) for name, _ in PLOTS},
+        plot_titles={name: word(name, pages.language(request)) for name in GRAPH_TITLES},
         restarts=[each for each in monitor.jobs.restarts(run.job) if min(each, run.restart) >= 0],
         siblings=[each for each in monitor.jobs.siblings(run) if viewer.may_see(each)],
     )

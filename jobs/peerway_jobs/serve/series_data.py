@@ -9,6 +9,7 @@ import numpy as np
 
 from peerway_jobs.measured import Measured
 from peerway_jobs.series import Series, thinned
+from peerway_jobs.serve.efficiency import NAMES, SET, efficiency, flat, flat_strips
 
 POINTS = 600  # per line
 COLUMNS = 240  # per strip
@@ -28,6 +29,7 @@ PLOTS = [
     ("nic.bytes", "bytes_s"),
     ("filesystem.metadata_operations", "per_second"),
 ]
+GRAPH_TITLES = (*(name for name, _ in PLOTS), SET, *NAMES)
 DRAWN = (*(name for name, _ in PLOTS), "core.busy")
 
 
@@ -47,11 +49,14 @@ def plots(measured: Measured) -> dict[str, Any]:
     cores = _strips(measured)
     run = measured.run
     whole = (run.started, run.ended or measured.now) if run.started else None
+    drawn = [{**plot, "flat": flat(plot, whole)} for plot in drawn]
+    whole_job = efficiency(measured)
     unreadable = measured.unreadable  # known once all was read
     return {
         "span": whole,
+        "efficiency": whole_job,
         "plots": drawn,
-        "cores": cores,
+        "cores": cores and {**cores, "flat": flat_strips(cores)},
         "steps": _steps(measured),
         "unreadable": unreadable,
     }

@@ -214,11 +214,37 @@ def emptied(path: Path) -> str:
 
 
 def bring_up(base: sqlite3.Connection, versions: list[str]) -> None:
-    """Migrate a database to the newest version; each step is all or nothing."""
-    have = base.execute("PRAGMA user_version").fetchone()[0]
+    """Migrate a database to the newest version; each step is all or nothing. Other processes may do the same
+    at this moment: each step is done once.
+    """
+    have = _version(base)
     if have > len(versions):
         raise ValueError(
             f"the database is of version {have}, this Peerway knows {len(versions)}: install a newer one"
         )
     for number, script in enumerate(versions[have:], start=have + 1):
-        base.executescript(f"BEGIN IMMEDIATE;{script};PRAGMA user_version = {number};COMMIT;")
+        base.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(base) < number:
+                for statement in _statements(script):
+                    base.execute(statement)
+                base.execute(f"PRAGMA user_version = {number}")
+            base.commit()
+        except BaseException:
+            base.rollback()
+            raise
+
+
+def _version(base: sqlite3.Connection) -> int:
+    version: int = base.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, for executing them in a transaction: executescript() would end it."""
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

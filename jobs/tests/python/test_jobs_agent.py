@@ -60,6 +60,37 @@ def test_rounds_become_batches_that_a_server_takes(agent: Agent, tmp_path: Path,
     assert [text for text in messages if "slurm" not in text] == []
 
 
+def test_a_round_that_cannot_read_the_steps_ends_none(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: list[str]
+) -> None:
+    add_step(tmp_path / "root", 4711, "0", version=1)
+    first = agent.round()
+
+    def fails() -> None:
+        raise OSError("too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(agent._steps, "sample", fails)
+        assert agent.round().intervals == []
+    last = agent.round()
+    assert last.intervals == []
+    assert last.samples["step"].devices == first.samples["step"].devices == ["0"]
+    assert any("too many open files" in message for message in messages)
+
+
+def test_the_batch_after_one_that_was_not_spooled_has_the_facts(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(agent._spool, "append", fails)
+        assert agent.round().facts is not None
+    assert agent.round().facts is not None
+    assert agent.round().facts is None
+
+
 def test_the_agent_is_small() -> None:
     """It runs on every node beside the jobs, so it must not load the server's numerical libraries."""
     program = "import sys, peerway_jobs.agent.loop; print(*{'numpy', 'scipy', 'fastapi'} & set(sys.modules))"

@@ -87,7 +87,7 @@ def graphs_drawn(browser: Chrome) -> None:
     )
 
 
-def test_a_user_sees_own_jobs_with_their_conclusions(shown: Callable[..., Chrome]) -> None:
+def test_a_user_sees_own_jobs_with_their_findings(shown: Callable[..., Chrome]) -> None:
     browser = shown("alice", "/jobs")
     text = text_of(browser)
     for job, verdict in (
@@ -128,10 +128,27 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     )
     assert "The graphs are being loaded." in browser.execute_script(served)
     assert "being loaded" not in text
-    lines = "return document.querySelector('.plot').querySelectorAll('.scatterlayer .trace').length"
-    assert browser.execute_script(lines) == 4
-    keys = browser.find_elements("css selector", "figure:first-child .key span")
-    assert [each.text for each in keys] == [f"n102-0 GPU-102-0-{n}" for n in range(4)]
+    # What it used comes first, then what changes; what stays the same is a sentence that can be unfolded.
+    captions = (
+        "return [...document.querySelectorAll('figcaption')].map((each) => each.firstChild.textContent)"
+    )
+    assert browser.execute_script(captions)[:2] == ["Used, of what was allocated", "GPU utilization"]
+    lines = "return [...document.querySelectorAll('.plot')].map((p) => p.querySelectorAll('.trace').length)"
+    assert browser.execute_script(lines)[:2] == [3, 4]
+    keys = [
+        [each.text for each in figure.find_elements("css selector", ".key span")]
+        for figure in browser.find_elements("css selector", "#graphs > figure")
+    ]
+    assert keys[:2] == [["GPU", "CPU", "Memory"], [f"n102-0 GPU-102-0-{n}" for n in range(4)]]
+    (sentence,) = browser.find_elements("css selector", "#graphs > .quiet")
+    assert sentence.text == (
+        "These stayed the same all the time: GPU memory 40 GiB, GPU power 400 W, Cores computing 1, "
+        "Memory 3 GiB."
+    )
+    picture(browser, "job-folded")
+    browser.find_element("css selector", "#graphs > details summary").click()
+    until(browser, "return document.querySelectorAll('#graphs details .plot .main-svg').length >= 4")
+    graphs_drawn(browser)
     axes = {
         title: browser.execute_script(
             "const figure = [...document.querySelectorAll('figure')]"
@@ -316,7 +333,7 @@ def test_graphs_span_the_time_of_the_job_and_show_what_was_not_measured(shown: C
     ranges = browser.execute_script(
         "return [...document.querySelectorAll('.plot')].map((p) => p._fullLayout.xaxis.range)"
     )
-    assert ranges == [["2026-09-21 14:13:20.000", "2026-09-21 16:13:20.000"]]
+    assert ranges == [["2026-09-21 14:13:20.000", "2026-09-21 16:13:20.000"]] * 2
     text = text_of(browser)
     assert "measurements are complete for 10 % of its time" in text
     assert "GPU" not in text.partition("Findings")[2].partition("Rules that")[0]  # it had none

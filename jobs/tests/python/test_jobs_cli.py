@@ -33,8 +33,8 @@ from peerway_jobs.agent.settings import Settings
 from peerway_jobs.asking import KnownRun, NotNow, known_run
 from peerway_jobs.cli import agent as agent_verb
 from peerway_jobs.cli import serve, summary
+from peerway_jobs.lock_file import locked
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.only_one import only_one
 from peerway_jobs.rules.load import SHIPPED
 from peerway_jobs.serve.people import People
 from peerway_jobs.store.jobs import JobStore
@@ -206,26 +206,26 @@ def test_the_folder_that_a_verb_makes_is_for_its_user_alone(tmp_path: Path) -> N
     data = tmp_path / "above" / "data"
     run("user", "alice", "--no-password", "--data", data)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
-    locked = tmp_path / "locked"
-    with only_one(locked, "server", 0o700):
-        assert stat.S_IMODE(locked.stat().st_mode) == 0o700
+    folder = tmp_path / "locked"
+    with locked(folder, "server", 0o700):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_a_second_server_does_not_start_in_a_folder(tmp_path: Path) -> None:
-    with only_one(tmp_path, "server", 0o700):
+    with locked(tmp_path, "server", 0o700):
         told = refused("serve", "--no-slurm", "--data", tmp_path, "--listen", "127.0.0.1:1")
     assert f"another server runs in {tmp_path} (process {os.getpid()} of {os.uname().nodename}): end" in told
 
 
 def test_what_fails_in_a_locked_folder_is_not_taken_for_its_lock(tmp_path: Path) -> None:
-    with pytest.raises(BlockingIOError), only_one(tmp_path, "server", 0o700):
+    with pytest.raises(BlockingIOError), locked(tmp_path, "server", 0o700):
         raise BlockingIOError
-    with only_one(tmp_path, "server", 0o700):  # the port is free again
+    with locked(tmp_path, "server", 0o700):  # the port is free again
         pass
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(ClickException, match=r"cannot lock .*: Not a directory"),
-        only_one(tmp_path / "file" / "below", "server", 0o700),
+        locked(tmp_path / "file" / "below", "server", 0o700),
     ):
         pass
 
@@ -261,7 +261,7 @@ def test_a_second_agent_does_not_start_beside_the_first(tmp_path: Path, monkeypa
     monkeypatch.setattr("peerway_jobs.agent.privileges.drop", lambda: "")
     settings = tmp_path / "agent.toml"
     settings.write_text(f'state = "{tmp_path / "state"}"\npage = ""\n')
-    with only_one(tmp_path / "state", "agent", 0o755):
+    with locked(tmp_path / "state", "agent", 0o755):
         assert f"another agent runs in {tmp_path / 'state'}" in refused("agent", "--settings", settings)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

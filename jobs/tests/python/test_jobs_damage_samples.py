@@ -24,7 +24,6 @@ from test_jobs_api import bearer
 from peerway_jobs.batch import Batch, encode
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.checks import all_checks
-from peerway_jobs.store.ahead import AheadStore
 from peerway_jobs.store.chunk import MAGIC, BadChunk, Points, packed, unpacked_all
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.promql import PromStore
@@ -32,6 +31,7 @@ from peerway_jobs.store.sample_damage import BATCHES, CHUNKS, damaged_samples
 from peerway_jobs.store.sample_files import day_of
 from peerway_jobs.store.samples import DAY_MS, Filed, Policy, Samples, StoreFailed
 from peerway_jobs.store.schema import opened
+from peerway_jobs.store.write_ahead import AheadStore
 
 VALUES = ["x", b"\xff", -(1 << 63), 1 << 62, -1e300, math.inf, "9" * 400]
 NODE = "n104-0"
@@ -91,7 +91,7 @@ class Damaged:
         head = bearer(server.token("admin", "jobs:read", "cluster:read", "admin"))
         self.client = httpx.Client(base_url=server.url, headers=head, timeout=300)
         self.folder = server.monitor.folder / "samples"
-        self.before = self.graphs(), self.conclusion()
+        self.before = self.graphs(), self.verdict()
         self.rows = {"chunks": 0, "batches": 0}
         with closing(opened(self.folder / f"{DAY}.db")) as base:
             query = "SELECT * FROM chunks WHERE node = ? AND kind = ?"
@@ -125,7 +125,7 @@ class Damaged:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
-    def conclusion(self) -> Any:
+    def verdict(self) -> Any:
         run = self.monitor.jobs.run("104")
         assert run is not None
         verdict = self.monitor.judge(run)
@@ -148,12 +148,12 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Damaged]:
 
 
 def test_graphs_and_verdicts_are_as_before_and_name_the_files(damaged: Damaged) -> None:
-    graphs, conclusion = damaged.before
+    graphs, verdict = damaged.before
     assert graphs["unreadable"] == []
     after = damaged.graphs()
     assert after["unreadable"] == [f"samples/{DAY}.db", "samples/incoming.db", f"samples/{MONTH}.db"]
     assert {**after, "unreadable": []} == graphs
-    assert damaged.conclusion() == conclusion
+    assert damaged.verdict() == verdict
     assert damaged.client.get("/jobs/104").status_code == 200
 
 

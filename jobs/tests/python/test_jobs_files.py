@@ -12,9 +12,9 @@ from jobs_scene import Job, put
 
 from peerway_common.cli import command as peerway
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.store.ahead import AheadStore
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.samples import Policy
+from peerway_jobs.store.write_ahead import AheadStore
 
 RESTORE = "stop the server and restore jobs.db from its last backup"
 

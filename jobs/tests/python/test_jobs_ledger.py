@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from peerway_jobs.agent import files
 from peerway_jobs.agent.ledger import REST_MS, Ledger, Now
 from peerway_jobs.agent.records import Record, Records, parse
 from peerway_jobs.agent.slurm import Answer
@@ -189,6 +191,25 @@ def test_the_next_agent_knows_slots_and_intervals(ledger: Ledger, tmp_path: Path
     assert spans(after, 7) == [(1, 8)]
 
 
+@pytest.mark.parametrize(("epilog", "end"), [([200], 200), ([], 4)])
+def test_a_step_that_ended_while_no_agent_ran_does_not_last_until_the_next_one(
+    ledger: Ledger, tmp_path: Path, epilog: list[int], end: int
+) -> None:
+    ledger.record(record("prolog", 7, 1), at(2))
+    ledger.follow([step(7, 1)], at(4))
+    ledger.save(at(4))
+    after = Ledger(tmp_path / "ledger.json", lambda: GPUS)
+    after.load(at(20_000))
+    for seconds in epilog:
+        after.record(record("epilog", 7, seconds), at(20_000))
+    after.follow([step(9, 19_990)], at(20_000))
+    (ended,) = [each for each in after.changed() if each.job == 7 and each.step is not None]
+    assert ended.end_ms == WALL + end * 1000
+    after.follow([], at(20_030))
+    (later,) = [each for each in after.changed() if each.job == 9 and each.step is not None]
+    assert later.end_ms == WALL + 20_030_000
+
+
 def test_a_reboot_ends_all_where_it_was_seen_last(ledger: Ledger, tmp_path: Path) -> None:
     ledger.record(record("prolog", 7, 1), at(2))
     ledger.follow([step(7, 1)], at(2))
@@ -197,6 +218,32 @@ def test_a_reboot_ends_all_where_it_was_seen_last(ledger: Ledger, tmp_path: Path
     after.load(at(300, boot=OTHER))
     assert spans(after, 7) == [(1, 4)]
     assert after.open == {}
+
+
+def test_an_epilog_from_before_a_reboot_ends_the_job_that_the_stopped_agent_did_not_see_end(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ledger.record(record("prolog", 7, 1), at(2))
+    ledger.record(record("prolog", 8, 1), at(2))
+    ledger.save(at(4))
+    after = Ledger(tmp_path / "ledger.json", lambda: GPUS)
+    after.load(at(300, boot=OTHER))
+    after.record(record("epilog", 7, 200), at(300, boot=OTHER))
+    assert spans(after, 7) == [(1, 200)]
+    assert spans(after, 8) == [(1, 4)]
+    assert after.ended_uid(7) == 1000
+
+
+def test_an_epilog_after_a_reboot_does_not_end_the_previous_run_of_a_job(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ledger.record(record("prolog", 7, 1), at(2))
+    ledger.save(at(4))
+    after = Ledger(tmp_path / "ledger.json", lambda: GPUS)
+    after.load(at(300, boot=OTHER))
+    for event, seconds in (("prolog", 100), ("epilog", 200)):  # requeued, and its first epilog was missed
+        after.record(record(event, 7, seconds), at(300, boot=OTHER))
+    assert spans(after, 7) == [(1, 4), (100, 200)]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"boot": 1}', '{"boot": "x", "intervals": [{"id": 1}]}'])
@@ -212,6 +259,28 @@ def test_times_follow_a_clock_that_was_set(ledger: Ledger) -> None:
     ledger.shift(3_600_000)
     ledger.record(record("epilog", 7, 5), at(6, wall=WALL + 3_600_000))
     assert spans(ledger, 7) == [(3601, 3605)]
+
+
+def test_a_record_that_cannot_be_read_now_is_taken_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for event, wall in (("prolog", 100), ("epilog", 200)):
+        (tmp_path / f"7.{wall}.{event}").write_text(f"job=7\nwall_ms={wall}\nmono_ms=5\nboot={BOOT}\n")
+    records = Records(str(tmp_path))
+    read = files.read
+
+    def fails_at_the_second(path: str, most: int) -> bytes:
+        if path.endswith("epilog"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return read(path, most)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "read", fails_at_the_second)
+        with pytest.raises(OSError, match="Too many open files"):
+            records.take()
+    records.taken()
+    assert [found.event for found in records.take()] == ["prolog", "epilog"]
+    assert records.wrong == []
 
 
 def test_records_that_are_none_are_told_and_removed(tmp_path: Path) -> None:

@@ -121,6 +121,23 @@ def test_no_more_often_than_the_settings_say_and_only_of_what_is_new(scene: Scen
     assert scene.send() == []  # nothing new
 
 
+def test_texts_are_kept_for_90_days_and_the_times_of_notices_for_ever(scene: Scene) -> None:
+    """`peerway jobs usage --notices` needs the first notice of each person, however old."""
+    scene.idle(1)
+    scene.idle(2, "unknown")
+    sent = scene.now
+    assert len(scene.send()) == 1
+    base = scene.monitor.jobs.reader
+    for days, kept in ((89, True), (91, False)):
+        scene.now = sent + days * 86_400
+        scene.send()
+        rows = {
+            row["name"]: bool(row["body"])
+            for row in base.execute("SELECT * FROM notices WHERE sent = ?", (sent,))
+        }
+        assert rows == ({"alice": True, "unknown": True} if kept else {"alice": False})
+
+
 def test_what_is_wasted_must_be_worth_a_mail_and_a_person_may_want_none(scene: Scene) -> None:
     scene.idle(1)
     scene.idle(2, "bob")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from node_tree import add_process, add_step, end, make_node, write
 
+from peerway_jobs.agent import files
 from peerway_jobs.agent.cgroups import Cgroup, Cgroups
 from peerway_jobs.agent.fabric import Fabric
 from peerway_jobs.agent.processes import Processes, cpu_list, parse_stat
@@ -317,6 +319,29 @@ def test_a_step_that_was_seen_while_slurm_made_its_cgroups_gets_all_of_them(tmp_
     processes.scan()
     (step,) = steps.sample()
     assert step.figures["step_memory_limit_bytes"] == 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("number", "remains"), [(errno.ENOENT, False), (errno.ESRCH, False), (errno.EMFILE, True)]
+)
+def test_a_process_that_cannot_be_read_for_lack_of_files_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remains: bool
+) -> None:
+    add_step(tmp_path, 7, "0", version=2)
+    processes = Processes(str(tmp_path))
+    processes.scan()
+    before = dict(processes.table)
+
+    def fails(*_: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files, "read", fails)
+    if remains:
+        with pytest.raises(OSError, match="Too many open files"):
+            processes.scan()
+    else:
+        processes.scan()
+    assert processes.table == (before if remains else {})
 
 
 def test_names_of_processes_may_hold_anything() -> None:

@@ -28,7 +28,6 @@ from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
 from peerway_jobs.monitor import Monitor, NotJudged
 from peerway_jobs.rules.judging import Verdict
-from peerway_jobs.store.ahead import AheadStore
 from peerway_jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.jobs import JobStore
@@ -38,6 +37,8 @@ from peerway_jobs.store.ranges import add, has
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import DAY_MS, Filed, Policy, StoreFailed, thinned
 from peerway_jobs.store.samples import Samples as Store
+from peerway_jobs.store.schema import bring_up
+from peerway_jobs.store.write_ahead import AheadStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -855,3 +856,40 @@ def test_threads_that_ended_leave_no_connection_behind(tmp_path: Path) -> None:
     assert opened() <= 3  # the writer's, and those of the last thread until another one starts
     store.close()
     assert opened() == 0
+
+
+def test_two_processes_that_migrate_one_database_do_each_step_once(tmp_path: Path) -> None:
+    """The second one reads the old version, and then waits for the first one's lock."""
+    versions = [
+        "CREATE TABLE one (a TEXT DEFAULT ';'); -- a; b\nINSERT INTO one VALUES (';')",
+        "CREATE TABLE two (b)",
+    ]
+    done_by_first = [
+        "CREATE TABLE one (a)",
+        "INSERT INTO one VALUES (1)",
+        "PRAGMA user_version = 1",
+        "COMMIT",
+    ]
+    first = sqlite3.connect(tmp_path / "base.db", isolation_level=None)
+    waits, errors = threading.Event(), []
+
+    def migrate() -> None:
+        second = sqlite3.connect(tmp_path / "base.db", timeout=60)
+        second.set_trace_callback(lambda statement: waits.set() if statement.startswith("BEGIN") else None)
+        try:
+            bring_up(second, versions)
+        except Exception as error:
+            errors.append(error)
+        second.close()
+
+    thread = threading.Thread(target=migrate)
+    first.execute("BEGIN IMMEDIATE")
+    thread.start()
+    assert waits.wait(60)
+    for statement in done_by_first:
+        first.execute(statement)
+    thread.join(60)
+    assert errors == []
+    assert first.execute("SELECT count(*) FROM one").fetchone() == (1,)
+    assert first.execute("PRAGMA user_version").fetchone() == (2,)
+    assert first.execute("SELECT count(*) FROM two").fetchone() == (0,)

@@ -167,6 +167,7 @@ def both(disk: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator
     made.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("both", ["server"], indirect=True)
 def test_a_server_without_room_loses_nothing_and_says_so(both: Both, disk: Path) -> None:
     fill(disk)

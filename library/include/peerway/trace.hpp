@@ -10,6 +10,7 @@ namespace peerway::trace {
 
 inline const bool recording = pw_trace_attach() != 0;
 
+/// A trace region: a named part of the program. peerway::Region is something else, registered memory.
 class Region {
  public:
   explicit Region(std::string_view name) {

@@ -41,9 +41,10 @@ from peerway.errors import (
 
 if TYPE_CHECKING:
     from peerway import trace as trace
-    from peerway.context import ANY_RANK, Context
+    from peerway.context import Context
     from peerway.halo import Halo, block_of
     from peerway.memory import Region, Remote, Signal
+    from peerway.operations import ANY_RANK
     from peerway.plan import Fifo, Plan, PlanBuilder
     from peerway.request import Request, wait_all, wait_any
     from peerway.stream import Stream
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _LAZY = {
-    "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.team",
+    "ANY_RANK": "peerway.operations", "Context": "peerway.context", "Team": "peerway.team",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
     "Request": "peerway.request", "wait_all": "peerway.request", "wait_any": "peerway.request",
     "Fifo": "peerway.plan", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",

@@ -1,36 +1,31 @@
-"""Contexts: the devices, routes and connections of one team, and its operations."""
+"""Contexts: the devices, routes and connections of one team, and everything that is made from them."""
 
 from __future__ import annotations
 
 import atexit
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from peerway import _core
 from peerway._arguments import arrays
-from peerway._arguments.operands import Far, Near, Registered, far_side, near_side, signal_of
 from peerway._arguments.validation import device as split_device
-from peerway._arguments.validation import number, of_kind, seconds, shown
+from peerway._arguments.validation import number, of_kind, shown
 from peerway.errors import InvalidArgument
 from peerway.halo import Halo, HaloOptions, Sides, make_halo
 from peerway.memory import Region, Remote, Signal
+from peerway.operations import ANY_RANK, Operations
 from peerway.plan import Fifo, Plan, PlanBuilder
 from peerway.request import Request
 from peerway.stream import Stream
 from peerway.team import Closing, Team
-from peerway.views import blocks_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from peerway.paths import PathInfo
 
-ANY_RANK = _core.ANY_RANK
 POLICIES = ("busy-poll", "blocking")
-
-Child = TypeVar("Child", Region, Remote, Request, Signal, Stream, PlanBuilder, Plan, Fifo, Halo)
-
 
 _open: weakref.WeakSet[Context] = weakref.WeakSet()
 
@@ -42,7 +37,7 @@ def _close_all() -> None:
         context.close()
 
 
-class Context(Closing):
+class Context(Operations, Closing):
     """The devices, routes and connections of one team. Making one is collective. Use it in a `with`
     statement.
 
@@ -58,15 +53,11 @@ class Context(Closing):
         self._owns_team = team is None
         self._rank, self._size = self.team.rank, self.team.size
         try:
-            self._core = _core.Context(self.team._core)
+            super().__init__(_core.Context(self.team._core))
         except BaseException:  # Ctrl-C, too
             if self._owns_team:
                 self.team.close()
             raise
-        self._children: weakref.WeakSet[
-            Region | Remote | Request | Signal | Stream | PlanBuilder | Plan | Fifo
-        ] = weakref.WeakSet()
-        self._registered = Registered()
         _open.add(self)
 
     @property
@@ -155,85 +146,6 @@ class Context(Closing):
         of_kind("paths: `region`", region, Region, "give a region of this rank.")
         return paths_for(self._core, remote._core, region._core, op)
 
-    def put(
-        self,
-        to: Far,
-        source: Near,
-        notify: Remote | None = None,
-        by: int = 1,
-    ) -> None:
-        """Starts to move memory of this rank to another rank. With `notify`, a signal of that rank,
-        adds `by` to the signal once the data is visible there. The source must not change before flush()
-        returns.
-
-        `to` is a remote, bytes of it (`remote[0:4096]`), or elements (`remote.view(float)[10:20]`). `source`
-        is a region, bytes or elements of one, an array that lies in a registered region, or a slice of such
-        an array: `ctx.put(remote.view(float)[10:20], u[10:20])`. Elements must have the same shape and type
-        on both sides, and may have gaps. Bytes must have the same number on both sides.
-
-        Raises OutOfRange past the end of either side, InvalidArgument if the two sides do not fit, StaleKey,
-        PeerLost or Closed.
-        """
-        far = far_side("put", "to", to)
-        near = near_side(self._registered, "put", "source", source, written=False)
-        signal = None if notify is None else signal_of("put", notify, "notify")._core
-        far_block, near_block = blocks_of(far, near)
-        self._core.put(far.of._core, far_block, near.of._core, near_block, signal, number("put: `by`", by))
-
-    def get(self, to: Near, source: Far) -> None:
-        """Starts to move memory of another rank to this rank. The target must not be used before flush()
-        returns. Both sides are given as for put, the target first.
-        """
-        near = near_side(self._registered, "get", "to", to, written=True)
-        far = far_side("get", "source", source)
-        near_block, far_block = blocks_of(near, far)
-        self._core.get(near.of._core, near_block, far.of._core, far_block)
-
-    def start_put(self, to: Far, source: Near, notify: Remote | None = None, by: int = 1) -> Request:
-        """Like put, and returns a request for the put and its notification. The request may complete only
-        after earlier operations on the same paths to the same rank.
-        """
-        far = far_side("start_put", "to", to)
-        near = near_side(self._registered, "start_put", "source", source, written=False)
-        signal = None if notify is None else signal_of("start_put", notify, "notify")._core
-        far_block, near_block = blocks_of(far, near)
-        count = number("start_put: `by`", by)
-        core = self._core.start_put(far.of._core, far_block, near.of._core, near_block, signal, count)
-        return self._keep(Request(core, (far.of, near.of, source)))
-
-    def start_get(self, to: Near, source: Far) -> Request:
-        """Like get, and returns a request for it."""
-        near = near_side(self._registered, "start_get", "to", to, written=True)
-        far = far_side("start_get", "source", source)
-        near_block, far_block = blocks_of(near, far)
-        core = self._core.start_get(near.of._core, near_block, far.of._core, far_block)
-        return self._keep(Request(core, (far.of, near.of, to)))
-
-    def start_notify(self, signal: Remote, by: int = 1) -> Request:
-        """Like notify, and returns a request for it."""
-        theirs = signal_of("start_notify", signal)
-        core = self._core.start_notify(theirs._core, number("start_notify: `by`", by))
-        return self._keep(Request(core, theirs))
-
-    def start_flush(self, rank: int = ANY_RANK) -> Request:
-        """A flush that does not wait: returns a request for all operations started towards `rank` so far."""
-        return self._keep(
-            Request(self._core.start_flush(number("start_flush: `rank`", rank, -(2**31), 2**31 - 1)))
-        )
-
-    def notify(self, signal: Remote, by: int = 1) -> None:
-        """Adds `by`, at least 1, to another rank's signal after all that this context has started towards
-        that rank, on any path. Does not wait for it.
-        """
-        theirs = signal_of("notify", signal)
-        self._core.notify(theirs._core, number("notify: `by`", by))
-
-    def flush(self, rank: int = ANY_RANK, timeout: float | None = None) -> None:
-        """Returns once all operations started towards `rank` are complete at both ends. Raises Timeout after
-        `timeout` seconds (None: no limit), or PeerLost.
-        """
-        self._core.flush(number("flush: `rank`", rank, -(2**31), 2**31 - 1), seconds(timeout))
-
     def stream(self, device: str = "host") -> Stream:
         """Makes a stream: on the host a worker thread with a queue, on "cuda" or "cuda:1" a CUDA stream."""
         return self._keep(Stream(_core.make_stream(self._core, *split_device(device))))
@@ -308,10 +220,6 @@ class Context(Closing):
     def __repr__(self) -> str:
         state = ", closed" if self._core.closed else f", rank {self.rank} of {self.size}"
         return f"<peerway.Context{state}>"
-
-    def _keep(self, child: Child) -> Child:
-        self._children.add(child)
-        return child
 
     def _known(self, region: Region) -> Region:
         self._registered.add(region)

@@ -27,10 +27,9 @@ _MOST_PARTS = 2**32 - 1
 
 def block_of(extent: int, parts: int, index: int) -> range:
     """The elements that part `index` has if `extent` elements are block-distributed over `parts`. Every part
-    has ceil(extent / parts) elements except the last ones, which are shorter or empty. Raises InvalidArgument
-    if there is no such part.
+    has ceil(extent / parts) elements except the last ones, which are shorter or empty.
 
-    Raises InvalidArgument where there is no such part.
+    Raises InvalidArgument if there is no such part.
     """
     first, count = _core.grid_block(
         number("block_of: `extent`", extent),
@@ -85,7 +84,7 @@ class _Local:
 
     array: object
     layout: Layout
-    over: tuple[int, ...]  # for each dimension the grid's that it is distributed over, or -1
+    over: tuple[int, ...]  # for each dimension, the dimension of the grid that it is distributed over, or -1
     periodic: tuple[bool, ...]
     shadow: _Pairs
     width: _Pairs
@@ -117,7 +116,7 @@ def make_halo(context: _core.Context, rank: int, size: int, u: object, options: 
             if part.layout.span > 0 and 0 not in part.owned:
                 core_region = context.register(part.layout.address, part.layout.span)
                 part.region = Region(core_region, part.layout.keep)
-    except Exception as error:  # of another library, too: the other ranks must hear of it
+    except Exception as error:  # even of another library: the other ranks must hear of it
         refusal = error
     try:
         device = next((part.region.device for part in parts if part.region is not None), None)
@@ -142,7 +141,7 @@ def places_of(grid: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_grid(grid: tuple[int, ...], size: int) -> None:
-    """Raises InvalidArgument unless the process grid has as many places as the team has ranks."""
+    """Raise InvalidArgument unless the process grid has as many places as the team has ranks."""
     if min(grid, default=0) < 1 or prod(grid) != size:
         raise InvalidArgument(
             f"peerway: a process grid of {grid} has {prod(grid) if grid else 0} places, but the team has "

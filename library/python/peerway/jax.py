@@ -31,14 +31,14 @@ from peerway.errors import InvalidArgument, Unavailable
 from peerway.halo import Sides, check_grid, places_of, sides_of
 from peerway.plan import Plan
 
-_ALIGNMENT = 256  # bytes: of each array in the plan's memory
+_ALIGNMENT = 256  # the alignment of each array in the plan's memory, in bytes
 
 
 class Message(NamedTuple):
     """An array that another rank gets, or that comes from it."""
 
     rank: int
-    tag: int  # tells apart the messages between two ranks in one direction
+    tag: int  # distinguishes the messages between two ranks in one direction
     shape: tuple[int, ...]
     dtype: Any
 
@@ -194,7 +194,7 @@ def _result(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def _register_targets() -> None:
-    """Tells XLA the calls, once in a process."""
+    """Register the calls with XLA, once in a process."""
     if not hasattr(_core, "jax_targets"):
         raise Unavailable(
             "peerway: this build has no calls for JAX: they are built where jaxlib is installed. Install "
@@ -212,7 +212,7 @@ _registered: list[bool] = []
 
 
 def _spans(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], int]:
-    """Offset and bytes of each message in one piece of memory, and the bytes of all."""
+    """The offset and bytes of each message in one piece of memory, and the bytes of all messages."""
     spans, end = [], 0
     for message in messages:
         spans.append((end, message.bytes))
@@ -242,8 +242,8 @@ def _neighbour(
 def _face(
     shape: Sequence[int], layers: Sequence[tuple[int, int]], direction: Sequence[int], inside: bool
 ) -> tuple[slice, ...]:
-    """What a rank sends in a direction (`inside`, of its block), or receives from there (of its shadow). It
-    sends as many layers as the neighbour has on the side that faces it.
+    """The elements that a rank sends in a direction (`inside`, of its block) or receives from there (of its
+    shadow). It sends as many layers as the neighbour has on the side that faces it.
     """
     face = []
     for axis, (count, (lower, upper)) in enumerate(zip(shape, layers, strict=True)):
@@ -259,7 +259,7 @@ def _face(
 
 
 def _extent(face: Sequence[slice]) -> tuple[int, ...]:
-    """The shape of a face; empty where it has no elements."""
+    """The shape of a face; empty if it has no elements."""
     extent = tuple(part.stop - part.start for part in face)
     return extent if prod(extent) > 0 else ()
 

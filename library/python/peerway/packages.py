@@ -1,9 +1,9 @@
-"""Find NVIDIA's and UCX's libraries that were installed as Python packages; only Python knows all its
-folders.
+"""Finds NVIDIA's and UCX's libraries that were installed as Python packages, because only Python knows all of
+its folders.
 
 The library looks for them there last, after the settings (nvrtc_library, ucx_library), the toolkit and the
-system. The folders travel in PEERWAY_PACKAGES, so that ranks and other children find them too, in whatever
-language they are written.
+system. The folders are passed in PEERWAY_PACKAGES, so that ranks and other children find them too, in
+whatever language they are written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def folders() -> list[str]:
 
 
 def announce(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Name the folders to this process and its children, before those that its parent named."""
+    """Add the folders to the environment of this process and its children, before those that its parent
+    named.
+    """
     inherited = environment.get(_VARIABLE, "").split(os.pathsep)
     named = os.pathsep.join(dict.fromkeys(filter(None, [*folders(), *inherited])))
     if named:

@@ -8,10 +8,10 @@ from peerway import _core
 
 
 class PathInfo(NamedTuple):
-    """One path, and whether it can serve a pair of memories; `why_not` says why not. `suited` is False for a
-    path that is not meant for such memories, so that nothing on this machine could help.
+    """One path, and whether it can serve a pair of memories; `why_not` says why not.
 
-    `suited` is False for a path that is not made for such memories: nothing on this machine could help.
+    `suited` is False for a path that is not meant for such memories, so that nothing on this machine could
+    help.
     """
 
     name: str

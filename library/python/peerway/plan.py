@@ -66,7 +66,7 @@ class Plan:
             self._core.finish_on(stream_handle(stream, self._device))
 
     def run(self, stream: object = None) -> None:
-        """A start and its finish; in a stream, as one piece of work."""
+        """A start and its finish. In a stream they are one piece of work."""
         if stream is None:
             self._core.start()
             self._core.finish(None)
@@ -109,7 +109,7 @@ class Plan:
         return self._core.lane(True, *_lane("send_lane", rank, tag))
 
     def receive_lane(self, rank: int, tag: int) -> bytes:
-        """The same for a receive."""
+        """The pw_lane_handle, as bytes, of this rank's end of a receive; otherwise as send_lane."""
         return self._core.lane(False, *_lane("receive_lane", rank, tag))
 
     def close(self) -> None:
@@ -207,23 +207,26 @@ class PlanBuilder:
         return self._using(near)
 
     def prepare(self, alone: bool = False) -> Plan:
-        """Fixes paths, mappings and tables, and closes the builder. Collective over the team, and ranks that
-        send and receive nothing must call it, too; with `alone`, for plans of one-sided operations, no other
-        rank takes part.
+        """Fixes paths, mappings and tables, and closes the builder.
+
+        Collective over the team: ranks that send and receive nothing must call it, too. With `alone`, for
+        plans of one-sided operations, no other rank takes part.
         """
         self._refuse_second_plan()
         return self._prepared(self._core.prepare(alone))
 
     def prepare_among(self, ranks: Iterable[int]) -> Plan:
-        """The same, collective over these ranks alone, in any order: the sends and receives are with ranks of
-        the list. Plans of one set of ranks are prepared in the same order by all of the set.
+        """As prepare, but collective only over these ranks, given in any order.
+
+        All sends and receives must be with ranks of the list. If several plans are prepared among the same
+        ranks, all of these ranks prepare them in the same order.
         """
         self._refuse_second_plan()
         least, most = -(2**31), 2**31 - 1
         listed = [number("prepare_among: each rank", rank, least, most) for rank in ranks]
         return self._prepared(self._core.prepare_among(listed))
 
-    if not TYPE_CHECKING:  # to which every attribute would then be there
+    if not TYPE_CHECKING:  # a type checker would take every attribute for a valid one
 
         def __getattr__(self, name: str) -> NoReturn:
             if not name.startswith("_") and hasattr(Plan, name):
@@ -255,7 +258,7 @@ class PlanBuilder:
         return near_side(self._registered, call, name, given, written)
 
     def _using(self, near: Span[Region] | View[Region]) -> Self:
-        self._keep.append(near.of._memory)  # which the region lets go of when it is closed
+        self._keep.append(near.of._memory)  # a region that is closed drops its own reference
         return self
 
 

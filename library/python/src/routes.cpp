@@ -74,19 +74,20 @@ std::vector<pw::route::Point> to_points(const Points& given) {
   return points;
 }
 
-std::vector<pw::route::SplitLane> to_lanes(const std::vector<std::pair<Text, Points>>& given) {
-  std::vector<pw::route::SplitLane> lanes;
-  for (const auto& [path, points] : given) lanes.push_back({path, pw::route::CostLine(to_points(points))});
-  return lanes;
+std::vector<pw::route::SplitCandidate> to_candidates(const std::vector<std::pair<Text, Points>>& given) {
+  std::vector<pw::route::SplitCandidate> candidates;
+  for (const auto& [path, points] : given)
+    candidates.push_back({path, pw::route::CostLine(to_points(points))});
+  return candidates;
 }
 
 using Parts = std::vector<std::pair<Text, uint32_t>>;  // path, share of 256
 
-/// Returns the shares with which all lanes would finish at the same time; empty if fewer than two are worth
+/// Returns the shares with which all paths would finish at the same time; empty if fewer than two are worth
 /// using.
 Parts propose_split(const std::vector<std::pair<Text, Points>>& lanes, uint64_t bytes) {
   Parts parts;
-  if (const auto split = pw::route::propose(to_lanes(lanes), bytes)) {
+  if (const auto split = pw::route::propose(to_candidates(lanes), bytes)) {
     for (const pw::route::SplitPart& part : split->parts) parts.emplace_back(part.path, part.share);
   }
   return parts;
@@ -102,7 +103,7 @@ std::vector<size_t> worth_keeping(const std::vector<std::pair<Parts, Points>>& g
     trial.points = to_points(points);
     trials.push_back(std::move(trial));
   }
-  return pw::route::worth_keeping(trials, to_lanes(lanes));
+  return pw::route::worth_keeping(trials, to_candidates(lanes));
 }
 
 }  // namespace

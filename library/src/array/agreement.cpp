@@ -66,33 +66,33 @@ void add_neighbours(std::set<int>& ranks, const Grid& grid, int rank) {
 
 }  // namespace
 
-Bytes pack(const HaloAsk& ask) {
+Bytes pack(const RequestedHalo& halo) {
   ByteWriter to;
-  to.put(std::as_bytes(std::span(&ask.opening, 1)));
-  for (pw_array array : ask.arrays) {
+  to.put(std::as_bytes(std::span(&halo.opening, 1)));
+  for (pw_array array : halo.arrays) {
     array.region = nullptr;
     to.put(std::as_bytes(std::span(&array, 1)));
   }
   return to.take();
 }
 
-HaloAsk parse_ask(ByteView bytes) {
+RequestedHalo parse_requested_halo(ByteView bytes) {
   ByteReader from(bytes, "what a rank asks for");
-  HaloAsk ask;
-  std::memcpy(&ask.opening, from.take(sizeof(HaloOpening)).data(), sizeof(HaloOpening));
-  for (uint32_t remaining = ask.opening.arrays; remaining > 0; --remaining)
-    std::memcpy(&ask.arrays.emplace_back(), from.take(sizeof(pw_array)).data(), sizeof(pw_array));
+  RequestedHalo halo;
+  std::memcpy(&halo.opening, from.take(sizeof(HaloOpening)).data(), sizeof(HaloOpening));
+  for (uint32_t remaining = halo.opening.arrays; remaining > 0; --remaining)
+    std::memcpy(&halo.arrays.emplace_back(), from.take(sizeof(pw_array)).data(), sizeof(pw_array));
   from.end();
-  return ask;
+  return halo;
 }
 
-void check_same(int rank, const HaloAsk& ask, int other_rank, const HaloAsk& other) {
-  if (other_rank < rank) return check_same(other_rank, other, rank, ask);
+void check_same(int rank, const RequestedHalo& halo, int other_rank, const RequestedHalo& other) {
+  if (other_rank < rank) return check_same(other_rank, other, rank, halo);
   const Pair ranks{rank, other_rank};
-  same("the grid", text_of(ask.opening.grid), text_of(other.opening.grid), ranks);
-  same("the number of arrays", ask.opening.arrays, other.opening.arrays, ranks);
-  same("corners", ask.opening.corners, other.opening.corners, ranks);
-  for (size_t a = 0; a < ask.arrays.size(); ++a) check_array(ask.arrays[a], other.arrays[a], a, ranks);
+  same("the grid", text_of(halo.opening.grid), text_of(other.opening.grid), ranks);
+  same("the number of arrays", halo.opening.arrays, other.opening.arrays, ranks);
+  same("corners", halo.opening.corners, other.opening.corners, ranks);
+  for (size_t a = 0; a < halo.arrays.size(); ++a) check_array(halo.arrays[a], other.arrays[a], a, ranks);
 }
 
 std::vector<int> listeners(std::span<const Distribution> arrays, int rank, bool corners) {

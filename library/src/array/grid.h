@@ -34,7 +34,8 @@ std::string text_of(const pw_grid& grid);
 /// The position of a rank in the grid.
 using Coordinates = std::array<uint32_t, PW_MAX_DIMS>;
 
-/// The ranks in a grid; the last dimension varies fastest.
+/// The ranks in a grid; the last dimension varies fastest. Made from the pw_grid that peerway::Grid of the
+/// C++ interface fills in.
 class Grid {
  public:
   /// Throws Error unless the grid has as many places as the team has ranks.

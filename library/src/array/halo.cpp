@@ -33,17 +33,18 @@ void for_each_direction(uint32_t dims, bool corners, Body body) {
   }
 }
 
-/// The array at one rank.
-struct End {
+/// The part of the array at one rank.
+struct ArrayAtRank {
   int rank;
   Counts owned;
   ArrayStrides strides;
 };
 
-/// The transfers of one array, for one rank.
-class Exchange {
+/// Finds the faces of one array that one rank sends and receives.
+class ArrayFaces {
  public:
-  Exchange(const Distribution& array, uint32_t number, uint32_t arrays, const StridesOf& strides_of, int rank)
+  ArrayFaces(const Distribution& array, uint32_t number, uint32_t arrays, const StridesOf& strides_of,
+             int rank)
       : array_(array),
         number_(number),
         arrays_(arrays),
@@ -79,12 +80,12 @@ class Exchange {
     return array_.grid().rank(at);
   }
 
-  [[nodiscard]] End end(int rank) const {
+  [[nodiscard]] ArrayAtRank end(int rank) const {
     return {rank, array_.owned(array_.grid().coordinates(rank)), strides_of_(rank, number_)};
   }
 
-  void add(std::vector<Face>& list, int direction_number, const Direction& direction, const End& to,
-           const End& from, bool receives) const {
+  void add(std::vector<Face>& list, int direction_number, const Direction& direction, const ArrayAtRank& to,
+           const ArrayAtRank& from, bool receives) const {
     std::array<FaceDim, PW_MAX_ARRAY_DIMS> dims;
     uint64_t to_offset = 0, from_offset = 0;
     for (uint32_t d = 0; d < array_.dims(); ++d) {
@@ -142,7 +143,8 @@ class Exchange {
 Halo halo_of(std::span<const Distribution> arrays, const StridesOf& strides_of, int rank, bool corners) {
   Halo halo;
   const auto count = static_cast<uint32_t>(arrays.size());
-  for (uint32_t a = 0; a < count; ++a) Exchange(arrays[a], a, count, strides_of, rank).add_to(halo, corners);
+  for (uint32_t a = 0; a < count; ++a)
+    ArrayFaces(arrays[a], a, count, strides_of, rank).add_to(halo, corners);
   return halo;
 }
 

@@ -16,7 +16,7 @@ extern constinit thread_local InterruptCheck interrupt_check;
 /// Returns PW_INTERRUPTED, with the message for pw_error_message().
 pw_status fail_interrupted(const char* awaited) noexcept;
 
-/// The calls of the check in one wait: none in a short wait, then one in each slice of time.
+/// Calls this thread's check during one wait: not in a short wait, then once in each slice of time.
 class Interrupt {
  public:
   static constexpr uint64_t kSlice = 20'000'000;  ///< ns; people do not notice twice this time

@@ -118,7 +118,7 @@ Value value_of(const Setting& setting) {
   return {std::string(setting.default_text()), format("the default of '{}'", setting.name())};
 }
 
-/// Empty stands for "derived" where the default is empty.
+/// Returns the value as parse_setting() does. An empty text stands for "derived" if the default is empty: 0.
 uint64_t parsed(const Setting& setting, const Value& value) {
   if (value.text.empty() && setting.default_text().empty()) return 0;
   return parse_setting(setting.type(), value.text, value.origin);

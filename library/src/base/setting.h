@@ -19,7 +19,7 @@
 
 namespace pw {
 
-/// Lives as long as the process, and its texts do, too: literals.
+/// A setting. It lives as long as the process, so the texts must be literals.
 class Setting {
  public:
   Setting(const Setting&) = delete;
@@ -27,7 +27,7 @@ class Setting {
 
   [[nodiscard]] std::string_view name() const { return name_; }  ///< lower case
   [[nodiscard]] std::string type() const;  ///< "text", "path", "count", "seconds", "choice:a|b|c"
-  /// As text; empty means derived, and help says from what.
+  /// The default as text. If it is empty, the value is derived, and help() says from what.
   [[nodiscard]] std::string_view default_text() const { return default_; }
   [[nodiscard]] std::string_view help() const { return help_; }
 
@@ -40,7 +40,7 @@ class Setting {
   Setting(std::string_view name, std::string_view type, std::string_view alternatives,
           std::string_view default_text, std::string_view help);
   ~Setting() = default;
-  /// As parse_setting() gives it: 0 for an empty text that stands for "derived".
+  /// The value as parse_setting() returns it; 0 if the text is empty, which means "derived".
   [[nodiscard]] uint64_t number() const;
   [[nodiscard]] std::string_view alternative(size_t number) const;
 
@@ -66,7 +66,7 @@ class CountSetting : public Setting {
  public:
   CountSetting(std::string_view name, std::string_view default_text, std::string_view help)
       : Setting(name, "count", {}, default_text, help) {}
-  /// Nothing where it is derived.
+  /// The value; nothing if it is to be derived.
   [[nodiscard]] std::optional<uint64_t> count() const {
     return text().empty() ? std::nullopt : std::optional(number());
   }
@@ -80,7 +80,7 @@ class SecondsSetting : public Setting {
   [[nodiscard]] uint64_t nanoseconds() const { return number(); }
 };
 
-/// One of several names, which stand in the order of the values of `Enum`: "off|on" for bool.
+/// One of several names. `alternatives` lists them in the order of the values of `Enum`: "off|on" for bool.
 template <typename Enum>
 class ChoiceSetting : public Setting {
  public:

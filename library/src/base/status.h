@@ -14,6 +14,8 @@
 
 namespace pw {
 
+/// What the library throws internally. The C interface turns it into a status and a message, and the C++
+/// interface turns these into a peerway::Error.
 class Error : public std::exception {
  public:
   Error(pw_status status, std::string message) : status_(status), message_(std::move(message)) {}

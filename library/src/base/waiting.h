@@ -13,6 +13,7 @@
 
 namespace pw {
 
+/// The values of the setting `wait`; peerway::WaitPolicy is the same for programs.
 enum class WaitPolicy : uint8_t { busy_poll, blocking };
 
 namespace settings {

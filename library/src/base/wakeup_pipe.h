@@ -1,4 +1,4 @@
-// A pipe that wakes a thread that sleeps in poll(), of this process or, as a futex would, of another one.
+// A pipe that wakes a thread that sleeps in poll(), in this process or in another process of the host.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,22 @@ namespace pw {
 
 class WakeupPipe {
  public:
-  /// One of this process. Throws Error.
+  /// Makes a pipe of this process. Throws Error.
   WakeupPipe();
-  /// That of a process of this host, by the number of its descriptor there. Throws Error.
+  /// Opens the pipe of another process of this host, which has it as descriptor `number`. Throws Error, also
+  /// if the descriptor is no longer the pipe with that identity().
   WakeupPipe(int process, int number, uint64_t identity);
 
   void wake() const noexcept;
-  /// To be called before a poll of what it may have woken this thread for.
+  /// Call it after a wake(), before looking for what it was for.
   void clear() const noexcept;
 
   [[nodiscard]] int descriptor() const { return pipe_.get(); }  ///< readable after a wake()
-  [[nodiscard]] uint64_t identity() const;                      ///< by which others know that it is this one
+  [[nodiscard]] uint64_t identity() const;                      ///< tells this pipe from a later one
 
  private:
-  // A pipe, as another process can open that by /proc, and open for both: writing to a pipe that nobody can
-  // read any more ends a process.
+  // A pipe and not an eventfd, because another process can open it by /proc. Open for reading and writing,
+  // because writing to a pipe that nobody can read would end the process by a signal.
   Descriptor pipe_;
 };
 

@@ -132,7 +132,7 @@ std::shared_ptr<void> Gpu::allocate(uint64_t bytes) const {
   uint64_t address = 0;
   check(driver_->allocate(&address, bytes), "cuMemAlloc");
   return {reinterpret_cast<void*>(address),
-          [kept = driver_](void* address) { kept->release(reinterpret_cast<uint64_t>(address)); }};
+          [kept = driver_](void* memory) { kept->release(reinterpret_cast<uint64_t>(memory)); }};
 }
 
 void Gpu::copy(void* to, const void* from, uint64_t bytes) const {

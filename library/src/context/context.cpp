@@ -91,7 +91,7 @@ Context::Context(Team& team)
     if (!path->completes_at_start()) later_paths_ |= bit_of(*path);
     trace::describe_path(path->name(), path->completes_at_start());
   }
-  meet_others();
+  exchange_facts();
   control_.waiting()->set_oversubscribed(importer_.oversubscribed());
   on_loss_ = team.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
   progress_.add(notifications_);
@@ -99,10 +99,11 @@ Context::Context(Team& team)
   progress_.start();
 }
 
-// Needs one collective, however many transports there are: the team knows whether there are several hosts,
-// and ranks usually want the same transports. If any rank guessed wrong, those ranks reopen their transports
-// and all ranks exchange again.
-void Context::meet_others() {
+// Opens the transports, and exchanges with all ranks what each must know of the others. Usually one
+// collective is enough, however many transports there are: each rank assumes that all want the same
+// transports as itself, and the team knows whether there are several hosts. If a rank assumed wrong, it opens
+// its transports again, and all ranks repeat the exchange.
+void Context::exchange_facts() {
   if (transports_.size() > kMostTransports)
     throw Error(PW_INTERNAL, format("more than {} transports", kMostTransports));
   Introduction mine{facts_of_process(control_), {}, std::vector<Bytes>(transports_.size())};
@@ -133,11 +134,11 @@ void Context::meet_others() {
   }
   std::vector<ProcessFacts> processes;
   for (const Introduction& introduction : all) processes.push_back(introduction.facts);
-  importer_.meet(processes);
+  importer_.set_processes(processes);
   for (size_t t = 0; t < transports_.size(); ++t) {
     std::vector<Bytes> received;
     for (Introduction& introduction : all) received.push_back(std::move(introduction.transport_facts[t]));
-    transports_[t]->meet(received);
+    transports_[t]->receive_facts(received);
   }
 }
 
@@ -233,8 +234,9 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   return remote;
 }
 
-// Maps the memory at the import: the driver takes 1 ms to 20 ms to map memory of another GPU, and the first
-// transfer would have to wait for that. If mapping fails, that transfer reports why or uses another path.
+// Maps the memory at the import: the driver takes milliseconds to map memory of another GPU
+// (results/visibility), and the first transfer would have to wait for that. If mapping fails, that transfer
+// reports why or uses another path.
 void Context::map_early(Remote& remote) {
   Device* device = registry_.accelerator();
   if (device != nullptr && remote.key.device.kind != PW_HOST) reaches(*device, remote);

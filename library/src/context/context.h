@@ -25,6 +25,7 @@
 
 namespace pw {
 
+/// The context itself. peerway::Context of the C++ interface (peerway/context.hpp) owns a handle of it.
 class Context {
  public:
   /// Collective over the team.
@@ -84,8 +85,8 @@ class Context {
                 Marks* marks = nullptr) {
     return transfer_blocks(Op::get, from, from_block, to, to_block, nullptr, marks);
   }
-  /// Starts a transfer of a contiguous range, which is not checked yet. It is inline because its numbers are
-  /// still in registers here, and a transfer that is only a copy by the CPU is done here.
+  /// Checks and starts a transfer of a contiguous range. A small transfer that is only a copy by the CPU is
+  /// done here, inline, while its arguments are still in registers.
   pw_status transfer(const RangeTransfer& range) {
     if (trace::recording()) [[unlikely]]
       return transfer_traced(range, nullptr);
@@ -96,8 +97,8 @@ class Context {
       return transfer_traced(range, &notification);
     return transfer_untraced(range, notification);
   }
-  /// Starts a transfer that was checked against its regions and joined. If `marks` is not null, the marks
-  /// that the transfer is complete with are added to it.
+  /// Starts a transfer that was checked against its regions and joined. If `marks` is not null, adds to it
+  /// the marks with which the transfer is complete.
   pw_status start(const Transfer& transfer, const Notification* notification, Marks* marks = nullptr);
   /// Notifies the signal after all that was started towards its owner before, on any path.
   pw_status notify(const Notification& notification);
@@ -125,7 +126,7 @@ class Context {
   std::shared_ptr<void> attachment(const std::function<std::shared_ptr<void>()>& make);
 
  private:
-  void meet_others();
+  void exchange_facts();
   void check_own(const Key& key);
   void map_early(Remote& remote);
   static bool is_inside(const RangeTransfer& range) {
@@ -173,7 +174,8 @@ class Context {
   pw_status flush_untraced(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
   pw_status transfer_in_bounds(const RangeTransfer& range, const Notification* notification);
-  /// Records that something was started towards the rank; `by` has the bit of what a flush must ask about it.
+  /// Records that something was started towards the rank, so that a flush knows which marks to take. `by` is
+  /// the bit of the path, kNotified for a notification, or kAtStart for what is complete already.
   void record_start(int rank, uint64_t by) {
     auto& started = started_towards_[static_cast<size_t>(rank)];
     if ((started.load(std::memory_order_relaxed) & by) != by) started.fetch_or(by, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// Keeps failures towards each rank for everyone who must learn of them. A path reports a failure only once,
-// to the first reader of its mark's outcome. Open requests and the next flush find it here.
+// Records which operations failed, for each rank that they were started towards. A path reports a failure
+// only once: to whoever first reads the outcome of a mark. But several may have to learn of it: every open
+// request, and the next flush of that rank. So whoever reads an outcome records the failure here.
 #pragma once
 
 #include <atomic>
@@ -14,34 +15,35 @@ namespace pw {
 
 class Failures {
  public:
-  explicit Failures(int ranks) : lines_(static_cast<size_t>(ranks)) {}
+  explicit Failures(int ranks) : by_rank_(static_cast<size_t>(ranks)) {}
 
   /// Returns the number of failures recorded towards the rank so far (PW_ANY_RANK: towards all ranks).
   [[nodiscard]] uint64_t count(int rank) const;
 
-  /// Returns the outcome of the marks and records failures among them.
+  /// Returns the outcome of the marks, and records every failure among them.
   pw_status outcome(Marks& marks);
 
-  /// Returns PW_OK, or the last failure towards the rank (PW_ANY_RANK: any rank) if there were more than
-  /// `seen`.
+  /// Returns the last failure towards the rank (PW_ANY_RANK: any rank) if count() is greater than `seen`, an
+  /// earlier count(); else PW_OK.
   pw_status since(int rank, uint64_t seen) const;
 
-  /// For a flush of the rank: returns a failure that no earlier flush has reported, or PW_OK.
-  pw_status flushed(int rank);
+  /// Returns a failure towards the rank that no earlier flush has reported, or PW_OK. Failures before this
+  /// call count as reported from now on.
+  pw_status take_for_flush(int rank);
 
  private:
-  struct Line {
+  struct RankFailures {
     uint64_t count = 0;
-    uint64_t flushed = 0;  ///< `count` at the last flush
-    pw_status status = PW_OK;
+    uint64_t flushed = 0;      ///< `count` at the last flush
+    pw_status status = PW_OK;  ///< of the last failure; `why` is its message
     std::string why;
   };
-  void note(int rank, pw_status status);
+  void record(int rank, pw_status status);
 
   mutable std::mutex mutex_;
-  std::vector<Line> lines_;
+  std::vector<RankFailures> by_rank_;
   int last_ = 0;                   ///< rank of the last failure
-  std::atomic<uint64_t> all_ = 0;  ///< number of failures towards all ranks; if it is 0, nothing else need be
+  std::atomic<uint64_t> all_ = 0;  ///< number of failures towards all ranks; while it is 0, by_rank_ is not
                                    ///< read
 };
 

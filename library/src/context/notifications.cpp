@@ -48,7 +48,7 @@ pw_status Notifications::make(SignalTurn& turn, Path* by) {
 // Called while `turn` is held, so that notifications of one signal are queued in order.
 void Notifications::defer(SignalTurn& turn, Marks before, const Notification& notification, Path* by) {
   std::lock_guard lock(mutex_);
-  const uint64_t number = ++lines_[notification.signal->rank()].deferred;
+  const uint64_t number = ++by_rank_[notification.signal->rank()].deferred;
   deferred_.push_back({notification.signal->shared_from_this(), notification.by, by, std::move(before),
                        number, Stage::deferred, nullptr});
   ++turn.sender().deferred;
@@ -105,10 +105,10 @@ void Notifications::settle(Remote& signal) {
 
 // ---- queued notifications ----
 
-bool Notifications::turn() {
+bool Notifications::poll() {
   if (!has_work()) return false;
-  const std::unique_lock turning(turning_, std::try_to_lock);
-  if (!turning.owns_lock()) return false;
+  const std::unique_lock polling(polling_, std::try_to_lock);
+  if (!polling.owns_lock()) return false;
   std::vector<Deferred*> all;
   {
     std::lock_guard lock(mutex_);
@@ -165,10 +165,10 @@ pw_status Notifications::enter_next(Deferred& deferred) {
       std::lock_guard lock(sender.lock);
       if (sender.through != nullptr && sender.through != path)
         deferred.before.add(*sender.through, signal.rank());
-      deferred.stage = Stage::in_line;
+      deferred.stage = Stage::in_order;
       return PW_OK;
     }
-    case Stage::in_line:
+    case Stage::in_order:
       if (!sender.known.load(std::memory_order_relaxed)) {
         deferred.fetched = path->fetch(signal);
         deferred.before.add(*path, signal.rank());
@@ -224,14 +224,14 @@ void Notifications::end(const Deferred& deferred, pw_status status) {
   if (status == PW_OK) return;
   const std::string why = last_error_message();
   std::lock_guard lock(mutex_);
-  Line& line = lines_[deferred.signal->rank()];
-  if (line.failed != PW_OK) return;
-  line.failed = status;
-  line.why = why;
+  RankNotifications& all = by_rank_[deferred.signal->rank()];
+  if (all.failed != PW_OK) return;
+  all.failed = status;
+  all.why = why;
   failed_.store(true, std::memory_order_release);
 }
 
-// The marks may be reached by an event that wakes nobody, so this source asks for naps.
+// The marks may be reached by an event that wakes nobody, so the progress thread only naps, and looks again.
 Armed Notifications::arm(bool) {
   std::lock_guard lock(mutex_);  // defer() holds this lock while it checks whether a thread sleeps
   if (!has_work()) return {};
@@ -244,10 +244,11 @@ Armed Notifications::arm(bool) {
 Mark Notifications::mark(int rank) {
   if (!has_work() && !failed_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
-  const auto line = lines_.find(rank);
-  if (line == lines_.end()) return 0;
+  const auto known = by_rank_.find(rank);
+  if (known == by_rank_.end()) return 0;
   const auto towards = [&](const Deferred& deferred) { return deferred.signal->rank() == rank; };
-  return line->second.failed != PW_OK || std::ranges::any_of(deferred_, towards) ? line->second.deferred : 0;
+  return known->second.failed != PW_OK || std::ranges::any_of(deferred_, towards) ? known->second.deferred
+                                                                                  : 0;
 }
 
 bool Notifications::reached(int rank, Mark mark) {
@@ -259,9 +260,9 @@ bool Notifications::reached(int rank, Mark mark) {
 
 pw_status Notifications::outcome(int rank, Mark) {
   std::lock_guard lock(mutex_);
-  Line& line = lines_[rank];
-  const pw_status failed = std::exchange(line.failed, PW_OK);
-  return failed == PW_OK ? PW_OK : fail(failed, line.why);
+  RankNotifications& all = by_rank_[rank];
+  const pw_status failed = std::exchange(all.failed, PW_OK);
+  return failed == PW_OK ? PW_OK : fail(failed, all.why);
 }
 
 }  // namespace pw

@@ -1,6 +1,6 @@
-// Makes notifications of signals. A notification is stored as soon as the operation that it follows is
-// complete: at once if possible; otherwise it is queued here, in order for each signal. The thread that
-// starts it never waits.
+// Notifies signals of other ranks. A notification may have to follow an operation, such as a put. If that is
+// complete, the signal's word is stored at once; otherwise the notification is queued here, in order for each
+// signal, and stored later. The thread that starts it never waits.
 #pragma once
 
 #include <atomic>
@@ -33,9 +33,9 @@ class Notifications final : public Source, public Marker {
   void reserve(Remote& signal);
   static void give_back(Remote& signal);
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_acquire) > 0; }
 
   /// Returns a mark after the notifications towards the rank that are queued here.
@@ -48,7 +48,7 @@ class Notifications final : public Source, public Marker {
   /// The progress of a queued notification. At each stage it waits for the marks in `before`.
   enum class Stage : uint8_t {
     deferred,  ///< waits for the operation that it follows
-    in_line,   ///< waits for an earlier notification of the signal by another path to arrive
+    in_order,  ///< waits for an earlier notification of the signal by another path to arrive
     fetched,   ///< waits for the signal's present word, if it is not known what an earlier import added
     stored,    ///< waits for the store of the word to arrive
     arrived,
@@ -62,13 +62,13 @@ class Notifications final : public Source, public Marker {
     Stage stage = Stage::deferred;
     std::shared_ptr<const uint64_t> fetched;
   };
-  struct Line {  ///< the queued notifications towards one rank
-    uint64_t deferred = 0;
+  struct RankNotifications {   ///< the notifications towards one rank that were ever queued
+    uint64_t deferred = 0;     ///< their number
     pw_status failed = PW_OK;  ///< the first failure since the last outcome(); `why` is its message
     std::string why;
   };
 
-  void settle(Remote& signal);
+  void settle(Remote& signal);  ///< waits until all that this rank added to the signal has arrived
   pw_status make(SignalTurn& turn, Path* by);
   pw_status notify(Marks before, const Notification& notification, Path* by);
   void defer(SignalTurn& turn, Marks before, const Notification& notification, Path* by);
@@ -81,10 +81,10 @@ class Notifications final : public Source, public Marker {
   Team& team_;
   Progress& progress_;
   const std::function<Path&(const Remote&)> far_;
-  std::mutex turning_;            ///< held by the thread that turns; lock it before the lock of a signal
+  std::mutex polling_;            ///< held by the thread that polls; lock it before the lock of a signal
   std::mutex mutex_;              ///< protects the members below; lock it after the lock of a signal
-  std::list<Deferred> deferred_;  ///< the contents of an entry belong to the thread that turns
-  std::map<int, Line> lines_;
+  std::list<Deferred> deferred_;  ///< the contents of an entry belong to the thread that polls
+  std::map<int, RankNotifications> by_rank_;
   std::atomic<uint64_t> open_{0};    ///< number of entries
   std::atomic<bool> failed_{false};  ///< whether any notification has ever failed
   std::atomic<uint64_t> since_{0};   ///< ns: the time of the last change

@@ -216,7 +216,8 @@ pw_status Context::flush_untraced(int rank, uint64_t timeout_ns) {
     if (const pw_status waited = wait_for(marks, progress_, deadline_after(timeout_ns)); waited != PW_OK)
       return waited;
   const pw_status ended = failures_.outcome(marks);
-  const pw_status failure = failures_.flushed(rank);  // includes failures that only a request has reported
+  const pw_status failure =
+      failures_.take_for_flush(rank);  // includes failures that only a request has reported
   if (ended != PW_OK) return ended;
   return failure != PW_OK ? failure : check_started(rank);
 }

@@ -11,6 +11,8 @@
 
 namespace pw {
 
+/// What tells whether a started operation is complete. (peerway::Request of the C++ interface owns a handle
+/// of it.)
 class Request {
  public:
   virtual ~Request() = default;

@@ -154,11 +154,11 @@ void Resolver::use(const std::string& given) {
   std::lock_guard lock(mutex_);
   used_ = given;
   used_patterns_ = std::move(patterns);
-  // The same choice always gets the same epoch: earlier decisions under it are found again, so the list does
-  // not grow.
-  auto choice = std::find(choices_.begin(), choices_.end(), given);
-  if (choice == choices_.end()) choice = choices_.insert(choices_.end(), given);
-  epoch_.store(static_cast<uint64_t>(choice - choices_.begin()) + 1, std::memory_order_relaxed);
+  // The same names always get the same number, so that earlier decisions under them are found again, and no
+  // equal ones are added.
+  auto known = std::find(restrictions_.begin(), restrictions_.end(), given);
+  if (known == restrictions_.end()) known = restrictions_.insert(restrictions_.end(), given);
+  restriction_.store(static_cast<uint64_t>(known - restrictions_.begin()) + 1, std::memory_order_relaxed);
 }
 
 void Resolver::classify(Region& region) {
@@ -174,12 +174,12 @@ void Resolver::classify(Region& region) {
   region.memory_class.store(static_cast<uint32_t>(known - classes_.begin()), std::memory_order_relaxed);
 }
 
-std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
+std::vector<PathInfo> Resolver::offers(Region& local, Remote& remote) {
   const Pair pair = facts(local, remote, importer_);
-  std::vector<PathInfo> answers;
+  std::vector<PathInfo> offers;
   for (const auto& path : paths_)
-    answers.push_back({std::string(path->name()), path->offer(pair, local, remote)});
-  return answers;
+    offers.push_back({std::string(path->name()), path->offer(pair, local, remote)});
+  return offers;
 }
 
 route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remote& remote,
@@ -199,7 +199,9 @@ route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remo
   return query;
 }
 
-// If use() names only paths, plans may use all their methods, and the other way round.
+// Adds a path or a method of plans to the query: as available, or with the reason why not. `restricted` says
+// whether use() named others of its kind: if use() names only paths, plans may use all methods, and the other
+// way round.
 void Resolver::add(route::Query& query, std::string name, Offer offer, bool restricted) {
   const std::array names{name};
   if (!offer.available)
@@ -211,7 +213,8 @@ void Resolver::add(route::Query& query, std::string name, Offer offer, bool rest
     query.available.push_back(std::move(name));
 }
 
-// Asks by the number of bytes alone: it decides between one copy and two, not their layout.
+// The query for a plan's send. Its shape is always `contiguous`, because only the number of bytes decides
+// between methods that copy a message once and methods that copy it twice.
 route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const PathInfo> methods) {
   const Pair pair = facts(local, remote, importer_);
   route::Query query;
@@ -224,7 +227,9 @@ route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const
   return query;
 }
 
-// If this link was not measured, the shipped costs of another link are a better estimate than nothing.
+// The router for a plan's sends: that of this machine's table if it has costs of sends between such memories;
+// else that of the costs that come with Peerway, if those include this link or another one between such
+// memories.
 const route::Router& Resolver::router_of_sends(route::Query& query) const {
   const route::PairClass& pair = query.where.pair;
   if (automatic_->measured(Op::send, pair) || pair.remote) return *automatic_;
@@ -252,7 +257,7 @@ std::string Resolver::explain_send(Region& local, Remote& remote, std::span<cons
 const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
   std::lock_guard lock(mutex_);
   auto resolved = std::make_unique<Resolved>();
-  resolved->epoch = epoch_.load(std::memory_order_relaxed);
+  resolved->restriction = restriction_.load(std::memory_order_relaxed);
   resolved->route = automatic_->route(query(op, shape, local, remote, &resolved->paths));
   const route::Choice& first = resolved->route->choices().front();
   resolved->small_bytes = first.max_bytes;
@@ -261,7 +266,7 @@ const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, 
   for (const std::string& note : resolved->route->notes()) log_once(LogLevel::info, note);
   // The router gives one answer for equal questions; many remotes share it.
   auto known = std::find_if(resolved_.begin(), resolved_.end(), [&](const auto& other) {
-    return other->epoch == resolved->epoch && other->route == resolved->route;
+    return other->restriction == resolved->restriction && other->route == resolved->route;
   });
   if (known == resolved_.end()) known = resolved_.insert(resolved_.end(), std::move(resolved));
   remote.routes[place(op, shape, local)].store(known->get(), std::memory_order_release);

@@ -1,5 +1,5 @@
-// Finds the paths for a pair of memories: gathers the facts, asks every path's probe, and lets the router
-// decide. The remote keeps the answers, so that an operation finds its route with one load.
+// Finds the paths for a pair of memories: gathers the facts, asks every path for its offer, and lets the
+// router decide. The remote keeps the answers, so that an operation finds its route with one load.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,11 @@
 
 namespace pw {
 
-/// A decision with the paths themselves. Immutable once published.
+/// The routes of one case, with pointers to their paths. It does not change once it is published.
 struct Resolved {
-  uint64_t epoch;  ///< of the resolver when it was made; if that has changed since, the decision is made
-                   ///< again
-  uint64_t small_bytes = 0;   ///< up to this size `small` is the path: beside the epoch, and without a lookup
-                              ///< in the route
+  uint64_t restriction;  ///< number of the restriction (Resolver::use) under which it was made; under another
+                         ///< one, the decision is made again
+  uint64_t small_bytes = 0;   ///< up to this size the path is `small`, which needs no lookup in the route
   uint64_t copied_bytes = 0;  ///< the same if that path copies by the CPU (Path::copies), else 0
   Path* small = nullptr;      ///< null if small transfers are split
   std::shared_ptr<const route::Route> route;
@@ -33,7 +32,7 @@ struct Resolved {
   }
 };
 
-/// One path's answer for one pair, to be shown to people.
+/// One path's offer for one pair, with the path's name, to be shown to people.
 struct PathInfo {
   std::string name;
   Offer offer;
@@ -58,7 +57,8 @@ class Resolver {
   [[nodiscard]] const Resolved* find(Op op, route::ShapeClass shape, const Region& local,
                                      const Remote& remote) const noexcept {
     const Resolved* known = remote.routes[place(op, shape, local)].load(std::memory_order_acquire);
-    return known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed) ? known : nullptr;
+    return known != nullptr && known->restriction == restriction_.load(std::memory_order_relaxed) ? known
+                                                                                                  : nullptr;
   }
 
   /// Returns the route of a plan's sends from `local` to `remote`, chosen among those of `methods` that are
@@ -67,8 +67,8 @@ class Resolver {
                                                  std::span<const PathInfo> methods);
   std::string explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
 
-  /// Returns every path's answer, in order of preference.
-  std::vector<PathInfo> probe(Region& local, Remote& remote);
+  /// Returns every path's offer, in order of preference.
+  std::vector<PathInfo> offers(Region& local, Remote& remote);
 
   /// Sets the number of the region's class of memory.
   void classify(Region& region);
@@ -113,13 +113,12 @@ class Resolver {
   std::vector<std::unique_ptr<Path>> paths_;
   std::vector<size_t> transport_of_;  ///< for each path: the index of its transport
   Importer& importer_;
-  std::unique_ptr<route::Router> automatic_;
-  std::unique_ptr<route::Router> defaults_;
-  std::string used_;  ///< the argument of the last use()
+  std::unique_ptr<route::Router> automatic_;  ///< decides by this machine's table and the rules
+  std::unique_ptr<route::Router> defaults_;   ///< decides by the costs that come with Peerway
+  std::string used_;                          ///< the argument of the last use()
   std::vector<route::Rule> used_patterns_;
-  std::vector<std::string> choices_{""};  ///< all arguments of use() so far; the epoch is the index of the
-                                          ///< current one, plus 1
-  std::atomic<uint64_t> epoch_{1};
+  std::vector<std::string> restrictions_{""};  ///< all arguments of use() so far
+  std::atomic<uint64_t> restriction_{1};       ///< number of the last one: its index, plus 1
   std::mutex mutex_;
   std::vector<std::unique_ptr<Resolved>> resolved_;
   std::vector<std::pair<DeviceId, Handle>> classes_;

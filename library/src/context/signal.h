@@ -8,7 +8,8 @@
 
 namespace pw {
 
-/// A signal of this rank: one word for each rank that may notify it; its value is their sum.
+/// A signal of this rank. It has one word for each rank that may notify it, and its value is their sum.
+/// (peerway::Signal of the C++ interface owns a handle of it; signals of other ranks are Remotes.)
 class Signal {
  public:
   Signal(Context& context, int sender);

@@ -11,8 +11,8 @@ int32_t tag_of(const Notification* notification) {
 
 pw_trace_kind kind_of(Op op) { return op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT; }
 
-/// Records an event of its own for a notification by more than one, with the amount.
-void note(const Notification* notification) {
+/// Records the amount of a notification in an event of its own, unless it is 1.
+void record_amount(const Notification* notification) {
   if (notification != nullptr && notification->by != 1)
     const trace::Operation notified(PW_TRACE_NOTIFY, notification->signal->rank(), notification->by,
                                     trace::tag_of(notification->signal->key));
@@ -36,7 +36,7 @@ pw_status Context::transfer_traced(const RangeTransfer& range, const Notificatio
   operation.by(status != PW_OK ? "failed"
                                : path_taken(range.op, route::ShapeClass::contiguous, *range.local,
                                             *range.remote, range.bytes));
-  note(notification);
+  record_amount(notification);
   return status;
 }
 
@@ -48,7 +48,7 @@ pw_status Context::start_traced(const Transfer& transfer, const Notification* no
   operation.by(status != PW_OK ? "failed"
                                : path_taken(transfer.op, route::shape_class(transfer.layout.shape),
                                             *transfer.local, *transfer.remote, bytes));
-  note(notification);
+  record_amount(notification);
   return status;
 }
 

@@ -8,7 +8,7 @@ namespace pw {
 
 std::span<const DeviceKind> device_kinds() {
   static constexpr DeviceKind kinds[] = {{"host", find_host},
-                                         {"cuda", cuda::find_devices, "CUDA_VISIBLE_DEVICES"}};
+                                         {"cuda", cuda::find_devices, cuda::names_on_host}};
   return kinds;
 }
 

@@ -16,8 +16,9 @@ struct DeviceKind {
   /// Returns the devices of this kind that the process may use. If there are none, `why_none` has the reason
   /// and what to do.
   std::vector<std::unique_ptr<Device>> (*find)(std::string& why_none);
-  /// The environment variable that selects the devices a process can see; null: there is none.
-  const char* shown_by = nullptr;
+  /// Returns the names of all devices of this kind on the host, in its numbering, if some may be hidden from
+  /// this process; empty if none is, or if nothing tells. Null: devices of this kind cannot be hidden.
+  std::vector<std::string> (*names_on_host)() = nullptr;
 };
 
 /// In the order of pw_device_kind, with the host first.

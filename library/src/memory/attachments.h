@@ -14,8 +14,8 @@ class Attachments {
  public:
   static constexpr size_t kMost = 8;
 
-  /// Returns the attachment of that number; `make` makes it (a shared_ptr<Kind>) at the first call. Throws
-  /// what `make` throws.
+  /// Returns the attachment of the path with that number. `make` makes it (a shared_ptr<Kind>) at the first
+  /// call. Throws what `make` throws.
   template <typename Kind, typename Make>
   Kind& get(size_t number, Make&& make) {
     Entry& entry = entries_[number];

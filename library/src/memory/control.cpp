@@ -9,7 +9,6 @@
 #include "base/host_id.h"
 #include "base/status.h"
 #include "device/host/host.h"
-#include "device/visibility.h"
 
 namespace pw {
 ControlSegment::ControlSegment()
@@ -91,7 +90,6 @@ ProcessFacts facts_of_process(const ControlSegment& segment) {
   facts.control = segment.descriptor();
   facts.control_identity = memfd_identity(segment.descriptor());
   sched_getaffinity(0, sizeof facts.cpus, &facts.cpus);
-  facts.shown_devices = shown_devices();
   return facts;
 }
 

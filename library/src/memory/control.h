@@ -1,7 +1,7 @@
 // The control segment: one small piece of shared memory per rank, which its peers on the same host map. It
 // holds the generations of the rank's regions (so that one load shows whether a key is stale, without a
-// message), the words of its signals, and the mailboxes and doorbell of its staging service. It is a memfd,
-// so nothing remains when a process dies.
+// message), the words of its signals, and the mailboxes of its staging service, with what a peer needs to
+// wake that service. It is a memfd, so nothing remains when a process dies.
 #pragma once
 
 #include <sched.h>
@@ -24,7 +24,7 @@ inline constexpr uint32_t kSignalUnit = 8;    ///< in words: signals begin on th
 inline constexpr uint32_t kMailboxes = 1024;  ///< as many ranks of a host can stage
 
 /// The mailbox in which one rank (index: its number among the ranks of this host) announces a staging channel
-/// that it wants to have served.
+/// that it wants to have served. The mailbox of a plan (plan/negotiation/negotiation.h) is something else.
 struct alignas(32) Mailbox {
   std::atomic<int32_t> descriptor;  ///< memfd number in the announcing process, plus 1; 0: none
   std::atomic<int32_t> rank;
@@ -36,9 +36,11 @@ struct alignas(32) Mailbox {
 struct Control {
   std::atomic<uint64_t> generation[kRegionSlots];  ///< odd while the slot's region is open
   alignas(64) std::atomic<uint64_t> signal[kSignalWords];
-  alignas(64) std::atomic<uint32_t> doorbell;  ///< incremented when there is staging work for this rank
-  std::atomic<uint32_t> watchers;    ///< threads of this rank that poll it; 0: write to the doorbell pipe
-  std::atomic<int32_t> wakeup_pipe;  ///< the doorbell pipe's descriptor number in this rank's process
+  alignas(64) std::atomic<uint32_t> work_count;  ///< peers increment it when they have staging work for
+                                                 ///< this rank
+  std::atomic<uint32_t> watchers;                ///< number of threads of this rank that poll `work_count`;
+                                                 ///< if 0, peers must write to the wakeup pipe, too
+  std::atomic<int32_t> wakeup_pipe;              ///< the pipe's descriptor number in this rank's process
   std::atomic<uint64_t> wakeup_pipe_identity;
   std::atomic<uint32_t> closed;  ///< 1 once the context is closed: it serves nobody any more
   Sleepers sleepers;             ///< threads of this rank that sleep until a peer does something
@@ -55,7 +57,7 @@ class ControlSegment {
   /// The wait policy of this rank's threads; it keeps the segment alive.
   [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  /// The doorbell that wakes this rank's progress thread.
+  /// The pipe that wakes this rank's progress thread.
   [[nodiscard]] const WakeupPipe& wakeup_pipe() const { return wakeup_pipe_; }
 
   /// False in a forked child. The child has copies of this rank's objects, and what it does to them must not
@@ -93,7 +95,6 @@ struct ProcessFacts {
   int32_t control;            ///< memfd number of the control segment
   uint64_t control_identity;  ///< of that memfd
   cpu_set_t cpus;             ///< CPUs that the process may run on
-  uint64_t shown_devices;     ///< differs if processes see different devices
 };
 
 /// The facts of this process.

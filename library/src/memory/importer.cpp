@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include "base/status.h"
-#include "device/visibility.h"
 
 namespace pw {
 namespace {
@@ -36,10 +35,10 @@ void sweep(Map& map, size_t& limit) {
 
 Importer::Importer(ControlSegment& own, int own_rank, std::span<const ProcessFacts> processes)
     : own_(own), own_rank_(own_rank) {
-  if (!processes.empty()) meet(processes);
+  if (!processes.empty()) set_processes(processes);
 }
 
-void Importer::meet(std::span<const ProcessFacts> processes) {
+void Importer::set_processes(std::span<const ProcessFacts> processes) {
   const uint64_t host = processes[static_cast<size_t>(own_rank_)].host_id;
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -51,8 +50,6 @@ void Importer::meet(std::span<const ProcessFacts> processes) {
     neighbours_.push_back(
         {static_cast<int32_t>(rank), process.process, process.control_identity, process.control});
     CPU_OR(&cpus, &cpus, &process.cpus);
-    if (process.shown_devices != processes[static_cast<size_t>(own_rank_)].shown_devices)
-      expect_hidden_peers();
   }
   neighbours_.shrink_to_fit();
   // CPU_COUNT is 0 if the machine has more CPUs than the set can hold.

@@ -17,24 +17,24 @@ namespace pw {
 
 class Path;
 
-/// This rank's state of one remote signal, shared by all remotes that import the signal: the sum of what was
-/// added, and the path of the last addition. Notifications arrive in order: one that must wait is queued
-/// (context/notifications.h), and later ones are queued behind it.
+/// This rank's state of one signal of another rank, shared by all remotes that import the signal: how far
+/// this rank has notified it, and the path of the last notification. Notifications arrive in order: one that
+/// must wait is queued (context/notifications.h), and later ones are queued behind it.
 struct SignalSender {
   SpinLock lock;
-  uint64_t notified = 0;
-  uint64_t deferred = 0;           ///< notifications in the queue
-  Path* through = nullptr;         ///< null: the CPU, whose stores are complete at once
+  uint64_t notified = 0;           ///< sum of this rank's notifications: the value of its word
+  uint64_t deferred = 0;           ///< number of notifications in the queue
+  Path* through = nullptr;         ///< path of the last; null: the CPU, whose stores are complete at once
   bool planned = false;            ///< a plan or kernels notify it; all other notifications are refused
   std::atomic<bool> known{false};  ///< whether `notified` includes what an earlier import added
 };
 
 class Importer {
  public:
-  /// `processes` may also be given later, by meet().
+  /// `processes` may also be given later, by set_processes().
   Importer(ControlSegment& own, int own_rank, std::span<const ProcessFacts> processes = {});
   /// Takes the facts of all processes, indexed by rank. It keeps only those of ranks on this host.
-  void meet(std::span<const ProcessFacts> processes);
+  void set_processes(std::span<const ProcessFacts> processes);
   ~Importer();
   Importer(const Importer&) = delete;
 

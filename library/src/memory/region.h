@@ -21,7 +21,9 @@ namespace pw {
 
 class CpuMapping;
 
-/// One range, known to peers by slot and generation. All registrations of the same range share it.
+/// A registered range of memory of this rank. Peers know it by its slot and generation. All registrations of
+/// the same range share one object. (peerway::Region of the C++ interface owns a handle of such a
+/// registration.)
 class Region : public std::enable_shared_from_this<Region> {
  public:
   /// `memory` owns the memory of allocate(); it is null if the caller owns the memory.

@@ -18,6 +18,7 @@ namespace pw {
 
 struct Resolved;
 
+/// (peerway::Remote of the C++ interface owns a handle of such an object.)
 class Remote : public std::enable_shared_from_this<Remote> {
  public:
   /// Throws Error if the owner is on this host and its memory cannot be mapped.

@@ -33,20 +33,20 @@ bool WordPool::find(Chunk& chunk, size_t lines, size_t& first) {
 }
 
 DeviceWords WordPool::take(uint32_t count) {
-  const size_t lines = (count * sizeof(uint64_t) + kLine - 1) / kLine;
+  const size_t lines = (count * sizeof(uint64_t) + kCacheLine - 1) / kCacheLine;
   std::lock_guard lock(mutex_);
   Chunk* chunk = nullptr;
   size_t first = 0;
   for (Chunk& candidate : chunks_)
     if (chunk == nullptr && find(candidate, lines, first)) chunk = &candidate;
   if (chunk == nullptr) {
-    const uint64_t bytes = std::max<uint64_t>(kChunkBytes, lines * kLine);
+    const uint64_t bytes = std::max<uint64_t>(kChunkBytes, lines * kCacheLine);
     chunk = &chunks_.emplace_back();
     chunk->region = registry_.allocate(device_, bytes);
-    chunk->used.resize(bytes / kLine);
+    chunk->used.resize(bytes / kCacheLine);
   }
-  const DeviceWords words{chunk->region, first * kLine, count};
-  device_.clear(words.address(), lines * kLine);
+  const DeviceWords words{chunk->region, first * kCacheLine, count};
+  device_.clear(words.address(), lines * kCacheLine);
   std::fill_n(chunk->used.begin() + static_cast<std::ptrdiff_t>(first), lines, true);
   chunk->next = first + lines;
   return words;
@@ -56,8 +56,8 @@ void WordPool::give(const DeviceWords& words) {
   std::lock_guard lock(mutex_);
   for (Chunk& chunk : chunks_) {
     if (chunk.region != words.region) continue;
-    const size_t lines = (words.count * sizeof(uint64_t) + kLine - 1) / kLine;
-    std::fill_n(chunk.used.begin() + static_cast<std::ptrdiff_t>(words.offset / kLine), lines, false);
+    const size_t lines = (words.count * sizeof(uint64_t) + kCacheLine - 1) / kCacheLine;
+    std::fill_n(chunk.used.begin() + static_cast<std::ptrdiff_t>(words.offset / kCacheLine), lines, false);
   }
 }
 
@@ -66,30 +66,30 @@ WordAccess::WordAccess(Device& device, uint32_t count)
   void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED)
     throw Error(PW_NO_MEMORY, format("{} bytes to read a signal into{}", bytes_, errno_text(errno)));
-  here_ = static_cast<uint64_t*>(pages);
+  host_copy_ = static_cast<uint64_t*>(pages);
   try {
-    device_.pin(here_, bytes_);
+    device_.pin(host_copy_, bytes_);
     queue_ = device_.make_queue();
   } catch (...) {
-    device_.unpin(here_);
-    munmap(here_, bytes_);
+    device_.unpin(host_copy_);
+    munmap(host_copy_, bytes_);
     throw;
   }
 }
 
 WordAccess::~WordAccess() {
   queue_.reset();  // waits for a read that is under way
-  device_.unpin(here_);
-  munmap(here_, bytes_);
+  device_.unpin(host_copy_);
+  munmap(host_copy_, bytes_);
 }
 
 pw_status WordAccess::begin(const uint64_t* words) {
-  Copy copy{reinterpret_cast<std::byte*>(here_), reinterpret_cast<const std::byte*>(words), {}};
+  Copy copy{reinterpret_cast<std::byte*>(host_copy_), reinterpret_cast<const std::byte*>(words), {}};
   copy.layout = contiguous_layout(count_ * sizeof(uint64_t));
   return queue_->copy(copy, Method::engine);
 }
 
-uint64_t WordAccess::sum() const { return std::accumulate(here_, here_ + count_, uint64_t{0}); }
+uint64_t WordAccess::sum() const { return std::accumulate(host_copy_, host_copy_ + count_, uint64_t{0}); }
 
 void WordAccess::drain() {
   pw_status status = PW_OK;

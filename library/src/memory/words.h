@@ -1,5 +1,6 @@
-// Words in device memory: signals that kernels poll without leaving their GPU, and the totals of kernels'
-// notifications. A context has one pool for each device that needs words.
+// 64-bit words in the memory of a device. A signal whose words are there can be polled by kernels without
+// leaving the GPU; kernels that notify signals keep their totals in such words, too. A context has one pool
+// of words for each device that needs one.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,16 @@
 
 namespace pw {
 
-/// Consecutive words, on cache lines of their own.
+/// Consecutive words of a pool. No other words lie on their cache lines.
 struct DeviceWords {
-  std::shared_ptr<Region> region;  ///< the region that they lie in; null: there are none
+  std::shared_ptr<Region> region;  ///< the region that contains the words; null: there are no words
   uint64_t offset = 0;             ///< of the first word in the region, in bytes
   uint32_t count = 0;
 
   [[nodiscard]] uint64_t* address() const { return reinterpret_cast<uint64_t*>(region->address() + offset); }
 };
 
+/// Allocates words from chunks of device memory, by whole cache lines.
 class WordPool {
  public:
   /// The registry must outlive the pool.
@@ -28,18 +30,21 @@ class WordPool {
 
   /// Returns `count` consecutive words, all zero. Throws Error.
   DeviceWords take(uint32_t count);
+  /// Returns the words to the pool.
   void give(const DeviceWords& words);
 
  private:
-  static constexpr uint64_t kLine = 128;  // bytes: the unit that GPUs keep coherent with one another
+  static constexpr uint64_t kCacheLine = 128;  // bytes: the unit that GPUs keep coherent with one another
   static constexpr uint64_t kChunkBytes = 1 << 16;
 
   struct Chunk {
     std::shared_ptr<Region> region;
-    std::vector<bool> used;  ///< by line
+    std::vector<bool> used;  ///< for each cache line of the region
     size_t next = 0;         ///< where the search begins, so that lines are reused as late as possible
   };
 
+  /// Looks for `lines` consecutive free cache lines. Sets `first` to the number of the first, or returns
+  /// false.
   static bool find(Chunk& chunk, size_t lines, size_t& first);
 
   Device& device_;
@@ -48,19 +53,20 @@ class WordPool {
   std::vector<Chunk> chunks_;
 };
 
-/// Reads and writes words of device memory from the host by a queue of its own, which no kernel delays. Not
-/// for use by several threads at once.
+/// Lets the host read and write words of device memory. It copies them by a queue of its own, so it does not
+/// wait for kernels. One thread may use it at a time.
 class WordAccess {
  public:
-  /// Throws Error.
+  /// For reads of `count` words. Throws Error.
   WordAccess(Device& device, uint32_t count);
   ~WordAccess();
   WordAccess(const WordAccess&) = delete;
 
-  /// Begins to read the words; done() returns whether they have arrived.
+  /// Begins to read the words.
   pw_status begin(const uint64_t* words);
+  /// Returns whether the read is over; `status` is then its outcome.
   bool done(pw_status& status) { return queue_->idle(status); }
-  /// The sum of the words that were read.
+  /// The sum of the words that were read last.
   [[nodiscard]] uint64_t sum() const;
 
   /// Reads the words and returns their sum. Throws Error.
@@ -69,12 +75,12 @@ class WordAccess {
   void write(uint64_t* word, uint64_t value);
 
  private:
-  void drain();
+  void drain();  ///< waits for the queue; throws Error if a copy failed
 
   Device& device_;
   uint32_t count_;
-  uint64_t bytes_;  ///< of the pages that the words are copied to
-  uint64_t* here_;
+  uint64_t bytes_;  ///< size of host_copy_: whole pages, which are pinned
+  uint64_t* host_copy_;
   std::unique_ptr<Queue> queue_;
 };
 

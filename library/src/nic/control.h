@@ -1,5 +1,6 @@
-// The memory that an endpoint registers for the markers and requests of peers. It has a place for each number
-// that a peer may have; places that no peer uses are never touched.
+// The control memory of an endpoint: registered memory into which peers put markers, which tell how far their
+// puts have arrived, and requests. It has a place for each endpoint number that a peer may have; pages of
+// places that no peer uses are never touched.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace pw::nic {
 
-/// Used with every NIC. The peer of that number puts `marker`; what this end gets from that peer arrives in
-/// `landing`.
+/// Used with every NIC, for one peer. The peer puts `marker`; a marker that this end gets from the peer
+/// arrives in `landing`.
 struct alignas(16) Place {
   uint64_t marker;
   uint64_t landing;
@@ -19,7 +20,8 @@ struct alignas(16) Place {
 /// How many requests one endpoint can have under way with another, and their sizes.
 inline constexpr uint32_t kSlots = 16, kSlotWords = 64, kBounceBytes = 1024;
 
-/// Used with NICs without guarantees (nic/message.h). The peer of that number puts requests and answers.
+/// Used with NICs without guarantees (nic/message.h), for one peer. The peer puts its requests, and the
+/// answers to this end's requests.
 struct alignas(64) Box {
   uint64_t request[kSlots][kSlotWords];
   uint64_t answer[kSlots];

@@ -151,7 +151,7 @@ Memory* Endpoint::find(const pw_nic_key& key) const {
 // ---- peers ----
 
 // Checks the bounds of what a peer says about itself before a plugin reads it. Also, both ends must have the
-// same guarantees, because one end must understand how the other proves arrival.
+// same guarantees, because the way in which one end shows arrival must be the way the other end expects.
 void Endpoint::check_peer(const EndpointFacts& peer) const {
   if (peer.address.length > PW_NIC_ADDRESS_BYTES || peer.control.length > PW_NIC_KEY_BYTES)
     throw Error(PW_BAD_KEY,
@@ -206,7 +206,7 @@ unsigned Endpoint::progress() {
     active_[i] = active_.back();
     active_.pop_back();
   }
-  if (service_ != nullptr) happened += service_->turn();
+  if (service_ != nullptr) happened += service_->poll();
   return happened;
 }
 

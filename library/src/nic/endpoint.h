@@ -58,7 +58,7 @@ class RemoteMemory {
 /// The data with which others open a stream to an endpoint. Plain bytes.
 struct EndpointFacts {
   pw_nic_address address;
-  pw_nic_key control;  ///< key of its markers and mailboxes
+  pw_nic_key control;  ///< key of its control memory (nic/control.h)
   uint32_t number;
   uint32_t endpoints;
   uint32_t guarantees;

@@ -27,7 +27,7 @@ bool Service::release(Client& client) {
   return done;
 }
 
-unsigned Service::turn() {
+unsigned Service::poll() {
   unsigned happened = look_for_clients();
   for (size_t i = 0; i < clients_.size();) {
     Client& client = *clients_[i];
@@ -43,7 +43,7 @@ unsigned Service::turn() {
   return happened;
 }
 
-// Checks known clients every time; a new client is noticed within a few turns.
+// Checks known clients every time; a new client is noticed within a few polls.
 unsigned Service::look_for_clients() {
   constexpr uint32_t kPolls = 128;
   unsigned handled = 0;

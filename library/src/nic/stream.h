@@ -1,6 +1,6 @@
-// Operations of one endpoint towards one peer, with what a NIC with only put and get lacks: words that are
-// stored after everything before them, and a flush that reports arrival. Both rely only on the guarantees of
-// the plugin (peerway/nic.h):
+// The operations of one endpoint towards one peer. Besides puts and gets they include two that a NIC with
+// only put and get lacks: storing a word after everything before it, and a flush that reports arrival. How
+// these two are done depends on what the plugin guarantees (peerway/nic.h):
 //
 //   puts in order | gets behind puts | a word                          | a flush
 //   yes           | yes              | put                             | get of a marker
@@ -8,7 +8,7 @@
 //   yes           | no               | put                             | put of a marker, got until it shows
 //   no            | no               | stored by the peer              | the peer answers
 //
-// In the last case nothing proves that a put has arrived, so the peer gets the bytes itself, on request.
+// In the last case the NIC cannot show that a put has arrived. So the peer gets the bytes itself, on request.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace pw::nic {
 
-/// A store in a peer's a 64-bit word to memory, and the value to store.
+/// A 64-bit word in a peer's memory, and the value to store there.
 struct WordStore {
   RemoteMemory* remote;
   uint64_t offset;
@@ -33,8 +33,9 @@ struct Blocks {
   uint64_t from_stride;
 };
 
-/// No function waits. PW_NIC_BUSY means that nothing was started: call progress() and try again. Every `done`
-/// may be null, and is called from Endpoint::progress(). It must not call the endpoint.
+/// A NIC stream (docs/glossary.md); it has nothing to do with the streams of devices. No function waits.
+/// PW_NIC_BUSY means that nothing was started: call progress() and try again. Every `done` may be null, and
+/// is called from Endpoint::progress(). It must not call the endpoint.
 class Stream {
  public:
   virtual ~Stream();
@@ -43,8 +44,8 @@ class Stream {
   /// Imports a key of this peer. Throws Error with the NIC's reason.
   std::unique_ptr<RemoteMemory> import(const pw_nic_key& key);
 
-  /// Like the plugin's entry: if `memory` is null the bytes are copied, at most Endpoint::copied(). `done`:
-  /// `data` may be changed again.
+  /// Like `put` of the plugin: if `memory` is null, the bytes are copied at once, at most Endpoint::copied()
+  /// of them. When `done` is called, `data` may be changed again.
   virtual pw_nic_status put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
                             uint64_t bytes, pw_nic_done* done) = 0;
   virtual pw_nic_status get(RemoteMemory& remote, uint64_t offset, void* data, Memory& memory, uint64_t bytes,
@@ -83,7 +84,7 @@ class Stream {
   static void call(pw_nic_done* done, pw_nic_status status) {
     if (done != nullptr) done->call(done, status);
   }
-  /// Records a status that is final, with which everything later fails. Returns the status.
+  /// Records a status that ends the connection, so that everything later fails with it. Returns the status.
   pw_nic_status record_failure(pw_nic_status status) {
     if (status == PW_NIC_UNREACHABLE || status == PW_NIC_BROKEN) failed_ = status;
     return status;

@@ -10,7 +10,7 @@ UnorderedStream::UnorderedStream(Endpoint& endpoint, std::shared_ptr<Connection>
     : Stream(endpoint, std::move(connection)), probes_(std::make_shared<std::array<Probe, kProbes>>()) {
   for (Probe& probe : *probes_) {
     probe.owner = this;
-    probe.call = on_done<UnorderedStream, Probe, &UnorderedStream::proven>;
+    probe.call = on_done<UnorderedStream, Probe, &UnorderedStream::probe_done>;
   }
 }
 
@@ -52,49 +52,49 @@ pw_nic_status UnorderedStream::put_word(RemoteMemory& remote, uint64_t offset, c
   }
   if (waiting() == kWaiting) return PW_NIC_BUSY;
   const pw_nic_status status = put(remote, offset, data, memory, bytes, done);
-  return status != PW_NIC_OK ? status : wait({word, nullptr, puts_});
+  return status != PW_NIC_OK ? status : defer({word, nullptr, puts_});
 }
 
 pw_nic_status UnorderedStream::store_word(const WordStore& word) {
   if (failed_ != PW_NIC_OK) return failed_;
-  if (!all_in_place() || waiting() > 0) return wait({word, nullptr, puts_});
+  if (!all_in_place() || waiting() > 0) return defer({word, nullptr, puts_});
   const pw_nic_status status = start_word(word);
   if (status == PW_NIC_OK) behind_ = ++puts_;
   return status;
 }
 
 pw_nic_status UnorderedStream::flush(pw_nic_done* done) {
-  return failed_ != PW_NIC_OK ? failed_ : wait({{}, done, puts_});
+  return failed_ != PW_NIC_OK ? failed_ : defer({{}, done, puts_});
 }
 
-pw_nic_status UnorderedStream::wait(const Later& later) {
+pw_nic_status UnorderedStream::defer(const Deferred& deferred) {
   if (waiting() == kWaiting) return PW_NIC_BUSY;
-  later_[entered_++ % kWaiting] = later;
+  deferred_[entered_++ % kWaiting] = deferred;
   activate();
-  ask_for_proof();
+  start_probe();
   return PW_NIC_OK;
 }
 
-// Starts the get of a probe, which proves all puts that were started before it, unless the probes under way
-// suffice for what waits. Gets come back in order.
-void UnorderedStream::ask_for_proof() {
+// Starts a probe, unless those under way cover everything that a deferred word or flush waits for. Probes
+// come back in the order in which they were started.
+void UnorderedStream::start_probe() {
   if (waiting() == 0 || failed_ != PW_NIC_OK) return;
-  const uint64_t last = later_[(entered_ - 1) % kWaiting].after;
+  const uint64_t last = deferred_[(entered_ - 1) % kWaiting].after;
   if (std::max(probed_, in_place_) >= std::max(last, behind_)) return;
   const auto probe = std::ranges::find(*probes_, false, &Probe::under_way);
   if (probe == probes_->end() || start_get_of_marker(&*probe) != PW_NIC_OK) return;
   probe->under_way = true;
-  probe->proves = probed_ = puts_;
+  probe->covers = probed_ = puts_;
 }
 
-void UnorderedStream::proven(Probe& probe, pw_nic_status status) {
-  if (record_failure(status) == PW_NIC_OK) in_place_ = std::max(in_place_, probe.proves);
+void UnorderedStream::probe_done(Probe& probe, pw_nic_status status) {
+  if (record_failure(status) == PW_NIC_OK) in_place_ = std::max(in_place_, probe.covers);
 }
 
 unsigned UnorderedStream::advance(bool& unfinished) {
   unsigned happened = 0;
   for (; waiting() > 0; ++finished_, ++happened) {
-    Later& next = front();
+    Deferred& next = front();
     if (failed_ == PW_NIC_OK) {
       if (in_place_ < std::max(next.after, behind_)) break;
       if (next.word.remote != nullptr) {
@@ -105,7 +105,7 @@ unsigned UnorderedStream::advance(bool& unfinished) {
     }
     call(next.done, failed_);
   }
-  ask_for_proof();
+  start_probe();
   unfinished = waiting() > 0;
   return happened;
 }
@@ -113,7 +113,7 @@ unsigned UnorderedStream::advance(bool& unfinished) {
 // Turns a dropped word into a flush that nobody waits for.
 void UnorderedStream::forget(const RemoteMemory& remote) {
   for (uint64_t i = finished_; i < entered_; ++i)
-    if (Later& later = later_[i % kWaiting]; later.word.remote == &remote) later.word = {};
+    if (Deferred& deferred = deferred_[i % kWaiting]; deferred.word.remote == &remote) deferred.word = {};
 }
 
 }  // namespace pw::nic

@@ -19,7 +19,7 @@ struct pw_plan_builder {
   pw_plan_builder(std::shared_ptr<pw::Context> in, pw::Device& device)
       : context(std::move(in)), plan(std::make_shared<pw::Plan>(*context, device)) {}
 
-  /// What the plan is to do. Throws Error once it was prepared.
+  /// The operations of the plan, to add to. Throws Error once it was prepared.
   [[nodiscard]] pw::PlanOperations& operations() const { return open().operations(); }
   [[nodiscard]] pw::Plan& open() const {
     if (plan == nullptr)
@@ -35,7 +35,7 @@ struct pw_plan_builder {
     open().prepare_among(ranks);
     return prepared();
   }
-  /// The plan, which has been prepared.
+  /// Takes the plan, which has been prepared, out of the builder.
   std::unique_ptr<pw_plan> prepared() {
     return std::unique_ptr<pw_plan>(new pw_plan{context, std::move(uses), std::move(plan)});
   }

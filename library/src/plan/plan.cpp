@@ -17,7 +17,8 @@ Plan::Plan(Context& context, Device& device)
       timeout_ns_(settings::plan_timeout.nanoseconds()) {}
 
 Plan::~Plan() {
-  // Work that is still under way on a stream ends before the memory that it uses.
+  // Ends the waits of work that is still under way on a stream. The runner, which is destroyed after this,
+  // can then wait for that work before the memory that it uses goes away.
   if (lowered_.program.guard != nullptr) cancel(*lowered_.program.guard, PW_CLOSED, -1);
   exchange_.reset();
   on_loss_.reset();
@@ -66,7 +67,8 @@ void Plan::prepare_among(std::span<const int> ranks) {
     throw Error(PW_INVALID_ARGUMENT,
                 format("a plan is to be prepared among {} ranks {}", ranks.size(), problem));
   };
-  // A wrong list is refused here. No other rank can be in an exchange of such a list.
+  // A wrong list is refused before an exchange is begun: no other rank can be in an exchange among these
+  // ranks.
   if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
   for (const int rank : ranks) {
     if (rank < 0 || rank >= team.size())
@@ -82,16 +84,17 @@ void Plan::prepare_among(std::span<const int> ranks) {
       }));
 }
 
-// An exception of this function ends the exchange at all ranks.
+// If this throws, the caller aborts the exchange at all ranks.
 void Plan::prepare_in(Exchange& exchange) {
   begin_program();
-  negotiation_->join(exchange);
+  negotiation_->negotiate(exchange);
   Lowering(context_, device_, lowered_).add_lanes(*negotiation_);
   end_program();
   negotiation_->confirm(exchange);
 }
 
-// An abort of a rank further away may come when this plan is prepared and even started.
+// This rank is prepared once its own partners are. A rank that is no partner may still abort the exchange
+// then, even after this plan was started; that cancels the plan.
 void Plan::keep_exchange(std::unique_ptr<Exchange> exchange) {
   exchange_ = std::move(exchange);
   exchange_->on_abort([guard = lowered_.program.guard, waiting = lowered_.program.waiting](const Error& why) {
@@ -121,11 +124,11 @@ void Plan::begin_program() {
 void Plan::end_program() {
   Lowering(context_, device_, lowered_).complete();
   runner_ = device_.make_runner(lowered_.program);
-  guard_losses();
-  serve();
+  cancel_on_losses();
+  serve_by_proxy();
 }
 
-void Plan::guard_losses() {
+void Plan::cancel_on_losses() {
   const std::shared_ptr<Guard> guard = lowered_.program.guard;
   const std::shared_ptr<const Waiting> waiting = lowered_.program.waiting;
   on_close_ = context_.on_close([guard, waiting] {
@@ -139,7 +142,7 @@ void Plan::guard_losses() {
   });
 }
 
-void Plan::serve() {
+void Plan::serve_by_proxy() {
   if (lowered_.posted.empty()) return;
   proxy_ = Proxy::of(context_);
   served_ = std::make_shared<PostedPlan>(context_, std::move(lowered_.posted), lowered_.program.guard);

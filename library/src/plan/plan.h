@@ -1,5 +1,5 @@
-// A plan: operations of one rank, fixed once and started many times, from the host, on a stream, or inside a
-// kernel. prepare() decides everything: README.md names its phases.
+// A plan: operations of one rank that are prepared once and started many times, from the host, on a stream,
+// or inside a kernel. prepare() decides how each operation is done; README.md names its phases.
 #pragma once
 
 #include <functional>
@@ -19,6 +19,7 @@
 
 namespace pw {
 
+/// The plan itself. peerway::Plan of the C++ interface (peerway/plan.hpp) owns a handle of it.
 class Plan {
  public:
   Plan(Context& context, Device& device);
@@ -27,41 +28,45 @@ class Plan {
 
   [[nodiscard]] Device& device() const { return device_; }
 
-  /// What the plan is to do. Throws Error once it is prepared.
+  /// The operations of the plan, to add to. Throws Error once the plan is prepared.
   PlanOperations& operations();
 
-  /// Collective unless `alone`. Throws Error, at every rank when one of them cannot (team/agreement.h,
-  /// run_exchange()).
+  /// Prepares the plan. Collective over the team, unless `alone`. Throws Error. If one rank of a collective
+  /// cannot prepare its plan, all ranks throw (run_exchange() in team/agreement.h).
   void prepare(bool alone);
   /// The same, collective over these ranks alone.
   void prepare_among(std::span<const int> ranks);
-  /// The two steps of prepare(), for callers that have exchanged more with the partners before.
+  /// prepare() in two steps, for a caller that has used the exchange for messages of its own before.
   void prepare_in(Exchange& exchange);
   void keep_exchange(std::unique_ptr<Exchange> exchange);
   void set_timeout(uint64_t timeout_ns);
 
   // Data paths.
-  pw_status start(uint64_t* number = nullptr);  ///< `number`: of this start, from 1
+  /// Starts the plan from the host. If `number` is not null, it receives the number of this start, from 1.
+  pw_status start(uint64_t* number = nullptr);
   pw_status finish(uint64_t timeout_ns);
-  /// Finishes start `number` if that can be done without waiting, or was done: then `ended` is how.
+  /// Finishes start `number` if that needs no wait. Returns true if the start is finished, or if finishing it
+  /// failed; `ended` is then the outcome.
   bool finished(uint64_t number, pw_status& ended);
-  /// The source that brings the end nearer while somebody waits for it.
+  /// The source to poll while a thread waits for the finish; null if the plan does not use the proxy.
   [[nodiscard]] Source* source() const { return proxy_.get(); }
   pw_status enqueue(void* stream, PlanPart part);
   [[nodiscard]] pw_status status() const;
   pw_status handle(pw_plan_handle& handle);
   pw_status lane(bool sends, int rank, int tag, pw_lane_handle& handle);
 
-  /// A line for each put and get, then for each send, then for each receive: what it moves, by which method.
+  /// Text with a line for each put and get, each send and each receive: what it moves, and by which method.
   [[nodiscard]] const std::string& describe() const { return lowered_.description; }
 
  private:
-  void begin_program();
-  void end_program();
-  void guard_losses();
-  void serve();
+  void begin_program();  ///< makes the guard, and lowers all operations but sends and receives
+  void end_program();    ///< makes the runner from the program, which is complete
+  void cancel_on_losses();
+  void serve_by_proxy();
   pw_status refuse_unprepared(const char* action) const;
-  Wakes ask_for(const std::shared_ptr<Notice>& notice);  ///< before finish() sleeps
+  /// Called before finish() sleeps: lets the device give the notice. Returns what will wake the thread.
+  Wakes request_notice(const std::shared_ptr<Notice>& notice);
+  /// Records that the part begins on the stream (none: from the host). Fails if it is not its turn.
   pw_status record_part(PlanPart part, std::optional<void*> stream);
   pw_status begin_finish();
 
@@ -72,16 +77,16 @@ class Plan {
   LoweredPlan lowered_;
   std::optional<Negotiation> negotiation_;
   std::shared_ptr<Proxy> proxy_;
-  std::shared_ptr<PostedPlan> served_;  ///< by the proxy; null where nothing is posted
+  std::shared_ptr<PostedPlan> served_;  ///< what the proxy does at each start; null if that is nothing
   std::unique_ptr<Runner> runner_;      ///< null until the plan is prepared
   std::shared_ptr<void> on_loss_, on_close_;
   std::unique_ptr<Exchange> exchange_;  ///< in which it was prepared; null if it was prepared alone
-  std::mutex mutex_;                    ///< what follows
-  bool started_ = false;                ///< from the host or on a stream, and not finished there
-  bool finishing_ = false;              ///< the host's finish has begun
-  uint64_t number_ = 0;                 ///< of the last start from the host
-  bool in_kernels_ = false;             ///< kernels may finish what was started on a stream
-  std::optional<void*> stream_{};       ///< of the start; none: from the host
+  std::mutex mutex_;                    ///< protects the members below
+  bool started_ = false;           ///< whether a start from the host or on a stream is not finished there
+  bool finishing_ = false;         ///< whether the host's finish has begun
+  uint64_t number_ = 0;            ///< number of the last start from the host
+  bool in_kernels_ = false;        ///< whether kernels may finish what was started on a stream
+  std::optional<void*> stream_{};  ///< the stream of the last start; none: it was from the host
 };
 
 }  // namespace pw

@@ -1,4 +1,4 @@
-// The request of a plan's start: it stands for the finish.
+// The request that a start of a plan returns: it is complete when that start is finished.
 #pragma once
 
 #include <memory>

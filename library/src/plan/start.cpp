@@ -1,5 +1,4 @@
-// How a prepared plan runs: it is started and finished from the host and on streams, and gives handles to
-// kernels.
+// What a prepared plan does: starts and finishes from the host and on streams, and handles for kernels.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -24,8 +23,8 @@ pw_status Plan::status() const {
   return status_of(*lowered_.program.guard, team);
 }
 
-// A start comes after the finish of the one before, so a message from a rank proves that it consumed
-// everything sent to it in earlier epochs.
+// A start must come after the finish of the start before. The lowering relies on this (in_step_with): a
+// message from a rank shows that the rank has taken everything that was sent to it in earlier epochs.
 pw_status Plan::record_part(PlanPart part, std::optional<void*> stream) {
   std::lock_guard lock(mutex_);
   if (part != PlanPart::finish && started_ && !(in_kernels_ && stream_))
@@ -50,9 +49,9 @@ pw_status Plan::start(uint64_t* number) {
   return runner_->begin(PlanPart::start, std::nullopt);
 }
 
-// CPU steps run in this thread's polls; the peer that makes progress possible wakes it. A GPU wakes nobody
-// unless asked to.
-Wakes Plan::ask_for(const std::shared_ptr<Notice>& notice) {
+// On the host the steps run in the polls of this thread, and the peer that makes the next step possible wakes
+// it. A GPU wakes a thread only if it is asked to: then it calls Notice::give at the end.
+Wakes Plan::request_notice(const std::shared_ptr<Notice>& notice) {
   if (device_.id().kind == PW_HOST) return Wakes::as_known;
   void* user = Notice::hand_out(notice);
   if (runner_->notify(Notice::give, user)) return Wakes::always;
@@ -60,7 +59,7 @@ Wakes Plan::ask_for(const std::shared_ptr<Notice>& notice) {
   return Wakes::perhaps;
 }
 
-// With the lock.
+// Call with the lock held.
 pw_status Plan::begin_finish() {
   if (finishing_) return PW_OK;
   const pw_status begun = runner_->begin(PlanPart::finish, stream_);
@@ -68,7 +67,7 @@ pw_status Plan::begin_finish() {
   return begun;
 }
 
-// A finish on a stream, or by pw_plan_finish, has done it as well.
+// If the start is not the last one, or was finished on a stream or by pw_plan_finish, nothing remains to do.
 bool Plan::finished(uint64_t number, pw_status& ended) {
   std::lock_guard lock(mutex_);
   if (number != number_ || !started_) {
@@ -93,11 +92,12 @@ pw_status Plan::finish(uint64_t timeout_ns) {
     if (const pw_status begun = begin_finish(); begun != PW_OK) return begun;
   }
   pw_status failed = PW_OK;
-  // The runner itself ends when a rank that the plan depends on is lost.
+  // The wait names this rank itself, which is never lost: if a rank that the plan depends on is lost, the
+  // plan is cancelled, and the runner ends.
   const auto notice = std::make_shared<Notice>(context_.waiting());
   const pw_status waited = context_.progress().wait(
       {context_.team(), context_.team().rank(), deadline, "a plan"}, proxy_.get(),
-      [&] { return notice->given() || runner_->done(failed); }, [&] { return ask_for(notice); });
+      [&] { return notice->given() || runner_->done(failed); }, [&] { return request_notice(notice); });
   if (waited == PW_TIMEOUT)
     return fail(PW_TIMEOUT,
                 format("waited {:.3g} s for a plan of {} to finish. It goes on: finish it again, and "

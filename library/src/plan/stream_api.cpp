@@ -14,7 +14,7 @@ pw::Device& device_of(pw_context* context, pw_stream stream) {
   return context->context->device_named(stream.device);
 }
 
-// The same, checked. Throws Error.
+// The same, after checking that this is a stream of the device. Throws Error.
 pw::Device& owner_of(pw_context* context, pw_stream stream) {
   pw::Device& device = device_of(context, stream);
   std::string why_not;
@@ -24,7 +24,8 @@ pw::Device& owner_of(pw_context* context, pw_stream stream) {
   return device;
 }
 
-// A sleeping caller is woken by a call in the stream, which comes when all work before it is done.
+// Before the caller sleeps, it enqueues a call in the stream. The call runs when all work before it is done,
+// and wakes the caller.
 pw_status wait_for_stream(pw::Context& context, pw::Device& device, void* stream, uint64_t deadline_ns) {
   pw_status failed = PW_OK;
   const auto notice = std::make_shared<pw::Notice>(context.waiting());

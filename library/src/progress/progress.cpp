@@ -37,10 +37,10 @@ void Progress::stop() {
   thread_.join();
 }
 
-bool Progress::turn(const Source* except) const {
+bool Progress::poll_all(const Source* except) const {
   bool happened = false;
   for (Source* source : sources())
-    if (source != except) happened |= source->turn();
+    if (source != except) happened |= source->poll();
   return happened;
 }
 
@@ -66,9 +66,9 @@ void Progress::enter(Device& device) try { device.enter(); } catch (const Error&
   log(LogLevel::warning, error.what());
 }
 
-// Peers increment the doorbell counter, and write to the doorbell pipe only if nobody watches the counter.
-// The last watcher therefore polls once more after it stops watching: either it sees the count, or the peer
-// sees that it must write.
+// Peers increment Control::work_count, and write to the wakeup pipe only if no thread watches the counter.
+// The last watcher therefore polls once more after it stops watching: either it sees the new count, or the
+// peer sees that it must write.
 
 void Progress::watch() const { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
 
@@ -77,15 +77,15 @@ bool Progress::unwatch() const {
 }
 
 void Progress::run() {
-  constexpr int kTurns = 64;  // polls before other threads get the CPU
+  constexpr int kPolls = 64;  // polls before other threads get the CPU
   uint64_t idle_since = now_ns();
   watch();
   while (!stop_.load(std::memory_order_relaxed)) {
     if (Device* device = served_.exchange(nullptr, std::memory_order_acquire)) enter(*device);
-    const bool away = turners_.load(std::memory_order_relaxed) > 0;
-    int turns = 0;
-    while (!away && turns < kTurns && turn()) ++turns;
-    if (turns > 0) {
+    const bool away = pollers_.load(std::memory_order_relaxed) > 0;
+    int polls = 0;
+    while (!away && polls < kPolls && poll_all()) ++polls;
+    if (polls > 0) {
       waiting().wake();
       idle_since = now_ns();
     }
@@ -106,7 +106,7 @@ void Progress::sleep(bool away) {
   const bool sleepers = sleepers_.load(std::memory_order_seq_cst) > 0;
   for (Source* source : sources()) {
     if (away) {  // the threads that poll it may stop, and need not tell this thread
-      if (!source->rings() || source->has_work()) longest = std::min(longest, kAway);
+      if (!source->work_is_announced() || source->has_work()) longest = std::min(longest, kAway);
       continue;
     }
     const Armed armed = source->arm(sleepers);
@@ -125,25 +125,25 @@ void Progress::sleep(bool away) {
   if (events.front().revents != 0) wakeup_pipe.clear();
 }
 
-Turning::Turning(Progress& progress, Source* mine)
+Polling::Polling(Progress& progress, Source* mine)
     : progress_(progress),
       mine_(mine),
       sleeps_(progress.waiting().blocking() || !progress.control_.mine()),
       counted_(!sleeps_ && mine != nullptr) {
-  if (counted_) progress_.turners_.fetch_add(1, std::memory_order_relaxed);
+  if (counted_) progress_.pollers_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Turning::turn_all() {
+void Polling::poll_others() {
   if (!watching_) {
     watching_ = true;
-    if (!counted_) progress_.turners_.fetch_add(1, std::memory_order_relaxed);
+    if (!counted_) progress_.pollers_.fetch_add(1, std::memory_order_relaxed);
     counted_ = true;
     progress_.watch();
   }
-  progress_.turn(mine_);
+  progress_.poll_all(mine_);
 }
 
-void Turning::leave() {
+void Polling::leave() {
   const bool last = progress_.unwatch();
   if (last &&
       std::ranges::any_of(progress_.sources(), [](const Source* source) { return source->has_work(); }))

@@ -43,7 +43,7 @@ class Progress {
   void serve(Device& device) { served_.store(&device, std::memory_order_release); }
 
   /// Polls each source once, for callers that ask whether something is done and do not wait.
-  void turn_sources() const { turn(); }
+  void poll_sources() const { poll_all(); }
 
   /// Waits until `done()` returns true and polls the sources meanwhile. `mine`, if not null, is the source
   /// that the wait depends on, and is called at every poll. While the threads sleep, the progress thread
@@ -65,13 +65,13 @@ class Progress {
   [[nodiscard]] const Waiting& waiting() const { return *control_.waiting(); }
 
  private:
-  friend class Turning;
+  friend class Polling;
   void run();
   void sleep(bool away);
   [[nodiscard]] std::span<Source* const> sources() const {
     return {all_.data(), count_.load(std::memory_order_acquire)};
   }
-  bool turn(const Source* except = nullptr) const;
+  bool poll_all(const Source* except = nullptr) const;
   [[nodiscard]] uint64_t linger_ns() const;
   void watch() const;
   bool unwatch() const;
@@ -83,7 +83,7 @@ class Progress {
   std::mutex adding_;
   std::array<Source*, kMostSources> all_{};
   std::atomic<size_t> count_{0};  ///< number of leading entries in use
-  std::atomic<int> turners_{0};   ///< number of threads that poll the sources
+  std::atomic<int> pollers_{0};   ///< number of threads that poll the sources
   std::atomic<int> sleepers_{0};  ///< number of threads that sleep and leave polling to the progress thread
   std::atomic<bool> asleep_{false};
   std::atomic<Device*> served_{nullptr};
@@ -92,26 +92,26 @@ class Progress {
 };
 
 /// Used by a loop that waits: polls the sources, and keeps the progress thread from doing so meanwhile.
-class Turning {
+class Polling {
  public:
-  Turning(Progress& progress, Source* mine);
-  ~Turning() {
-    if (counted_) progress_.turners_.fetch_sub(1, std::memory_order_relaxed);
+  Polling(Progress& progress, Source* mine);
+  ~Polling() {
+    if (counted_) progress_.pollers_.fetch_sub(1, std::memory_order_relaxed);
     if (watching_) leave();
   }
-  Turning(const Turning&) = delete;
+  Polling(const Polling&) = delete;
 
   /// Called at every poll of the loop.
   void poll() {
     // Polls all sources rarely, because most waits end within the first few polls or without any source.
     constexpr uint32_t kPolls = 16;
     if (sleeps_) return;
-    if (mine_ != nullptr) mine_->turn();
-    if (++polls_ % kPolls == 0) turn_all();
+    if (mine_ != nullptr) mine_->poll();
+    if (++polls_ % kPolls == 0) poll_others();
   }
 
  private:
-  void turn_all();
+  void poll_others();
   void leave();
 
   Progress& progress_;
@@ -129,11 +129,11 @@ pw_status Progress::wait(const WaitFor& wait, Source* mine, Done&& done, BeforeS
     int mine = 0;
     ~Asleep() { count.fetch_sub(mine, std::memory_order_relaxed); }
   } asleep{sleepers_};
-  Turning turning(*this, mine);
+  Polling polling(*this, mine);
   return wait_until(
       waiting(), wait,
       [&] {
-        turning.poll();
+        polling.poll();
         return done();
       },
       [&] {

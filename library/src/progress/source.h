@@ -1,5 +1,5 @@
-// A source of progress: something that advances only when a thread polls (turns) it, such as UCX, a NIC, or
-// the staging channels of peers. Threads that wait poll all sources (Turning); while none waits, the progress
+// A source of progress: something that advances only when a thread polls it, such as UCX, a NIC, or
+// the staging channels of peers. Threads that wait poll all sources (Polling); while none waits, the progress
 // thread does.
 #pragma once
 
@@ -20,7 +20,7 @@ class Source {
 
   /// Does what can be done now, unless another thread is doing it. Any thread may call it; it never waits.
   /// Returns whether something happened, so that there may be more to do.
-  virtual bool turn() = 0;
+  virtual bool poll() = 0;
 
   /// Called by the progress thread before it sleeps: returns what will wake it. `sleepers`: a thread of this
   /// rank sleeps until something arrives.
@@ -30,9 +30,9 @@ class Source {
   /// unannounced.
   [[nodiscard]] virtual uint64_t awake_ns() const { return 0; }
 
-  /// rings(): whether everything that gives it work writes to this rank's doorbell, so that nobody need poll.
-  /// has_work(): then, whether there is work.
-  [[nodiscard]] virtual bool rings() const { return false; }
+  /// Whether everything that gives the source work also wakes the progress thread, so that nobody needs to
+  /// poll for it. If so, has_work() says whether there is work.
+  [[nodiscard]] virtual bool work_is_announced() const { return false; }
   [[nodiscard]] virtual bool has_work() const { return false; }
 };
 

@@ -21,7 +21,8 @@ std::string message(const std::string& file, std::string_view place, std::string
   return format("{}: {}{}{}; {}", file, place, place.empty() ? "" : ": ", problem, remedy);
 }
 
-/// Sees every event of the parse, because the parser would silently drop one of two equal keys of an object.
+/// The parser's callback, called for every part of the text. It refuses an object with two equal keys, of
+/// which the parser would silently drop one, and a text that nests too deeply.
 class UniqueKeys {
  public:
   UniqueKeys(const std::string& file, const std::string& remedy) : file_(file), remedy_(remedy) {}
@@ -44,7 +45,8 @@ class UniqueKeys {
   std::vector<std::set<std::string>> keys_;
 };
 
-/// Removes the library's prefix: "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
+/// Removes the prefix in brackets that nlohmann's messages have: "[json.exception.parse_error.101] parse
+/// error at line 1, column 2: ...".
 std::string without_prefix(std::string_view message) {
   const size_t end = message.find("] ");
   return std::string(end == std::string_view::npos ? message : message.substr(end + 2));

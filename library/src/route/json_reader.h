@@ -1,11 +1,12 @@
-// Reads a JSON file that a person may have edited. Every value is checked; the error for a wrong value has
-// its file, its place and what is allowed there. Used for the route table and the rules file.
+// Reads JSON files that people may edit: the route table and the file of rules. Each reading function states
+// what it allows. If the file has anything else there, the error names the file, the place in it (such as
+// costs[2].path) and what is allowed.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>  // all of it takes a compiler seconds in each place
+#include <nlohmann/json_fwd.hpp>  // the full header would add seconds to the compilation of each user
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,12 +14,14 @@
 
 namespace pw::route {
 
-/// Parses the text. Throws Error(PW_BAD_TABLE), with line and column, if the text is not JSON, nests too
-/// deeply, or has a key twice. `remedy` ends every message: what to do about a bad file.
+/// Parses the text of `file`. Throws Error(PW_BAD_TABLE) if the text is not JSON (with line and column),
+/// nests too deeply, or has a key twice in an object. Every message ends with `remedy`: what to do about a
+/// bad file.
 std::shared_ptr<const nlohmann::json> parse_json(std::string_view text, const std::string& file,
                                                  const std::string& remedy);
 
-/// One value and its place. All reading functions throw Error(PW_BAD_TABLE).
+/// One value of a file, and its place there. Does not own the value, the file's name or the remedy. All
+/// reading functions throw Error(PW_BAD_TABLE) for a value that they do not allow.
 class Reader {
  public:
   Reader(const nlohmann::json& value, const std::string& file, const std::string& remedy,
@@ -29,28 +32,29 @@ class Reader {
   void only(std::initializer_list<std::string_view> allowed_keys) const;
   [[nodiscard]] Reader at(std::string_view key) const;                   ///< throws if it is missing
   [[nodiscard]] std::optional<Reader> find(std::string_view key) const;  ///< empty if it is missing
-  [[nodiscard]] Reader item(size_t index) const;
+  [[nodiscard]] Reader item(size_t index) const;                         ///< of a list; call items() first
   /// Returns the length of a list, which must have between `least` and `most` items.
   [[nodiscard]] size_t items(size_t least, size_t most) const;
 
   [[nodiscard]] std::vector<std::string> keys() const;  ///< of an object
-  void object() const;                                  ///< refuses anything but an object
+  void object() const;                                  ///< throws unless the value is an object
   [[nodiscard]] bool is_object() const;
 
   [[nodiscard]] std::string text(size_t longest = 4096) const;
-  [[nodiscard]] uint64_t whole(uint64_t least, uint64_t most) const;
+  [[nodiscard]] uint64_t whole(uint64_t least, uint64_t most) const;  ///< a whole number
   [[nodiscard]] double number(double least, double most) const;
   [[nodiscard]] bool flag() const;  ///< true or false
 
   /// Throws an error of the form `FILE: PLACE: problem; remedy`.
   [[noreturn]] void refuse(const std::string& problem) const;
 
-  /// Runs a parser on the value's text; reports an error that it throws with file and place.
+  /// Returns what `parse` makes of the value's text. If `parse` throws an Error, its message becomes the
+  /// problem of refuse().
   template <typename Parse>
   auto parsed(Parse&& parse) const;
 
  private:
-  [[nodiscard]] std::string shown() const;
+  [[nodiscard]] std::string shown() const;  ///< the value, short enough for an error message
 
   const nlohmann::json& value_;
   const std::string& file_;

@@ -64,7 +64,7 @@ std::optional<ShapeClass> measured_class(const Table& table, const Query& query)
 }
 
 /// Returns the paths of a family for which the table has a cost in this case, but which this context lacks
-/// and its probe never mentioned.
+/// and gave no reason for.
 std::set<std::string> missing_of(const PathFamily& family, const Table& table, const Query& query) {
   std::set<std::string> missing;
   const auto mentioned = [&](const std::string& path) {

@@ -22,7 +22,7 @@ namespace pw::route {
 /// The question. Path indices in the answer refer to `available`.
 struct Query {
   Case where;
-  std::vector<std::string> available;  ///< names of the paths whose probe succeeded, in order of preference
+  std::vector<std::string> available;  ///< names of the paths that serve the pair, in order of preference
   std::vector<Unavailable> unavailable;
   std::optional<PairClass> costs_of = {};  ///< the pair whose costs replace those of `where`
 

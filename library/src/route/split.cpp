@@ -30,14 +30,14 @@ std::vector<uint16_t> whole_shares(std::span<const double> weights) {
   return shares;
 }
 
-/// Returns the time at which all used lanes finish a transfer of `bytes`, if its parts are cut so that all
-/// finish at the same time: the level at which fixed_i + per_byte_i * share_i is equal for all.
-double finish_time(std::span<const Affine> lanes, const std::vector<bool>& used, double bytes) {
+/// Returns the time at which all used candidates finish a transfer of `bytes`, if its parts are cut so that
+/// all finish at the same time: the level at which fixed_i + per_byte_i * share_i is equal for all.
+double finish_time(std::span<const Affine> candidates, const std::vector<bool>& used, double bytes) {
   double amount = bytes, rate = 0;
-  for (size_t i = 0; i < lanes.size(); ++i)
+  for (size_t i = 0; i < candidates.size(); ++i)
     if (used[i]) {
-      amount += lanes[i].fixed / lanes[i].per_byte;
-      rate += 1 / lanes[i].per_byte;
+      amount += candidates[i].fixed / candidates[i].per_byte;
+      rate += 1 / candidates[i].per_byte;
     }
   return amount / rate;
 }
@@ -93,19 +93,19 @@ SplitPieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint
   return out;
 }
 
-std::optional<Split> propose(std::span<const SplitLane> lanes, uint64_t bytes) {
+std::optional<Split> propose(std::span<const SplitCandidate> candidates, uint64_t bytes) {
   std::vector<Affine> cost;
   std::vector<bool> used;
-  for (const SplitLane& lane : lanes) {
-    cost.push_back(lane.line.piece(bytes));
+  for (const SplitCandidate& candidate : candidates) {
+    cost.push_back(candidate.line.piece(bytes));
     cost.back().fixed = std::max(0.0, cost.back().fixed);
-    used.push_back(lane.line.measured() && cost.back().per_byte > 0);
+    used.push_back(candidate.line.measured() && cost.back().per_byte > 0);
   }
-  std::vector<double> weights(lanes.size());
+  std::vector<double> weights(candidates.size());
   for (bool dropped = true; dropped;) {
     dropped = false;
     const double time = finish_time(cost, used, static_cast<double>(bytes));
-    for (size_t i = 0; i < lanes.size(); ++i) {
+    for (size_t i = 0; i < candidates.size(); ++i) {
       weights[i] = used[i] ? (time - cost[i].fixed) / cost[i].per_byte : 0;
       if (used[i] && weights[i] * kShares < static_cast<double>(bytes)) {
         used[i] = false;
@@ -114,7 +114,7 @@ std::optional<Split> propose(std::span<const SplitLane> lanes, uint64_t bytes) {
     }
   }
   // At most the kMaxParts largest become parts.
-  std::vector<size_t> order(lanes.size());
+  std::vector<size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weights[a] > weights[b]; });
   order.resize(std::min(order.size(), kMaxParts));
@@ -126,21 +126,21 @@ std::optional<Split> propose(std::span<const SplitLane> lanes, uint64_t bytes) {
   const std::vector<uint16_t> shares = whole_shares(kept);
   Split split;
   for (size_t i = 0; i < order.size(); ++i)
-    if (shares[i] > 0) split.parts.push_back({lanes[order[i]].path, shares[i]});
+    if (shares[i] > 0) split.parts.push_back({candidates[order[i]].path, shares[i]});
   if (split.parts.size() < 2) return std::nullopt;
   return split;
 }
 
-std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const SplitLane> lanes) {
+std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const SplitCandidate> candidates) {
   std::map<std::set<std::string>, std::pair<double, size_t>>
       best;  // paths -> cost per byte at the largest size
   for (size_t t = 0; t < trials.size(); ++t) {
     if (trials[t].points.empty() || trials[t].split.parts.size() < 2) continue;
     const CostLine line(trials[t].points);
     const bool wins = std::ranges::any_of(line.points(), [&](const Point& point) {
-      return std::ranges::all_of(lanes, [&](const SplitLane& lane) {
-        return clearly_below(point.microseconds, line.spread(point.bytes), lane.line.at(point.bytes),
-                             lane.line.spread(point.bytes));
+      return std::ranges::all_of(candidates, [&](const SplitCandidate& candidate) {
+        return clearly_below(point.microseconds, line.spread(point.bytes), candidate.line.at(point.bytes),
+                             candidate.line.spread(point.bytes));
       });
     });
     if (!wins) continue;

@@ -53,16 +53,16 @@ struct SplitPieces {
 SplitPieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint64_t align,
                    uint64_t bytes) noexcept;
 
-/// A path that may take part, with its cost when used alone.
-struct SplitLane {
+/// A path that may take part in a split, with its cost when used alone.
+struct SplitCandidate {
   std::string path;
   CostLine line;
 };
 
-/// Returns the shares with which all lanes would finish a transfer of `bytes` at the same time, if they did
-/// not slow each other down: `tune` starts from these. Lanes worth less than 1/256 are left out. Returns
+/// Returns the shares with which all candidates would finish a transfer of `bytes` at the same time, if they
+/// did not slow each other down: `tune` starts from these. Lanes worth less than 1/256 are left out. Returns
 /// nothing if fewer than two are left.
-std::optional<Split> propose(std::span<const SplitLane> lanes, uint64_t bytes);
+std::optional<Split> propose(std::span<const SplitCandidate> candidates, uint64_t bytes);
 
 /// A split that was measured as a whole.
 struct Trial {
@@ -71,8 +71,8 @@ struct Trial {
 };
 
 /// Returns the indices of the trials worth keeping: for each set of paths the trial that is cheapest at the
-/// largest measured size, and only if at some measured size it beats every lane alone by more than the
+/// largest measured size, and only if at some measured size it beats every candidate alone by more than the
 /// spread.
-std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const SplitLane> lanes);
+std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const SplitCandidate> candidates);
 
 }  // namespace pw::route

@@ -39,8 +39,8 @@ void check_machine(const Table& table, const Machine& machine, const std::string
     differences += format("{}{} was {} and is {}", differences.empty() ? "" : "; ", field, then, now);
   };
   const auto value = [](const Machine& m, const std::string& field) {
-    const auto value = m.find(field);
-    return value == m.end() ? "absent" : in_quotes(value->second);
+    const auto entry = m.find(field);
+    return entry == m.end() ? "absent" : in_quotes(entry->second);
   };
   Machine fields = table.machine;
   fields.insert(machine.begin(), machine.end());

@@ -1,4 +1,7 @@
-// Makes the team in which this process was launched: finds rank, size and ticket.
+// Makes the team of the ranks that were launched together. A process learns its rank and the team's size from
+// its launcher. To reach rank 0 it also needs the ticket (team/ticket.h): the addresses of rank 0's bootstrap
+// server, and the job's secret. `peerway run` passes these in the environment. Under other launchers rank 0
+// makes the ticket, and passes it on by PMIx or by a file that the ranks find by themselves.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +23,7 @@
 namespace pw {
 namespace {
 
-/// Parses the addresses of rank 0's host, which may have several.
+/// Parses the addresses of rank 0's host, separated by commas.
 std::vector<Address> addresses_of(std::string_view text) {
   std::vector<Address> addresses;
   for (size_t begin = 0; begin <= text.size();) {
@@ -31,7 +34,8 @@ std::vector<Address> addresses_of(std::string_view text) {
   return addresses;
 }
 
-/// `peerway run` passes the secret and the address to all ranks in the environment.
+/// Makes the team of ranks that `peerway run` started: it has passed the secret and the addresses to all of
+/// them in the environment.
 std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number, uint64_t deadline) {
   Ticket ticket;
   ticket.secret = team_secret(parse_secret(launch.secret, "PEERWAY_SECRET"), number);
@@ -47,7 +51,8 @@ std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number,
   return join(launch.rank, launch.size, true, [&](std::string&) { return ticket; }, deadline);
 }
 
-/// Makes the team by a file with the ticket, because the launcher gives only rank and size.
+/// Makes the team if the launcher gives only rank and size: rank 0 writes the ticket to a file, and the other
+/// ranks read it.
 std::unique_ptr<Team> team_by_file(const Launch& launch, uint64_t number, uint64_t deadline) {
   RendezvousFile file(launch, number);
   if (launch.rank != 0)
@@ -62,6 +67,7 @@ std::unique_ptr<Team> team_by_file(const Launch& launch, uint64_t number, uint64
   return join_own(launch.size, std::move(opening), deadline);
 }
 
+/// Makes the team by PMIx, which broadcasts the ticket's text from rank 0 to the others.
 std::unique_ptr<Team> team_by_pmix(Pmix& pmix, int rank, int size, uint64_t number) {
   return make_team(rank, size, [&](std::span<std::byte> data) {
     std::string text(reinterpret_cast<const char*>(data.data()), data.size());
@@ -71,7 +77,8 @@ std::unique_ptr<Team> team_by_pmix(Pmix& pmix, int rank, int size, uint64_t numb
   });
 }
 
-/// Returns nothing if PMIx is neither needed nor asked for, or if it is not available and another way exists.
+/// Makes the team by PMIx, or returns null if it is to be made by a file: if PMIx is neither needed nor asked
+/// for, or if it is not available and the launch does not depend on it.
 std::unique_ptr<Team> team_by_pmix(const Launch& launch, LauncherChoice wanted, uint64_t number) {
   // Ranks of one host do not need PMIx. If they do not use it, they cannot interfere with the program's own
   // use of PMIx.

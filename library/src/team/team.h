@@ -51,9 +51,10 @@ class Exchange {
   virtual void on_abort(std::function<void(const Error&)> call) = 0;
 };
 
-/// All ranks make the same collective calls in the same order: all_gathers and exchanges are counted
-/// together. If two ranks are in different ones, both end at all ranks with PW_INVALID_ARGUMENT
-/// (different_calls()).
+/// The ranks of a job, and what they do together before they can move data. (peerway::Team of the C++
+/// interface owns a handle of it.) All ranks make the same collective calls in the same order: all_gathers
+/// and exchanges are counted together. If two ranks are in different ones, both end at all ranks with
+/// PW_INVALID_ARGUMENT (different_calls()).
 class Team {
  public:
   virtual ~Team() = default;

@@ -1,5 +1,6 @@
-// The ticket that rank 0 gives to the other ranks: the addresses of the bootstrap server and the job's
-// secret, as text of at most kTicketBytes. The parser is pure and fuzzed.
+// The ticket: what the other ranks must know to join rank 0's team, as NCCL's unique id. It contains the
+// addresses of the bootstrap server and the job's secret, as text of at most kTicketBytes. The parser reads
+// what another process wrote, so it is fuzzed (library/tests/fuzz).
 #pragma once
 
 #include <optional>

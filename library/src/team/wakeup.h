@@ -1,4 +1,4 @@
-// Wakes a thread that sleeps in poll().
+// Wakes a thread of this process that sleeps in poll(). base/wakeup_pipe.h also wakes other processes.
 #pragma once
 
 #include <sys/eventfd.h>

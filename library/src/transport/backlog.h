@@ -1,5 +1,5 @@
-// Keeps operations for which a connection has no room at present, in order, so that a start never waits for
-// room.
+// The operations of one connection for which UCX or the NIC has no room at present, in order. They are
+// continued later, so that a start never waits for room.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ namespace pw {
 
 class Backlog {
  public:
-  /// Does what there is room for, and sets `done` once the whole operation is done.
+  /// Starts as much of an operation as there is room for, and sets `done` once all of it is started.
   using GoOn = std::function<pw_status(bool& done)>;
 
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
@@ -26,7 +26,7 @@ class Backlog {
   /// Continues operations as far as there is room. Returns how many ended, whether done or failed.
   uint64_t resume();
 
-  /// Operations that use this object fail when their turn comes.
+  /// Makes the operations that use this object fail when their turn comes.
   void drop(const void* used);
   void clear() { waiting_.clear(); }
 

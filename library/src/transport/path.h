@@ -1,5 +1,5 @@
-// A path is one method of moving bytes between two regions. The operations layer asks each path whether it
-// serves a pair (`probe`, a pure function of facts), looks up the cheapest, and hands it the transfer.
+// A path is one method of moving bytes between two regions. The resolver (context/resolver.h) asks each path
+// for its offer: whether it serves a pair of memories. A transfer then goes by the cheapest that does.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Pair {
   std::string why_no_kernels;
 };
 
-/// A path's answer for a pair.
+/// A path's answer for a pair: whether it can carry transfers between the two memories, or why not.
 struct Offer {
   bool available = false;
   std::string why_not;  ///< what prevents it and what to do about it; empty when available
@@ -51,7 +51,8 @@ struct Offer {
   static Offer unsuited(std::string why) { return {false, std::move(why), false}; }
 };
 
-/// One put or get, checked and joined: everything a path needs.
+/// One put or get with everything that a path needs: both sides were checked against their regions, and
+/// joined into one layout.
 struct Transfer {
   Op op = Op::put;
   Remote* remote = nullptr;
@@ -117,8 +118,8 @@ class Path : public Marker {
   explicit Path(Completes completes) : completes_(completes) {}
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
 
-  /// Returns whether the path serves the pair. This gathers the path's own facts; the decision itself is the
-  /// path's probe(), a pure function of facts.
+  /// Returns whether the path serves the pair. This gathers the path's own facts; a path's offer_for() then
+  /// decides by the facts alone, so that tests can check it without the hardware.
   [[nodiscard]] virtual Offer offer(const Pair& pair, Region& local, Remote& remote) = 0;
   /// Whether it works through mappings of the peer's memory, which plans and kernels also use.
   [[nodiscard]] virtual bool uses_mappings() const { return false; }

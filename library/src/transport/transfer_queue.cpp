@@ -11,7 +11,7 @@ namespace pw {
 pw_status TransferQueue::start(const Transfer& transfer, SignalTurn* turn) {
   const std::lock_guard lock(mutex_);
   if (ended()) return why_ended();
-  Waiting next{transfer};
+  QueuedTransfer next{transfer};
   if (turn != nullptr) {
     next.signal = &turn->signal();
     next.total = turn->total();
@@ -41,7 +41,7 @@ pw_status TransferQueue::why_ended() {
 
 // A failure before the other end was asked has no effect there. After that, the two ends disagree about the
 // ring, so nothing can follow.
-pw_status TransferQueue::advance(Waiting& next, bool& done) {
+pw_status TransferQueue::advance(QueuedTransfer& next, bool& done) {
   const pw_status status = go_on(next, done);
   if (status != PW_OK && next.posted) broken_.store(status, std::memory_order_release);
   return status;
@@ -54,9 +54,10 @@ bool TransferQueue::waits() {
   return !queue_.empty();
 }
 
-bool TransferQueue::turn() {
+bool TransferQueue::poll() {
   std::vector<Unstored> unstored;
-  std::deque<Waiting> finished;  // destroyed after the lock is released, with the objects that they keep
+  std::deque<QueuedTransfer>
+      finished;  // destroyed after the lock is released, with the objects that they keep
   bool happened = false;
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -81,12 +82,12 @@ bool TransferQueue::turn() {
   return happened;
 }
 
-void TransferQueue::go_on_with_all(std::deque<Waiting>& finished, std::vector<Unstored>& unstored) {
+void TransferQueue::go_on_with_all(std::deque<QueuedTransfer>& finished, std::vector<Unstored>& unstored) {
   while (!queue_.empty() && !ended()) {
-    Waiting& next = queue_.front();
+    QueuedTransfer& next = queue_.front();
     bool done = false;
     if (const pw_status status = guard([&] { return advance(next, done); }); status != PW_OK) {
-      note(status);
+      record_failure(status);
       give_up(next, unstored);  // it continues without its bytes
     } else if (done) {
       finished.push_back(std::move(next));
@@ -99,12 +100,12 @@ void TransferQueue::go_on_with_all(std::deque<Waiting>& finished, std::vector<Un
 }
 
 // The transfer's notification is not made, so the totals of later ones shrink by it.
-void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
+void TransferQueue::give_up(QueuedTransfer& waiting, std::vector<Unstored>& unstored) {
   waiting.given_up = true;
   Remote* const signal = std::exchange(waiting.signal, nullptr);
   if (signal == nullptr) return;
   unstored.push_back({signal->shared_from_this(), waiting.by});
-  for (Waiting& later : queue_)
+  for (QueuedTransfer& later : queue_)
     if (later.signal != nullptr && later.signal->sender() == signal->sender() && later.total > waiting.total)
       later.total -= waiting.by;
 }
@@ -113,7 +114,7 @@ void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
 // device still uses the memory of the first transfer, which then must not continue.
 bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
   bool all_given_up = true;
-  for (Waiting& waiting : queue_) {
+  for (QueuedTransfer& waiting : queue_) {
     if (waiting.given_up || !waiting.transfer.local->closed()) continue;
     if (waiting.posted && !leave_memory()) {
       all_given_up = false;
@@ -121,18 +122,19 @@ bool TransferQueue::give_up_closed(std::vector<Unstored>& unstored) {
     }
     give_up(waiting, unstored);
     waiting.kept.erase(waiting.kept.begin());
-    note(fail(PW_STALE_KEY, format("a region was closed before its staged transfer with rank {} was "
-                                   "complete; flush before it is closed",
-                                   rank_)));
+    record_failure(
+        fail(PW_STALE_KEY, format("a region was closed before its staged transfer with rank {} was "
+                                  "complete; flush before it is closed",
+                                  rank_)));
   }
   return all_given_up;
 }
 
-bool TransferQueue::give_up_refused(std::deque<Waiting>& finished, std::vector<Unstored>& unstored) {
+bool TransferQueue::give_up_refused(std::deque<QueuedTransfer>& finished, std::vector<Unstored>& unstored) {
   const pw_status status = refused();
   if (status == PW_OK) return false;
-  note(status);
-  for (Waiting& waiting : queue_) give_up(waiting, unstored);
+  record_failure(status);
+  for (QueuedTransfer& waiting : queue_) give_up(waiting, unstored);
   finished.swap(queue_);
   const uint64_t all = accepted_.load(std::memory_order_relaxed);
   refused_.store(all, std::memory_order_release);
@@ -172,7 +174,7 @@ pw_status TransferQueue::outcome(Mark mark) {
 }
 
 // Records a failure; its message is this thread's last.
-void TransferQueue::note(pw_status failed) {
+void TransferQueue::record_failure(pw_status failed) {
   if (failed_ != PW_OK) return;
   failed_ = failed;
   why_ = last_error_message();

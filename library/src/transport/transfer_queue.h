@@ -1,5 +1,6 @@
-// A queue of transfers with one rank. They are done in order, each as far as it can go at present; the rest
-// waits in the queue, so that a start never waits. Base class of paths with rings of bounce buffers.
+// The queue of transfers with one rank of a path that copies through a ring of bounce buffers. A start does
+// as much of its transfer as is possible at once and never waits; the rest stays in the queue, and later
+// polls continue it. Transfers are done in order.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,7 @@ class TransferQueue {
   pw_status start(const Transfer& transfer, SignalTurn* turn);
 
   /// Continues queued transfers; returns whether something happened.
-  bool turn();
+  bool poll();
   /// Whether transfers are queued. Takes the lock of start(), so that the progress thread cannot miss one.
   [[nodiscard]] bool waits();
 
@@ -36,7 +37,7 @@ class TransferQueue {
   pw_status outcome(Mark mark);
 
  protected:
-  struct Waiting {
+  struct QueuedTransfer {
     Transfer transfer;
     Remote* signal = nullptr;  ///< stored to after the transfer; null: no notification
     uint64_t total = 0;        ///< the value to store
@@ -51,12 +52,12 @@ class TransferQueue {
   /// Does what can be done for the transfer now; sets `done` once this end's half is complete. A transfer
   /// that was given up before it was posted is posted without bytes, so that both ends count it. May throw
   /// Error only before it posts.
-  virtual pw_status go_on(Waiting& next, bool& done) = 0;
+  virtual pw_status go_on(QueuedTransfer& next, bool& done) = 0;
   /// Whether nothing uses the memory of what was given to go_on() any more. A device completes its work
   /// whether or not the other end lives; no thread waits for that while it holds the lock.
   virtual bool unused() = 0;
-  /// Once unused() is true, the rest of the first transfer, which was posted, is passed without touching its
-  /// memory. Returns false before that: ask again.
+  /// Lets the rest of the first transfer, which was posted, pass without touching its memory. Returns false,
+  /// and must be called again, while something still uses the memory (unused()).
   virtual bool leave_memory() = 0;
   /// Returns a failure if the other end cannot serve any transfer. The next transfer asks it again.
   virtual pw_status refused() { return PW_OK; }
@@ -89,20 +90,20 @@ class TransferQueue {
   };
 
   pw_status why_ended();
-  pw_status advance(Waiting& next, bool& done);
-  void go_on_with_all(std::deque<Waiting>& finished, std::vector<Unstored>& unstored);
+  pw_status advance(QueuedTransfer& next, bool& done);
+  void go_on_with_all(std::deque<QueuedTransfer>& finished, std::vector<Unstored>& unstored);
   bool give_up_closed(std::vector<Unstored>& unstored);
-  bool give_up_refused(std::deque<Waiting>& finished, std::vector<Unstored>& unstored);
-  void give_up(Waiting& waiting, std::vector<Unstored>& unstored);
+  bool give_up_refused(std::deque<QueuedTransfer>& finished, std::vector<Unstored>& unstored);
+  void give_up(QueuedTransfer& waiting, std::vector<Unstored>& unstored);
   bool drop_all();
-  void note(pw_status failed);
+  void record_failure(pw_status failed);
   [[nodiscard]] bool done(Mark mark) const;
 
   Progress& progress_;
   std::atomic<uint64_t>& waiting_;
-  std::deque<Waiting> queue_;  ///< the first may be under way
-  pw_status failed_ = PW_OK;   ///< the first failure at this end since the last outcome(); `why_` is its
-                               ///< message
+  std::deque<QueuedTransfer> queue_;  ///< the first may be under way
+  pw_status failed_ = PW_OK;  ///< the first failure at this end since the last outcome(); `why_` is its
+                              ///< message
   std::string why_;
   std::atomic<pw_status> broken_{PW_OK};
   std::atomic<uint64_t> accepted_{0};

@@ -18,8 +18,9 @@ extern const ChoiceSetting<bool> strict;
 
 }  // namespace settings
 
-/// The assumptions of a rank about all ranks when it opens its transports.
-struct Together {
+/// What a rank assumes about all ranks when it opens a transport. If that proves wrong, it opens the
+/// transport again.
+struct TransportAssumptions {
   bool several_hosts = false;
   bool wanted = false;  ///< some rank wants this transport
 };
@@ -38,10 +39,10 @@ class Transport {
   /// Opens the transport if it is wanted, and returns the data to publish to the other ranks, even if it
   /// stayed closed. Called again if the ranks disagreed; what is open then stays open. Throws Error if this
   /// rank was told to use it and cannot: then no rank gets its context.
-  virtual Bytes open(const Together&) { return {}; }
+  virtual Bytes open(const TransportAssumptions&) { return {}; }
 
-  /// Receives what all ranks sent, indexed by rank.
-  virtual void meet(const std::vector<Bytes>& /*ranks*/) {}
+  /// Receives the data that open() returned at each rank, indexed by rank.
+  virtual void receive_facts(const std::vector<Bytes>& /*ranks*/) {}
 
   /// Add to a key what peers need to reach the region, or the words of this rank's signals.
   virtual void attach(Key&, Region&) {}

@@ -54,15 +54,15 @@ class LetterTransport final : public Transport, public Source {
  public:
   explicit LetterTransport(const Surroundings& surroundings) : with_(surroundings) {}
   std::vector<std::unique_ptr<Path>> paths() override;
-  Bytes open(const Together&) override;
-  void meet(const std::vector<Bytes>& ranks) override { names_ = ranks; }
+  Bytes open(const TransportAssumptions&) override;
+  void receive_facts(const std::vector<Bytes>& ranks) override { names_ = ranks; }
 
   pw_status ask(const Transfer& transfer);
   Mark mark(int rank);
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
 
  private:
@@ -105,7 +105,7 @@ std::vector<std::unique_ptr<Path>> LetterTransport::paths() {
   return paths;
 }
 
-Bytes LetterTransport::open(const Together&) {
+Bytes LetterTransport::open(const TransportAssumptions&) {
   if (!own_.empty()) return own_;  // called again
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un own{.sun_family = AF_UNIX, .sun_path = {}};
@@ -166,7 +166,7 @@ bool LetterTransport::send_all() {
   return sent;
 }
 
-bool LetterTransport::turn() {
+bool LetterTransport::poll() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   bool happened = send_all();

@@ -56,7 +56,7 @@ def test_memory_of_others(path: str, op: str, memory: str, two_ranks: Ranks) -> 
 
 @pytest.mark.parametrize(
     ("memory", "reason"),
-    [("cuda-async", "handleTypes"), ("torch-expandable", "cuMemCreate"), ("malloc", "pw_region_allocate")],
+    [("cuda-async", "handleTypes"), ("malloc", "pw_region_allocate")],
 )
 def test_memory_that_cannot_be_shown_to_a_peer_goes_through_the_host(
     memory: str, reason: str, two_ranks: Ranks

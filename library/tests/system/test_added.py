@@ -96,6 +96,7 @@ def test_a_plan_whose_target_stands_still_holds_up_no_other(letters: Library) ->
         ranks.end()
 
 
+@pytest.mark.long
 def test_transfers_of_the_device_by_every_path_that_reaches_it(more: Library) -> None:
     requests = [
         *product(["peer/copy", "staged"], ["put", "get"], ["mock", "host"], ["mock", "host"]),

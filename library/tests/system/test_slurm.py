@@ -270,6 +270,7 @@ def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
     assert done.stderr.startswith("peerway: rank 3 (process "), done.stderr
 
 
+@pytest.mark.long
 def test_a_campaign_is_submitted_and_resumed(cluster: Cluster, run: Run, tmp_path: Path) -> None:
     """Jobs continue when the runner is killed; the next runner waits for them
     and submits only what is missing.

@@ -35,7 +35,7 @@ class SlowSource : public ::testing::Test {
   }
   void turn() {
     slow_.next_turn();
-    staged_.turn();
+    staged_.poll();
     sched_yield();
   }
   void complete_the_live_one() {

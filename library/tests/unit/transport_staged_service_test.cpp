@@ -22,7 +22,7 @@ namespace pw {
 namespace {
 
 constexpr uint64_t kChunk = 4096;
-constexpr Cut kCut{kChunk, kRingBytes};
+constexpr RingDivision kDivision{kChunk, kRingBytes};
 constexpr int kRanks = 3;
 
 /// Rank 0 of three, whose peers are lost when the test says so.
@@ -49,9 +49,9 @@ class Initiator {
     mailbox.rank = rank;
     mailbox.identity = memfd_identity(memfd_.get());
     mailbox.descriptor = memfd_.get() + 1;
-    ring(target, wakeup_pipe_);
+    announce_work(target, wakeup_pipe_);
     while (header().attached == 0) sched_yield();
-    end_.use(host_device(), kCut);
+    end_.use(host_device(), kDivision);
   }
 
   void post_put(const Region& to, std::vector<std::byte> from) {
@@ -59,10 +59,10 @@ class Initiator {
     const Layout layout = contiguous_layout(from_.size());
     PostedRequest& posted = header().request[requested_ % kRequests];
     posted.request = {Op::put, to.slot(), to.generation(), 0, layout};
-    posted.cut = kCut;
+    posted.division = kDivision;
     end_.begin(true, layout, from_.data());
     header().requested.store(++requested_);
-    ring(target_, wakeup_pipe_);
+    announce_work(target_, wakeup_pipe_);
   }
   void fill(int chunks) {
     for (int i = 0; i < chunks; ++i) ASSERT_EQ(end_.pass(0), PW_OK);
@@ -155,7 +155,7 @@ TEST_F(Staging, APeerThatDiesIsLetGoByAHelper) {
   Initiator mortal(1, control.control());
   mortal.post_put(*region, pattern(4 * kChunk));
   mortal.fill(1);
-  Turning help(progress, nullptr);
+  Polling help(progress, nullptr);
   while (mortal.header().drained != 1) help.poll();
   team.dead[1] = true;
   while (mortal.mappings() != 1) help.poll();
@@ -176,7 +176,7 @@ class SlowTarget : public Staging {
   }
   void turn() {
     slow.next_turn();
-    service.turn();
+    service.poll();
   }
 
   std::shared_ptr<Region> slow_region = registry.allocate(slow, 2 * kChunk);
@@ -227,7 +227,7 @@ TEST_F(SlowTarget, WhileADeviceLeavesAPeerThatDiedOthersAreServed) {
 TEST_F(Staging, AHelperServesWhileTheThreadSleeps) {
   Initiator peer(1, control.control());
   wait_until_nobody_watches();
-  Turning help(progress, nullptr);
+  Polling help(progress, nullptr);
   while (control.control().watchers != 1) help.poll();
   const auto bytes = pattern(2 * kChunk);
   peer.post_put(*region, bytes);
@@ -241,7 +241,7 @@ TEST_F(Staging, TheThreadGoesOnWhereAHelperLeaves) {
   const auto bytes = pattern(2 * kChunk);
   wait_until_nobody_watches();
   {
-    Turning help(progress, nullptr);
+    Polling help(progress, nullptr);
     while (control.control().watchers != 1) help.poll();
     peer.post_put(*region, bytes);
     peer.fill(1);
@@ -255,7 +255,7 @@ TEST_F(Staging, TheThreadGoesOnWhereAHelperLeaves) {
 TEST_F(Staging, AHelperThatNeverHadToWaitLeavesNoTrace) {
   wait_until_nobody_watches();
   {
-    Turning help(progress, nullptr);
+    Polling help(progress, nullptr);
     help.poll();
     EXPECT_EQ(control.control().watchers, 0u);
   }

@@ -28,7 +28,7 @@ class Gated final : public TransferQueue {
   int posts = 0;
 
  private:
-  pw_status go_on(Waiting& next, bool& done) override {
+  pw_status go_on(QueuedTransfer& next, bool& done) override {
     if (half_open) next.posted = true;
     if (!open) return PW_OK;
     next.posted = done = true;
@@ -69,10 +69,10 @@ TEST_F(TransferQueueTest, WhatCannotGoWaitsAndGoesInItsOrder) {
   for (int i = 0; i < 3; ++i) ASSERT_EQ(put(*region_), PW_OK);
   const Mark mark = queue_.mark();
   EXPECT_EQ(waiting_, 3u);
-  EXPECT_FALSE(queue_.turn());
+  EXPECT_FALSE(queue_.poll());
   EXPECT_FALSE(queue_.reached(mark));
   queue_.open = true;
-  EXPECT_TRUE(queue_.turn());
+  EXPECT_TRUE(queue_.poll());
   EXPECT_TRUE(queue_.reached(mark));
   EXPECT_EQ(queue_.outcome(mark), PW_OK);
   EXPECT_EQ(queue_.stored, (std::vector<uint64_t>{1, 2, 3}));
@@ -84,9 +84,9 @@ TEST_F(TransferQueueTest, AClosedRegionTakesItsNotificationBackAndTheFlushTells)
   ASSERT_EQ(put(*other_), PW_OK);
   ASSERT_EQ(put(*region_), PW_OK);
   auto closing = std::async(std::launch::async, [this] { other_.reset(); });  // waits until nobody uses it
-  while (closing.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) queue_.turn();
+  while (closing.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) queue_.poll();
   queue_.open = true;
-  queue_.turn();
+  queue_.poll();
   const Mark mark = queue_.mark();
   ASSERT_TRUE(queue_.reached(mark));
   EXPECT_EQ(queue_.posts, 3) << "both ends count alike";
@@ -103,11 +103,11 @@ TEST_F(TransferQueueTest, WhatADeviceStillUsesIsLeftOnceItIsDone) {
   auto closing = std::async(std::launch::async, [this] { region_.reset(); });
   while (!closed->closed()) sched_yield();
   queue_.open = true;
-  EXPECT_FALSE(queue_.turn());  // returns
+  EXPECT_FALSE(queue_.poll());  // returns
   EXPECT_EQ(queue_.posts, 0) << "nothing goes on that uses the memory again";
   EXPECT_EQ(put(*other_), PW_OK) << "nobody has the lock";
   queue_.in_use = false;
-  EXPECT_TRUE(queue_.turn());
+  EXPECT_TRUE(queue_.poll());
   closing.get();
   EXPECT_EQ(queue_.posts, 2);
   EXPECT_EQ(queue_.outcome(queue_.mark()), PW_STALE_KEY);
@@ -117,7 +117,7 @@ TEST_F(TransferQueueTest, ALostRankIsToldOfOnceADeviceIsDone) {
   queue_.half_open = queue_.in_use = true;
   ASSERT_EQ(put(*region_), PW_OK);
   queue_.lost = true;
-  EXPECT_FALSE(queue_.turn());  // returns
+  EXPECT_FALSE(queue_.poll());  // returns
   EXPECT_FALSE(queue_.reached(queue_.mark())) << "who sees the failure may free the memory";
   queue_.in_use = false;
   EXPECT_TRUE(queue_.reached(queue_.mark()));

@@ -1,5 +1,5 @@
-"""What will disturb a measurement on this host, found before it starts: load, too few CPUs, a quota, slow
-clocks.
+"""Detects conditions of this host that will disturb a measurement, before it starts: load, too few CPUs, a
+CPU quota, slow clocks.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-WINDOW_S = 0.2  # in which the CPU time of others is counted
-NOTICED = 0.25  # CPUs that others use
+WINDOW_S = 0.2  # how long the CPU time of other processes is counted
+NOTICED = 0.25  # a warning is given if other processes use this many CPUs
 ROOT = Path("/")
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """`busy` is how many of this process's `cpus` other processes use, `quota` how many a container may use;
-    None: all.
+    """The conditions of a host.
+
+    `busy` is how many of this process's `cpus` other processes use; `quota` is how many CPUs a container may
+    use, None if it has no limit.
     """
 
     cpus: int
@@ -50,8 +52,8 @@ def warnings_for(conditions: Conditions, ranks: int, noun: str = "ranks") -> lis
 
 
 def read(root: Path = ROOT) -> Conditions:
-    """Read the conditions of this host. This process sleeps meanwhile, so that only other processes count as
-    load.
+    """Read the conditions of this host. This process sleeps meanwhile, so that it does not count as load
+    itself.
     """
     allowed = os.sched_getaffinity(0)
     before = _busy_s(root, allowed)
@@ -68,7 +70,7 @@ def _cpus(count: int) -> str:
 
 
 def _busy_s(root: Path, allowed: set[int]) -> Mapping[int, float]:
-    """The seconds that each CPU has worked since boot, or that the hypervisor has taken from it."""
+    """For each CPU, the seconds since boot that it has worked or that the hypervisor has taken from it."""
     busy = {}
     tick = os.sysconf("SC_CLK_TCK")
     for line in _text(root / "proc/stat").splitlines():
@@ -93,7 +95,9 @@ def _quota(root: Path) -> float | None:
 
 
 def _upwards(path: str) -> Sequence[str]:
-    """A cgroup and all that contain it; inside a container its own is the top, whatever its name."""
+    """A cgroup and all cgroups that contain it. Inside a container the container's own cgroup is the top,
+    whatever its name.
+    """
     parts = [part for part in path.split("/") if part not in ("", "..")]
     return ["/".join(parts[:length]) for length in range(len(parts), -1, -1)]
 
@@ -116,4 +120,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:
-        return ""  # this kernel, or this container, does not have it
+        return ""  # this kernel or container has no such file

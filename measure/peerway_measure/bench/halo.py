@@ -1,4 +1,4 @@
-"""The halo of a distributed array that `peerway bench halo` exchanges, and how records spell it."""
+"""The halo exchange that `peerway bench halo` measures, and its spelling in records."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ Width = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Halo:
-    """A grid of ranks, the last dimension the fastest; the elements that each rank has and the bytes of one;
-    and of each dimension the layers below and above that are refreshed and whether it is periodic.
+    """The halo of an array that is distributed over a grid of ranks, of which the last dimension varies
+    fastest.
 
-    Dimension d of the array is distributed over dimension d of the grid, and whole where the grid has no
-    more.
+    It holds the number of elements that each rank has in each dimension, the bytes of an element and, for
+    each dimension, the layers below and above that are refreshed and whether it is periodic. Dimension d of
+    the array is distributed over dimension d of the grid. Dimensions beyond those of the grid are not
+    distributed.
     """
 
     grid: tuple[int, ...]
@@ -78,7 +80,7 @@ class Halo:
 
     @property
     def label(self) -> str:
-        """The spelling in records. What it leaves out has the default: width 1:1 over several ranks,
+        """The spelling in records. Parts that have their default are left out: width 1:1 over several ranks,
         periodic, no corners.
         """
         parts = [f"halo:{_times(self.grid)}", _times(self.local), str(self.element)]
@@ -104,7 +106,9 @@ def make(
     periodic: Sequence[bool] | None = None,
     corners: bool = False,
 ) -> Halo:
-    """The halo of the command line; None: width 1:1 over several ranks, and periodic."""
+    """The halo of the command line. None stands for the defaults: width 1:1 over several ranks, and
+    periodic.
+    """
     dims = len(local)
     return Halo(
         tuple(grid),
@@ -117,7 +121,7 @@ def make(
 
 
 def of_label(label: str) -> Halo:
-    """The halo that a record's shape spells. Raises ValueError."""
+    """The halo that the shape of a record spells. Raises ValueError."""
     head, _, rest = label.partition(":")
     parts = rest.split("/")
     if head != "halo" or len(parts) < 3:

@@ -15,14 +15,15 @@ POISON = 0xA5
 
 
 def image(halo: Halo, rank: int, seed: int, *, after: bool) -> NDArray[np.uint8]:
-    """The bytes of the rank's array with its halo: elements that `seed` and their place in the whole array
-    decide; poison in the halo, or `after` a refresh the neighbours' elements there.
+    """The bytes of the rank's array with its halo.
 
-    Beyond a border that is not periodic, and in corners that are not refreshed, poison stays.
+    The elements follow from `seed` and their place in the whole array. The halo holds poison or, with
+    `after`, the neighbours' elements as after a refresh. Poison stays beyond a border that is not periodic,
+    and in corners that are not refreshed.
     """
     place = np.unravel_index(rank, halo.grid)
     shape = tuple(n + sum(width) for n, width in zip(halo.local, halo.width, strict=True))
-    number = np.zeros(shape, np.int64)  # of each element in the whole array
+    number = np.zeros(shape, np.int64)  # each element's number in the whole array
     inside, outside = np.ones(shape, bool), np.zeros(shape, np.int8)
     for d, local in enumerate(halo.local):
         ranks, mine = (halo.grid[d], int(place[d])) if d < len(halo.grid) else (1, 0)
@@ -40,7 +41,7 @@ def image(halo: Halo, rank: int, seed: int, *, after: bool) -> NDArray[np.uint8]
 
 
 def _elements(number: NDArray[np.int64], size: int, seed: int) -> NDArray[np.uint8]:
-    """`size` bytes for each number of an element."""
+    """For each element's number, `size` bytes that follow from it and `seed`."""
     words = -(-size // 8)
     place = np.arange(words, dtype=np.uint64)
     at: NDArray[np.uint64] = number.astype(np.uint64)[:, None] * np.uint64(words) + place

@@ -1,5 +1,5 @@
-"""Facts that each record has about its run: its number, and the state of the host that can change between
-runs.
+"""Collects facts for each record about its run: the run's number, and the state of the host, which can change
+between runs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 
 def runs(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
-    """What to measure in each of `repeat` runs: all cases once, with fresh ranks. What differs from run to
-    run (where memory lies, which CPUs the ranks get, who else is at work) does not average out within one,
-    so that a repeat is a whole run, and the cases take turns.
+    """What to measure in each of `repeat` runs: all cases once, with fresh ranks.
+
+    Some conditions are the same for a whole run and differ between runs: where memory lies, which CPUs the
+    ranks get, which other processes are at work. They do not average out within one run. So each repetition
+    is a whole run, and the cases take turns.
     """
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     for number in range(1, repeat + 1):
@@ -34,7 +36,7 @@ def runs(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
 
 
 def host_state(root: Path = conditions.ROOT) -> dict[str, Any]:
-    """Facts about this host for the extra of a record. Empty ones are omitted."""
+    """Facts about this host for `extra` of a record. Empty facts are omitted."""
     now = conditions.read(root)
     fields = {
         "kernel": platform.release(),

@@ -1,4 +1,4 @@
-"""Decide which cases are measured over which ways. The ranks find this out together."""
+"""Decides which cases are measured over which paths and plans. The ranks find this out together."""
 
 from __future__ import annotations
 
@@ -21,34 +21,38 @@ from peerway_measure.bench.reporter import Reporter
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One case over one way: a label for the records, and the paths it may take."""
+    """One case over one way: its label in records, and the paths that it may take."""
 
     case: Case
     via: str
     paths: str
-    chunk: int = 0  # of `staged`, in bytes; 0: its own
-    plans: str = ""  # one of the kind's ways over plans
+    chunk: int = 0  # the chunk size of `staged` in bytes; 0: its default
+    plans: str = ""  # one of the kind's ways over plans; "" if no plan is used
 
     @property
     def allowed(self) -> str:
-        """The paths among which the route may choose; "" for all, and for a path that is measured alone."""
+        """The paths among which the route may choose; "" if it may choose any, and for a path that is
+        measured alone.
+        """
         return os.environ.get("PEERWAY_PATHS", "") if self.paths == ROUTE else ""
 
     def point(self, ranks: int) -> str:
-        """The name that `resume` has for what this job measures."""
+        """The name of this job's measurement for resume.py."""
         return resume.of_case(self.case, self.via, ranks, self.via in LIMITS, self.allowed)
 
 
 def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Job]:
-    """The jobs that do not have all their records yet. Collective: the same on all ranks."""
-    jobs = list(_all(plan, links, reporter))
+    """The jobs whose records are not complete yet. Collective: the same on all ranks."""
+    jobs = list(_all_jobs(plan, links, reporter))
     a_run = Counter(job.point(ranks) for job in jobs)
-    have = Counter({point: max(0, count - plan.run * a_run[point]) for point, count in plan.have.items()})
-    return [job for job in jobs if resume.lacks(have, job.point(ranks))]
+    recorded = Counter(
+        {point: max(0, count - plan.run * a_run[point]) for point, count in plan.recorded.items()}
+    )
+    return [job for job in jobs if resume.lacks(recorded, job.point(ranks))]
 
 
-def _all(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
-    """Every case over every way it can go, in the order of the plan. Collective: the same on all ranks."""
+def _all_jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
+    """Every case over every available way, in the order of the plan. Collective: the same on all ranks."""
     known_paths: dict[tuple[Any, ...], list[PathInfo]] = {}
     limits_done: set[tuple[str, int, str]] = set()
     for case in plan.cases:
@@ -72,7 +76,7 @@ def _path_jobs(
     mark = (case.test, case.shape.bytes, case.shape.label)
     limit = limits.limit_of(case)
     if limit == FLAG and plan.launch:
-        limit = None  # no page is shared between hosts
+        limit = None  # hosts share no page
     if plan.limits and limit and mark not in limits_done:
         limits_done.add(mark)
         yield Job(case, limit, limit)
@@ -82,15 +86,15 @@ def _path_jobs(
 
 
 def _sends(case: Case) -> str:
-    """The way over plans that measures sends: on GPUs in stream order, as programs start them."""
+    """The way over plans that measures sends. On GPUs it is in stream order, as programs start them."""
     if not case.kind.by_methods:
         return ""
     return "sendrecv/stream" if case.source.startswith("cuda") else "sendrecv"
 
 
 def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
-    """The case over plans, in all ways or in those that the settings name; if they name paths, the first way
-    over these.
+    """The case over plans: in all ways, or in those that the settings name. If the settings name paths, the
+    first way over these paths.
     """
     ways = case.kind.plan_ways(case.source) if case.source == case.target else ()
     via = {way: f"{way}/{plan.policy}" if case.kind.policies else way for way in ways}
@@ -133,7 +137,7 @@ def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathIn
 
 
 def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter) -> Iterator[tuple[str, str]]:
-    """The ways of the plan that can be used; without settings, all available paths and the route."""
+    """The usable settings of the plan. If the plan has none, all available paths and the route."""
     available = [info.name for info in infos if info.available]
     if not available:
         return
@@ -145,41 +149,43 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
             yield ROUTE, ROUTE
     else:
         for setting in plan.settings:
-            if _is_of_others(setting, case):
+            if _is_of_wrong_kind(setting, case):
                 continue
             if setting.label == setting.paths:
                 _check_known(setting.paths, infos)
             elif setting.label == setting.paths.replace(",", "+"):
-                for name in _names(setting.paths):
+                for name in _path_names(setting.paths):
                     _check_known(name, infos)
-            usable = _usable(setting.paths, available)
+            usable = _available_of(setting.paths, available)
             if setting.paths == ROUTE:
                 yield setting.label, ROUTE
             elif not plan.route and setting.label == setting.paths:
                 yield from ((name, name) for name in available if covers(setting.paths, name))
-            elif usable and len(_usable(setting.needs, available)) == len(_names(setting.needs)):
+            elif usable and len(_available_of(setting.needs, available)) == len(_path_names(setting.needs)):
                 yield setting.label, ",".join(usable)
             elif setting.label != setting.paths:
                 why = f"{case.source} to {case.target}: {_why_none(setting, infos)}"
                 reporter.say("refused", via=setting.label, test="", bytes=0, why=why)
 
 
-def _is_of_others(setting: Setting, case: Case) -> bool:
-    """Whether the setting names paths although methods of plans are measured, or the other way round."""
+def _is_of_wrong_kind(setting: Setting, case: Case) -> bool:
+    """Whether the setting is of the wrong kind for the case: it names paths although methods of plans are
+    measured, or methods although paths are.
+    """
     methods = setting.paths.startswith("plan")
     return setting.paths != ROUTE and methods != case.kind.by_methods
 
 
-def _names(paths: str) -> list[str]:
+def _path_names(paths: str) -> list[str]:
     return [name for name in paths.split(",") if name]
 
 
-def _usable(paths: str, available: list[str]) -> list[str]:
-    return [want for want in _names(paths) if any(covers(want, name) for name in available)]
+def _available_of(paths: str, available: list[str]) -> list[str]:
+    return [want for want in _path_names(paths) if any(covers(want, name) for name in available)]
 
 
 def _check_known(want: str, infos: list[PathInfo]) -> None:
-    """Refuse a path that does not exist. For a NIC that this context does not have, the error says what to
+    """Refuse a path that does not exist. For a NIC that this context does not use, the error says what to
     set.
     """
     if want != ROUTE and want not in PLAN_WAYS and not any(covers(want, info.name) for info in infos):
@@ -194,9 +200,9 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
 
 
 def _why_none(setting: Setting, infos: list[PathInfo]) -> str:
-    """Why each path that a setting needs is unavailable."""
+    """For each path that a setting needs, why it is unavailable."""
     reasons = []
-    for want in _names(setting.needs or setting.paths):
+    for want in _path_names(setting.needs or setting.paths):
         matches = [info for info in infos if covers(want, info.name)]
         reasons += [f"{info.name}: {info.why_not}" for info in matches if not info.available]
         if not matches:

@@ -1,24 +1,26 @@
-"""All tests: what each one does, how its samples become times, and what its table shows."""
+"""All tests: what each one does, how its samples become times, and which column its table shows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MIB = 1 << 20
-BANDWIDTH_WINDOW = 64  # messages in flight, as the OSU benchmarks have it
-BANDWIDTH_BYTES = 64 * MIB  # a window of large messages moves about this much
+BANDWIDTH_WINDOW = 64  # messages in flight, as in the OSU benchmarks
+BANDWIDTH_BYTES = 64 * MIB  # about how much a window of large messages moves
 FEWEST_IN_WINDOW = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One test. `loop` is the timed loop of the core, `ways` the one-way trips in a sample.
+    """One test.
 
-    `column` is the field of a record that its table shows. `touch`: the receiver reads what arrived. `via`:
-    the only way there is, of a test that moves no data between ranks. `plans` are the ways over plans (on
-    GPUs `gpu_plans`, too), of a test that is not `by_paths` the only ones; such tests are not `usual`: a
-    benchmark of nothing in particular leaves them out. With `policies` each way is measured once for each
-    policy of waiting.
+    `loop` is the core's function that takes the samples, `ways` the number of one-way trips in a sample.
+    `column` is the field of a record that the table shows. With `touch` the receiver reads the data that
+    arrived. `via` is the only way of a test that moves no data between ranks.
+
+    `plans` are the ways over plans, to which memory of GPUs adds `gpu_plans`. A test that is not `by_paths`
+    has no other ways, and a benchmark without named tests leaves it out (`usual`). With `policies` each way
+    is measured once for each wait policy.
     """
 
     name: str
@@ -41,25 +43,25 @@ class Kind:
 
     @property
     def usual(self) -> bool:
-        """Whether a benchmark that names no tests runs it."""
+        """Whether a benchmark that names no tests includes it."""
         return self.by_paths and not self.by_methods
 
     @property
     def by_methods(self) -> bool:
-        """Whether its ways are not paths but the methods of plans (docs/library/plans.md), for one kind of
-        memory.
+        """Whether its ways are the methods of plans (docs/library/plans.md) for one kind of memory, instead
+        of paths.
         """
         return self.op == SEND
 
     @property
     def routed_op(self) -> str:
-        """The operation whose routes are measured: signals and registrations use those of puts."""
+        """The operation whose routes are measured. Signals and registrations use the routes of puts."""
         return self.op if self.op in ("get", SEND) else "put"
 
     @property
     def tells_latency(self) -> bool:
-        """Whether it is one of the tests whose result is a time: then waiting is a part of it, and what the
-        waits cost the CPU is told beside it.
+        """Whether its result is a latency. Waiting is a part of it, so the table also shows the CPU time that
+        the waits take.
         """
         return self.column == "p50_us"
 
@@ -75,13 +77,13 @@ class Kind:
 
 
 ROUTE = "route"  # the automatic choice
-SEND = "send"  # of a plan
+SEND = "send"  # a plan's send
 MEMCPY, FLAG = "memcpy", "flag"
-LIMITS = (MEMCPY, FLAG)  # what the hardware allows; no way to move data between ranks
+LIMITS = (MEMCPY, FLAG)  # limits of the hardware, which move no data between ranks
 MBPS, RATE = "bandwidth_MBps", "messages_per_s"
 
 STARTS = ("plan", "plan/stream")  # from the host, in the order of a stream
-TWO_SIDED = ("sendrecv", "sendrecv/stream")  # the same, of sends and receives
+TWO_SIDED = ("sendrecv", "sendrecv/stream")  # as STARTS, with sends and receives
 POLICIES = ("busy-poll", "blocking")
 MODES = ("cpu", "transmit", "stream", "kernel")  # library/src/bench/async.h
 

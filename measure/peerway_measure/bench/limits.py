@@ -1,4 +1,4 @@
-"""Limits of the hardware, measured in the same run: one core's memcpy, and a bare flag between two
+"""Measures limits of the hardware in the same run: the memcpy of one core, and a bare flag between two
 processes.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PAGE = 4096
-TARGETS = (0, 64, 1024, 2048)  # bytes: where in its page the target begins; the source begins at 0
+TARGETS = (0, 64, 1024, 2048)  # offsets of the target in its page, in bytes; the source begins at 0
 """A CPU compares addresses of loads and stores by their place in a page first, so that a copy to a place just
 behind its source in that respect takes much longer than one to another."""
 
@@ -30,7 +30,7 @@ _FLAG_TESTS = ("put_latency", "signal_latency")
 
 
 def limit_of(case: Case) -> str | None:
-    """The limit to compare a case with, if there is one. Both limits are of host memory."""
+    """The limit to compare a case with, or None. Both limits are of host memory."""
     if (case.source, case.target) != ("host", "host"):
         return None
     if case.test in _MEMCPY_TESTS:
@@ -40,7 +40,9 @@ def limit_of(case: Case) -> str | None:
 
 
 def run_memcpy(case: Case, budget_s: float) -> Outcome:
-    """One core's memcpy between two buffers of its own, the target at its best place. Not collective."""
+    """The memcpy of one core between two buffers of its own, for the fastest offset of the target. Not
+    collective.
+    """
     extent = case.shape.extent
     rng = np.random.default_rng(case.shape.bytes)
     source = _page_aligned(extent)
@@ -69,7 +71,7 @@ def _page_aligned(size: int) -> NDArray[np.uint8]:
 
 
 def run_flag(context: Context, plan: Plan, budget_s: float) -> Outcome | None:
-    """A counter bounced between ranks 0 and 1 in a page that both map; nothing on every other rank.
+    """A counter that ranks 0 and 1 pass back and forth in a page that both map. Other ranks measure nothing.
     Collective.
     """
     page = _shared_page(context, plan)
@@ -80,7 +82,8 @@ def run_flag(context: Context, plan: Plan, budget_s: float) -> Outcome | None:
             words = np.frombuffer(memory, np.uint64)
             return _core.flag_ping_pong(words, context.rank == 0, count, plan.timeout_s)
 
-        # Not by the least of a few, as elsewhere: two processes that share a CPU take far longer on average.
+        # Estimated from the mean, not from the fastest of a few as elsewhere: two processes that share a CPU
+        # are far slower on average.
         each = float(bounce(FEWEST)[0].mean()) if context.rank < 2 else 0.0
         gathered = context.team.all_gather(struct.pack("d", each), plan.timeout_s)[0]
         fitting = budget_s * 1e9 / max(1.0, *struct.unpack("d", gathered))
@@ -94,7 +97,7 @@ def run_flag(context: Context, plan: Plan, budget_s: float) -> Outcome | None:
 
 
 def _shared_page(context: Context, plan: Plan) -> int:
-    """A descriptor of rank 0's page, which has no name and so is left nowhere. Collective."""
+    """A descriptor of rank 0's page. The page has no name, so that nothing stays behind. Collective."""
     page = os.memfd_create("flag")
     os.ftruncate(page, PAGE)
     first = context.team.all_gather(f"/proc/{os.getpid()}/fd/{page}".encode(), plan.timeout_s)[0]

@@ -1,4 +1,4 @@
-"""The memory a rank measures with, and its links to its partners: regions, imported keys, signals, timed
+"""The memory that a rank measures with, and its links to its partners: regions, imported keys, signals, timed
 loops.
 """
 
@@ -18,8 +18,8 @@ from peerway.memory import Region, Remote, Signal
 from peerway.paths import PathInfo
 from peerway_measure.bench.plan import Case
 
-SMALLEST = 1 << 20  # bytes of a first allocation
-# For an exchange among the ranks, while one may still take samples: each operation has its own limit, and
+SMALLEST = 1 << 20  # bytes of the smallest allocation
+# The deadline of an exchange while another rank may still take samples. Operations have their own limits, and
 # a rank that has ended is noticed at once.
 EXCHANGE_S = 3600
 
@@ -31,7 +31,7 @@ class CaseFailed(Exception):
 
 
 def agree(context: Context, error: str) -> None:
-    """Every rank says what went wrong on it, if anything; raises CaseFailed with the first error, on all
+    """Exchange what went wrong on each rank, if anything. Raises CaseFailed with the first error, on all
     ranks.
     """
     for rank, text in enumerate(context.team.all_gather(error.encode(), EXCHANGE_S)):
@@ -41,13 +41,15 @@ def agree(context: Context, error: str) -> None:
 
 @dataclass(slots=True)
 class Link:
-    """This rank's end of a pair, ready to be timed. A rank outside the pair knows only the two devices."""
+    """This rank's end of a pair, ready to be timed. On a rank outside the pair only the two devices
+    are set.
+    """
 
     partner: int = -1
     leads: bool = False
-    source: str = ""  # the devices of a put by the first pair
+    source: str = ""  # the devices between which the first pair puts
     target: str = ""
-    got_source: str = ""  # and of a get by its leader
+    got_source: str = ""  # the devices between which its leader gets
     got_target: str = ""
     far_source: Remote | None = None
     far_target: Remote | None = None
@@ -64,8 +66,8 @@ class Link:
 
 
 class Links:
-    """Source and target memory of each kind, grown as needed, and the links made over them. Collective
-    throughout.
+    """Source and target memory of each kind, which grows as needed, and the links between them. All methods
+    are collective.
     """
 
     def __init__(self, context: Context) -> None:
@@ -74,11 +76,13 @@ class Links:
         self._links: dict[tuple[str, str, tuple[tuple[int, int], ...]], Link] = {}
 
     def memory(self, kind: str, role: str) -> Region:
-        """The region of one kind ("host", "host:malloc", "cuda") that is the source or the target."""
+        """The region of this kind ("host", "host:malloc", "cuda") that serves as `role`, "source" or
+        "target".
+        """
         return self._memory[kind, role]
 
     def reserve(self, source: str, target: str, size: int) -> None:
-        """Makes source and target at least `size` bytes large. Raises CaseFailed if a rank cannot."""
+        """Make source and target at least `size` bytes large. Raises CaseFailed if a rank cannot."""
         wanted = [(source, "source"), (target, "target")]
         short = [key for key in wanted if key not in self._memory or self._memory[key].bytes < size]
         if not short:
@@ -102,9 +106,10 @@ class Links:
         return self._links[key]
 
     def for_plans(self, source: str, target: str, pairs: Pairs) -> _core.Pair | None:
-        """The ends of a link as plans and kernels take them: with signals in the memory of the GPU that the
-        bytes arrive in, where GPUs reach them over a path of their own, and else those of the link. None on a
-        rank that only looks on. Collective.
+        """The ends of a link for plans and kernels, or None on a rank outside the pair. Collective.
+
+        The signals lie in the memory of the receiving GPU if GPUs reach them over a path of their own.
+        Otherwise they are those of the link.
         """
         link, device = self.link(source, target, pairs), self._memory[target, "target"].device
         if device != "host" and link.plans is None:
@@ -114,8 +119,8 @@ class Links:
         return link.plans or link.loops
 
     def drop(self) -> None:
-        """Forgets all links, because their signals may be out of step after a failure, or their memory will
-        be freed.
+        """Forget all links, because their signals may be out of step after a failure, or their memory is
+        about to be freed.
         """
         for link in self._links.values():
             link.close()
@@ -136,8 +141,8 @@ class Links:
         return list(merged.values())
 
     def explained(self, case: Case, link: Link) -> dict[str, Any]:
-        """The route's decision for a case, as seen from this rank; empty for one that only looks on, or
-        without paths.
+        """The route's decision for a case, as this rank sees it; empty on a rank outside the pair, or without
+        paths.
         """
         if link.far_source is None:
             return {}
@@ -147,8 +152,8 @@ class Links:
             return {}
 
     def decision(self, case: Case, link: Link, shape: str) -> dict[str, Any]:
-        """The route's decision for a class of shapes, on a rank of the pair. Raises Unsupported when there
-        is no path.
+        """The route's decision for a class of shapes, on a rank of the pair. Raises Unsupported if there is
+        no path.
         """
         assert link.far_source is not None
         assert link.far_target is not None
@@ -217,5 +222,5 @@ class Links:
 
 
 def _label(kind: str, device: str) -> str:
-    """The name of a memory in records: the GPU itself; "host:malloc" differs from "host"."""
+    """The name of a memory in records: the GPU with its number; "host:malloc" differs from "host"."""
     return kind if device == "host" else device

@@ -1,4 +1,4 @@
-"""Facts about where a record was made: host, CPU or GPU, driver, version, command."""
+"""Collects facts about where a record was made: host, CPU or GPU, driver, version, command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def command() -> str:
 
 
 def recorded_command(words: Iterable[str], names: Mapping[Path, str]) -> str:
-    """A command as records keep it: of these paths, which exist only on this machine, only the file names."""
+    """A command as records keep it. These paths exist only on this machine, so only their file names are
+    kept.
+    """
     return shlex.join(_renamed(word, names) for word in words)
 
 
@@ -54,8 +56,10 @@ def has_cuda() -> bool:
 
 
 def memory_pairs() -> list[tuple[str, str]]:
-    """Every pair of kinds of memory that is here, source first. What Peerway did not allocate (malloc's
-    memory, NumPy's) is a kind of its own: peers can read and write it, but not map it.
+    """Every pair of kinds of memory on this host, source first.
+
+    Memory that Peerway did not allocate (malloc's, NumPy's) is a kind of its own: peers can read and write
+    it, but cannot map it.
     """
     kinds = ("host", "cuda") if has_cuda() else ("host",)
     return [*((source, target) for source in kinds for target in kinds), ("host:malloc", "host:malloc")]

@@ -24,7 +24,7 @@ _COLUMN = 20
 
 def as_osu(records: Iterable[Record]) -> str:
     """One block for each test, path, shape and pair: a title, the column names, and a line for each size with
-    the median of its records. The title says what OSU's own would not: path, shape and pair.
+    the median of its records. The title adds what OSU's own title lacks: path, shape and pair.
     """
     return "\n".join("\n".join(_osu_block(block)) + "\n" for block in _blocks(records))
 
@@ -54,7 +54,7 @@ def _osu_block(block: Sequence[Record]) -> Iterator[str]:
 
 
 def _osu_columns(test: str) -> dict[str, str]:
-    """The fields of a record that a test's columns show, and the columns' names as OSU spells them."""
+    """The fields of a record that the table of a test shows, and OSU's names of these columns."""
     if test.endswith("_mr"):
         return {"bandwidth_MBps": "MB/s", "messages_per_s": "Messages/s"}
     if test.endswith("bw"):

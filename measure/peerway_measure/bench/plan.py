@@ -1,6 +1,4 @@
-"""The list of cases of a benchmark run, spelled out as plain data. It is made before anything starts, and the
-ranks read it.
-"""
+"""The list of cases of a benchmark run as plain data. It is made before the ranks start, and they read it."""
 
 from __future__ import annotations
 
@@ -18,8 +16,9 @@ SIGNAL_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test of one shape between two kinds of memory. `pairs` are the ranks (leader, follower) that run
-    at once; none where all ranks do together.
+    """One test of one shape between two kinds of memory.
+
+    `pairs` are the pairs of ranks (leader, follower) that run at once; it is empty if all ranks run together.
     """
 
     test: str
@@ -27,7 +26,7 @@ class Case:
     source: str
     target: str
     pairs: tuple[tuple[int, int], ...]
-    samples: int = 0  # to take; 0: as many as fit the time
+    samples: int = 0  # number of samples to take; 0: as many as fit the time
 
     @property
     def kind(self) -> Kind:
@@ -37,8 +36,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to measure a case over: a label for the records, the paths it may take, and those among them
-    without which the label would not be true. Lists of names with commas between.
+    """One way to measure the cases: a label for the records, the paths that it may take, and those among them
+    without which the label would not be true. Both lists are names with commas between.
     """
 
     label: str
@@ -50,15 +49,17 @@ class Setting:
 class Plan:
     """What one start of the ranks measures.
 
-    Each case is measured over each of the `settings`; none stand for every path that is available, and the
-    route. With `route` off there is only one path at a time: not the route, and of a group its members.
-    `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
-    (classes of shapes) nothing is measured, and the decisions for the cases are told. `policy` is how these
-    ranks wait, of tests that tell policies apart. `known` are the fields of a record that are the same for
-    all. `have` are the records that there are already (resume.py) of all runs, of which this is number
-    `run`. `files` are the texts of files that settings name, by the setting's variable. Where `ends` is given
-    (seconds since 1970), the cases divide the time until then, in place of `budget_s`. `launch` are the
-    options of `peerway run` that say on which hosts.
+    Each case is measured over each of the `settings`; if there are none, over every available path and the
+    route. With `route` off, only single paths are measured: not the route, and instead of a group its
+    members. `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its default.
+    With `explain` (classes of shapes) nothing is measured, and the decisions for the cases are reported.
+    `policy` is the wait policy of these ranks, for tests that distinguish policies.
+
+    `known` are the fields of a record that are the same for all. `recorded` counts the records of all runs
+    that exist already (resume.py); `run` is the number of this run. `files` are the contents of the files
+    that settings name, by the setting's variable. If `ends` is given (seconds since 1970), the cases divide
+    the time until then, and `budget_s` does not apply. `launch` are the options of `peerway run` that name
+    the hosts.
     """
 
     ranks: int
@@ -72,19 +73,19 @@ class Plan:
     explain: list[str] = field(default_factory=list)
     policy: str = ""
     known: dict[str, str] = field(default_factory=dict)
-    have: dict[str, int] = field(default_factory=dict)
+    recorded: dict[str, int] = field(default_factory=dict)
     run: int = 0
     files: dict[str, str] = field(default_factory=dict)
     ends: float = 0
     launch: list[str] = field(default_factory=list)
 
     def as_json(self) -> str:
-        """The plan for the ranks."""
+        """The plan as text for the ranks."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """The plan of as_json()."""
+        """The plan of a text from as_json()."""
         values = json.loads(text)
         values["cases"] = [_case(**case) for case in values["cases"]]
         values["settings"] = [Setting(**setting) for setting in values["settings"]]
@@ -95,14 +96,14 @@ def _case(shape: dict[str, int | str], pairs: list[list[int]], **rest: Any) -> C
     return Case(shape=Shape(**shape), pairs=tuple((a, b) for a, b in pairs), **rest)  # type: ignore[arg-type]
 
 
-def alike(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs with the same kind of memory on both sides, as plans have."""
+def same_kind(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs that have the same kind of memory on both sides. Plans need this."""
     return [(source, target) for source, target in memories if source == target]
 
 
 def pairs_for(kind: Kind, ranks: int) -> tuple[tuple[int, int], ...]:
-    """The lower half of the ranks leads the upper; only the first pair, unless the test is of all. None for
-    a test of all ranks together.
+    """The pairs of ranks of a test: rank i of the lower half leads rank i of the upper half. Only the first
+    pair, unless the test is of all pairs. None for a test of all ranks together.
     """
     if kind.loop == "halo":
         return ()
@@ -119,8 +120,8 @@ def make_cases(
     ranks: int,
     own: Mapping[str, Sequence[Shape]] | None = None,
 ) -> list[Case]:
-    """All cases of the requested tests: sizes for contiguous shapes, `cubes` for the cube test's faces, `own`
-    for tests with shapes of their own.
+    """All cases of the requested tests. `sizes` are for contiguous shapes, `cubes` for the faces of the cube
+    test, `own` for tests with shapes of their own.
     """
     sizes, cubes = list(sizes), list(cubes)
     faces = [shapes.face(n, across) for n in cubes for across in "ijk"]
@@ -137,6 +138,6 @@ def make_cases(
         else:
             forms = [shapes.contiguous(size) for size in sizes] if "contiguous" in labels else []
             forms += others if kind.strided else []
-        for source, target in alike(memories) if kind.by_methods or not kind.by_paths else memories:
+        for source, target in same_kind(memories) if kind.by_methods or not kind.by_paths else memories:
             cases += [Case(test, form, source, target, pairs_for(kind, ranks)) for form in forms]
     return cases

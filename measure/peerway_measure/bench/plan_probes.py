@@ -24,7 +24,7 @@ ALIGNMENT = 16
 
 
 def plan_probe(context: Context, links: Links, case: Case, way: str, timeout_s: float) -> Probe:
-    """Make the probe that measures a case over a plan, in one of the ways of its kind. Collective; raises
+    """Make the probe that measures a case over a plan, in one of the ways of its kind. Collective. Raises
     CaseFailed.
     """
     if case.kind.loop == "halo":
@@ -42,7 +42,7 @@ def batch_of(case: Case, start: str) -> int:
 
 
 class PairProbe:
-    """Plans between the two ranks of a pair; each way ("plan/stream") starts them differently. Collective."""
+    """Plans between the two ranks of a pair. Each way ("plan/stream") starts them differently. Collective."""
 
     def __init__(self, context: Context, links: Links, case: Case, way: str, timeout_s: float) -> None:
         self._context, self._links, self._case = context, links, case
@@ -67,7 +67,7 @@ class PairProbe:
             test = "exchange" if exchanges else "latency"
         block = block_of(self._case)
         if self._pair is None:
-            if two_sided:  # is prepared by all ranks
+            if two_sided:  # a plan with sends is prepared by all ranks
                 _core.look_on(
                     self._context._core, self._links.memory(self._case.source, "source")._core, test
                 )
@@ -91,17 +91,19 @@ class PairProbe:
         return not self.takes_part or holds(self._links, self._case, block, self._link.partner, seed)
 
     def chosen(self) -> str:
-        """The method of a send; other plans may hold several operations, which do not share one path."""
+        """The method, if the plan is a send. Other plans may hold several operations, which need not share a
+        path.
+        """
         return self._links.chosen(self._case, self._link) if self._case.kind.by_methods else ""
 
     def close(self) -> None:
-        """Frees the plans, before what they use is closed."""
+        """Free the plans before the memory and signals that they use are closed."""
         self._loops = None
 
 
 class AsyncProbe(PairProbe):
-    """async_pingpong; each way is a mode. The result of the computation shows how often it ran, which is
-    checked, too.
+    """async_pingpong, of which each way is a mode. The result of the computation shows how often it ran, and
+    is checked too.
     """
 
     def _make(self, way: str, timeout_s: float) -> None:
@@ -141,7 +143,7 @@ class AsyncProbe(PairProbe):
 
 
 class HaloProbe:
-    """A halo among all ranks, each of which measures. Collective."""
+    """A halo exchange among all ranks, each of which measures. Collective."""
 
     def __init__(self, context: Context, links: Links, case: Case, way: str, timeout_s: float) -> None:
         self._context, self._links = context, links

@@ -36,8 +36,8 @@ def time_left(seconds: float) -> str:
 
 
 def bar(console: Terminal, *, thread: bool = True) -> Progress:
-    """A bar whose tasks have `what` is being measured and when it `ends` (0: not known). Without a thread it
-    is drawn by refresh() alone.
+    """A bar whose tasks have the fields `what`, which is being measured, and `ends`, the end of the time (0:
+    unknown). Without a `thread` it is drawn only by refresh().
     """
     return Progress(
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _TimeLeft(),
@@ -48,8 +48,8 @@ def bar(console: Terminal, *, thread: bool = True) -> Progress:
 
 @contextmanager
 def shown(title: str, ends: float = 0) -> Iterator[Step]:
-    """Show progress while the block runs, which calls the given step. `ends` is when it must be over, in
-    seconds since 1970.
+    """Show progress while the block runs. The block gets a function to report each step. `ends` is the time
+    by which everything must be done, in seconds since 1970.
     """
     console = Terminal(stderr=True)
     if not console.is_terminal:

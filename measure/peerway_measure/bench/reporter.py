@@ -8,8 +8,10 @@ from typing import Any
 
 
 class Reporter:
-    """The line to the session: standard output, of which a rank takes hold before anything else does. What is
-    printed besides goes to standard error. Only rank 0 reports, and who cannot start.
+    """The line to the session: standard output, which a rank takes over before anything else can print. Other
+    output goes to standard error.
+
+    Rank 0 reports, and any rank that cannot start.
     """
 
     def __init__(self) -> None:
@@ -18,6 +20,6 @@ class Reporter:
         self.speaks = True
 
     def say(self, kind: str, **values: Any) -> None:
-        """Sends one message."""
+        """Send one message."""
         if self.speaks:
             self._line.write(json.dumps({"kind": kind, **values}) + "\n")

@@ -22,7 +22,7 @@ BUDGET_S, QUICK_BUDGET_S = 0.15, 0.03
 QUICK_MALLOC_TESTS = ("put_latency", "put_bw", "get_bw")
 COMPUTES = (4096, 8192, 16384, 32768, 65536)
 QUICK_COMPUTES = (4096, 65536)
-ASYNC_SAMPLES, QUICK_ASYNC_SAMPLES = 500, 25  # of 20 trips each
+ASYNC_SAMPLES, QUICK_ASYNC_SAMPLES = 500, 25  # each sample has 20 trips
 GPUDIRECT = (
     Setting("gpudirect:neither", "staged,ucx/staged"),
     Setting("gpudirect:gdrcopy", "mapped,staged,ucx/staged", needs="mapped"),
@@ -36,7 +36,9 @@ GPUDIRECT_MEMORIES = (("cuda", "cuda"), ("cuda", "host"), ("host", "cuda"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The options of `peerway bench` that say what to measure; for None or empty, see the help."""
+    """The options of `peerway bench` that say what to measure. The help of the command says what None and
+    empty values mean.
+    """
 
     tests: Sequence[str] = ()
     ranks: int | None = None
@@ -109,7 +111,9 @@ class Request:
         return QUICK_BUDGET_S if self.quick else BUDGET_S
 
     def plan(self, results: Results) -> Plan:
-        """Every case to measure; those that do not fit this host's memory become notes of the results."""
+        """Every case to measure. Cases that do not fit into this host's memory become notes of the
+        results.
+        """
         return Plan(
             self.processes,
             runner.fits_memory(self._cases(), self.processes, results),
@@ -119,7 +123,7 @@ class Request:
         )
 
     def environment(self) -> Mapping[str, str]:
-        """Settings that the ranks need: on one host UCX is started only if it is requested."""
+        """The settings that the ranks need. On one host UCX is started only if it is requested."""
         wanted = any("ucx" in setting.paths for setting in self._settings())
         return {"PEERWAY_UCX": "on"} if wanted else {}
 
@@ -145,18 +149,20 @@ class Request:
         return own | {"halo": [shapes.of_halo(self.halo)]} if self.halo else own
 
     def _with_all_trips(self, case: Case) -> Case:
-        """Set the number of samples to that of such a test, regardless of the time."""
+        """Set the number of samples of an async_pingpong, whatever time they take."""
         return replace(case, samples=QUICK_ASYNC_SAMPLES if self.quick else ASYNC_SAMPLES)
 
 
 def _setting(text: str) -> Setting:
-    """A single path, or several with '+' between, among which the route table chooses."""
+    """The setting that a word of the command line stands for: a single path, or several joined by '+', among
+    which the route table chooses.
+    """
     paths = text.replace("+", ",")
     return Setting(text, paths, needs=paths if paths != text else "")
 
 
 def _each_pair(cases: Sequence[Case], ranks: int) -> list[Case]:
-    """Each case between every two ranks, one pair after the other; tests of all pairs at once stay as they
+    """Each case between every two ranks, one pair after the other. Tests of all pairs at once stay as they
     are.
     """
     every = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]

@@ -1,4 +1,4 @@
-"""Turn messages of the ranks into records: write each at once, and keep notes of what could not be
+"""Turns messages of the ranks into records, writes each record at once, and keeps notes of what could not be
 measured.
 """
 
@@ -42,7 +42,7 @@ class Results:
     """Facts about the run for the extra of each record (host_state.py)."""
 
     def add(self, record: Record) -> None:
-        """Keeps a record and writes it, so that a later failure loses nothing. Raises WriteFailed."""
+        """Keep a record and write it, so that a later failure loses nothing. Raises WriteFailed."""
         if self.stamp:
             record = replace(record, extra={**record.extra, **self.stamp})
         self.records.append(record)
@@ -50,12 +50,12 @@ class Results:
             output.add(record)
 
     def note(self, text: str) -> None:
-        """Keeps a note for the end, once."""
+        """Keep a note for the end. A note that is there already is not repeated."""
         if text not in self.notes:
             self.notes.append(text)
 
     def note_unmeasured(self, remedy: str = "give it more --time") -> None:
-        """Keeps one note about all cases for which there was no time."""
+        """Keep one note about all cases for which there was no time."""
         total = len(self.unmeasured)
         if not total:
             return
@@ -69,11 +69,11 @@ class Results:
         self.note(f"no time was left for {total} of {whole} measurements: {', '.join(words)}; {remedy}")
 
     def add_unmeasured(self, name: str, size: int) -> None:
-        """Keeps a case for which there was no time: a test, a way and a size."""
+        """Keep a case for which there was no time: its test with the way, and its size."""
         self.unmeasured.append((name, size))
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
-        """Takes all messages of a session. Raises PlanRefused and WriteFailed."""
+        """Handle all messages of a session. Raises PlanRefused and WriteFailed."""
         done, total = 0, 0
         for message in messages:
             match message.pop("kind"):
@@ -103,13 +103,13 @@ class Results:
 
 
 def _unmeasured_text(name: str, sizes: Sequence[int]) -> str:
-    """As "put_bw staged (5 times, 4 sizes from 16 B to 32 MiB)"."""
+    """The text of one test and way, such as "put_bw staged (5 times, 4 sizes from 16 B to 32 MiB)"."""
     distinct = sorted(set(sizes))
     if len(distinct) <= MOST_SIZES:
         text = " and ".join(size_text(size) for size in distinct)
     else:
         text = f"{len(distinct)} sizes from {size_text(distinct[0])} to {size_text(distinct[-1])}"
-    times = f"{len(sizes)} times, " if len(sizes) > len(distinct) else ""  # of several memories or runs
+    times = f"{len(sizes)} times, " if len(sizes) > len(distinct) else ""  # for several memories or runs
     return f"{name} ({times}{text})"
 
 

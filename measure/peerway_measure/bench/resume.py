@@ -1,6 +1,7 @@
-"""Which points a file that is continued already has, and how many records of each. A point identifies what a
-run of the same command would measure again. It has the kinds of GPUs instead of their numbers, so that a
-record and a case not yet measured have the same point.
+"""Finds out which points a file that is continued already has, and how many records of each.
+
+A point identifies a measurement that another run of the same command would repeat. It has the kinds of GPUs
+instead of their numbers, so that a record and a case not yet measured have the same point.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from peerway_measure.bench.plan import Case
     from peerway_measure.records import Record
 
-Have = Counter[str]
+Recorded = Counter[str]
 
 
-def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Container[str]) -> Have:
-    """The points of the records that were made on this host, those of Peerway by this version of it. `peers`
-    are the names of all peers.
+def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Container[str]) -> Recorded:
+    """Count the records of each point that were made on this host; records of Peerway must also be of this
+    version. `peers` are the names of all peers.
     """
     return Counter(
         point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target, r.extra.get(ALLOWED, ""))
@@ -30,17 +31,17 @@ def of_records(records: Iterable[Record], known: Mapping[str, str], peers: Conta
 
 
 def of_case(case: Case, via: str, ranks: int, limit: bool = False, allowed: str = "") -> str:
-    """The point of a case over one way; a limit's is of host memory. `allowed`: all that the route may choose
-    from, if the user named it.
+    """The point of a case over one way. The `limit` of a case is measured in host memory. `allowed` are the
+    paths that the route may choose from, if the user named them.
     """
     ends = ("host", "host") if limit else (case.source, case.target)
     return point(case.test, via, case.shape.label, case.shape.bytes, ranks, *ends, allowed)
 
 
-def lacks(have: Have, point: str) -> bool:
-    """Whether a point still needs a record; a record that exists is used up by the call."""
-    if have[point] > 0:
-        have[point] -= 1
+def lacks(recorded: Recorded, point: str) -> bool:
+    """Whether a point still needs a record. If `recorded` has a record of it, the call uses that up."""
+    if recorded[point] > 0:
+        recorded[point] -= 1
         return False
     return True
 
@@ -48,7 +49,7 @@ def lacks(have: Have, point: str) -> bool:
 def point(
     test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str, allowed: str = ""
 ) -> str:
-    """The name of a point."""
+    """The text that identifies a point."""
     return f"{test} {via} {shape} {size} {ranks} {_kind(source)} {_kind(target)} {allowed}"
 
 

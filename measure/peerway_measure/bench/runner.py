@@ -1,4 +1,4 @@
-"""A complete benchmark: Peerway's ranks, then the other libraries, into one set of results."""
+"""Runs a complete benchmark: Peerway's ranks, then the other libraries, into one set of results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from peerway_measure.bench.peers import Plan as PeerPlan
     from peerway_measure.records import Record
 
-MEMORY_SHARE = 0.6  # of what is available may be taken by buffers
+MEMORY_SHARE = 0.6  # the share of the available memory that buffers may take
 GIB = 1 << 30
 WAIT_SETTING = "PEERWAY_WAIT"
 
 
 def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str, str] | None = None) -> None:
-    """Measures every case of the plan. Raises PlanRefused, or SessionFailed when ranks die."""
+    """Measure every case of the plan. Raises PlanRefused, or SessionFailed if ranks die."""
     starts = list(starts_of(plan))
     for number, (each, settings) in enumerate(starts):
         cases = sum(len(later.cases) for later, _ in starts[number:])
@@ -38,7 +38,9 @@ def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str
 
 
 def starts_of(plan: Plan) -> Iterator[tuple[Plan, dict[str, str]]]:
-    """What each start of the ranks measures, and with which settings; how they wait is one of these."""
+    """What each start of the ranks measures, and with which settings. Each wait policy needs a start of its
+    own.
+    """
     for policies in dict.fromkeys(case.kind.policies for case in plan.cases):
         cases = [case for case in plan.cases if case.kind.policies == policies]
         for policy in policies or ("",):
@@ -46,10 +48,10 @@ def starts_of(plan: Plan) -> Iterator[tuple[Plan, dict[str, str]]]:
 
 
 def _note_unavailable(plan: Plan, results: Results) -> None:
-    """One note for each reason, with all paths and memories that it keeps apart.
+    """Keep one note for each reason, with all paths and memories to which it applies.
 
-    Only of paths that were asked for by their own name, or are suited to such memories. A setting with needs
-    of its own has told them already.
+    A path is noted only if the user named it, or if it suits such memories. A setting with paths that it
+    needs was noted before.
     """
     named = [name for setting in plan.settings for name in setting.paths.split(",") if not setting.needs]
     reasons: dict[str, dict[str, None]] = {}
@@ -63,7 +65,7 @@ def _note_unavailable(plan: Plan, results: Results) -> None:
 
 
 def run_peers(peers: Sequence[PeerSelection], plan: Plan, results: Results, step: Step) -> None:
-    """Measures the same cases with each peer that is installed; the rest is noted with what to do."""
+    """Measure the same cases with each installed peer. For the others a note says what to do."""
     from peerway_measure.bench.peers import Installation
 
     devices = list(dict.fromkeys(case.source for case in plan.cases if case.source == case.target))
@@ -96,7 +98,7 @@ def _does_any(request: PeerSelection, part: PeerPlan) -> bool:
 
 
 def fits_memory(cases: Sequence[Case], ranks: int, results: Results) -> list[Case]:
-    """The cases whose buffers fit this host; the rest is noted with the numbers."""
+    """The cases whose buffers fit into this host's memory. A note with the figures says which do not."""
     most = int(_available_memory() * MEMORY_SHARE)
     kept = []
     for case in cases:
@@ -149,7 +151,7 @@ def _peer_records(
 
 
 def _measured(part: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, PeerCase]]:
-    """The cases, each with its way, of which a file that is continued has more than `most` records."""
+    """The pairs of case and way of which a continued file has more than `most` records."""
     from peerway_measure.bench.peers.base import OF_ALL_RANKS
 
     def point(via: str, case: PeerCase) -> str:
@@ -157,7 +159,7 @@ def _measured(part: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, Pee
         return resume.point(case.test, via, case.form.label, case.bytes, ranks, part.device, part.device)
 
     ways = part.variants or ()
-    return frozenset((v, c) for v in ways for c in part.cases if plan.have.get(point(v, c), 0) > most)
+    return frozenset((v, c) for v in ways for c in part.cases if plan.recorded.get(point(v, c), 0) > most)
 
 
 def _available_memory() -> int:

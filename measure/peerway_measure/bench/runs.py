@@ -1,4 +1,6 @@
-"""All runs of a benchmark within the given time; each measures Peerway first and then the other libraries."""
+"""Makes all runs of a benchmark within the given time. Each run measures Peerway first and then the other
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Shown(Protocol):
-    """How progress is shown: `title` while the block runs, with the time until `ends`."""
+    """Shows progress: `title` while the block runs, with the time until `ends`."""
 
     def __call__(self, title: str, ends: float = 0) -> AbstractContextManager[Step]: ...
 
 
 def needed_s(plan: Plan, repeat: int, peers: Sequence[PeerSelection]) -> float:
-    """Minimum time of all runs: starting the ranks and the peers that support such memory."""
+    """The least time that all runs take: starting the ranks, and the peers that support such memory."""
     memories = {case.source for case in plan.cases if case.source == case.target}
     able = sum(not memories.isdisjoint(request.peer.devices) for request in peers)
     return START_S * repeat * (len(list(runner.starts_of(plan))) + able)
@@ -50,7 +52,9 @@ def measure(
 
 
 def _parts(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
-    """The plan of each run, with its share of the remaining time; none for runs for which no time remains."""
+    """The plan of each run, with its share of the remaining time. Runs for which no time remains are left
+    out.
+    """
     for number, run in enumerate(host_state.runs(plan, repeat, results), start=1):
         if number > 1 and 0 < plan.ends < time.time():
             runs = f"run {number}" if number == repeat else f"runs {number} to {repeat}"

@@ -1,5 +1,5 @@
-"""Take the samples of one case on all ranks together: fill data, warm up, take as many samples as the time
-allows, check data.
+"""Takes the samples of one case on all ranks together: fill the buffers, warm up, take as many samples as the
+time allows, check the data.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEWEST, FEWEST_SLOW = 10, 3
-SLOW_S = 20  # of samples: what takes longer gets fewer than FEWEST
+SLOW_S = 20  # a case whose samples take longer gets fewer than FEWEST
 MOST_LATENCIES, MOST_WINDOWS = 20000, 1000
-FIRST_LOOK, SECOND_LOOK = (
-    2,
-    50,
-)  # iterations that estimate how many fit; the second only when the first was quick
+# Iterations that estimate how many fit into the time; the second number only if the first was quick.
+FIRST_LOOK, SECOND_LOOK = 2, 50
 
 
 Samples = tuple["NDArray[np.float64]", float]
@@ -44,9 +42,9 @@ class Outcome:
     source: str = "host"
     target: str = "host"
     chosen: str = ""  # the path that the route takes for this size
-    batch: int = 0  # of plans: trips in one sample
-    cpu_percents: tuple[float, ...] = ()  # of each rank that took part
-    target_at: int | None = None  # of memcpy: the place in its page of the fastest target
+    batch: int = 0  # trips in one sample of a plan; 0 without a plan
+    cpu_percents: tuple[float, ...] = ()  # for each rank that took part
+    target_at: int | None = None  # for memcpy: the offset in its page of the fastest target
 
 
 class Probe(Protocol):
@@ -54,24 +52,24 @@ class Probe(Protocol):
 
     source: str
     target: str
-    measures: bool  # this rank's samples count
+    measures: bool  # whether this rank's samples count
     takes_part: bool
-    batch: int  # trips in one sample; 0: what the kind's window says
+    batch: int  # trips in one sample; 0: given by the window of the kind
 
     def prepare(self, seed: int) -> None:
-        """Fills what is sent with random data of this rank, and poisons what arrives."""
+        """Fill the source with random data of this rank, and the target with poison."""
 
     def loop(self, count: int) -> Samples:
-        """Takes samples, on all ranks that take part at the same time."""
+        """Take `count` samples, on all ranks that take part at the same time."""
 
     def right(self, seed: int) -> bool:
         """Whether exactly the expected data arrived at this rank."""
 
     def chosen(self) -> str:
-        """The path that was taken, if the route chose it."""
+        """The path that was taken, if the route chose it; else ""."""
 
     def close(self) -> None:
-        """Releases what only this case needs."""
+        """Release what only this case needs."""
 
 
 class Sampler:
@@ -100,7 +98,7 @@ class Sampler:
         )
 
     def _count(self, case: Case, probe: Probe) -> int:
-        """The number of samples that fit the time, judged by the fastest of a few."""
+        """The number of samples that fit into the time, estimated from the fastest of a few."""
         if case.samples:
             return case.samples
         look = FIRST_LOOK
@@ -119,8 +117,8 @@ class Sampler:
     def _slowest(
         self, probe: Probe, samples: NDArray[np.float64], cpu: float
     ) -> tuple[NDArray[np.float64], tuple[float, ...]]:
-        """The maximum over all ranks that measure; and the CPU use of all ranks that take part, those that
-        measure first.
+        """For each sample the maximum over all ranks that measure; and the CPU use of all ranks that take
+        part, those that measure first.
         """
         mine = samples if probe.measures else samples[:0]
         part = struct.pack("?d", probe.takes_part, cpu) + mine.tobytes()
@@ -141,12 +139,12 @@ class Sampler:
         return float(struct.unpack("d", parts[0])[0])
 
     def _together(self, step: Callable[[], object]) -> None:
-        """Does a step on every rank; if it fails on one, all raise CaseFailed."""
+        """Do a step on every rank. If it fails on one, all raise CaseFailed."""
         together(self._context, step)
 
 
 def together(context: Context, step: Callable[[], object]) -> None:
-    """Does a step on every rank; if it fails on one, all raise CaseFailed."""
+    """Do a step on every rank. If it fails on one, all raise CaseFailed."""
     error = ""
     try:
         step()
@@ -201,14 +199,14 @@ class LinkProbe:
 
 
 def fill(links: Links, case: Case, rank: int, seed: int) -> None:
-    """Random data of this rank in the source, poison in the target."""
+    """Put random data of this rank into the source, and poison into the target."""
     extent = case.shape.extent
     _core.fill_random(links.memory(case.source, "source")._core, extent, _seed_of(seed, rank))
     _core.poison(links.memory(case.target, "target")._core, extent)
 
 
 def holds(links: Links, case: Case, block: _core.Block, sender: int, seed: int) -> bool:
-    """Whether the target has what the sender's source had."""
+    """Whether the target holds the data of the sender's source."""
     return _core.holds(links.memory(case.target, "target")._core, block, _seed_of(seed, sender))
 
 
@@ -217,7 +215,7 @@ def _seed_of(seed: int, rank: int) -> int:
 
 
 def block_of(case: Case) -> _core.Block:
-    """The case's shape as the core takes it, from offset 0 on."""
+    """The case's shape in the form that the core takes, from offset 0 on."""
     shape = case.shape
     if shape.blocks == 1:
         return _core.Block((), (), shape.block_bytes)

@@ -1,7 +1,7 @@
-"""One start of the ranks: launch them with a plan, and pass on their messages as they come.
+"""Starts the ranks once with a list of cases, and passes on their messages as they come.
 
-The plan goes to rank 0's standard input and the messages come by its standard output, one line of JSON each:
-so nothing is put into any folder, and it is the same whichever hosts the ranks are on.
+The list goes to rank 0's standard input, and the messages come from its standard output, one line of JSON
+each. So no file is needed, and ranks on other hosts work in the same way.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol
 
 Message = dict[str, Any]
-LAST_LINES = 12  # of what the ranks wrote, at the end or in the message of a failure
-GRACE_S = 1  # for the other ranks when one has died: alone they measure nothing
-END_S = 10  # for the launcher to end its ranks
+LAST_LINES = 12  # lines of the ranks' output that are shown at the end or after a failure
+GRACE_S = 1  # seconds for the other ranks to end when one has died
+END_S = 10  # seconds for the launcher to end its ranks
 
 
 class SessionPlan(Protocol):
@@ -34,7 +34,7 @@ class SessionPlan(Protocol):
 
     @property
     def timeout_s(self) -> float:
-        """How long they may take to end after their last message."""
+        """The seconds that the ranks may take to end after their last message."""
 
     def as_json(self) -> str:
         """The JSON that rank 0 reads."""
@@ -54,10 +54,10 @@ def started(
     environment: Mapping[str, str] | None = None,
     module: str = "peerway_measure.bench.worker",
 ) -> Iterator[Iterator[Message]]:
-    """Start the ranks as `module`; the iterator that is given yields their messages until they are done.
+    """Start the ranks as `module`. The block gets an iterator that yields their messages until they are done.
 
-    What the ranks wrote besides comes last, as messages of kind "said". The ranks are gone at the end of the
-    block, however it ends. The iterator raises SessionFailed or PlanRefused.
+    Other output of the ranks comes last, as messages of kind "said". At the end of the block the ranks are
+    gone, however it ends. The iterator raises SessionFailed or PlanRefused.
     """
     with tempfile.TemporaryFile() as log, _start(plan, log, environment or {}, module) as process:
         try:
@@ -103,9 +103,8 @@ def _messages(plan: SessionPlan, process: subprocess.Popen[bytes], log: IO[bytes
 
 
 def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
-    """Yield the messages of whole lines until "done" (then True is returned).
-
-    A last line without its end is what a rank wrote that died within it; it counts for nothing.
+    """Yield the messages of whole lines until "done", and then return True. A last line without a newline
+    comes from a rank that died while writing, and is ignored.
     """
     for line in lines:
         if not line.endswith("\n"):
@@ -120,14 +119,14 @@ def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
 
 
 def _status(process: subprocess.Popen[bytes], timeout: float) -> int | None:
-    """The exit code of a launcher whose ranks send no more; None if it does not end."""
+    """The exit code of the launcher, whose ranks send nothing more; None if it does not end in time."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout)
     return process.returncode
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The launcher passes a signal on to its ranks."""
+    """End the launcher by a signal, which it passes on to its ranks."""
     if process.poll() is None:
         process.terminate()
     try:

@@ -9,13 +9,13 @@ from peerway_measure.bench.halo import Halo
 from peerway_measure.cube import compute_shape, cube_face, cube_shape
 
 DOUBLE = 8
-ASYNC_BYTES = 128  # of a message between two computations
+ASYNC_BYTES = 128  # the size of a message between two computations
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`blocks` blocks of `block_bytes`, `pitch` bytes apart; contiguous when there is one."""
+    """`blocks` blocks of `block_bytes` each, `pitch` bytes apart; contiguous if there is one block."""
 
     label: str
     blocks: int
@@ -29,7 +29,7 @@ class Shape:
 
     @property
     def extent(self) -> int:
-        """The bytes from the first that is touched to the last, inclusive."""
+        """The bytes from the first one touched to the last, inclusive."""
         return (self.blocks - 1) * self.pitch + self.block_bytes
 
 
@@ -73,9 +73,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(text: str, factor: int = 2) -> list[int]:
-    """Read "8:64M" (every size in between, each `factor` times the one before) or a list "8,4K,1M", or both
-    mixed.
-    """
+    """Read "8:64M" (each size is `factor` times the previous one), a list "8,4K,1M", or a mixture."""
     sizes: set[int] = set()
     for part in text.split(","):
         first, colon, last = part.partition(":")

@@ -1,5 +1,5 @@
-"""The tables of `peerway bench`: a row for each size, a column for each way, a table for each test, shape and
-pair.
+"""Makes the tables of `peerway bench`: one for each test, shape and pair, with a row for each size and a
+column for each way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS = {"bandwidth_MBps": bandwidth_text, "messages_per_s": rate_text}
 _COMPUTE = "messages between computations"
 _MORE_IS_BETTER = frozenset(_UNITS)
 _NOTHING = "–"
-GAP = 2  # blanks between columns
+GAP = 2  # spaces between columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ class Block:
 
 
 def blocks(records: Iterable[Record]) -> list[Block]:
-    """Records of one test, shape class and pair of memories together, in the order of their first."""
+    """The records of each test, shape class and pair of memories together, in the order in which they first
+    occur.
+    """
     by_key: dict[tuple[str, str, str, str], Block] = {}
     for record in records:
         shape = _COMPUTE if computed_bytes(record.shape) else shape_class(record.shape)
@@ -49,22 +51,23 @@ def blocks(records: Iterable[Record]) -> list[Block]:
 
 
 def column_of(block: Block, statistic: str | None) -> str:
-    """The field of the records that a block's table shows; `statistic` replaces the median of latencies."""
+    """The field of the records that a block's table shows. For latencies `statistic` replaces the median."""
     column = KINDS[block.test].column if block.test in KINDS else "p50_us"
     return statistic if statistic and column == "p50_us" else column
 
 
 def tables(block: Block, width: int, statistic: str | None = None) -> Iterator[Table]:
-    """The block's table, cut into several of at most `width` characters where it is wider.
+    """The block's table, divided into several if it is wider than `width` characters.
 
-    `statistic` is the field of latency tests ("p50_us", "p99_us", ...); bandwidths are of the median. The
-    best of each row is bold; a value that was not validated is marked.
+    `statistic` is the field that latency tests show ("p50_us", "p99_us", ...); bandwidths are always of the
+    median. The best of each row is bold, and a value that was not validated is marked.
     """
     column, rows = column_of(block, statistic), _rows(block)
     columns: dict[str, list[Text]] = {}
     for via in dict.fromkeys(record.via for record in block.records):
         columns[via] = [
-            _cell(_of(block, via, size), column, _best(_of(block, None, size), column)) for _, size in rows
+            _cell(_records_at(block, via, size), column, _best(_records_at(block, None, size), column))
+            for _, size in rows
         ]
     first = max(len(label) for label, _ in rows) + GAP
     group: list[str] = []
@@ -89,17 +92,17 @@ def _table(rows: Sequence[tuple[str, int]], columns: dict[str, list[Text]]) -> T
     return table
 
 
-def _of(block: Block, via: str | None, size: int) -> list[Record]:
+def _records_at(block: Block, via: str | None, size: int) -> list[Record]:
     return [record for record in block.records if _size(record) == size and via in (None, record.via)]
 
 
 def _size(record: Record) -> int:
-    """The size that a row stands for: bytes of the message, or bytes of the computation."""
+    """The size of a record's row: the bytes of the message, or the bytes computed on."""
     return computed_bytes(record.shape) or record.bytes
 
 
 def title(block: Block, statistic: str | None = None) -> str:
-    """What a block's table shows, as text."""
+    """The heading of a block's table."""
     column = column_of(block, statistic)
     face = block.shape.removeprefix("cube/")
     shape = _FACES.get(face, block.shape.removeprefix("halo:"))
@@ -133,7 +136,8 @@ def _cell(records: Sequence[Record], column: str, best: float | None) -> Text:
         return Text(_NOTHING, style="dim")
     value = median(getattr(record, column) for record in records)
     text = _UNITS.get(column, time_text)(value)
-    if records[0].test in KINDS and KINDS[records[0].test].policies:  # latency is half of what it tells
+    # A test of wait policies measures both the latency and the CPU time.
+    if records[0].test in KINDS and KINDS[records[0].test].policies:
         text += f" {median(record.cpu_percent or 0 for record in records):.0f} %"
     if not all(record.validated for record in records):
         return Text(f"{text} WRONG DATA", style="bold red")

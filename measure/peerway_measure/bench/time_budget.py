@@ -1,4 +1,4 @@
-"""Divide a budget of time over what is still to be measured."""
+"""Divides a budget of time over the cases that are still to be measured."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-LEAST_S = 2e-3  # of samples for one case
-START_S = 2.0  # for a start of the ranks that measures anything
-LONGEST_S = 7 * 24 * 3600  # that may be asked for
-OVERHEAD = 2.0  # of a case beside its samples, before any was measured: connections, data, warm-up, check
+LEAST_S = 2e-3  # the shortest sampling of one case
+START_S = 2.0  # the least time in which a start of the ranks measures anything
+LONGEST_S = 7 * 24 * 3600  # the longest budget that may be requested
+# How many times as long as its samples a case takes, for connections, data, warm-up and check. It is an
+# assumption that applies until a case was measured.
+OVERHEAD = 2.0
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 Job = TypeVar("Job")
 
 
 class TimeBudget:
-    """How long each case may sample. Time that one case does not use is left for those after it."""
+    """How long each case may sample. Time that one case does not use goes to the cases after it."""
 
     def __init__(self, ends: float) -> None:
         self._ends = time.monotonic() + ends - time.time()
         self._sampled = self._took = 0.0
 
-    def over(
+    def shares(
         self,
         jobs: Sequence[Job],
         group: Callable[[Job], object],
         case: Callable[[Job], object] = lambda job: job,
     ) -> Iterator[tuple[Job, float]]:
-        """Each job, to be done before the next is asked for, with its seconds of samples; 0 when there is no
-        time for it.
+        """Yield each job with the seconds that it may sample, 0 if there is no time left for it. The caller
+        does the job before it asks for the next.
 
-        Jobs in a row that are alike in `group` share a part of the time, by their number, so that where it
-        does not suffice the last groups are not the ones to have nothing. The jobs of the first `case` of
-        each group are always done: what was asked for is worth more than the moment at which it ends.
+        Successive jobs of the same `group` share a part of the time, in proportion to their number. So if the
+        time is too short, the last groups get their part too. The jobs of the first `case` of each group are
+        always done: the end may be late, but each group has a result.
         """
         remaining = len(jobs)
         for _, alike in groupby(jobs, group):
@@ -52,19 +54,22 @@ class TimeBudget:
             remaining -= len(members)
 
     def _share(self, remaining_s: float, cases: int) -> float:
-        """The seconds that the next of `cases` may sample, out of the remaining time."""
-        return max(LEAST_S, remaining_s / cases / self._stretch()) if remaining_s > 0 else 0.0
+        """The seconds that the next one of `cases` cases may sample, out of the remaining time."""
+        return max(LEAST_S, remaining_s / cases / self._time_per_sampled()) if remaining_s > 0 else 0.0
 
-    def _stretch(self) -> float:
+    def _time_per_sampled(self) -> float:
         return max(1.0, self._took / self._sampled) if self._sampled else OVERHEAD
 
 
 def spread(
     jobs: Iterable[Job], group: Callable[[Job], object], case: Callable[[Job], object] = lambda job: job
 ) -> Iterator[Job]:
-    """The jobs, the cases of each group in an order of which any beginning lies evenly over them: the first,
-    the last, the one in the middle, those in the middle of both halves, and so on. What there is no time for
-    is then between what was measured, and not the largest sizes.
+    """The jobs, with the cases of each group reordered so that any number of first cases is spread evenly
+    over the group.
+
+    The order is: the first, the last, the one in the middle, those in the middle of both halves, and so on.
+    If the time is too short, the missing cases then lie between measured ones, instead of all large sizes
+    missing.
     """
     for _, alike in groupby(jobs, group):
         for together in _halving([list(several) for _, several in groupby(alike, case)]):
@@ -74,7 +79,7 @@ def spread(
 def _halving(parts: Sequence[list[Job]]) -> list[list[Job]]:
     ordered = [*parts[:1], *parts[1:][-1:]]
     between = [(0, len(parts) - 1)]
-    for low, high in between:  # which grows meanwhile
+    for low, high in between:  # the loop appends to `between`
         if high - low > 1:
             middle = (low + high) // 2
             ordered.append(parts[middle])
@@ -83,7 +88,7 @@ def _halving(parts: Sequence[list[Job]]) -> list[list[Job]]:
 
 
 def within(ends: float, part: float) -> float:
-    """The end of a part of the time that is left until `ends`; 0 where there is no such end."""
+    """The end of a part of the time that is left until `ends`; 0 if `ends` is 0, which stands for no end."""
     return time.time() + (ends - time.time()) * part if ends else 0
 
 

@@ -1,6 +1,7 @@
 """The program of each rank of a benchmark: `python -m peerway_measure.bench.worker`.
 
-Rank 0 reads the plan from its standard input and reports to its standard output, one line of JSON a message.
+Rank 0 reads the plan from its standard input and reports on its standard output, one line of JSON for each
+message.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from peerway_measure.records import ALLOWED, FIXED, Record
 
 
 def main() -> None:
-    """Runs the plan."""
+    """Run the plan."""
     reporter = Reporter()
     try:
         team = Team.from_launcher()
@@ -51,7 +52,9 @@ def main() -> None:
 
 
 def _plan(team: Team) -> Plan:
-    """The plan that rank 0 received, on all ranks; its files are where the settings say. Collective."""
+    """The plan that rank 0 received, on all ranks. Its files are written where the settings expect them.
+    Collective.
+    """
     text = sys.stdin.buffer.read() if team.rank == 0 else b""
     plan = Plan.from_json(team.all_gather(text, EXCHANGE_S)[0].decode())
     for setting, content in plan.files.items():
@@ -76,7 +79,7 @@ def _carry_out(plan: Plan, context: Context, reporter: Reporter) -> None:
             case = job.case
             reporter.say("no time", test=case.test, via=job.via, bytes=case.shape.bytes)
     links.drop()
-    # A rank that closes its context takes paths from those that still ask what their route decides.
+    # Until all ranks are here: a context that closes takes paths away from ranks that still ask for routes.
     context.team.barrier(EXCHANGE_S)
 
 
@@ -86,18 +89,18 @@ def _shares(plan: Plan, jobs: Sequence[Job], sampler: Sampler) -> Iterator[tuple
         yield from ((job, plan.budget_s) for job in jobs)
         return
     ordered = list(spread(jobs, _group, _case))
-    for job, share in TimeBudget(plan.ends).over(ordered, _group, _case):
+    for job, share in TimeBudget(plan.ends).shares(ordered, _group, _case):
         yield job, sampler.first_ranks(share)
 
 
 def _group(job: Job) -> object:
-    """The test with its memories and ranks: each group gets a share of a given time."""
+    """The test with its memories and ranks. Each such group gets a share of the time."""
     case = job.case
     return case.test, case.source, case.target, case.pairs
 
 
 def _case(job: Job) -> object:
-    """The case of a job, which may be measured in several ways."""
+    """The case of a job. Several jobs may measure one case in different ways."""
     return job.case
 
 
@@ -110,7 +113,7 @@ def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler,
         if outcome is not None and context.rank == 0:
             reporter.say("record", record=asdict(_record(job, plan, context, outcome)))
     except CaseFailed as failure:
-        links.drop()  # signals may be out of step
+        links.drop()  # the signals of the links may be out of step
         reporter.say("refused", via=job.via, test=job.case.test, bytes=job.case.shape.bytes, why=str(failure))
 
 
@@ -136,7 +139,7 @@ def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampl
         return sampler.run(job.case, probe)
     finally:
         probe.close()
-        links.drop()  # plans notified the signals that others count
+        links.drop()  # plans notified the signals that loops count on
 
 
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
@@ -145,7 +148,7 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
     low, median, high = np.percentile(outcome.samples_ns, (25, 50, 75))
     extra: dict[str, Any] = {
         "spread": float(f"{(high - low) / (2 * max(median, 1)):.3g}")
-    }  # half the quartile distance
+    }  # half the interquartile range
     if kind.windowed:
         extra["window"] = window
     if outcome.batch:
@@ -187,7 +190,7 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
 
 
 def _hardware(known: dict[str, str], outcome: Outcome) -> dict[str, str]:
-    """The fields of the plan, with the GPU in place of the CPU where one is involved."""
+    """The known fields of the plan, with the GPU in place of the CPU if one is involved."""
     gpus = [name for name in (outcome.source, outcome.target) if name.startswith("cuda")]
     if not gpus:
         return known
@@ -208,5 +211,5 @@ def _explain(plan: Plan, links: Links, reporter: Reporter) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except Error as failure:  # the session shows what a rank said last
+    except Error as failure:  # the session shows the last output of a rank
         sys.exit(str(failure))

@@ -1,5 +1,6 @@
 """Measurements of a whole cluster over days: docs/measure/campaigns.md.
 
-`plan` reads the file, `journal` is what is on the disk, `keep` is the small process that brings one
-measurement to the disk, `run` starts keepers, and `status` and `report` read what there is.
+`plan` is a campaign's plan and `plan_file` reads its file. `journal` is the campaign's folder on the disk.
+`run` starts keepers, and `keep` is the keeper: the small process that makes one measurement and writes its
+records. `status` and `report` show the results.
 """

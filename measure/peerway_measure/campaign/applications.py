@@ -1,4 +1,4 @@
-"""Make records from the output of a campaign's test: records are taken as they are, and the JSON lines of
+"""Makes records from the output of a campaign's test. Records are taken as they are, and the JSON lines of
 `apps/hpl` and `apps/lqcd` are converted.
 """
 
@@ -15,7 +15,7 @@ from peerway_measure import records
 from peerway_measure.bench import machine
 from peerway_measure.records import Record, RecordError
 
-_PARTS = ("hop", "halo", "algebra", "iteration")  # of lqcd
+_PARTS = ("hop", "halo", "algebra", "iteration")  # the parts of lqcd's output
 Line = dict[str, Any]
 
 
@@ -38,7 +38,7 @@ def read(path: Path, command: str) -> list[Record]:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    """The JSON lines of applications, which are mixed with readable lines."""
+    """The JSON lines in the output of an application, which also has readable lines."""
     with path.open(errors="replace") as file:
         for line in file:
             if line.startswith("{"):
@@ -67,7 +67,7 @@ def _of_hpl(line: Line, command: str) -> Record:
 def _of_lqcd(line: Line, command: str) -> Iterator[Record]:
     times, planes = line["lattice"][0], " x ".join(map(str, line["grid"]))
     for part in _PARTS:
-        if line[f"{part}_us"] > 0:  # a halo that is hidden completely has none
+        if line[f"{part}_us"] > 0:  # a halo exchange that is completely hidden takes no time
             yield Record.from_samples(
                 [line[f"{part}_us"] * 1e3],
                 test=f"lqcd_{part}",

@@ -1,10 +1,12 @@
-"""Decide what a pass of a campaign does not try again, and why: a measurement, a test on one node, or a whole
+"""Decides what a pass of a campaign no longer tries, and why: a measurement, a test on one node, or a whole
 node.
 
-A test that cannot work must cost only itself, and a node that is broken only that node. So a node is set
-aside when it could not be reached several times in a row, or when two tests fail on it in a row that work
-on other nodes of its type. A test on several nodes fails on the node that its error names. Where it names
-none, or several, the failure is of all together, and takes none of them out.
+A test that cannot work must cost only its own measurements, and a broken node only those on it. So a node is
+set aside if it could not be reached several times in a row, or if two tests in a row failed on it that work
+on other nodes of its type.
+
+If a test on several nodes fails, the failure counts against the node that its error names. If the error names
+no node or several, it counts against none of them.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from typing import NamedTuple
 from peerway_common.units import counted
 from peerway_measure.campaign.plan import Task
 
-_MOST_NODES = 12  # that a line names
+_MOST_NODES = 12  # the most nodes that a line names
 
 
 class _Place(NamedTuple):
-    """A test on a node, with the node either as any node of the test or as the one that starts it."""
+    """A test on a node. With `starts` the node is the one that starts the test; otherwise it is any node of
+    it.
+    """
 
     test: str
     node: str
@@ -39,7 +43,7 @@ class Failures:
     """The failures of one pass; the next pass tries everything again."""
 
     def __init__(self, tries: int, finished: Iterable[Task]) -> None:
-        self.aside: dict[str, str] = {}  # nodes
+        self.aside: dict[str, str] = {}  # nodes set aside, with the reason
         self._tries = tries
         self._of_task: Counter[str] = Counter()
         self._tasks: dict[str, str] = {}
@@ -47,12 +51,13 @@ class Failures:
         self._lost_in_a_row: Counter[_Place] = Counter()
         self._unreached_in_a_row: Counter[str] = Counter()
         self._failed_in_a_row: dict[str, set[str]] = defaultdict(set)
-        self._worked: dict[tuple[str, str], set[str]] = defaultdict(set)  # a test on a type: nodes
+        # (test, type of node) -> the nodes on which the test worked
+        self._worked: dict[tuple[str, str], set[str]] = defaultdict(set)
         for task in finished:
             self.succeeded(task)
 
     def of(self, task: Task) -> int:
-        """How often it failed."""
+        """The number of failures of a measurement."""
         return self._of_task[task.id]
 
     def succeeded(self, task: Task) -> None:
@@ -65,8 +70,8 @@ class Failures:
             self._failed_in_a_row.pop(node, None)
 
     def failed(self, task: Task, why: str, unreached: bool, nodes: Sequence[str]) -> list[str]:
-        """Take note of it, against these of its nodes; against none, if it is not known which of them failed.
-        The lines that tell what is tried no more.
+        """Note a failure of a measurement on `nodes`, which is empty if it is not known which of its nodes
+        failed. Returns the lines that say what is no longer tried.
         """
         self._of_task[task.id] += 1
         for node in nodes:
@@ -83,7 +88,7 @@ class Failures:
         return [*filter(None, lines)]
 
     def why_lost(self, task: Task) -> str:
-        """Why it is not tried again in this pass; "" if it is."""
+        """Why a measurement is not tried again in this pass; "" if it is."""
         places = [_started(task), *(_on(task, node) for node in task.nodes)]
         return (
             next((self.aside[node] for node in task.nodes if node in self.aside), "")
@@ -100,8 +105,8 @@ class Failures:
         self._unreached_in_a_row.pop(node, None)
 
     def _given_up(self, place: _Place, why: str) -> str:
-        """The line that says so of a test on a node, after as many lost measurements as a measurement has
-        tries; "" before, and after it was said.
+        """Note that a measurement of a test on a node is lost. Once the test has lost as many measurements in
+        a row there as a measurement has tries, returns the line that says that it is given up; otherwise "".
         """
         self._lost_in_a_row[place] += 1
         if self._lost_in_a_row[place] < self._tries or place in self._tests:
@@ -110,14 +115,16 @@ class Failures:
         return f"{place.test} is tried no more on {place.node}: {counted(self._tries, 'measurement')} failed"
 
     def _set_aside(self, task: Task, node: str, why: str) -> str:
-        """The line that says so; "" for a node that is not broken, or is already set aside."""
+        """Set a node aside if it is broken, and return the line that says so. "" if it is not broken, or was
+        set aside before.
+        """
         if node in self.aside or not (known := self._is_broken(task, node)):
             return ""
         self.aside[node] = why
         return f"{node} is set aside: {known}; others go on"
 
     def _is_broken(self, task: Task, node: str) -> str:
-        """What shows that a node is broken; "" if it is not."""
+        """Why a node counts as broken; "" if it does not."""
         if (times := self._unreached_in_a_row[node]) >= max(2, self._tries):
             return f"it was not reached {times} times in a row"
         odd = {test for test in self._failed_in_a_row[node] if self._worked[test, task.type] - {node}}

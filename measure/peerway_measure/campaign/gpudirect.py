@@ -1,4 +1,4 @@
-"""What each kind of GPUDirect gains on each node type: a row for each test and type, a column for each
+"""Shows what each kind of GPUDirect gains on each node type: a row for each test and type, a column for each
 setting.
 """
 
@@ -14,8 +14,8 @@ from peerway_measure.compare.metric import metric_of
 from peerway_measure.records import Record
 
 _P2P = ("staged", "peer/copy", "peer/store")
-# Settings of `peerway bench --gpudirect`, of its paths between two GPUs, and of the engine gds; the first of
-# each is without GPUDirect.
+# Settings of `peerway bench --gpudirect`, of its paths between two GPUs, and of the engine gds. The first of
+# each does not use GPUDirect.
 SETTINGS = {
     "GPUDirect RDMA and Copy": ("gpudirect:neither", "gpudirect:gdrcopy", "gpudirect:rdma", "gpudirect:both"),
     "GPUDirect P2P": _P2P,
@@ -26,7 +26,7 @@ NOT_MEASURED = "not measured"
 
 @dataclass(frozen=True)
 class Matrix:
-    """Its title, its columns, and rows with a test, a node type, and a cell for each column."""
+    """A title, the columns, and the rows, each with a test, a node type, and a cell for each column."""
 
     name: str
     columns: tuple[str, ...]
@@ -34,7 +34,7 @@ class Matrix:
 
 
 def matrices(records: Sequence[Record]) -> list[Matrix]:
-    """One for each family of settings that was measured."""
+    """A matrix for each family of settings that was measured."""
     families = []
     for name, settings in SETTINGS.items():
         rows: dict[tuple[str, ...], dict[str, list[Record]]] = {}
@@ -57,7 +57,7 @@ def _between_gpus(record: Record) -> bool:
 
 
 def _cells(settings: Sequence[str], vias: dict[str, list[Record]]) -> list[str]:
-    """The median of each setting, and how many times better than without GPUDirect."""
+    """The median of each setting, and the factor by which it is better than without GPUDirect."""
     metric = metric_of(next(iter(vias.values()))[0].test)
     values = {
         via: median(v)
@@ -78,7 +78,7 @@ def _cells(settings: Sequence[str], vias: dict[str, list[Record]]) -> list[str]:
 
 
 def _active(several: Sequence[Record]) -> str:
-    """What the library reported about GPUDirect Storage, if it was used."""
+    """What the library reported about GPUDirect Storage, if it was used; else ""."""
     states = {str(r.extra["gds_active"]) for r in several if "gds_active" in r.extra}
     words = {"True": "active", "False": "not active", "unknown": "not known whether active"}
     return f" ({', '.join(sorted(words.get(state, printable(state)) for state in states))})" if states else ""

@@ -1,4 +1,4 @@
-"""Keepers as processes of this host, which reach nodes by ssh."""
+"""Starts keepers as processes of this host, which reach the nodes by ssh."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from peerway_measure.campaign.starters import keeper_request
 
 
 class Hosts:
-    """Keepers on this host, in sessions of their own: they outlive the runner.
+    """Keepers on this host, in sessions of their own, so that they outlive the runner.
 
-    They are forked from it: starting an interpreter for each would be most of a campaign's own work.
+    They are forked from the runner: starting an interpreter for each would be most of a campaign's own work.
     """
 
-    _POLL_S = 0.05  # for keepers of an earlier runner, whose end only their locks tell
+    _POLL_S = 0.05  # between checks of an earlier runner's keepers, whose end shows only in their locks
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self._plan, self._journal = plan, journal
-        self._children: dict[str, tuple[int, int]] = {}  # process, and the descriptor that tells its end
+        # Measurement -> its process, and the descriptor that becomes readable when the process ends.
+        self._children: dict[str, tuple[int, int]] = {}
 
     def start(self, task: Task) -> None:
         """Start a keeper. Raises OSError."""
         argv = ["sh", "-c", task.test.shell]
         if self._plan.agent or not is_this_host(task.node):
-            # The node ends it, too: what ssh leaves behind when it is killed would go on there.
+            # `timeout` ends it on the node as well: when ssh is killed, its command there would go on.
             known = f"{NODES}={shlex.quote(','.join(task.nodes))}"
             remote_command = (
                 f"{known} timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.shell)}"
@@ -40,7 +41,7 @@ class Hosts:
         self._children[task.id] = (pid, os.pidfd_open(pid))
 
     def running(self, names: Set[str]) -> set[str]:
-        """The keepers of this runner, and those of an earlier one whose locks are held."""
+        """Those measurements with a keeper of this runner, or of an earlier one that still holds its lock."""
         for name, (pid, end) in [*self._children.items()]:
             if os.waitpid(pid, os.WNOHANG)[0]:
                 os.close(end)
@@ -48,15 +49,15 @@ class Hosts:
         return {name for name in names if name in self._children or self._journal.is_kept(name)}
 
     def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
-        """Always none, because each was started at once."""
+        """Always empty, because each keeper was started at once."""
         return set()
 
     def away(self) -> Mapping[str, str]:
-        """Always none: whether a node is available is found out by trying."""
+        """Always empty: whether a node is available shows only when it is tried."""
         return {}
 
     def occupied(self) -> Set[str]:
-        """Always none, because it is not known."""
+        """Always empty, because it is not known."""
         return set()
 
     def lost(self, name: str) -> str:
@@ -68,5 +69,5 @@ class Hosts:
         select.select([end for _, end in self._children.values()], [], [], self._POLL_S)
 
     def share_busy(self) -> float | None:
-        """Not known."""
+        """Always None, because it is not known."""
         return None

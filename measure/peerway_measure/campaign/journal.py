@@ -1,11 +1,13 @@
-"""What a campaign has on the disk. A measurement is finished when its file is in results/, where it arrives
-whole: that file is the truth, and the journal tells how it came to it.
+"""The folder of a campaign on the disk.
 
-    campaign.toml    what was asked
-    journal.jsonl    a line for each event: begun, started, submitted, done, failed
-    results/ID.jsonl the records of a finished measurement
-    running/ID.*     lock, output and errors of one that runs, and what its job in Slurm says; the lock is
-    held by its keeper, and is free when that dies
+    campaign.toml     the plan
+    journal.jsonl     a line for each event: begun, started, submitted, done, failed
+    results/ID.jsonl  the records of a finished measurement
+    running/ID.*      files of a measurement that runs: lock, output, errors, and the output of its Slurm job
+
+A measurement is finished when its file is in results/, where the file is moved when it is complete. The
+journal only tells how it came about. A measurement's keeper holds the lock, which becomes free when the
+keeper ends or dies.
 """
 
 from __future__ import annotations
@@ -42,14 +44,16 @@ class Unreadable(Exception):
 
 
 class Changed(Exception):
-    """The plan is not the one with which the campaign was begun."""
+    """The plan differs from the one with which the campaign was begun."""
 
 
 @dataclass
 class Past:
-    """What the journal tells: of each measurement how often it failed, why the last time, whether its node
-    was not even reached then, on which of its nodes it failed (none: not known), its seconds, what its
-    command noted, and its job in Slurm.
+    """What the journal says.
+
+    For each measurement: how often it failed, why it failed the last time, whether its node could not even be
+    reached then, and on which of its nodes it failed (empty: not known); its seconds, the notes of its
+    command, and its job in Slurm.
     """
 
     failures: dict[str, int] = field(default_factory=dict)
@@ -72,7 +76,7 @@ class Journal:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the folder; only one runner at a time can. Raises Busy, NoLocks and OSError."""
+        """Hold the folder while the block runs; only one runner can. Raises Busy, NoLocks and OSError."""
         for each in (self.results, self.running):
             each.mkdir(exist_ok=True)
         with (self.folder / "lock").open("a+") as file:
@@ -98,7 +102,7 @@ class Journal:
             yield
 
     def begin(self, text: str) -> None:
-        """Note the plan, or check that it has not changed. Raises Changed."""
+        """Note the plan, or check that it is the one noted before. Raises Changed."""
         digest = hashlib.sha256(text.encode()).hexdigest()
         before = self.past().digest
         if before and before != digest and self._has_any():
@@ -110,16 +114,16 @@ class Journal:
             self.note({"event": "begun", "plan": digest})
 
     def _has_any(self) -> bool:
-        """Whether a measurement of the plan is finished, or may be under way."""
+        """Whether a measurement of the plan is finished, or may be running."""
         locks = (path.name.removesuffix(".lock") for path in self.running.glob("*.lock"))
         return bool(self.finished() or self.past().jobs or any(map(self.is_kept, locks)))
 
     def note(self, event: Event) -> None:
-        """Add an event, on the disk when this returns."""
+        """Add an event. It is on the disk when this returns."""
         line = json.dumps({**event, "time": records.now()}) + "\n"
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
-            # A line that a crash cut off must not swallow this one.
+            # End a line that a crash cut off, so that it does not become part of this one.
             size = os.fstat(descriptor).st_size
             if size and _last_byte(self.path) != b"\n":
                 line = "\n" + line
@@ -129,7 +133,7 @@ class Journal:
             os.close(descriptor)
 
     def past(self) -> Past:
-        """Everything that was noted. Lines that a crash cut off are skipped."""
+        """Everything that the journal says. Lines that a crash cut off are skipped."""
         past = Past()
         for event in self.events():
             name = event.get("id", "")
@@ -165,11 +169,11 @@ class Journal:
                     yield event
 
     def result(self, name: str) -> Path:
-        """Where the records of a finished measurement are."""
+        """The file for the records of a finished measurement."""
         return self.results / f"{name}.jsonl"
 
     def finished(self) -> set[str]:
-        """The names of all measurements that are on the disk. Raises Unreadable."""
+        """The names of all finished measurements. Raises Unreadable."""
         try:
             names = [path.name for path in self.results.iterdir()]
         except FileNotFoundError:
@@ -179,7 +183,7 @@ class Journal:
         return {name.removesuffix(".jsonl") for name in names if not name.startswith(".")}
 
     def is_kept(self, name: str) -> bool:
-        """Whether a keeper works on it, on this host or on another that shares the folder."""
+        """Whether a keeper works on a measurement, on this host or on another one that shares the folder."""
         try:
             with (self.running / f"{name}.lock").open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

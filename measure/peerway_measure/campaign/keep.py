@@ -1,8 +1,8 @@
-"""The keeper: a small process that runs one measurement and brings its records to the disk, also when whoever
-started it is gone.
+"""The keeper: a small process that makes one measurement and writes its records to the disk, even if the
+process that started it is gone.
 
-It holds a lock as long as it lives, so that no second one measures the same meanwhile. In Slurm it is the
-job.
+It holds the measurement's lock as long as it lives, so that no second keeper makes the same measurement. With
+Slurm, the keeper is the job.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from peerway_measure.campaign.journal import Journal
 from peerway_measure.campaign.plan import NODES
 from peerway_measure.records import NODE_TYPE, OR_SKIP, ROUND, RUN, Record, RecordError, factor_text
 
-TAKEN = 75  # somebody else measures this, or has
-_NO_SSH = 255  # what ssh ends with when it did not reach the node
-# What `peerway` says of a host on which it could start nothing.
+TAKEN = 75  # exit status: another keeper makes this measurement, or has made it
+_NO_SSH = 255  # the exit status of ssh if it did not reach the node
+# Errors of `peerway` about a host on which it could not start a rank.
 _UNREACHED = re.compile(
     r"host \S+ cannot be reached|no rank can be started on host|no rank could be started on"
 )
-_LAST_LINES = 6
+_LAST_LINES = 6  # of a command's errors, in the reason of its failure
 _NOTE, _MOST_NOTES = "note: ", 50
 
 
 def forked(journal: Journal, task: dict[str, Any]) -> int:
-    """The process of a keeper that outlives this one, and shares nothing with it but memory's first content.
+    """Fork a keeper that outlives this process and shares no file or session with it. Returns its process id.
     Raises OSError.
     """
     if pid := os.fork():
@@ -53,15 +53,17 @@ def forked(journal: Journal, task: dict[str, Any]) -> int:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nothing, stream)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the runner's lock is among them
-        Path("/proc/self/comm").write_text("peerway-keeper")  # as `ps` and `top` show it
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # including the runner's lock
+        Path("/proc/self/comm").write_text("peerway-keeper")  # its name in `ps` and `top`
         status = keep(journal, task)
     finally:
         os._exit(status)
 
 
 def keep(journal: Journal, task: dict[str, Any]) -> int:
-    """Run the measurement; the exit code says whether the records are on the disk."""
+    """Make the measurement. Returns the exit status: 0 if the records are on the disk, 1 if not, TAKEN if
+    another keeper makes it or has made it.
+    """
     name = task["id"]
     lock = (journal.running / f"{name}.lock").open("a")
     try:
@@ -70,10 +72,10 @@ def keep(journal: Journal, task: dict[str, Any]) -> int:
         return TAKEN
     if journal.result(name).exists():
         return TAKEN
-    began = time.monotonic()  # a clock that jumps does not touch it
+    began = time.monotonic()  # a clock that is not set
     end = _measure(journal, task)
     event = {"id": name, "seconds": round(time.monotonic() - began, 3)}
-    # Noted before the lock is free, so that a runner sees the one when it sees the other.
+    # Noted before the lock is released, so that a runner that finds the lock free also finds the event.
     if end.why:
         also = {"unreached": True} if end.unreached else {}
         journal.note({"event": "failed", **event, "why": end.why, "nodes": end.nodes, **also})
@@ -86,9 +88,11 @@ def keep(journal: Journal, task: dict[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class _End:
-    """How a measurement ended. `why` there are no records, "" when they are on the disk; whether a node was
-    not even reached; on which of the nodes it failed, as far as that is known; and what the command noted, of
-    what it could not measure or not prove.
+    """How a measurement ended.
+
+    `why` is the reason why there are no records, "" if they are on the disk. `unreached`: a node could not
+    even be reached. `nodes` are the nodes on which it failed; empty if that is not known. `notes` are the
+    command's notes about what it could not measure or verify.
     """
 
     why: str = ""
@@ -129,14 +133,14 @@ def _measure(journal: Journal, task: dict[str, Any]) -> _End:
             why, unreached=len(task["nodes"]) > 1 and bool(_UNREACHED.search(error_text)), nodes=nodes
         )
     notes = [printable(line.removeprefix(_NOTE))[:500] for line in lines if line.startswith(_NOTE)]
-    why = _taken(journal, task, out)
+    why = _store_records(journal, task, out)
     nodes = named_alone(task["nodes"], why)
     return _End(why, nodes=nodes, notes=list(dict.fromkeys(notes))[:_MOST_NOTES])
 
 
 def named_alone(nodes: Sequence[str], text: str) -> Sequence[str]:
-    """The one of these nodes that an error names, by its name or its host's; none if it names none or more.
-    One that is alone is the one that failed.
+    """The node that an error names, by its own name or its host's. Empty if the error names none of these
+    nodes or several. If there is only one node, it is the one that failed.
     """
     if len(nodes) == 1:
         return nodes
@@ -144,12 +148,12 @@ def named_alone(nodes: Sequence[str], text: str) -> Sequence[str]:
     return named if len(named) == 1 else ()
 
 
-def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
-    """Write the records in an output to the disk. Returns why there are none, if so."""
+def _store_records(journal: Journal, task: dict[str, Any], out: Path) -> str:
+    """Write the records in an output to the disk. Returns why there are none; "" if they were written."""
     try:
         measured = [_stamped(record, task) for record in applications.read(out, task["argv"][-1])]
     except RecordError as error:
-        return f"its command printed something that is not a record: {_odd_line(out, str(error))}"
+        return f"its command printed something that is not a record: {_with_its_line(out, str(error))}"
     if not measured:
         return "its command printed no records; tests print them on standard output (--out -)"
     try:
@@ -159,9 +163,11 @@ def _taken(journal: Journal, task: dict[str, Any], out: Path) -> str:
     return ""
 
 
-def _odd_line(out: Path, why: str) -> str:
-    """What is wrong in an output, with the line itself: the file is gone when this is read, and the same
-    mistake in other measurements is to read the same.
+def _with_its_line(out: Path, why: str) -> str:
+    """The error about an output, with the text of the line that is wrong.
+
+    The file will be gone when somebody reads the error. The file's name is left out, so that the same mistake
+    in other measurements has the same text.
     """
     number, _, problem = why.removeprefix(f"{out}:").partition(": ")
     if not number.isdecimal():
@@ -179,8 +185,10 @@ def _with_this_peerway() -> dict[str, str]:
 
 
 def _stamped(record: Record, task: dict[str, Any]) -> Record:
-    """Add the node's name in the campaign to each record, because a container's host name may differ at each
-    start.
+    """A copy of the record with the measurement's data.
+
+    The host is replaced by the node's name in the campaign, because a container's host name may differ at
+    each start.
     """
     stamp = {
         NODE_TYPE: task["type"],
@@ -188,7 +196,7 @@ def _stamped(record: Record, task: dict[str, Any]) -> Record:
         "campaign": task["campaign"],
         RUN: record.run or task["id"],
     }
-    # A record that knows a factor by itself, as those of `peerway storage` do, tells it in its own way.
+    # Some records already have a factor in `extra`, such as those of `peerway storage`; they keep it.
     factors = {name: value for name, value in task["factors"].items() if name not in record.extra}
     return replace(
         record,
@@ -199,7 +207,9 @@ def _stamped(record: Record, task: dict[str, Any]) -> Record:
 
 
 def _node_of(host: str, nodes: Sequence[str]) -> str:
-    """The node with this name, with or without its domain. A single node has all records."""
+    """The node whose name the host has, with or without its domain; `host` itself if there is none. With a
+    single node, that node.
+    """
     if len(nodes) == 1:
         return nodes[0]
     short = {_short(node): node for node in nodes}
@@ -207,7 +217,7 @@ def _node_of(host: str, nodes: Sequence[str]) -> str:
 
 
 def _short(node: str) -> str:
-    """The name without the user and the domain."""
+    """The name of a node without its user and domain."""
     return node.rpartition("@")[2].partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""Ranges of nodes, as Slurm writes them."""
+"""Expands ranges of nodes, as Slurm writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def expand(pattern: str) -> list[str]:
     if not match:
         if "[" in pattern[1:]:
             raise _no_range(pattern)
-        return [pattern]  # also an address such as [::1]
+        return [pattern]  # such as the address [::1]
     names = []
     for part in match[2].split(","):
         low, _, high = part.partition("-")

@@ -1,8 +1,8 @@
-"""Find nodes that differ from others of their type, by a rule that a few such nodes do not affect.
+"""Finds nodes that differ from others of their type, by a rule that a few such nodes do not affect.
 
-A node is odd when its median is further from the median of its type than 3.5 robust standard deviations
+A node is odd if its median differs from the median of its type by more than 3.5 robust standard deviations
 (1.4826 times the median distance; Iglewicz and Hoaglin, 1993) and by more than 5 %. With fewer than 5 nodes
-of a type none is judged.
+of a type, none is judged.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from peerway_measure.compare.metric import Metric, metric_of, name_of
 from peerway_measure.records import Record
 
 LEAST_NODES = 5
-LEAST_VALUES = 5  # of a type, that one measurement is judged by
+LEAST_VALUES = 5  # the fewest nodes of a type against which one is judged
 _DEVIATIONS, _ROBUST, _RELATIVE = 3.5, 1.4826, 0.05
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One test on one node. `ratio`: better than its type by this factor."""
+    """One test on one node. It is better than its type by the factor `ratio`."""
 
     test: str
     node: str
@@ -48,7 +48,7 @@ def cells(records: Iterable[Record]) -> list[Cell]:
 
 
 def _values(records: Iterable[Record]) -> Iterator[tuple[str, Record, float]]:
-    """The values by the name of the test, without records that have none."""
+    """The values of each test, by its name. Records without a value are left out."""
     for record in records:
         value = metric_of(record.test).of(record)
         if value is not None and value > 0:
@@ -56,16 +56,21 @@ def _values(records: Iterable[Record]) -> Iterator[tuple[str, Record, float]]:
 
 
 def against(baseline: Iterable[Record], measured: Iterable[Record]) -> list[Cell]:
-    """Each test on each node that was measured now, beside what a campaign had on the same type. Measurements
-    of one node differ, too: so the deviation is that of all of them, which one node is enough to know.
+    """Compare each test on each node that was measured now with what a campaign measured on the same type.
+
+    Measurements of one node differ among themselves, too. So the deviation is that of all measurements, and
+    one node is enough to know it.
     """
     known: dict[tuple[str, str], list[float]] = {}
     for name, record, value in _values(baseline):
         known.setdefault((name, record.node_type), []).append(value)
-    return [replace(cell, **_beside(cell, known.get((cell.test, cell.type), []))) for cell in cells(measured)]
+    return [
+        replace(cell, **_compared_with(cell, known.get((cell.test, cell.type), [])))
+        for cell in cells(measured)
+    ]
 
 
-def _beside(cell: Cell, values: list[float]) -> dict[str, Any]:
+def _compared_with(cell: Cell, values: list[float]) -> dict[str, Any]:
     if len(values) < LEAST_VALUES:
         return {"odd": False, "judged": False}
     middle = median(values)

@@ -8,13 +8,15 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
-NODES = "CAMPAIGN_NODES"  # in the environment of a command: the nodes that it is given, with commas
+NODES = "CAMPAIGN_NODES"  # the variable in which a command finds its nodes, with commas between
 
 
 @dataclass(frozen=True)
 class Test:
-    """A command that prints records, the node types that it is for (none: all), and how many nodes of a type
-    it takes together. `factors`: what the command finds in its environment, by name.
+    """A command that prints records.
+
+    `types` are the node types for which it is meant (none: all). The command takes several nodes of a type
+    together. `factors` are variables of its environment, by name.
     """
 
     name: str
@@ -25,14 +27,14 @@ class Test:
 
     @property
     def shell(self) -> str:
-        """The command line that a shell gets."""
+        """The command line for the shell."""
         variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.factors)
         return f"export {variables}; {self.command}" if variables else self.command
 
 
 @dataclass(frozen=True)
 class Task:
-    """One measurement: a test on a node, and on `others` together with it, in a round."""
+    """One measurement: a test in one round on a node, and together with it on the `others`."""
 
     round: int
     test: Test
@@ -42,25 +44,27 @@ class Task:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All nodes that it takes."""
+        """All its nodes."""
         return (self.node, *self.others)
 
     @cached_property
     def id(self) -> str:
-        """Its name, which its files have, too."""
+        """Its name, which its files have as well."""
         return f"{self.round:04}.{self.test.name}.{self.node}"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole campaign. `window`: minutes of the day in which measurements may start; None: all of it."""
+    """A whole campaign. `window` are the minutes of the day between which measurements may start; None: at
+    any time.
+    """
 
     name: str
     nodes: dict[str, tuple[str, ...]]
     tests: tuple[Test, ...]
     repeats: int = 1
     seed: int = 0
-    by: str = "hosts"
+    starter: str = "hosts"
     agent: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     nodes_at_once: int = 1
@@ -71,8 +75,10 @@ class Plan:
     text: str = field(default="", repr=False)
 
     def tasks(self) -> list[Task]:
-        """All measurements, in their order: each round has all of them once, shuffled by the seed, so that
-        neither a node nor a test has an hour of its own.
+        """All measurements in their order.
+
+        Each round has each of them once, shuffled by the seed, so that no node and no test is always measured
+        at the same hour.
         """
         tasks = []
         for number in range(self.repeats):
@@ -88,7 +94,9 @@ class Plan:
         return tasks
 
     def _others(self, number: int, test: Test, node: str, nodes: tuple[str, ...]) -> tuple[str, ...]:
-        """The other nodes, drawn anew in each round, so that no node always has the same partner."""
+        """The other nodes of a test, drawn anew in each round, so that no node always has the same
+        partner.
+        """
         if test.nodes == 1:
             return ()
         drawn = random.Random(f"{self.seed}.{number}.{test.name}.{node}")
@@ -96,13 +104,13 @@ class Plan:
 
     @property
     def is_open(self) -> bool:
-        """Whether measurements may start at this time of the day."""
+        """Whether measurements may start now."""
         now = time.localtime()
         return in_window(self.window, now.tm_hour * 60 + now.tm_min)
 
     @property
     def window_text(self) -> str:
-        """ "20:00-06:00"."""
+        """The window as text, such as "20:00-06:00"."""
         return "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in self.window or (0, 24 * 60))
 
     def type_of(self) -> dict[str, str]:
@@ -111,7 +119,7 @@ class Plan:
 
 
 def in_window(window: tuple[int, int] | None, minute: int) -> bool:
-    """Whether a minute of the day is in a window, which may go over midnight."""
+    """Whether a minute of the day is in a window, which may extend over midnight."""
     if window is None:
         return True
     first, last = window

@@ -1,4 +1,4 @@
-"""Read the file of a campaign. Errors name line and column."""
+"""Reads the file of a campaign. Errors name the line and the column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from peerway_measure.records import NODE_TYPE, ROUND, RUN
 
 NAME = "campaign.toml"
 _MOST_TASKS = 1_000_000
-_MOST_COMBINATIONS = 1000  # of the factors of a test
+_MOST_COMBINATIONS = 1000  # the most combinations of the factors of one test
 _LONGEST_NAME = 128
 _MINUTE = r"(?:[01]?\d|2[0-3]):[0-5]\d"  # of the day
 _OF_THE_SHELL = ("PATH", "HOME", "IFS", "SHELL", NODES)
@@ -57,7 +57,7 @@ def _is_value(value: object) -> bool:
 
 
 def _whose(name: str) -> str:
-    """What already uses a name, in the shell of a command or in its records; "" if it is free."""
+    """What already uses a name in the shell of a command or in its records; "" if it is free."""
     if name in _OF_THE_SHELL:
         return "a variable that the shell of a command needs"
     return "what a campaign notes in all records" if name in _NOTED else ""
@@ -94,7 +94,7 @@ class _Reader:
             tests=self._tests(nodes),
             repeats=self._number("", self._document, "repeats", 1, 10_000, 1),
             seed=self._number("", self._document, "seed", 0, (1 << 63) - 1, 0),
-            by=by,
+            starter=by,
             agent=self._agent(launch),
             options=tuple(self._strings("launch", "options", launch.get("options", []))),
             nodes_at_once=self._number("limits", limits, "nodes_at_once", 1, 100_000, 1),
@@ -181,9 +181,7 @@ class _Reader:
         return tuple(tests)
 
     def _combinations(self, entry: dict[str, Any], number: int) -> list[tuple[tuple[str, str], ...]]:
-        """Each combination of the factors of a test, as a test of its own; without factors, the
-        test itself.
-        """
+        """A test for each combination of its factors; without factors, the test itself."""
         table = entry.get("factors", {})
         if not isinstance(table, dict):
             self._wrong("tests", "factors", 'factors must be a table such as { size = ["1G", "4G"] }', number)
@@ -231,7 +229,7 @@ class _Reader:
         return count
 
     def _agent(self, launch: dict[str, Any]) -> tuple[str, ...]:
-        """The words of a command line; a path in it may be quoted."""
+        """The words of a command line. A path in it may be quoted."""
         text = self._of("launch", launch, "agent", str, "")
         try:
             return tuple(shlex.split(text))

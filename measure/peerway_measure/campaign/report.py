@@ -1,5 +1,5 @@
-"""The page of one campaign: a map of the cluster, each test by node type, the GPUDirect columns, and what
-could not be measured.
+"""Makes the page of one campaign: a map of the cluster, each test by node type, the GPUDirect columns, and
+what could not be measured.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from peerway_measure.report.node_types import page
 from peerway_measure.report.points import picture
 from peerway_measure.report.spread import spread_text
 
-_MOST_POINTS = 4000  # of one column; more would be one blot
+_MOST_POINTS = 4000  # the most points of one column; more would overlap
 
 
 @dataclass(frozen=True)
 class Table:
-    """A test: its rows by node type, and their points."""
+    """A test, with its rows by node type and their points."""
 
     title: str
     rows: list[tuple[str, ...]]
@@ -37,7 +37,7 @@ class Table:
 
 
 def render(plan: Plan, journal: Journal) -> str:
-    """The page. Raises RecordError."""
+    """The page as HTML. Raises RecordError."""
     records = journal.records()
     all_cells = cells(records)
     now = status(plan, journal)
@@ -48,7 +48,7 @@ def render(plan: Plan, journal: Journal) -> str:
         failed=[printable(line) for line in now.failed],
         unmeasured=[printable(line) for line in _unmeasured(plan, journal, records)],
         tests=list(dict.fromkeys(cell.test for cell in all_cells)),
-        map=_map(plan, all_cells),
+        map=_cluster_map(plan, all_cells),
         odd=[_odd_line(cell) for cell in all_cells if cell.odd],
         least=LEAST_NODES,
         judged=any(cell.judged for cell in all_cells),
@@ -58,8 +58,10 @@ def render(plan: Plan, journal: Journal) -> str:
     )
 
 
-def _map(plan: Plan, all_cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
-    """For each type its nodes, with their cells in the order of the tests."""
+def _cluster_map(
+    plan: Plan, all_cells: Sequence[Cell]
+) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
+    """The nodes of each type, each with its cells in the order of the tests."""
     tests = list(dict.fromkeys(cell.test for cell in all_cells))
     at = {(cell.test, cell.node): cell for cell in all_cells}
     return [
@@ -115,8 +117,8 @@ def _table(name: str, types: dict[str, list[Record]]) -> Table:
 
 
 def _unmeasured(plan: Plan, journal: Journal, records: Sequence[Record]) -> list[str]:
-    """Nodes without any record, tests that were measured on a node less often than requested, and notes of
-    commands.
+    """What the page says about missing measurements: nodes without any record, tests that were measured on a
+    node less often than requested, and notes of commands.
     """
     seen = {record.host for record in records}
     missing = [node for nodes in plan.nodes.values() for node in nodes if node not in seen]

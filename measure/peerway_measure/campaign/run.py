@@ -1,5 +1,7 @@
-"""The runner: starts keepers, as many as the limits allow, until everything is on the disk or was tried often
-enough. It may be killed at any time: keepers go on, and the next runner finds what they did.
+"""The runner: starts keepers, as many as the limits allow, until every measurement is on the disk or was
+tried often enough.
+
+It may be killed at any time. Keepers go on, and the next runner finds what they did.
 """
 
 from __future__ import annotations
@@ -15,29 +17,29 @@ from peerway_measure.campaign.plan import Plan, Task
 from peerway_measure.campaign.starters import Starter
 from peerway_measure.campaign.status import remaining_s
 
-_WAIT_S = 20  # for a window, or for a cluster that is busy
+_WAIT_S = 20  # between checks of a closed window or a busy cluster
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Now:
-    """How far a pass is: measurements of the plan, those that are done or given up, the names of those that
-    run, and when the rest will be done, in seconds since 1970 (0: not known yet).
+class Progress:
+    """The progress of a pass: the number of all measurements, of those done and of those given up, the names
+    of those that run, and when the rest will be done, in seconds since 1970 (0: not known yet).
     """
 
     total: int
     done: int
-    lost: int
+    given_up: int
     running: tuple[str, ...]
     ends: float
 
 
-Show = Callable[[Now], None]
+Show = Callable[[Progress], None]
 
 
 @dataclass
 class Unfinished:
-    """What was not measured and why: of each measurement, and a line for each reason."""
+    """What was not measured: the reason for each measurement, and a line for each reason."""
 
     why: dict[str, str]
     lines: list[str]
@@ -49,7 +51,7 @@ class Runner:
     def __init__(
         self, plan: Plan, journal: Journal, starter: Starter, say: Say, show: Show = lambda _: None
     ) -> None:
-        """`say` is given what people must know, `show` how far it is, again and again."""
+        """`say` is called with messages for people, `show` again and again with the progress."""
         self._plan, self._journal, self._starter, self._say, self._show = plan, journal, starter, say, show
         self._tasks = {task.id: task for task in plan.tasks()}
         self._running: dict[str, Task] = {}
@@ -57,8 +59,8 @@ class Runner:
         self._types = plan.type_of()
         self._away: dict[str, str] = {}
         self._alone_since = time.monotonic()
-        self._last_reason = ""  # why nothing may start now
-        self._known = dict(journal.past().failures)  # those of earlier passes are not of this one
+        self._last_reason = ""  # why nothing may start now, as it was last said
+        self._known = dict(journal.past().failures)  # failures of earlier passes do not count in this one
         finished = journal.finished()
         self._failures = Failures(plan.tries, (t for name, t in self._tasks.items() if name in finished))
         self._waiting = {name: task for name, task in self._tasks.items() if name not in finished}
@@ -71,14 +73,14 @@ class Runner:
             self._say(f"waiting for {counted(len(self._running), 'measurement')} of an earlier run")
         ends, known = 0.0, -1
         while self._waiting or self._running:
-            self._take_back(self._ended() | self._returned())
+            self._requeue(self._ended() | self._returned())
             self._give_up_unreachable()
             remaining = [*self._waiting.values(), *self._running.values()]
-            if len(remaining) != known or not self._running:  # where nothing may run, the end is put off
+            if len(remaining) != known or not self._running:  # while nothing may run, the end is put off
                 ends, known = self._expected_end(remaining), len(remaining)
             started = self._start()
             done = len(self._tasks) - len(remaining) - len(self._lost)
-            self._show(Now(len(self._tasks), done, len(self._lost), tuple(self._running), ends))
+            self._show(Progress(len(self._tasks), done, len(self._lost), tuple(self._running), ends))
             if not started:
                 self._starter.wait()
         return Unfinished(
@@ -90,8 +92,10 @@ class Runner:
         seconds = remaining_s(self._plan, remaining, self._journal.past())
         return 0.0 if seconds is None else time.time() + seconds
 
-    def _take_back(self, failed: dict[str, Task]) -> None:
-        """Return what failed to the queue a round later, so that what disturbed it has time to pass."""
+    def _requeue(self, failed: dict[str, Task]) -> None:
+        """Return failed measurements to the queue one round later, so that a disturbance has time to pass.
+        Those that are no longer tried are lost.
+        """
         if not failed:
             return
         everything = self._waiting | failed
@@ -100,7 +104,7 @@ class Runner:
         self._waiting = dict(sorted(waiting, key=lambda item: item[1].round + self._failures.of(item[1])))
 
     def _ended(self) -> dict[str, Task]:
-        """Note what ended; return what failed to the queue."""
+        """Note which measurements ended. Returns those that failed, for the queue."""
         alive = self._starter.running(set(self._running))
         failed: dict[str, Task] = {}
         for name in [name for name in self._running if name not in alive]:
@@ -122,7 +126,7 @@ class Runner:
         return failed
 
     def _returned(self) -> dict[str, Task]:
-        """Return to the queue what was not started after all."""
+        """The measurements that were not started after all, for the queue."""
 
         def others() -> set[str]:
             return {node for task in self._waiting.values() for node in task.nodes} - self._nodes()
@@ -130,8 +134,9 @@ class Runner:
         return {n: self._running.pop(n) for n in self._starter.returned(self._running.keys(), others)}
 
     def _give_up_unreachable(self) -> None:
-        """A node may reboot meanwhile. When nothing else is left to do, it is waited for as long as a
-        measurement may take.
+        """Give up the nodes that are away when nothing else is left to do.
+
+        A node may be rebooting, so it is first waited for as long as a measurement may take.
         """
         away = {node: why for node, why in self._starter.away().items() if node in self._types}
         for line in away_lines({n: why for n, why in away.items() if why != self._away.get(n)}):
@@ -141,14 +146,14 @@ class Runner:
             self._alone_since = time.monotonic()
         elif time.monotonic() - self._alone_since > self._plan.time_s:
             self._failures.aside |= away
-            self._take_back(dict(self._waiting))
+            self._requeue(dict(self._waiting))
 
     def _note(self, task: Task, why: str, nodes: Sequence[str]) -> None:
         """Note a failure that no keeper can report."""
         self._journal.note({"event": "failed", "id": task.id, "why": why, "unreached": True, "nodes": nodes})
 
     def _start(self) -> list[str]:
-        """Start what may be started now, in order."""
+        """Start what may be started now, in order. Returns the names."""
         busy = self._nodes()
         if not self._waiting or len(busy) >= self._plan.nodes_at_once or not self._may_start():
             return []
@@ -156,7 +161,7 @@ class Runner:
         occupied = self._starter.occupied()
         for name, task in self._first_where_it_is_free(occupied):
             if len(busy.union(task.nodes)) > self._plan.nodes_at_once:
-                break  # and no smaller one overtakes it
+                break  # a smaller measurement may not overtake it
             if not busy.isdisjoint(task.nodes) or not self._away.keys().isdisjoint(task.nodes):
                 continue
             self._running[name] = self._waiting.pop(name)
@@ -189,7 +194,7 @@ class Runner:
         if not why:
             self._last_reason = ""
         elif not self._running:
-            if reason != self._last_reason:  # once, not as often as it is looked at
+            if reason != self._last_reason:  # said once, not at each check
                 self._say(f"waiting: {why}")
             self._last_reason = reason
             time.sleep(_WAIT_S)
@@ -201,4 +206,4 @@ def starter(plan: Plan, journal: Journal) -> Starter:
     from peerway_measure.campaign.hosts import Hosts
     from peerway_measure.campaign.slurm import Slurm
 
-    return Slurm(plan, journal) if plan.by == "slurm" else Hosts(plan, journal)
+    return Slurm(plan, journal) if plan.starter == "slurm" else Hosts(plan, journal)

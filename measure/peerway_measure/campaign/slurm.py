@@ -1,8 +1,8 @@
-"""Keepers as jobs of Slurm, one a measurement, on the node that it is of.
+"""Starts keepers as jobs of Slurm, one for each measurement, on its node.
 
-Slurm's queue is asked what became of them. A job is known by its comment, which names the measurement and the
-campaign's folder: so one that was submitted is found again, also when no answer came to the submission or
-the runner was killed before it could note the number.
+Slurm's queue says what became of them. A job is known by its comment, which has the name of the measurement
+and the campaign's folder. So a submitted job is found again even if the submission got no answer, or if the
+runner was killed before it could note the job's number.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from peerway_measure.campaign.plan import Plan, Task
 from peerway_measure.campaign.starters import GRACE_S, Unusable, keeper_request
 
 _SLURM_S = 60
-_POLL_S = 3.0  # the controller has others to serve
+_POLL_S = 3.0  # between queries, to spare Slurm's controller
 _NODES_S = 10.0
-_LOOK_S = 0.2  # a result is seen without asking it
-_PATIENCE_S = 30.0  # for a job that waits for its node, while another node is free
-_FULL_S = 600.0  # so long a node where one waited in vain is not taken for free
+_LOOK_S = 0.2  # between checks for a result, which do not query it
+_PATIENCE_S = 30.0  # how long a job may wait for its node while another node is free
+_FULL_S = 600.0  # how long a node where a job waited in vain counts as occupied
 _AWAY = ("down", "drain", "fail", "error", "unknown", "reboot", "inval", "powering_down", "future")
 _NO_ANSWER = ("unable to contact slurm controller", "socket timed out", "connection refused")
 
@@ -40,7 +40,7 @@ class NoAnswer(OSError):
 
 @dataclass(frozen=True)
 class Node:
-    """What Slurm reports about a node."""
+    """Slurm's report on a node."""
 
     state: str
     reason: str
@@ -52,7 +52,7 @@ class Node:
 
     @property
     def away(self) -> str:
-        """Why it accepts no job now; "" if it does."""
+        """Why the node accepts no job now; "" if it does."""
         if not self.state.endswith("*") and not self.state.startswith(_AWAY):
             return ""
         return f"Slurm has it {self.state}" + (f" ({self.reason})" if self.reason not in ("", "none") else "")
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass
 class Job:
-    """A job in the queue. `since`: when it was first seen waiting."""
+    """A job in the queue. `since` is when it was first seen waiting."""
 
     number: str
     waits: bool
@@ -73,18 +73,17 @@ class Slurm:
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self._plan, self._journal = plan, journal
         self._folder = str(journal.folder.absolute())
-        self._numbers = dict(
-            journal.past().jobs
-        )  # for a site that puts a comment of its own in place of ours
+        # Jobs by measurement, for sites that replace our comment by one of their own.
+        self._numbers = dict(journal.past().jobs)
         self._nodes_of = {task.id: task.nodes for task in plan.tasks()}
         self._queue: dict[str, Job] = {}
-        # No answer came to their submission, or they were cancelled while they waited: that such a one is
-        # not in the queue is no failure.
+        # Measurements whose submission got no answer, or whose job was cancelled while it waited. If such a
+        # job is not in the queue, its measurement has not failed.
         self._unsure: set[str] = set()
         self._full: dict[str, float] = {}
         self._nodes: dict[str, Node] = {}
         self._nodes_at = -_NODES_S
-        self._seen = 0  # when a result had last arrived
+        self._seen = 0  # the modification time of results/, which changes when a result arrives
         self._silent = ""
         self._look()
         if self._silent:
@@ -120,8 +119,8 @@ class Slurm:
         self._journal.note({"event": "submitted", "id": task.id, "job": number})
 
     def running(self, names: Set[str]) -> set[str]:
-        """Those in the queue, or at work as their locks tell, and whose result is not there. When Slurm does
-        not answer, nothing has ended.
+        """The measurements that have no result yet, and whose job is in the queue or whose lock is held. If
+        Slurm does not answer, none has ended.
         """
         self._seen = self._journal.results.stat().st_mtime_ns
         self._look()
@@ -130,8 +129,10 @@ class Slurm:
         return {name for name in unfinished if name in known or self._journal.is_kept(name)}
 
     def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
-        """Those of these that Slurm does not have after all. One that waits is cancelled when its node went
-        away, when the window closes, or when it waits long while one of the `others` is free.
+        """The measurements that Slurm does not have after all.
+
+        A waiting job is cancelled if its node is away, if the window closes, or if it waits long while one of
+        the `others` is free.
         """
         if self._silent:
             return set()
@@ -152,7 +153,7 @@ class Slurm:
         return back
 
     def away(self) -> Mapping[str, str]:
-        """Nodes that accept no job now, and why."""
+        """The nodes that accept no job now, with the reason."""
         if self._silent:
             return {node: self._silent for kind in self._plan.nodes.values() for node in kind}
         if time.monotonic() - self._nodes_at >= _NODES_S:
@@ -165,7 +166,7 @@ class Slurm:
         return {name: node.away for name, node in self._nodes.items() if node.away}
 
     def occupied(self) -> Set[str]:
-        """Nodes where a job would wait for other users' jobs."""
+        """The nodes where a job would wait for jobs of other users."""
         now = time.monotonic()
         return {
             name
@@ -174,7 +175,9 @@ class Slurm:
         }
 
     def lost(self, name: str) -> str:
-        """What the job said before there was a keeper: that there is no Python on its node, for one."""
+        """Why a job ended without a report: its output from before the keeper started, for example that its
+        node has no Python.
+        """
         job, path = self._numbers.get(name, ""), self._output_path(name)
         with suppress(OSError):
             output = one_line("sh", path.read_text(errors="replace"))
@@ -188,13 +191,13 @@ class Slurm:
         return self._journal.running.absolute() / f"{name}.job"
 
     def wait(self) -> None:
-        """Until a result arrives, or for a while."""
+        """Wait until a result arrives, at most for a while."""
         until = time.monotonic() + _POLL_S
         while time.monotonic() < until and self._journal.results.stat().st_mtime_ns == self._seen:
             time.sleep(_LOOK_S)
 
     def share_busy(self) -> float | None:
-        """The share of all CPUs that is allocated."""
+        """The share of all CPUs that are allocated; None if Slurm does not answer."""
         allocated, total = 0, 0
         try:
             output = _ask("sinfo", "--noheader", "--format=%C")
@@ -214,7 +217,7 @@ class Slurm:
         return all(map(self._is_idle, self._nodes_of[name]))
 
     def _look(self) -> None:
-        """Get the queue. If there is no answer, it is assumed to be unchanged."""
+        """Read the queue. If there is no answer, it is assumed to be unchanged."""
         try:
             output = _ask("squeue", "--noheader", "--me", "--format=%i|%T|%k")
         except OSError as error:
@@ -237,8 +240,8 @@ class Slurm:
                 self._unsure.discard(name)
 
     def _cancel(self, name: str) -> None:
-        """Cancel a job only while it waits: one that began meanwhile goes on, and the queue shows later what
-        became of it.
+        """Cancel a job only if it still waits. A job that began meanwhile goes on, and the queue shows later
+        what became of it.
         """
         self._unsure.add(name)
         with suppress(OSError):
@@ -255,7 +258,7 @@ def nodes() -> dict[str, Node]:
 
 
 def away_lines_of(plan: Plan) -> list[str]:
-    """The nodes of a plan that accept no job now, and why; or why this is not known."""
+    """Lines about the nodes of a plan that accept no job now; or a line that says why this is not known."""
     try:
         away = {name: node.away for name, node in nodes().items() if node.away and name in plan.type_of()}
     except (OSError, Unusable) as error:
@@ -273,12 +276,12 @@ class NodeType:
 
 
 def node_types() -> list[NodeType]:
-    """The node types of a cluster. Names are printable, as TOML takes them. Raises OSError and Unusable."""
+    """The node types of a cluster, with printable names that TOML accepts. Raises OSError and Unusable."""
     kinds: dict[str, NodeType] = {}
     seen: set[str] = set()
     for line in _ask("sinfo", "--noheader", "--Node", "--format=%N|%R|%f|%G").splitlines():
         node, partition, features, gres = [*line.split("|", 3), "", "", ""][:4]
-        if node and node not in seen:  # a node of two partitions is of the first
+        if node and node not in seen:  # a node of two partitions counts for the first
             seen.add(node)
             name = printable(partition if features in ("(null)", "") else f"{partition} {features}")
             kind = kinds.setdefault(name, NodeType(name, [], _gpus(gres)))
@@ -288,7 +291,7 @@ def node_types() -> list[NodeType]:
 
 
 def _gpus(gres: str) -> int:
-    """ "gpu:h100:4(S:0-1),gpu:1,shard:8" -> 5."""
+    """The number of GPUs in a node's generic resources: "gpu:h100:4(S:0-1),gpu:1,shard:8" -> 5."""
     return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)(?=[,(]|$)", gres))
 
 

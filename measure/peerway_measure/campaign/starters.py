@@ -1,6 +1,4 @@
-"""The interface of what starts keepers. There are two implementations: hosts.py starts processes of this
-host, slurm.py submits jobs.
-"""
+"""The interface for starting keepers. hosts.py starts processes of this host, slurm.py submits jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any, Protocol
 
 from peerway_measure.campaign.plan import Plan, Task
 
-GRACE_S = 30  # for a node to say that its time was over, before its keeper stops waiting
+GRACE_S = 30  # how much longer a keeper waits, so that the node can report that the time was over
 
 
 class Unusable(Exception):
@@ -17,31 +15,31 @@ class Unusable(Exception):
 
 
 class Starter(Protocol):
-    """Starts keepers, and knows which of them run."""
+    """Starts keepers, and knows which of them are running."""
 
     def start(self, task: Task) -> None:
         """Start a keeper. Raises OSError."""
 
     def running(self, names: Set[str]) -> set[str]:
-        """Which of these have a keeper, or will get one."""
+        """Which of these measurements have a keeper or will get one."""
 
     def returned(self, names: Set[str], others: Callable[[], Set[str]]) -> set[str]:
-        """Which of these it has not started after all, so that they go back to the queue. `others` gives the
-        nodes that might take their place.
+        """Which of these measurements were not started after all, so that they return to the queue. `others`
+        gives the nodes that might be used instead.
         """
 
     def away(self) -> Mapping[str, str]:
-        """Nodes on which nothing can be started now, and why."""
+        """The nodes on which nothing can be started now, with the reason."""
 
     def occupied(self) -> Set[str]:
-        """Nodes on which a measurement would have to wait for others' work."""
+        """The nodes on which a measurement would have to wait for jobs of others."""
 
     def lost(self, name: str) -> str:
         """Why a keeper ended without a report, if it is known."""
 
     def wait(self) -> None:
-        """Wait until a keeper may have ended: as soon as possible if that can be noticed, otherwise until it
-        may be queried again.
+        """Wait until a keeper may have ended: as soon as possible if its end can be noticed, otherwise for a
+        while.
         """
 
     def share_busy(self) -> float | None:
@@ -49,7 +47,7 @@ class Starter(Protocol):
 
 
 def keeper_request(plan: Plan, task: Task, argv: list[str]) -> dict[str, Any]:
-    """What a keeper needs to know about its measurement."""
+    """What a keeper needs to know about its measurement, as JSON data."""
     return {
         "id": task.id,
         "nodes": task.nodes,

@@ -15,8 +15,8 @@ from peerway_measure.campaign.plan import Plan, Task
 
 @dataclass(frozen=True)
 class Status:
-    """Counts of measurements, what failed and why, and the seconds that are left by the pace of those that
-    ended; None before the first.
+    """The counts of measurements, what failed and why, and the remaining seconds at the pace of those that
+    ended; None before the first has ended.
     """
 
     total: int
@@ -57,8 +57,10 @@ def status(plan: Plan, journal: Journal) -> Status:
 
 
 def remaining_s(plan: Plan, waiting: Sequence[Task], past: Past) -> float | None:
-    """The seconds until these are done, from the median time of each test (or of all tests, for one that has
-    never ended) and the number of nodes that it takes.
+    """The seconds until the `waiting` measurements are done, or None.
+
+    It follows from the median time of each test (of all tests, for a test that has never ended) and the
+    number of nodes that the test takes.
     """
     if not past.seconds:
         return None

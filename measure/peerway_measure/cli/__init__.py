@@ -1,1 +1,1 @@
-"""The verbs of measuring, a file each."""
+"""The commands of measuring, one in each file."""

@@ -198,13 +198,13 @@ def command(
     plan = replace(request.plan(results), ends=ends, launch=hosts.words())
     _need_time(time_s, plan, request.repeat, peers or [])
     with ended_by_signals(), closing(Outputs(out, append, form)) as outputs:
-        if not hosts.named:  # of others it is not known
+        if not hosts.named:  # the conditions of other hosts are not known
             tell_conditions(request.processes)
         results.outputs = outputs.all
         known = machine.known() | ({"host": hosts.names()} if hosts.named else {})
-        have = resume.of_records(outputs.before, known, PEERS)
+        recorded = resume.of_records(outputs.before, known, PEERS)
         try:
-            plan = replace(plan, known=known, have=dict(have))
+            plan = replace(plan, known=known, recorded=dict(recorded))
             problem = _measured(request, plan, peers or [], table_environment(routes), results)
         except Ended as end:
             with suppress(OSError):
@@ -214,13 +214,13 @@ def command(
         results.note_unmeasured(_remedy(outputs))
         show(results, form, stat)
         outputs.tell(len(results.records))
-        problem = problem or problem_of(results, bool(have))
+        problem = problem or problem_of(results, bool(recorded))
     if problem:
         raise click.ClickException(problem)
 
 
 def _remedy(outputs: Outputs) -> str:
-    """What to do about measurements for which there was no time."""
+    """What to do about cases for which there was no time."""
     return "the same command with --append measures them" if outputs.file else "give it more --time"
 
 
@@ -244,7 +244,7 @@ def _measured(
     environment: dict[str, str],
     results: Results,
 ) -> str:
-    """Measure everything; return what stopped it early, if anything."""
+    """Measure everything. Returns what ended it early, or ""."""
     from peerway_measure.bench import progress
     from peerway_measure.bench.runs import measure
     from peerway_measure.bench.session import PlanRefused, SessionFailed
@@ -254,13 +254,15 @@ def _measured(
         measure(plan, request.repeat, peers, results, environ, progress.shown)
     except PlanRefused as error:
         raise BadInput(str(error)) from None
-    except (SessionFailed, WriteFailed) as error:  # what was measured until then is worth showing
+    except (SessionFailed, WriteFailed) as error:  # the results so far are shown
         return str(error)
     return ""
 
 
 def _halo(options: dict[str, Any]) -> Halo | None:
-    """The halo of the options, which are taken out of `asked`. Raises ValueError."""
+    """The halo of the options, which are removed from `options`; None without such options. Raises
+    ValueError.
+    """
     names = ("grid", "local", "element", "width", "periodic", "corners")
     given = {name: options.pop(name) for name in names}
     missing = [f"--{name}" for name in names[:3] if given[name] is None]

@@ -1,4 +1,4 @@
-"""What `peerway bench` shows of its results, and when it reports failure."""
+"""Shows the results of `peerway bench`, and decides whether it reports a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show(results: Results, form: str, stat: str) -> None:
-    """Show the records, unless they were written as they came, and the notes."""
+    """Print the notes and the records, unless the records were printed as they came."""
     from peerway_measure.bench.osu import as_osu
 
     if form == "osu":
@@ -38,8 +38,8 @@ def _show_tables(results: Results, statistic: str | None) -> None:
 
 
 def problem_of(results: Results, continued: bool) -> str:
-    """Why the benchmark fails although it ran to its end; empty if it does not. If it is `continued`, there
-    may have been nothing left to measure.
+    """Why the benchmark fails although it ran to its end; "" if it does not. If it is `continued`, there may
+    have been nothing left to measure.
     """
     wrong = sum(not record.validated for record in results.records)
     if wrong:

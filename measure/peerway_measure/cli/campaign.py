@@ -148,7 +148,7 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
     from peerway_measure.compare.sides import sides_of
 
     parsed = parse(factors)
-    both = _records(before), _records(after)
+    both = records_of(before), records_of(after)
     check(parsed, (*both[0], *both[1]))
     sides = chosen(parsed, both, (before, after))
     if before.samefile(after) and not any(parsed.values()):
@@ -158,7 +158,7 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
             err=True,
         )
     names = before.resolve().name, after.resolve().name
-    # Two campaigns have two names, which is no change of the cluster.
+    # Two campaigns have different names, which is not a change of the cluster.
     show_node_types(*sides, names, sides_of(parsed), (*parsed, "campaign"), None, form, out)
 
 
@@ -176,7 +176,8 @@ def _plan(folder: Path) -> Plan:
         raise BadInput(f"cannot read {folder / plan_file.NAME}: {error.strerror}") from None
 
 
-def _records(folder: Path) -> list[Record]:
+def records_of(folder: Path) -> list[Record]:
+    """The results of a campaign. Raises BadInput."""
     try:
         measured = Journal(folder).records()
     except RecordError as error:
@@ -193,5 +194,5 @@ def _show_status(plan: Plan, journal: Journal) -> None:
     now = status_of(plan, journal)
     for line in now.lines():
         say(line)
-    for line in away_lines_of(plan) if plan.by == "slurm" and now.done < now.total else ():
+    for line in away_lines_of(plan) if plan.starter == "slurm" and now.done < now.total else ():
         say(line)

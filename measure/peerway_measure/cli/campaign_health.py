@@ -1,4 +1,6 @@
-"""The health mode of `peerway campaign run`: one round, a line for each node, and an exit code."""
+"""The health mode of `peerway campaign run`: one round of all tests, a line for each node, and an
+exit code.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from peerway_measure.records import RecordError
 if TYPE_CHECKING:
     from peerway_measure.campaign.plan import Plan
 
-_HEALTH_S = 290  # for all tests of a node: under five minutes, also if all of them hang
-_END_S = 10  # of each, to end a test whose time is over
+_HEALTH_S = 290  # for all tests of a node: under five minutes, even if all of them hang
+_END_S = 10  # the time to end a test that hangs
 _LEAST_S = 1
 
 
@@ -30,7 +32,7 @@ def health_of_all(folder: Path, plan: Plan) -> int:
     """Compare each node with the others of its type. Returns the exit code: 1 if one is odd or was not
     measured. Raises BadInput.
     """
-    time_of_one(plan)  # before there is a folder
+    time_of_one(plan)  # raises BadInput before a folder is made
     place = _place(folder)
     failed, journal = _measured(plan, place)
     all_cells = cells(journal.records())
@@ -38,8 +40,8 @@ def health_of_all(folder: Path, plan: Plan) -> int:
 
 
 def health_of_one(folder: Path, plan: Plan, node: str) -> int:
-    """Compare a node with what the campaign has of its type. What a healthy node leaves is removed, because a
-    prolog runs often. Raises BadInput.
+    """Compare a node with what the campaign measured on its type. The files of a healthy node are removed,
+    because a prolog runs often. Raises BadInput.
     """
     kind = plan.type_of().get(node)
     if kind is None:
@@ -57,8 +59,8 @@ def health_of_one(folder: Path, plan: Plan, node: str) -> int:
     if not alone:
         raise BadInput(f"{folder}/campaign.toml has no test for one node of the type {printable(kind)}")
     plan = replace(plan, nodes={kind: (node,)}, tests=alone)
-    if is_this_host(node):  # as in a prolog, in which a job would wait for itself
-        plan = replace(plan, by="hosts", agent=())
+    if is_this_host(node):  # as in a prolog, where a Slurm job would wait for the job that runs the prolog
+        plan = replace(plan, starter="hosts", agent=())
     time_of_one(plan)
     place = _place(folder)
     failed, journal = _measured(plan, place)
@@ -75,7 +77,7 @@ def _place(folder: Path) -> Path:
 
 
 def _measured(plan: Plan, place: Path) -> tuple[dict[str, str], Journal]:
-    """Measure one round now; return why measurements failed, and the results."""
+    """Measure one round now. Returns why measurements failed, and the results."""
     plan = replace(plan, repeats=1, tries=1, time_s=time_of_one(plan), window=None, busy=None)
     journal = Journal(place)
     missing = measure(plan, journal)
@@ -83,8 +85,8 @@ def _measured(plan: Plan, place: Path) -> tuple[dict[str, str], Journal]:
 
 
 def time_of_one(plan: Plan) -> float:
-    """Seconds for each test, so that a node has all in under five minutes, also those of others that draw it
-    as their partner. Raises BadInput.
+    """The seconds for each test, so that a node ends all its tests in under five minutes, including tests of
+    other nodes that draw it as their partner. Raises BadInput.
     """
     tasks = replace(plan, repeats=1).tasks()
     most = max(Counter(node for task in tasks for node in task.nodes).values(), default=1)
@@ -99,7 +101,7 @@ def time_of_one(plan: Plan) -> float:
 
 
 def _line(node: str, kind: str, all_cells: list[Cell], failed: dict[str, str]) -> int:
-    """Print the state of a node; 1 if it is not as it should be."""
+    """Print the state of a node. Returns 1 if the node is odd or a measurement failed, else 0."""
     own = [cell for cell in all_cells if cell.node == node]
     lacking = [
         f"{name.removesuffix(f'.{node}')}: {why}" for name, why in failed.items() if name.endswith(f".{node}")

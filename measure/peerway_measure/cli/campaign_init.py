@@ -37,7 +37,7 @@ time = "15m"
 name = "storage"
 command = "peerway storage /a/folder/to/measure write read --size 1G --streams 1 --out -"
 """
-# The GPUs that a node needs, and a test for types that have as many.
+# Tests for node types with GPUs, each with the number of GPUs that it needs.
 _GPU_TESTS = (
     (1, """
 [[tests]]
@@ -93,7 +93,7 @@ def init(folder: Path, nodes: str) -> None:
     for least, proposed in _GPU_TESTS:
         if types := [kind.name for kind in kinds if kind.gpus >= least]:
             text += f"{proposed}types = {json.dumps(types)}\n"
-    if nodes:  # what Slurm says can be mended in the file, what was typed here and now
+    if nodes:  # names from Slurm can be corrected in the file, names of --nodes on the command line
         try:
             plan_file.parse(text, "--nodes")
         except plan_file.BadPlan as error:
@@ -102,7 +102,7 @@ def init(folder: Path, nodes: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     except OSError as error:
-        with suppress(OSError):  # on a full disk it may be there, empty
+        with suppress(OSError):  # on a full disk an empty file may be left
             path.unlink(missing_ok=True)
         raise click.ClickException(
             f"cannot make {path}: {disk_space.why(path, error)}; name another folder"
@@ -116,7 +116,7 @@ def init(folder: Path, nodes: str) -> None:
 
 
 def _named(nodes: str) -> list[NodeType]:
-    """The types of a list such as "v100=node[01-16] extra"; nodes without a type are of one type."""
+    """The node types of a list such as "v100=node[01-16] extra". All nodes without a type form one type."""
     from peerway_measure.campaign.slurm import NodeType
 
     kinds: dict[str, NodeType] = {}

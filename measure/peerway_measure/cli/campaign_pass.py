@@ -22,26 +22,28 @@ from peerway_measure.campaign.journal import Busy, Changed, Journal, NoLocks
 
 if TYPE_CHECKING:
     from peerway_measure.campaign.plan import Plan
-    from peerway_measure.campaign.run import Now, Show, Unfinished
+    from peerway_measure.campaign.run import Progress, Show, Unfinished
 
 _REDRAWN_S = 0.25
 
 
 def run_of(folder: Path) -> str:
-    """The command that makes this pass, or continues it."""
+    """The command that makes or continues this pass."""
     return f"`peerway campaign run {shlex.quote(str(folder))}`"
 
 
 def tell(line: str) -> None:
-    """Print on standard error. A full disk there does not end a campaign of days, because there may be space
-    again later.
+    """Print a line on standard error. A full disk there does not end a campaign of days, because there may be
+    space again later.
     """
     with suppress(OSError):
         say(line, err=True)
 
 
 def leave_errors() -> None:
-    """At the end, drop what standard error still does not accept; this must not change the exit code."""
+    """At the end, discard what standard error still does not accept, so that it does not change the exit
+    code.
+    """
     try:
         sys.stderr.flush()
     except OSError:
@@ -50,7 +52,7 @@ def leave_errors() -> None:
 
 @contextmanager
 def _shown() -> Iterator[Show]:
-    """Show a bar on a terminal. Anything else, such as the log of a service, gets only the lines of
+    """Show a bar on a terminal. Otherwise, such as in the log of a service, there are only the lines of
     tell().
     """
     from peerway_measure.bench.progress import bar
@@ -59,18 +61,18 @@ def _shown() -> Iterator[Show]:
     if not console.is_terminal:
         yield lambda _: None
         return
-    # No thread draws it: keepers are forked from this process, which is safe only while it has none.
+    # Drawn without a thread: keepers are forked from this process, which is safe only without threads.
     progress = bar(console, thread=False)
     task = progress.add_task("measuring", total=None, stage="starting", ends=0.0)
     drawn = -_REDRAWN_S
 
-    def show(now: Now) -> None:
+    def show(state: Progress) -> None:
         nonlocal drawn
         if time.monotonic() - drawn < _REDRAWN_S:
             return
         drawn = time.monotonic()
-        progress.update(task, completed=now.done, total=now.total, stage=_stage(now), ends=now.ends)
-        with suppress(OSError):  # that a terminal goes ends no campaign of days, either
+        progress.update(task, completed=state.done, total=state.total, stage=_stage(state), ends=state.ends)
+        with suppress(OSError):  # a terminal that closes does not end a campaign of days, either
             progress.refresh()
 
     with suppress(OSError):
@@ -82,10 +84,10 @@ def _shown() -> Iterator[Show]:
             progress.stop()
 
 
-def _stage(now: Now) -> str:
-    first = now.running[0] if now.running else "waiting"
-    more = f" and {len(now.running) - 1} more" if len(now.running) > 1 else ""
-    return first + more + (f", {now.lost} given up" if now.lost else "")
+def _stage(state: Progress) -> str:
+    first = state.running[0] if state.running else "waiting"
+    more = f" and {len(state.running) - 1} more" if len(state.running) > 1 else ""
+    return first + more + (f", {state.given_up} given up" if state.given_up else "")
 
 
 @contextmanager

@@ -161,8 +161,8 @@ def _print(
 
 
 def _slowdowns(comparisons: Sequence[Comparison], percent: float | None) -> list[Comparison]:
-    """Groups that became slower by more than requested, beyond noise. With too few runs to know the noise,
-    the value alone counts; slowdowns that are confounded with time count, too.
+    """The groups that became slower by more than `percent`, beyond noise. With too few runs to know the
+    noise, the value alone counts. Slowdowns that are confounded with time count, too.
     """
     if percent is None:
         return []

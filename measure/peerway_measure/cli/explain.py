@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 OPS = ("put", "get", "send")
 SHAPES = ("contiguous", "blocks-16", "blocks-128", "blocks-1024", "blocks-8192", "blocks-large")
-LARGE = 16 << 20  # bytes from which a cost reads better as a bandwidth
+LARGE = 16 << 20  # from this size on, costs are shown as bandwidths
 
 
 def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Accept "gpu0" and "cuda:0"."""
+    """Accept "gpu0" as well as "cuda:0"."""
     if value is None or value in ("host", "host:malloc"):
         return value
     name = value.replace("gpu", "cuda:", 1) if value.startswith("gpu") else value
@@ -88,7 +88,7 @@ def command(
 def decisions(
     memories: Sequence[tuple[str, str]], ops: Sequence[str], shapes: list[str], environment: dict[str, str]
 ) -> list[Message]:
-    """The routes that two ranks with such memories would take, as they report them."""
+    """The routes that two ranks with such memories would take, as these ranks report them."""
     from peerway_measure.bench import progress, runner
     from peerway_measure.bench.plan import Plan
     from peerway_measure.bench.results import Results
@@ -115,8 +115,8 @@ def decisions(
 def _print(console: Console, message: Message, file: Path) -> None:
     decision = message["decision"]
     console.print(Text(_title(message), style="bold"))
-    if decision["measured"]:  # else a note says that there is no table
-        whose = "comes with Peerway" if decision["builtin"] else f"table {_short(file)}"
+    if decision["measured"]:  # otherwise a note says that there is no table
+        whose = "comes with Peerway" if decision["builtin"] else f"table {_file_name(file)}"
         measured = f"measured {decision['measured']} by {decision['tool']}, {whose}"
         console.print(Text(measured, style="dim"))
     console.print(_rows(decision))
@@ -133,7 +133,7 @@ def _title(message: Message) -> str:
     return f"{decision['op']} {memories}, {decision['shape']} ({decision['pair']})"
 
 
-def _short(file: Path) -> str:
+def _file_name(file: Path) -> str:
     try:
         return f"~/{file.relative_to(Path.home())}"
     except ValueError:
@@ -145,14 +145,14 @@ def _rows(decision: dict[str, Any]) -> Table:
     for name in ("size", "path", "cost", "spread", "next best", "margin", "why"):
         table.add_column(name, overflow="fold")
     for row in decision["rows"]:
-        cells = (_sizes(row), row["via"], _cost(row), _spread(row), _next(row), _margin(row), row["why"])
+        cells = (_sizes(row), row["via"], _cost(row), _spread(row), _next_best(row), _margin(row), row["why"])
         table.add_row(*map(Text, cells))
     return table
 
 
 def _sizes(row: dict[str, Any]) -> str:
-    """The first and the last size of a row. Its ends are where two cost lines cross, so three digits are
-    precise enough.
+    """The first and the last size of a row. The ends of a row are where two cost curves cross, so three
+    digits are precise enough.
     """
     first = about_text(row["from"])
     return f"{first} –" if row["to"] is None else f"{first} – {about_text(row['to'] - 1)}"
@@ -162,7 +162,7 @@ def _cost(row: dict[str, Any]) -> str:
     return _between(row["from"], row["us_from"], row["shown_to"], row["us_to"])
 
 
-def _next(row: dict[str, Any]) -> str:
+def _next_best(row: dict[str, Any]) -> str:
     best = row["next"]
     if not best:
         return ""
@@ -170,12 +170,14 @@ def _next(row: dict[str, Any]) -> str:
 
 
 def _spread(row: dict[str, Any]) -> str:
-    """Half of the interquartile range over the median, at the size of the row where it is largest."""
+    """Half of the interquartile range relative to the median, at the size of the row where it is largest."""
     return "" if row["spread"] is None else f"±{row['spread']:.0%}".replace("%", " %")
 
 
 def _margin(row: dict[str, Any]) -> str:
-    """By how much the next best path costs more, at the size where it is closest and where it is furthest."""
+    """By how much the next best path costs more, at the sizes where the two are closest and
+    furthest apart.
+    """
     if not row["next"]:
         return ""
     least, most = (f"{100 * part:+.0f}" for part in row["next"]["margin"])
@@ -183,7 +185,7 @@ def _margin(row: dict[str, Any]) -> str:
 
 
 def _between(first: int, us_first: float | None, last: int, us_last: float | None) -> str:
-    """Times at both ends, or the bandwidth at the end if only that matters."""
+    """The times at both ends, or only the bandwidth at the last if that is what matters."""
     if us_first is None or us_last is None:
         return "not measured"
     if first >= LARGE and us_last > 0:

@@ -38,7 +38,7 @@ def parse(words: Sequence[str]) -> Factors:
 
 
 def check(factors: Iterable[str], records: Sequence[Record]) -> None:
-    """Refuse a factor that no record has; it is probably misspelt. Raises UsageError."""
+    """Refuse a factor that no record has, because it is probably misspelt. Raises UsageError."""
     known = {*IDENTITY, *ENVIRONMENT, *(name for record in records for name in record.extra)}
     for name in factors:
         if name not in known:
@@ -68,15 +68,17 @@ def _with(wanted: Mapping[str, str], records: list[Record], file: Path) -> list[
 
 
 def _text(record: Record, name: str) -> str:
-    """The value in `extra`, or otherwise of a field, as text. A campaign may have a factor `device`, whose
-    values are not the devices that records name.
+    """The value in `extra`, or else the value of the field, as text.
+
+    `extra` comes first because a campaign may have a factor `device`, whose values are not the devices that
+    records name.
     """
     known = name in (*IDENTITY, *ENVIRONMENT) and name not in record.extra
     return str(getattr(record, name) if known else record.extra.get(name, ""))
 
 
 def _value(text: str) -> int | str:
-    """The value in bytes if it is a size, so that 1M is 1 MiB."""
+    """The value in bytes if the text is a size, so that 1M equals 1 MiB; otherwise the text."""
     try:
         return parse_size(text.replace(" ", ""))
     except ValueError:

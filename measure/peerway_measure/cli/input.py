@@ -1,4 +1,4 @@
-"""Read record files for a verb; mistakes in a file become errors of the command line."""
+"""Reads record files for a command; mistakes in a file become errors of the command line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SKIP_TRUNCATED = click.option(
 
 
 def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Record]:
-    """The records of all files, with text that is safe to show. Raises BadInput if a file cannot be read or
+    """The records of all files, with text that is safe to print. Raises BadInput if a file cannot be read or
     has no records.
     """
     result = []

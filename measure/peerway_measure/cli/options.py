@@ -1,4 +1,4 @@
-"""Options that several verbs share, and how their values are read."""
+"""Options that several commands share, and how their values are read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def memories(text: str) -> list[tuple[str, str]]:
 
 
 def memories_option(example: str) -> Callable[[Decorated], Decorated]:
-    """Give --device, the memories to measure; `example` is what its help names."""
+    """The option --device for the memories to measure. Its help shows the `example`."""
     return click.option(
         "--device", "memories", callback=parsed(memories), metavar="LIST",
         help=f"Memory: {example}, or a pair such as host-cuda  [default: all of this machine]",
@@ -41,7 +41,7 @@ def memories_option(example: str) -> Callable[[Decorated], Decorated]:
 
 
 def time_option() -> Callable[[Decorated], Decorated]:
-    """Give --time, the seconds that a measurement may take."""
+    """The option --time, the seconds that a measurement may take."""
     return click.option(
         "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
         help="Time budget for all cases, such as 90s, 5m or 1h. If it is too short, each test gets a share, "
@@ -55,13 +55,15 @@ def ends_after(time_s: float | None) -> float:
 
 
 def tell_conditions(workers: int, noun: str = "ranks") -> None:
-    """Say, before anything is measured, what will disturb it."""
+    """Print, before anything is measured, what will disturb the measurement."""
     if warnings := conditions.warnings_for(conditions.read(), workers, noun):
         say(f"this host: {'; '.join(warnings)}", err=True)
 
 
 def table_option(use: str) -> Callable[[Decorated], Decorated]:
-    """Give --table, a route table to read instead of this machine's; `use` is its purpose, for the help."""
+    """The option --table, a route table to read instead of this machine's. Its help says the
+    purpose, `use`.
+    """
     return click.option(
         "--table", "routes", type=click.Path(exists=True, dir_okay=False, path_type=Path),
         callback=_no_records, help=f"{use}  [default: this machine's]",
@@ -79,7 +81,7 @@ def _no_records(ctx: click.Context, parameter: click.Parameter, value: Path | No
 
 
 def table_environment(routes: Path | None) -> dict[str, str]:
-    """The variables that make the ranks read this table."""
+    """The environment variables with which the ranks read this table."""
     return {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {}
 
 

@@ -1,4 +1,4 @@
-"""Write output files: the errors if one cannot be written, and a check before a long measurement."""
+"""Writes output files: the errors if one cannot be written, and a check before a long measurement."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def cannot_write(path: Path, error: OSError, option: str = "--out") -> click.ClickException:
-    """The error if the file of this option cannot be written. It exits with 1, because not the command line
-    is wrong but the disk.
+    """The error if the file of this option cannot be written. Its exit status is 1, because the command line
+    is right.
     """
     why = error.strerror or error
     if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
@@ -26,9 +26,8 @@ def cannot_write(path: Path, error: OSError, option: str = "--out") -> click.Cli
 
 
 def ensure_replaceable(path: Path, option: str = "--out") -> None:
-    """See that a text can be written in the place of this file, by doing all but that.
-
-    Before long work, not after it. Raises click.ClickException.
+    """Check before long work that a file can be replaced, by trying every step but the last. Raises
+    click.ClickException.
     """
     if path == STANDARD:
         return
@@ -47,7 +46,9 @@ def ensure_replaceable(path: Path, option: str = "--out") -> None:
 
 
 def beside_text(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """The callback of an option that refuses - for a page, because text goes to standard output."""
+    """The callback of an option that refuses "-" for a page, because the text output goes to
+    standard output.
+    """
     if value == STANDARD:
         raise click.BadParameter(
             "standard output has the text; name a file, such as page.html", ctx, parameter
@@ -56,9 +57,8 @@ def beside_text(ctx: click.Context, parameter: click.Parameter, value: Path | No
 
 
 def write_directly(path: Path, text: str) -> bool:
-    """Write the text to what is no file that could be replaced: standard output, a device, a pipe.
-
-    False where there is, or can be, a file. Raises click.ClickException.
+    """Write the text to standard output, a device or a pipe, which cannot be replaced by a new file. Returns
+    False for anything else. Raises click.ClickException.
     """
     if path == STANDARD:
         say(text.removesuffix("\n"))

@@ -1,4 +1,4 @@
-"""Where `peerway bench` writes its records, and what it says about them at the end."""
+"""Opens the outputs for the records of `peerway bench`, and reports on them at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Outputs:
-    """The outputs for records, opened and tried before anything is measured."""
+    """The outputs for records. They are opened and tried before anything is measured."""
 
     def __init__(self, out: Path | None, append: bool, form: str) -> None:
         self.file: RecordFile | None = None
@@ -36,13 +36,15 @@ class Outputs:
         self.all += [StandardOutput()] if form == "jsonl" else []
 
     def tell(self, new: int) -> None:
-        """Say where the records are."""
+        """Say where the new records are."""
         if self.file and (new or self.before):
             more = f", {new} of them new" if self.before else ""
             _say(f"{new + len(self.before)} records in {self.file.path}{more}")
 
     def tell_end(self, count: int, end: Ended) -> None:
-        """Say what is kept of a benchmark that a signal ended, and which command measures the rest."""
+        """Say, after a signal ended the benchmark, how many records are kept and which command measures the
+        rest.
+        """
         summary = f"peerway: ended by {end.name} after {count} record{'s' if count > 1 else ''}"
         more = "" if "--append" in sys.argv else " --append"
         if not count:
@@ -63,5 +65,5 @@ class Outputs:
 
 
 def _say(text: str) -> None:
-    with suppress(OSError):  # of a terminal that is gone
+    with suppress(OSError):  # the terminal may be gone
         say(text, err=True)

@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 class Measures(VerbGroup):
-    """A group whose unnamed command measures: `peerway storage FOLDER`."""
+    """A group of commands that measures if no command is named: `peerway storage FOLDER`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `measure` in front if no verb is named."""
+        """Insert `measure` if no command is named."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["measure", *args]
         return super().parse_args(ctx, args)
 
 
 def subset_of(allowed: tuple[str, ...]) -> Any:
-    """A parser of "a,b" that refuses what is not allowed."""
+    """A parser of "a,b" that refuses names that are not in `allowed`."""
 
     def parse(text: str) -> list[str]:
         chosen = names(text)
@@ -53,13 +53,13 @@ def subset_of(allowed: tuple[str, ...]) -> Any:
 
 
 def sizes_of(text: str) -> list[int]:
-    """Read "64M,1G", in that order. Raises ValueError."""
+    """Read "64M,1G", and keep the order. Raises ValueError."""
     sizes = [shapes.parse_size(word) for word in text.split(",")]
     return list(dict.fromkeys(sizes))
 
 
 def stripes_of(text: str) -> list[str]:
-    """Read "default,4:16M": default is what the file system gives, which `Request` has as ""."""
+    """Read "default,4:16M". "default" stands for the file system's own layout, which is "" in `Request`."""
     return list(dict.fromkeys("" if name == "default" else name for name in names(text)))
 
 
@@ -216,7 +216,7 @@ def measure(
     with ended_by_signals(), closing(Outputs(out, append, form)) as outputs:
         results = Results(outputs.all)
         try:
-            if not hosts.named:  # of others each looks for itself
+            if not hosts.named:  # each of several hosts checks for itself
                 storage_run.look(request)
             tell_conditions(max(request.streams), "streams")
             problem = storage_run.run(request, hosts, results)

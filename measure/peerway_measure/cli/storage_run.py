@@ -1,4 +1,4 @@
-"""Run `peerway storage`: find the engines, measure, and show the results."""
+"""Runs `peerway storage`: finds the engines, measures, and shows the results."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def engines(words: list[str]) -> list[str]:
 
 
 def look(request: Request) -> None:
-    """Check that the folder exists, within the time limit of an operation because a mount may hang. Raises
-    click.ClickException.
+    """Check that the folder exists. The check has the time limit of an operation, because a mount may hang.
+    Raises click.ClickException.
     """
     from peerway_measure.storage.operation import OperationFailed, operate
 
@@ -43,7 +43,7 @@ def look(request: Request) -> None:
 
 
 def run(request: Request, hosts: Hosts, results: Results) -> str:
-    """Measure everything; return what stopped it early, if anything."""
+    """Measure everything. Returns what ended it early, or ""."""
     from peerway_measure.bench.session import PlanRefused, SessionFailed
     from peerway_measure.storage.operation import OperationFailed
     from peerway_measure.storage.session import measure_here, measure_on

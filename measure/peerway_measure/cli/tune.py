@@ -70,7 +70,7 @@ def command(
     ends = ends_after(time_s)
     try:
         with ended_by_signals():
-            if not hosts.named:  # of others it is not known
+            if not hosts.named:  # the conditions of other hosts are not known
                 tell_conditions(RANKS)
             with progress.shown("tuning", ends) as step:
                 tuner = Tuner(
@@ -93,7 +93,7 @@ def command(
 
 
 def _default_file() -> Path:
-    """The file where every context looks for this machine's table; its folder is created."""
+    """The file in which every context looks for this machine's table. Its folder is created."""
     from peerway import _core
 
     file = Path(_core.default_table_file())
@@ -105,7 +105,7 @@ def _default_file() -> Path:
 
 
 def _tell(table: dict[str, Any], before: dict[str, Any] | None, file: Path, notes: list[str]) -> None:
-    """Say what changed and where the table is, on standard error if the table itself goes to
+    """Say what changed and where the table is; on standard error if the table itself goes to
     standard output.
     """
     from peerway_measure.tune import changes
@@ -120,8 +120,8 @@ def _tell(table: dict[str, Any], before: dict[str, Any] | None, file: Path, note
 
 
 def _before(file: Path, named: bool) -> dict[str, Any] | None:
-    """The table that will be replaced; none when there is none that can be read. What is no table is not
-    replaced where the user named it.
+    """The table that will be replaced; None if there is none that can be read. If the user named the file and
+    it is not a table, it is not replaced.
     """
     from peerway import _core
     from peerway.errors import BadTable
@@ -132,7 +132,7 @@ def _before(file: Path, named: bool) -> dict[str, Any] | None:
         table = json.loads(_core.load_table(str(file)))
     except BadTable as error:
         if named:
-            problem = str(error).rpartition("; ")[0]  # less what else helps: to tune
+            problem = str(error).rpartition("; ")[0]  # without its other advice, to run tune
             raise BadInput(
                 f"{problem}. tune replaces route tables only: name another file with --out, or remove "
                 "this one"

@@ -1,5 +1,5 @@
-"""What else differs between the two sides. A comparison is about the factors that its user names, so any
-other change is a warning.
+"""Finds what else differs between the two sides. A comparison is about the factors that its user names, so
+any other change is a warning.
 """
 
 from __future__ import annotations
@@ -16,43 +16,45 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-_SHOWN = 4  # values of a field that a warning lists
+_SHOWN = 4  # the most values of a field that a warning lists
 _EXTRA = "extra."
-_GROUPS_OF_PATHS = ("peer", "ucx")  # which `--paths` and records may have for all of "peer/..."
-_CHOSEN_BY_TIME = ("iterations",)  # unless the record says otherwise
-# Each measurement of a campaign is a job of its own; evidence for a state tells less than the state.
+# `--paths` and records may name these groups instead of their paths, such as "peer/copy".
+_GROUPS_OF_PATHS = ("peer", "ucx")
+_CHOSEN_BY_TIME = ("iterations",)  # not a change, unless the record says that the user fixed them
+# Each measurement of a campaign has a Slurm job of its own. Of a cache state only the state counts, not its
+# evidence.
 _ALWAYS_OTHERS = ("slurm_job", "state_proof", "state_wanted", "fetched_by")
-_BUSY = 0.2  # CPUs of other work, between two sides, that are worth a word
-_OTHERS = ("after", "before")  # what only the one side has, the other has not
-_MORE_SAMPLES = 10  # times as many on one side, that are worth a word
+_BUSY = 0.2  # the difference in CPUs used by other processes that is worth a warning
+_OTHERS = ("after", "before")  # for each side, before and after, the other one
+_MORE_SAMPLES = 10  # how many times as many on one side are worth a warning
 
 
 def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
-    """A line for each thing that changed apart from the stated factors, and for a stated factor that did not
+    """A line for each change apart from the stated factors, and for each stated factor that did not
     change.
     """
-    factors = [_full(name) for name in factors]
+    factors = [_value_of(name) for name in factors]
     both = [pair for pair in pairs if pair.before and pair.after]
     moved = {}
     for name in _names(both):
-        moves = [move for pair in both if (move := _move(pair.before, pair.after, name))]
+        moves = [move for pair in both if (move := _change_of(pair.before, pair.after, name))]
         if moves:
-            moved[name] = _merged(moves)
-    ranks = _move(_all(pairs, "before"), _all(pairs, "after"), "ranks")
+            moved[name] = _as_text(moves)
+    ranks = _change_of(_all(pairs, "before"), _all(pairs, "after"), "ranks")
     if ranks:
-        moved["ranks"] = _merged([ranks])
+        moved["ranks"] = _as_text([ranks])
     lines = [
         f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in moved.items() if name not in factors
     ]
     lines += unchanged(pairs, factors)
     lines += _load(both) + _samples(both, factors)
-    return lines + _mixtures(both, factors) + _not_validated(pairs) + _called_otherwise(pairs)
+    return lines + _mixtures(both, factors) + _not_validated(pairs) + _under_names_of_groups(pairs)
 
 
 def unchanged(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
     """One line for each stated factor that is the same on both sides."""
     lines = []
-    for factor in map(_full, factors):
+    for factor in map(_value_of, factors):
         before, after = (_values(_all(pairs, side), factor) for side in ("before", "after"))
         if before == after:
             lines.append(
@@ -64,7 +66,8 @@ def unchanged(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
 def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
     """How the stated factors changed: "driver: 550.54 -> 580.65"."""
     ends = [
-        [listed(_values(_all(pairs, side), _full(name))) for side in ("before", "after")] for name in factors
+        [listed(_values(_all(pairs, side), _value_of(name))) for side in ("before", "after")]
+        for name in factors
     ]
     return "; ".join(
         f"{name}: {before} -> {after}" for name, (before, after) in zip(factors, ends, strict=True)
@@ -77,12 +80,12 @@ def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
     known = {*factors, *_ALWAYS_OTHERS, *(("state_proved",) if "state" in factors else ())}
     for name in _names([pair]):
         plain = name.removeprefix(_EXTRA)
-        if plain not in known and (move := _move(pair.before, pair.after, name)):
+        if plain not in known and (move := _change_of(pair.before, pair.after, name)):
             lines.append(f"{plain} changed: {move[0]} -> {move[1]}")
     return lines
 
 
-def _full(name: str) -> str:
+def _value_of(name: str) -> str:
     """The value of a field, or the value with this name in `extra`."""
     return name if name in (*IDENTITY, *ENVIRONMENT) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
 
@@ -93,14 +96,14 @@ def _names(pairs: Iterable[Pair]) -> list[str]:
         for pair in pairs
         for record in (*pair.before, *pair.after)
         for name, value in record.extra.items()
-        if isinstance(value, str | bool)
-        and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
+        if isinstance(value, str | bool)  # a setting; numbers in `extra` are mostly results
+        and name not in (RUN, NODE_TYPE)
     }
     return [*ENVIRONMENT, *sorted(extras)]
 
 
 def _load(pairs: Sequence[Pair]) -> list[str]:
-    """Warn if other programs used the machine while one side was measured, and not while the other was."""
+    """Warn if other processes used the machine while one side was measured, but not while the other was."""
     before, after = (_loads(_all(pairs, side)) for side in ("before", "after"))
     if not (before and after) or abs(median(before) - median(after)) <= _BUSY:
         return []
@@ -133,15 +136,19 @@ def _times(first: float, other: float) -> float:
 
 
 def _iterations(pair: Pair) -> tuple[float, float] | None:
-    """Iterations of a record on each side; None where the user set them: that counts as any other change."""
+    """The iterations of a record on each side; None if the user set them, which counts like any
+    other change.
+    """
     if any(record.extra.get(FIXED) for record in (*pair.before, *pair.after)):
         return None
     before, after = (median(r.iterations for r in side) for side in (pair.before, pair.after))
     return before, after
 
 
-def _called_otherwise(pairs: Sequence[Pair]) -> list[str]:
-    """Paths that one side has under their own name, and the other under that of their group, such as peer."""
+def _under_names_of_groups(pairs: Sequence[Pair]) -> list[str]:
+    """Paths that one side has under their own name, and the other under the name of their group, such as
+    peer.
+    """
     old, new = ({str(pair.key.get("via")) for pair in pairs if not getattr(pair, side)} for side in _OTHERS)
     lines = []
     for group in _GROUPS_OF_PATHS:
@@ -178,12 +185,12 @@ def _not_validated(pairs: Iterable[Pair]) -> list[str]:
     return [f"{wrong} records were not validated: their data was not checked or was wrong"] if wrong else []
 
 
-def _move(before: Iterable[Record], after: Iterable[Record], name: str) -> tuple[str, str] | None:
-    old, right = _values(before, name), _values(after, name)
-    return (listed(old), listed(right)) if old != right else None
+def _change_of(before: Iterable[Record], after: Iterable[Record], name: str) -> tuple[str, str] | None:
+    old, new = _values(before, name), _values(after, name)
+    return (listed(old), listed(new)) if old != new else None
 
 
-def _merged(moves: Sequence[tuple[str, str]]) -> str:
+def _as_text(moves: Sequence[tuple[str, str]]) -> str:
     different = list(dict.fromkeys(moves))
     text = "; ".join(f"{before} -> {after}" for before, after in different[:_SHOWN])
     return text + (f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else "")
@@ -201,10 +208,11 @@ def _values(records: Iterable[Record], name: str) -> set[str]:
 
 
 def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
-    """Why two sides have no group in common, and what to write to compare them nevertheless. `rows`: fields
-    for whose values a table has rows of their own anyway.
+    """Why two sides have no group in common, and what to write to compare them nevertheless.
+
+    `rows` are the fields for whose values the table has rows of their own anyway.
     """
-    # A factor says what differs more plainly than the shape, or the number of bytes, that is made of it.
+    # A factor is plainer than the shape or the number of bytes that follow from it.
     for name, (old, new) in {**factors_apart(pairs), **kept_apart(pairs)}.items():
         differs = f"{name} is {listed(old)} in the one and {listed(new)} in the other"
         if name in rows:
@@ -220,7 +228,7 @@ def why_apart(pairs: Sequence[Pair], rows: Sequence[str] = ()) -> str:
 
 
 def listed(values: Iterable[str]) -> str:
-    """The values of a field on one line, only the first few."""
+    """The values of a field on one line; only the first few if there are many."""
     ordered = sorted(value or "none" for value in values)
     more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
     return ", ".join(ordered[:_SHOWN]) + more

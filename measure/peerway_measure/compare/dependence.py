@@ -1,6 +1,8 @@
-"""How much samples depend on earlier ones. The remaining correlation makes the test of a difference less
-strict: the variance of the mean of such samples is estimated from their autocovariances with Bartlett's
-window (Newey and West, 1987), and the test uses the degrees of freedom of this estimate.
+"""Measures how much samples depend on earlier ones.
+
+Correlation makes the test of a difference less strict: the variance of the mean of such samples is estimated
+from their autocovariances with Bartlett's window (Newey and West, 1987), and the test uses the degrees of
+freedom of this estimate.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LEAST = 10  # samples of a side; below these, no correlation can be told
-# Samples over which correlation is summed up: a longer window misses less of it, and knows it less well.
-# Of 4 to 8, 6 is the first that keeps its promise where a node type is large (results/storage).
+LEAST = 10  # samples of a side; with fewer, correlation cannot be estimated
+# Samples over which correlation is summed up. A longer window misses less correlation, but estimates it less
+# precisely.
+# From 4 to 8, 6 is the first with which intervals of large node types hold 95 % (results/storage).
 _WINDOW = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """How samples that follow each other in time depend on each other: the variance of their mean is `factor`
-    times that of as many independent ones, a figure known with so many degrees of `freedom`.
+    """How samples that follow each other in time depend on each other.
+
+    The variance of their mean is `factor` times that of as many independent samples. This figure is known
+    with `freedom` degrees of freedom.
     """
 
     factor: float

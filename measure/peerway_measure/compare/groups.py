@@ -1,4 +1,6 @@
-"""Records that measure the same thing are samples of a group; a comparison pairs the groups of two sides."""
+"""Groups records that measure the same thing: they are samples of one group. A comparison pairs the groups of
+two sides.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,23 @@ IDENTITY = ("test", "via", "op", "shape", "bytes", "ranks", "source", "target")
 ENVIRONMENT = ("host", "node_type", "device", "driver", "version", "iterations")
 
 
-# Factors of `peerway storage` (storage/results.py) that identify its records under another name.
+# Factors of `peerway storage` (storage/results.py) that its records have under the name of another field.
 _IN_SHAPE = ("size", "block", "mode")
 _IN_FIELD = {"size": "bytes", "streams": "ranks"}
 
 
 class Key(NamedTuple):
-    """Names and values that records of one group share, in the same order for all groups."""
+    """The names and values that the records of one group share, in the same order for all groups."""
 
     names: tuple[str, ...]
     values: tuple[str | int, ...]
 
     def get(self, name: str) -> str | int | None:
-        """The value of a field; None if groups do not distinguish it."""
+        """The value of a field; None if the groups are not divided by it."""
         return self.values[self.names.index(name)] if name in self.names else None
 
     def as_dict(self) -> dict[str, str | int]:
-        """Names and values."""
+        """The names and values as a dictionary."""
         return dict(zip(self.names, self.values, strict=True))
 
 
@@ -51,9 +53,11 @@ def pair_up(
     by: Sequence[str] = (),
     factors: Sequence[str] = (),
 ) -> list[Pair]:
-    """All groups of both sides in the order of their first record. `by` tells groups apart by more fields;
-    the `factors`, what was meant to change, do not tell them apart. The "via" of a group is the `way` of its
-    records, unless what a route may choose from was meant to change.
+    """All groups of both sides in the order of their first record.
+
+    `by` are further fields that divide records into groups. The `factors`, which were meant to change, do not
+    divide them. The "via" of a group is the `way` of its records, unless the paths that a route may choose
+    from were meant to change.
     """
     omitted = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
     names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in omitted))
@@ -84,8 +88,8 @@ def _without(shape: str, record: Record, factors: Iterable[str]) -> str:
 
 
 def kept_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
-    """Why two sides have no group in common: the fields, each alone, without which they would have one, with
-    the values of both sides.
+    """The fields because of which two sides have no group in common: without any one of these they would have
+    one. With the values of both sides.
     """
     sides = [[pair.key for pair in pairs if getattr(pair, side)] for side in ("before", "after")]
     fields = {}
@@ -98,8 +102,8 @@ def kept_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
 
 
 def factors_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
-    """The same for factors that records tell in their shape, as block in "sequential 1 MiB direct", and for
-    what a route may choose from. Those of which no value is on both sides come first.
+    """The same for factors that are part of a record's shape, such as block in "sequential 1 MiB direct", and
+    for the paths that a route may choose from. Factors with no value on both sides come first.
     """
     sides = [[(p.key, r) for p in pairs for r in getattr(p, side)] for side in ("before", "after")]
     names = [

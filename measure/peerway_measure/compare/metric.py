@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from peerway_measure.records import Record
 
 
-_NAMING = ("test", "via", "shape", "bytes", "ranks")  # fields that tell a test apart for people
+_NAMING = ("test", "via", "shape", "bytes", "ranks")  # the fields that identify a test for people
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def name_of(record: Record) -> str:
 
 
 def named(fields: Mapping[str, str | int]) -> str:
-    """The same with only these fields, such as those that both sides of a comparison share."""
+    """As name_of(), with only these fields, such as those that both sides of a comparison share."""
     test, size = str(fields.get("test", "")), int(fields.get("bytes", 0))
     parts = [test, *(str(fields.get(name, "")) for name in ("via", "shape"))]
     parts += [units.size_text(size)] if size else []

@@ -48,8 +48,8 @@ _COLUMNS = (
     "side_before",
     "side_after",
 )
-_NOTABLE = 1.1  # times as wide
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
+_NOTABLE = 1.1  # how many times as wide an interval is worth a note
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # characters with which a spreadsheet's formula begins
 
 
 def head(sides: Sides) -> tuple[str, ...]:
@@ -92,7 +92,9 @@ def lines(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> Iterator[str]:
 
 
 def too_few(rows: Sequence[Row]) -> str:
-    """How many rows have too few samples for a verdict, and how many samples are needed; "" for none."""
+    """The number of rows that have too few samples for a verdict, and the number of samples needed, as text;
+    "" if there are no such rows.
+    """
     fewest, alone, needed = [min(row.samples) for row in rows], runs_needed(1), runs_needed(len(rows))
     if count := sum(n < alone for n in fewest):
         least, effect = alone, "a difference from chance"
@@ -162,7 +164,7 @@ def cells_of(row: Row) -> tuple[str, ...]:
 
 
 def as_csv(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> str:
-    """All numbers, unrounded, with the columns named in the first line."""
+    """All numbers, unrounded. The first line names the columns."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -200,7 +202,7 @@ def as_csv(rows: Sequence[Row], sides: Sides = BEFORE_AFTER) -> str:
 
 
 def _inert(value: object) -> object:
-    """Text that a spreadsheet does not take for a formula, because names come from others."""
+    """The text, changed so that a spreadsheet does not take it for a formula. Names come from outside."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

@@ -1,10 +1,12 @@
 """The table by node type, in the form in which centres publish an upgrade: node type, n, before, after,
-speed-up %; and beside it what tells an effect from chance.
+speed-up %; with what distinguishes an effect from chance.
 
-A sample is a round of a campaign (samples.py). A difference is called an effect of the upgrade only where
-nothing else changed: whatever else did is named, and the row is "not attributable". Sides that were measured
-one after the other differ by all that changed with time. From ten rounds a side on, what rounds of one side
-have in common with the next widens the interval; with fewer the row is "confounded with time".
+A sample is a round of a campaign (samples.py). A difference is called an effect of the upgrade only if
+nothing else changed. Other changes are named, and the row is then "not attributable".
+
+If the sides were measured one after the other, everything that changed with time is part of the difference.
+From ten rounds a side on, the correlation between successive rounds widens the interval; with fewer rounds
+the row is "confounded with time".
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ NO_TYPE = "(no type)"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a row: measurements, nodes, their mean and median, and half the distance of the quartiles
-    relative to the median.
+    """One side of a row: the number of measurements and nodes, their mean and median, and half the
+    interquartile range relative to the median.
     """
 
     n: int
@@ -50,9 +52,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One test of one node type. `mean_percent` is the published number: of the means. `percent`, `low` and
-    `high` are of the samples; `widened`: by which factor the interval is wider as rounds were correlated;
-    `in_turn`: whether both sides were measured in turn, None where the records do not tell.
+    """One test on one node type.
+
+    `mean_percent` is the published number, the difference of the means. `percent`, `low` and `high` are of
+    the samples. `widened` is the factor by which correlated rounds widened the interval. `in_turn` says
+    whether both sides were measured in turn, None if the records do not say it.
     """
 
     pair: Pair
@@ -89,7 +93,7 @@ def rows(
     factors: Sequence[str] = (),
     metric_name: str | None = None,
 ) -> list[Row]:
-    """A row for each test and node type that both sides have, in the order of the types within a test."""
+    """A row for each test and node type that both sides have. Within a test, the types keep their order."""
     pairs = [p for p in pairs_of(before, after, factors) if p.before and p.after]
     pairs.sort(key=lambda p: str(p.key.get("node_type")))
     pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
@@ -102,7 +106,7 @@ def rows(
     judgements = judged(
         [(s.before, s.after) for _, _, s in drawn],
         [metric.more_is_better for _, metric, _ in drawn],
-        [s.alike for _, _, s in drawn],
+        [s.correlation for _, _, s in drawn],
     )
     return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, judgements, strict=True)]
 
@@ -110,7 +114,7 @@ def rows(
 def of_one_side(
     before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Test and node type of each group that only one side has, and that therefore has no row."""
+    """Test and node type of each group that only one side has, and which therefore has no row."""
     names: tuple[list[str], list[str]] = ([], [])
     for pair in pairs_of(before, after, factors):
         if not (pair.before and pair.after):
@@ -120,13 +124,15 @@ def of_one_side(
 
 
 def pairs_of(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:
-    """Each test of each node type, whether one or both sides have it."""
+    """The groups of each test and node type, whether one or both sides have them."""
     return pair_up(map(_as_wanted, before), map(_as_wanted, after), ("node_type",), factors)
 
 
 def _as_wanted(record: Record) -> Record:
-    """A read whose caches held something else is the same test all the same: else an upgrade that changes
-    what they hold would have no row. What was found is in its `state`, and counts as a change.
+    """The record with the requested cache state in its shape.
+
+    A read whose caches held something else remains the same test. Otherwise an upgrade that changes what
+    caches hold would have no row. The state that was found is in `state`, and counts as a change.
     """
     wanted = record.extra.get(STATE_WANTED)
     return replace(record, test=test_of(wanted)) if isinstance(wanted, str) and wanted in STATES else record
@@ -159,12 +165,12 @@ def _row(
         _percent(high),
         p,
         (samples.before.size, samples.after.size),
-        sqrt(samples.alike.factor) if samples.alike else 1.0,
+        sqrt(samples.correlation.factor) if samples.correlation else 1.0,
         tuple(besides),
         samples.omitted,
         verdict,
         None if order is None else order.in_turn,
-        samples.alike is not None,
+        samples.correlation is not None,
     )
 
 

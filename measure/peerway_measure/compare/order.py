@@ -1,8 +1,10 @@
-"""Find out whether two sides were measured in turn. If one side was measured after the other, changes with
-time (clocks, temperature, other programs) are part of the difference, and no test can separate them from it.
-Sides in turn are affected alike. A state of the machine can last longer than a run, so that consecutive runs
-of one side are alike; so the samples of sides in turn are turns: the runs of one side until the next run of
-the other.
+"""Finds out whether two sides were measured in turn.
+
+If one side was measured after the other, changes with time (clocks, temperature, other programs) are part of
+the difference, and no test can separate them from it. Sides in turn are affected alike.
+
+A state of the machine can last longer than a run, so that consecutive runs of one side are alike. So the
+samples of sides in turn are turns: a turn is all runs of one side until the next run of the other.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TURNS = 4  # of a side, from which it was measured in turn: as many samples as a test needs at least
+TURNS = 4  # the fewest turns of a side that was measured in turn: as many samples as a test needs at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Order:
 
     @property
     def turns(self) -> int:
-        """The number of turns of the side that had fewer."""
+        """The number of turns of the side that has fewer."""
         return 1 + min(int(self.before.max()), int(self.after.max()))
 
     @property
@@ -38,8 +40,8 @@ class Order:
 
 
 def order_of(before: NDArray[Any], after: NDArray[Any]) -> Order | None:
-    """Derive the order from the start times of the runs. None where these are not conclusive: one is unknown,
-    or all are the same, as those of records that were imported together.
+    """Derive the order from the start times of the runs. None if they are not conclusive: a time is unknown,
+    or all are equal, as for records that were imported together.
     """
     times = np.concatenate([before, after])
     if not np.isfinite(times).all() or times.min() == times.max():
@@ -57,7 +59,9 @@ def order_of(before: NDArray[Any], after: NDArray[Any]) -> Order | None:
 
 
 def _in_time(times: NDArray[Any], of_after: NDArray[Any]) -> list[int]:
-    """The indices of all runs in the order of time. Runs of the same second are taken in turn."""
+    """The indices of all runs in the order of time. Runs that began in the same second alternate between the
+    sides.
+    """
     ordered: list[int] = []
     for _, same in groupby(np.argsort(times, kind="stable").tolist(), key=times.__getitem__):
         waiting: list[list[int]] = [[], []]

@@ -1,7 +1,7 @@
-"""Group records by run, because what differs from run to run does not average out within one.
+"""Groups records by run, because differences between runs do not average out within one.
 
-Where memory came to lie, which CPUs the ranks got and what else the machine did stay the same while the ranks
-live, so records of one run are no independent samples. They become one value, their median.
+Where memory lies, which CPUs the ranks have and what else the machine does stay the same while the ranks
+live. So records of one run are not independent samples, and become one value, their median.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from peerway_measure.compare.metric import Metric
     from peerway_measure.records import Record
 
-MOST_RUNS = 1000  # a side of a group; more would need gigabytes for the ratios of all pairs of them
+MOST_RUNS = 1000  # on one side of a group; the ratios of all pairs of more runs would need gigabytes
 
 
 def runs_of(records: Iterable[Record]) -> list[list[Record]]:
@@ -31,8 +31,8 @@ def runs_of(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def started(records: Iterable[Record], metric: Metric) -> NDArray[np.float64]:
-    """When each run that measured the metric began to do so, in the order of `by_run`, in seconds; NaN if a
-    record does not say it.
+    """When each run first measured the metric, in seconds, in the order of `by_run`; NaN if a record does not
+    say it.
     """
     measured = [[r.time for r in run if metric.of(r) is not None] for run in runs_of(records)]
     return np.array([seconds(min(times)) for times in measured if times])

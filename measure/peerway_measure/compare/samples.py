@@ -1,13 +1,12 @@
-"""The samples of a node type: which of the measurements on many nodes over days are independent of each
-other.
+"""Makes the samples of a node type: independent values from measurements on many nodes over days.
 
-Measurements of one node are alike, and so are those of one hour. So a sample is a round: the mean over all
-nodes of their values, each relative to that node's own level, without the fifth that is largest and the fifth
-that is smallest: a slow node, or one that is missing for a while, then changes no sample by itself, and of
-many nodes it is surer than their median. Nodes that only one side has are left out, and named.
+Measurements on one node are alike, and so are those of one hour. So a sample is a round: the mean over all
+nodes of their values, each relative to that node's own level, without the largest and the smallest fifth.
+Then a slow node, or one that is missing for a while, changes no sample by itself, and for many nodes the mean
+is more precise than the median. Nodes that only one side has are left out, and named.
 
-A load that goes with the day makes neighbouring rounds alike, too. Where a side covers a day, its daily cycle
-is fitted and taken out. What correlation is left widens the test (dependence.py).
+A load that follows the time of day makes successive rounds alike, too. If a side covers a day, its daily
+cycle is fitted and removed. The remaining correlation widens the test (dependence.py).
 """
 
 from __future__ import annotations
@@ -32,24 +31,26 @@ if TYPE_CHECKING:
     from peerway_measure.records import Record
 
 _DAY_S = 86400
-_CUT = 0.2  # of the nodes of a round, at each end
+_CUT = 0.2  # the share of a round's nodes that is left out at each end
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The samples of both sides. `alike`: how much neighbouring rounds depend on each other; None where that
-    cannot be told, or runs are no rounds. `same_nodes`: it is about nodes that both sides have.
+    """The samples of both sides.
+
+    `correlation` says how much successive rounds depend on each other; None if that cannot be estimated, or
+    if the samples are runs instead of rounds. `same_nodes`: the samples are of nodes that both sides have.
     """
 
     before: NDArray[Any]
     after: NDArray[Any]
-    alike: Dependence | None
+    correlation: Dependence | None
     same_nodes: bool
     omitted: tuple[str, ...] = ()
 
 
 def samples_of(pair: Pair, metric: Metric) -> Samples:
-    """The samples of a pair; without rounds each run is a sample."""
+    """The samples of a pair of groups. Without rounds, each run is a sample."""
     if not all(_round(r) is not None for r in (*pair.before, *pair.after)):
         hosts = [{r.host for r in side} for side in (pair.before, pair.after)]
         return Samples(by_run(pair.before, metric), by_run(pair.after, metric), None, hosts[0] == hosts[1])
@@ -61,8 +62,8 @@ def samples_of(pair: Pair, metric: Metric) -> Samples:
     level = float(np.median(list(levels.values())))
     sides = [_rounds(side, metric, levels, level) for side in (pair.before, pair.after)]
     before, after = (_without_day(values, times) for values, times in sides)
-    alike = dependence(before, after)
-    return Samples(before, after, alike, True, tuple(sorted(old.keys() ^ new.keys())))
+    correlation = dependence(before, after)
+    return Samples(before, after, correlation, True, tuple(sorted(old.keys() ^ new.keys())))
 
 
 def _by_node(records: Iterable[Record], metric: Metric) -> dict[str, list[float]]:
@@ -88,7 +89,7 @@ def _rounds(
 
 
 def _middle(values: NDArray[Any]) -> float:
-    """The mean without the extremes: of three values, one at each end is left out."""
+    """The mean without the extremes. Of three values, one at each end is left out."""
     cut = max(1, int(_CUT * values.size)) if values.size > 2 else 0
     return float(np.sort(values)[cut : values.size - cut].mean())
 
@@ -99,9 +100,8 @@ def _without_day(values: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
     angle = 2 * pi * (times % _DAY_S) / _DAY_S
     waves = np.stack([np.ones_like(angle), np.sin(angle), np.cos(angle)], axis=1)
     fitted = np.linalg.lstsq(waves, np.log(values), rcond=None)[0]
-    rest = (
-        np.log(values) - waves @ fitted
-    )  # which is narrower than the truth, by the freedom that the fit took
+    rest = np.log(values) - waves @ fitted
+    # The fit used three degrees of freedom, so the rest is too narrow by this factor.
     return np.asarray(np.exp(fitted[0] + rest * sqrt(values.size / (values.size - 3))))
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Sides(NamedTuple):
-    """The names of both sides, as tables have them in their columns."""
+    """The names of both sides in the columns of tables."""
 
     before: str = "before"
     after: str = "after"
 
     def heading(self, names: tuple[str, str]) -> str:
-        """Both names in a heading; `names` are those of the files or campaigns."""
+        """Both names for a heading. `names` are those of the files or campaigns."""
         if self == BEFORE_AFTER:
             return f"{names[0]} and {names[1]}"
         if names[0] == names[1]:
@@ -21,7 +21,7 @@ class Sides(NamedTuple):
         return f"{names[0]} ({self.before}) and {names[1]} ({self.after})"
 
     def alone(self, names: tuple[str, str]) -> tuple[str, str]:
-        """Each name in a sentence of its own."""
+        """Each name for use in a sentence without the other."""
         return names if self == BEFORE_AFTER else (self.before, self.after)
 
 
@@ -29,7 +29,9 @@ BEFORE_AFTER = Sides()
 
 
 def sides_of(factors: Mapping[str, tuple[str, str] | None]) -> Sides:
-    """ "block=64K" and "block=1M", for factors whose values choose the sides."""
+    """The names "block=64K" and "block=1M", for factors whose values choose the sides; otherwise before and
+    after.
+    """
     chosen = {name: values for name, values in factors.items() if values}
     if not chosen:
         return BEFORE_AFTER

@@ -1,10 +1,13 @@
-"""Medians, spreads, and how certain a difference is. A sample is a whole run, not a record: see runs.py.
+"""Medians, spreads, and how certain a difference is.
 
-The p-value is Mann and Whitney's, on the runs of both sides. The 95 % interval holds every ratio that this
-test does not refuse, and the speed-up is the median of the ratios of all pairs of runs (Hodges and Lehmann,
-1963), so that the three agree. Of many groups some differ by chance: Benjamini and Hochberg's correction
-bounds the share of those among all that are called different. Of sides in turn a sample is a turn (order.py);
-between sides one after the other a difference is confounded with time, whatever its p.
+A sample is a whole run, not a record: see runs.py. If both sides were measured in turn, a sample is a turn
+(order.py). If one was measured after the other, a difference is confounded with time, however small its
+p-value.
+
+The p-value is that of Mann and Whitney's test. The 95 % interval holds every ratio that this test does not
+reject, and the speed-up is the median of the ratios of all pairs of samples (Hodges and Lehmann, 1963), so
+that the three agree. If there are many groups, some differ by chance: Benjamini and Hochberg's correction
+bounds the share of these among all that are called different.
 """
 
 from __future__ import annotations
@@ -35,13 +38,13 @@ Finding = Verdict | Literal["confounded with time"]
 
 CONFIDENCE = 0.95
 _RISK = 1 - CONFIDENCE
-_EXACT = 8  # runs of the smaller side up to which p is counted out, not approximated
+_EXACT = 8  # up to this number of runs of the smaller side p is computed exactly
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a group. `spread` is half the distance between the quartiles of the runs, relative to their
-    median; None for a single run.
+    """One side of a group. `spread` is half the interquartile range of the runs, relative to their median;
+    None for a single run.
     """
 
     runs: int
@@ -51,10 +54,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One group compared. `speedup` is above 1 when the second side is better; `low` and `high` bound it with
-    95 % confidence. `p` is of this group alone, `p_adjusted` counts in how many groups there are. None where
-    a number cannot be had: with too few runs no order of them is rare enough. `samples` are the runs, or the
-    turns of sides that were measured `in_turn`, which is None where the records do not tell.
+    """One group compared.
+
+    `speedup` is above 1 if the second side is better; `low` and `high` bound it with 95 % confidence. `p` is
+    that of this group alone, `p_adjusted` is corrected for the number of groups. Numbers are None if they
+    cannot be computed: with too few runs no order of them is rare enough.
+
+    `samples` are the runs, or the turns if the sides were measured `in_turn`, which is None if the records do
+    not say it.
     """
 
     pair: Pair
@@ -71,7 +78,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Finding:
-        """What the numbers say; "unknown" without an interval."""
+        """The verdict from the numbers; "unknown" without an interval."""
         verdict = _verdict(self.low, self.high, self.p_adjusted)
         return (
             "confounded with time" if self.in_turn is False and verdict in ("faster", "slower") else verdict
@@ -79,16 +86,16 @@ class Comparison:
 
 
 class _Samples(NamedTuple):
-    """The samples of both sides, and how much each depends on the one before, if that is known."""
+    """The samples of both sides and, if known, how much each depends on earlier ones."""
 
     before: NDArray[Any]
     after: NDArray[Any]
-    alike: Dependence | None = None
+    correlation: Dependence | None = None
     in_turn: bool | None = None
 
 
 def compare_all(pairs: Iterable[Pair], metric_name: str | None = None) -> list[Comparison]:
-    """Compares the groups that both sides have and measured the metric of."""
+    """Compare the groups that both sides have, and for which both measured the metric."""
     comparisons: list[Comparison] = []
     several: list[_Samples] = []
     for pair in pairs:
@@ -103,17 +110,19 @@ def compare_all(pairs: Iterable[Pair], metric_name: str | None = None) -> list[C
     judged_at = [i for i, c in enumerate(comparisons) if c.low is not None]
     p = _p_values([several[i][:2] for i in judged_at])
     for at, i in enumerate(judged_at):
-        if (alike := several[i].alike) is not None:
-            p[at] = _p_of_dependent(*several[i][:2], alike)
-    adjusted = _together(p)
+        if (correlation := several[i].correlation) is not None:
+            p[at] = _p_of_dependent(*several[i][:2], correlation)
+    adjusted = _adjusted(p)
     for i, alone, together in zip(judged_at, p, adjusted, strict=True):
         comparisons[i] = replace(comparisons[i], p=float(alone), p_adjusted=float(together))
     return comparisons
 
 
 def _samples(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> _Samples:
-    """Turns of sides in turn. Of others the runs, and how much they depend on those before them: they are
-    many, or few and then the order alone decides.
+    """The samples of a pair: turns for sides in turn, otherwise runs.
+
+    Runs come with their dependence on earlier runs, if there are many. If there are few, only the order of
+    the sides decides.
     """
     times = started(pair.before, metric), started(pair.after, metric)
     order = order_of(*times)
@@ -123,12 +132,12 @@ def _samples(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[An
         return _Samples(by_turn(before, order.before), by_turn(after, order.after), in_turn=True)
     if min(before.min(), after.min()) <= 0:
         return _Samples(before, after, in_turn=False)
-    alike = dependence(
+    correlation = dependence(
         *(side[np.argsort(t, kind="stable")] for side, t in zip((before, after), times, strict=True))
     )
-    if alike is None or alike.factor == 1:
+    if correlation is None or correlation.factor == 1:
         return _Samples(before, after, in_turn=False)
-    return _Samples(before, after, replace(alike, freedom=inf), in_turn=False)
+    return _Samples(before, after, replace(correlation, freedom=inf), in_turn=False)
 
 
 def judged(
@@ -140,15 +149,15 @@ def judged(
     `dependence` is None if the samples are independent.
     """
     ratios: list[tuple[float | None, float | None, float | None]] = []
-    for (before, after), more, alike in zip(sides, more_is_better, dependence, strict=True):
+    for (before, after), more, correlation in zip(sides, more_is_better, dependence, strict=True):
         slow, fast = (before, after) if more else (after, before)
-        ratios.append(_ratios(slow, fast, alike) if slow.min() > 0 else (None, None, None))
+        ratios.append(_ratios(slow, fast, correlation) if slow.min() > 0 else (None, None, None))
     certain = [i for i, (_, low, _) in enumerate(ratios) if low is not None]
     p = _p_values([sides[i] for i in certain])
     for at, i in enumerate(certain):
-        if (alike := dependence[i]) is not None:
-            p[at] = _p_of_dependent(*sides[i], alike)
-    adjusted = dict(zip(certain, _together(p), strict=True))
+        if (correlation := dependence[i]) is not None:
+            p[at] = _p_of_dependent(*sides[i], correlation)
+    adjusted = dict(zip(certain, _adjusted(p), strict=True))
     return [
         (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
         for i, numbers in enumerate(ratios)
@@ -157,7 +166,7 @@ def judged(
 
 
 def runs_needed(groups: int) -> int:
-    """How many runs per side are needed to find a change in one of this many groups."""
+    """The number of runs for each side that are needed to find a change in one of this many groups."""
     return next(n for n in count(2) if 2 / comb(2 * n, n) * groups <= _RISK)
 
 
@@ -166,18 +175,22 @@ def _compared(pair: Pair, metric: Metric, sides: tuple[Side, Side], samples: _Sa
     slow, fast = (before, after) if metric.more_is_better else (after, before)
     numbers: tuple[float | None, float | None, float | None] = (None, None, None)
     if min(s.median for s in sides) > 0 and slow.min() > 0:
-        numbers = _ratios(slow, fast, samples.alike)
+        numbers = _ratios(slow, fast, samples.correlation)
     return Comparison(
         pair, metric, *sides, *numbers, samples=(before.size, after.size), in_turn=samples.in_turn
     )
 
 
 def _ratios(
-    slow: NDArray[Any], fast: NDArray[Any], alike: Dependence | None = None
+    slow: NDArray[Any], fast: NDArray[Any], correlation: Dependence | None = None
 ) -> tuple[float, float | None, float | None]:
     """The speed-up and its interval, which is None if there are too few samples."""
     ratios = np.sort((fast[:, None] / slow).ravel())
-    outside = _refused(slow.size, fast.size) if alike is None else _refused_of(slow.size, fast.size, alike)
+    outside = (
+        _refused(slow.size, fast.size)
+        if correlation is None
+        else _refused_of(slow.size, fast.size, correlation)
+    )
     low, high = (float(ratios[outside - 1]), float(ratios[-outside])) if outside else (None, None)
     return float(np.median(ratios)), low, high
 
@@ -199,27 +212,27 @@ def _side(values: NDArray[Any]) -> Side:
 
 
 def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any]:
-    """The p-value of each pair of sides; pairs with the same numbers of runs share a call, since a call costs
-    more than what it computes.
+    """The p-value of each pair of sides. Pairs with the same numbers of runs share a call of SciPy, whose
+    fixed cost exceeds that of the computation.
     """
     p_values = np.empty(len(sides))
-    alike: dict[tuple[int, int], list[int]] = {}
+    by_size: dict[tuple[int, int], list[int]] = {}
     for i, (before, after) in enumerate(sides):
-        alike.setdefault((before.size, after.size), []).append(i)
-    for indices in alike.values():
+        by_size.setdefault((before.size, after.size), []).append(i)
+    for indices in by_size.values():
         p_values[indices] = _mann_whitney(*(np.stack([sides[i][side] for i in indices]) for side in (0, 1)))
     return p_values
 
 
-def _together(p: NDArray[Any]) -> NDArray[Any]:
-    """The p-values corrected for their number."""
-    stats = _stats()  # without samples too: what is not installed is told the first time
+def _adjusted(p: NDArray[Any]) -> NDArray[Any]:
+    """The p-values, corrected for their number."""
+    stats = _stats()  # called even without samples, so that a missing SciPy is reported at once
     return np.asarray(stats.false_discovery_control(p)) if p.size else p
 
 
 def _stats() -> Any:
-    """SciPy's statistics, imported late because it takes longer than everything else and --help does not need
-    it.
+    """SciPy's statistics. Imported late, because the import takes longer than everything else and --help does
+    not need it.
     """
     from scipy import stats
 
@@ -233,33 +246,38 @@ def _mann_whitney(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(_stats().mannwhitneyu(before, after, axis=-1, method=method).pvalue)
 
 
-def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], alike: Dependence) -> float:
-    """Mann and Whitney's test with the larger variance and the uncertainty of dependent samples."""
+def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], correlation: Dependence) -> float:
+    """The p-value of Mann and Whitney's test, with the larger variance and the uncertainty of dependent
+    samples.
+    """
     above = float((after[:, None] > before).sum() + (after[:, None] == before).sum() / 2)
     far = abs(above - before.size * after.size / 2) - 0.5
-    return min(1.0, 2 * float(_stats().t.sf(far / _width(before.size, after.size, alike), alike.freedom)))
+    return min(
+        1.0, 2 * float(_stats().t.sf(far / _width(before.size, after.size, correlation), correlation.freedom))
+    )
 
 
-def _refused_of(n: int, m: int, alike: Dependence) -> int:
-    """Like _refused, with the test for dependent samples."""
-    far = float(_stats().t.isf(_RISK / 2, alike.freedom)) * _width(n, m, alike)
+def _refused_of(n: int, m: int, correlation: Dependence) -> int:
+    """As _refused, for the test of dependent samples."""
+    far = float(_stats().t.isf(_RISK / 2, correlation.freedom)) * _width(n, m, correlation)
     return max(0, floor(n * m / 2 - 0.5 - far) + 1)
 
 
-def _width(n: int, m: int, alike: Dependence) -> float:
-    """The standard deviation of the statistic if nothing changed."""
-    return sqrt(n * m * (n + m + 1) / 12 * alike.factor)
+def _width(n: int, m: int, correlation: Dependence) -> float:
+    """The standard deviation of the statistic if there is no difference."""
+    return sqrt(n * m * (n + m + 1) / 12 * correlation.factor)
 
 
 @cache
 def _refused(n: int, m: int) -> int:
-    """How many of the ratios between n and m runs lie outside the interval at each end. 0: there is none.
+    """The number of ratios between n and m runs that lie outside the interval at each end; 0 if there is no
+    interval.
 
-    Any two sides with no ties have the same answer, so these have: all differences between them are distinct.
+    It is computed for two sides without equal values, for which it depends only on n and m.
     """
     before, after = np.arange(n) * float(m), np.arange(float(m))
 
-    def p(below: int) -> float:  # when so many runs of `before` and `after` are in the order that is rarer
+    def p(below: int) -> float:  # the p-value if `below` pairs of runs are in the rarer order
         return float(_mann_whitney(before + (m - 1 - below + 0.5), after))
 
     return bisect_right(range(n * m // 2 + 1), _RISK, key=p)

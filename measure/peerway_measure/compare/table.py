@@ -1,5 +1,5 @@
-"""The tables of a comparison on the terminal: a table for each path and shape, a row for each size (or host,
-... with --by).
+"""The tables of a comparison on the terminal: a table for each path and shape, a row for each size (or for
+each host etc. with --by).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _STYLES = {
     "confounded with time": "yellow",
 }  # fmt: skip
 _ONE_SIDED_SHOWN = 8
-_ROOMY = 96  # columns
-_RIGHT = (1, 2, 3, 6)  # runs, both sides and p: these columns end at one place
-_TIMES = 10  # from here on a ratio is "×12", not a percentage
-_SPEEDUP = 4  # the place of the column with the verdict
+_ROOMY = 96  # from this number of columns on, tables show more
+_RIGHT = (1, 2, 3, 6)  # runs, both sides and p: these columns are aligned to the right
+_TIMES = 10  # from this ratio on, text is "×12" instead of a percentage
+_SPEEDUP = 4  # the index of the column with the verdict
 
 
 def show(
     console: Console, comparisons: Sequence[Comparison], by: Sequence[str], sides: Sides = BEFORE_AFTER
 ) -> None:
-    """Prints all tables, then notes for reading them."""
+    """Print all tables, then notes for reading them."""
     ordered = sorted(comparisons, key=lambda c: _order(c.pair.key, by))
     for title, rows in groupby(ordered, key=lambda c: _title(c, by)):
         console.print(Text(title, style="bold"))
@@ -49,7 +49,7 @@ def show(
 
 
 def show_one_sided(console: Console, pairs: Iterable[Pair], sides: Sides = BEFORE_AFTER) -> None:
-    """Lists the groups that only one side has."""
+    """List the groups that only one side has."""
     for side, other in ((sides.before, "after"), (sides.after, "before")):
         names = [one_line(pair.key) for pair in pairs if not getattr(pair, other)]
         if not names:
@@ -104,8 +104,8 @@ def notes(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _table(rows: Sequence[Comparison], by: Sequence[str], sides: Sides, roomy: bool) -> Text:
-    """A table as one text, with columns as wide as needed. Thousands of rows are common, and rich's own
-    tables take a millisecond for each.
+    """A table as one text, with columns as wide as needed. Tables of thousands of rows are common, and rich's
+    own tables take a millisecond for each row.
     """
     head = ("  " + (", ".join(by) or "size"), "runs", *sides, "speed-up", "95 %", "p")
     lines = [head, *(_cells(c, by) for c in rows)]
@@ -170,7 +170,7 @@ def _side(c: Comparison, side: Side) -> str:
 
 def _speedup(c: Comparison) -> str:
     if c.speedup is None:
-        return "no ratio"  # a median is 0
+        return "no ratio"  # the median of a side is 0
     if c.verdict == "no difference":
         return "no difference"
     return speedup_text(c.speedup) + (" (time)" if c.verdict == "confounded with time" else "")
@@ -206,7 +206,9 @@ def _p(p: float | None) -> str:
 
 
 def _order(key: Key, by: Sequence[str]) -> tuple[tuple[bool, str | int], ...]:
-    """The order of rows: by title, then by size or by the requested fields; whole numbers by their value."""
+    """The sort key of a row: its title, then its size or the requested fields. Whole numbers are sorted by
+    value.
+    """
     values = key.as_dict()
     shape = values.get("shape")
     if shape is not None and not by:

@@ -1,4 +1,4 @@
-"""Turns JSON into the dataclasses of facts.py and back: unknown keys are ignored, missing ones keep their
+"""Turns JSON into the dataclasses of facts/ and back. Unknown keys are ignored, and missing ones keep their
 defaults.
 """
 
@@ -10,7 +10,7 @@ import typing
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-JSON_NAMES = {"observed": "found", "entry": "asked"}  # fields whose key in the JSON is another word
+JSON_NAMES = {"observed": "found", "entry": "asked"}  # fields whose key in the JSON differs
 
 
 def encode(value: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-NO_GPU = "no GPU"  # `observed` of every finding that has nothing to judge without one
+NO_GPU = "no GPU"  # `observed` of a finding that cannot be judged without a GPU
 
 
 class Status(StrEnum):
@@ -13,7 +13,7 @@ class Status(StrEnum):
 
     OK = "ok"
     OFF = "off"  # this node could have it, but it is not switched on
-    WARNING = "warning"  # works worse than it could, or will surprise
+    WARNING = "warning"  # works worse than it could, or in an unexpected way
     UNKNOWN = "unknown"  # could not be found out
     ABSENT = "absent"  # the hardware or software is not on this node
 
@@ -40,7 +40,7 @@ class Finding:
     status: Status
     observed: str
     why: str  # why it matters
-    todo: str = ""  # one line; "" only where there is nothing to do
+    todo: str = ""  # one line; "" if there is nothing to do
 
 
 @dataclass(frozen=True)

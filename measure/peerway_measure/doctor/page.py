@@ -27,11 +27,11 @@ STYLES = {
     Status.ABSENT: "bright_black",
 }
 SYMBOLS = {Status.OK: "✓", Status.OFF: "○", Status.WARNING: "!", Status.UNKNOWN: "?", Status.ABSENT: "–"}
-# For terminals that cannot show these: one letter for one, so that columns stay in line.
+# For terminals that cannot show these symbols: one letter for each, so that columns stay aligned.
 PLAIN = str.maketrans("✓○–→×·─…", "+o->x.-~")
 STATUS_WIDTH, TITLE_WIDTH = 9, 20
-NARROW = 60  # columns: on fewer, what was found stands below its title, and not beside it
-# Findings with nothing to judge are one line together, not a wall of "no GPU".
+NARROW = 60  # with fewer columns, a finding's text is below its title instead of beside it
+# Findings with nothing to judge share one line, instead of many lines "no GPU".
 COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_NIC: "without an RDMA NIC"}
 
 
@@ -44,7 +44,8 @@ def show(console: Console, facts: Facts, findings: list[Finding], why: bool = Fa
         text.encode(console.encoding)
     except UnicodeEncodeError:
         text = text.translate(PLAIN).encode(console.encoding, "replace").decode(console.encoding)
-    for line in text.splitlines():  # rich fills columns with blanks, which a saved page should not end in
+    # rich fills columns with spaces, which lines of a saved page should not end in.
+    for line in text.splitlines():
         console.file.write(line.rstrip() + "\n")
 
 
@@ -54,9 +55,9 @@ def _print(console: Console, facts: Facts, findings: list[Finding], why: bool) -
         console.print()
         console.print(Text(group.value, style="bold"))
         own = [f for f in findings if f.group == group]
-        rows = _rows if console.width >= NARROW else _below
-        console.print(rows([f for f in own if not _collapsed(f)], why))
-        for line in _together(own):
+        rows = _rows if console.width >= NARROW else _rows_for_narrow
+        console.print(rows([f for f in own if not _is_collapsed(f)], why))
+        for line in _collapsed_lines(own):
             console.print(line)
         for table in tables.of_group(facts, group, console.width):
             console.print(Padding(table, (1, 0, 0, 2)))
@@ -90,7 +91,7 @@ def _rows(findings: list[Finding], why: bool) -> RenderableType:
     return Padding(table, (0, 0, 0, 2))
 
 
-def _below(findings: list[Finding], why: bool) -> RenderableType:
+def _rows_for_narrow(findings: list[Finding], why: bool) -> RenderableType:
     """Like _rows, for narrow terminals."""
     parts: list[RenderableType] = []
     for finding in findings:
@@ -101,7 +102,7 @@ def _below(findings: list[Finding], why: bool) -> RenderableType:
 
 def _lines(finding: Finding, why: bool) -> list[RenderableType]:
     """The state, what to do and, if requested, why it matters."""
-    lines: list[RenderableType] = [Text(_spread(finding))]
+    lines: list[RenderableType] = [Text(_one_build_per_line(finding))]
     if why:
         lines.append(Text(finding.why, style="italic dim"))
     if finding.todo:
@@ -109,7 +110,7 @@ def _lines(finding: Finding, why: bool) -> list[RenderableType]:
     return lines
 
 
-def _spread(finding: Finding) -> str:
+def _one_build_per_line(finding: Finding) -> str:
     """Put each build of a library on a line of its own."""
     return finding.observed.replace("; ", "\n") if finding.group is Topic.LIBRARIES else finding.observed
 
@@ -125,15 +126,15 @@ def _indented(todo: str) -> RenderableType:
     return grid
 
 
-def _collapsed(finding: Finding) -> bool:
+def _is_collapsed(finding: Finding) -> bool:
     return finding.status is Status.ABSENT and finding.observed in COLLAPSED
 
 
-def _together(findings: list[Finding]) -> list[RenderableType]:
+def _collapsed_lines(findings: list[Finding]) -> list[RenderableType]:
     """One line for each reason why findings of this group do not apply."""
     lines: list[RenderableType] = []
     for reason, words in COLLAPSED.items():
-        titles = [f.title for f in findings if _collapsed(f) and f.observed == reason]
+        titles = [f.title for f in findings if _is_collapsed(f) and f.observed == reason]
         if titles:
             table = Table.grid(padding=(0, 1))
             table.add_column(width=STATUS_WIDTH, no_wrap=True)

@@ -1,4 +1,4 @@
-"""The JSON of `peerway doctor --json`: written, and read back to show another node's page."""
+"""The JSON of `peerway doctor --json`: written, and read back to show the page of another node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .finding import Finding
 
 SCHEMA = "peerway_measure.doctor/1"
-MOST_BYTES = 64 << 20  # of a saved report; one of a node with 8 GPUs has some 100,000
+MOST_BYTES = 64 << 20  # of a saved report; that of a node with 8 GPUs has about 100,000
 
 
 def to_json(facts: Facts, findings: list[Finding]) -> str:
@@ -32,7 +32,7 @@ def to_json(facts: Facts, findings: list[Finding]) -> str:
 
 
 def read(path: Path) -> Facts:
-    """Give the facts of a saved report. Raises OSError, or ValueError saying what is wrong with the file."""
+    """The facts of a saved report. Raises OSError, or ValueError saying what is wrong with the file."""
     try:
         data = json.loads(atomic_file.read(path, MOST_BYTES))
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
-"""The one door to the machine: files, environment, programs and child processes with time limits.
+"""Gives access to the machine: files, environment, programs and child processes with time limits.
 
-Tests give another root and canned answers; probes use nothing else.
+Probes use nothing else, so that tests can pass another root and canned answers.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class System:
         self.problems: list[str] = []  # child processes that gave no answer, and why
 
     def path(self, name: str) -> Path:
-        """Give the real path of a file of the machine."""
+        """The real path of a file of the machine."""
         return self.root / name.lstrip("/")
 
     def read(self, name: str, limit: int = 1 << 20) -> str:
-        """Give the file's text without the final newline; "" when it is missing or may not be read."""
+        """The file's text without the final newline; "" if it is missing or may not be read."""
         return self.read_bytes(name, limit).decode("utf-8", "replace").strip()
 
     def read_bytes(self, name: str, limit: int = 1 << 20) -> bytes:
-        """Give at most `limit` bytes; b"" when the file is missing or may not be read."""
+        """At most `limit` bytes of the file; b"" if it is missing or may not be read."""
         try:
             with self.path(name).open("rb") as file:
                 return file.read(limit)
@@ -59,21 +59,21 @@ class System:
             return b""
 
     def number(self, name: str) -> int | None:
-        """Give the decimal number in a file, None when there is none."""
+        """The decimal number in a file; None if there is none."""
         try:
             return int(self.read(name))
         except ValueError:
             return None
 
     def list(self, name: str) -> list[str]:
-        """List a folder's names, sorted; [] when there is none."""
+        """The names in a folder, sorted; [] if there is no such folder."""
         try:
             return sorted(entry.name for entry in self.path(name).iterdir())
         except OSError:
             return []
 
     def resolve(self, name: str) -> str:
-        """Give the path behind symbolic links, as seen from the root; "" when it does not exist."""
+        """The path behind symbolic links, as seen from the root; "" if it does not exist."""
         try:
             real = self.path(name).resolve(strict=True)
             return "/" + str(real.relative_to(self.root.resolve()))
@@ -81,7 +81,7 @@ class System:
             return ""
 
     def exists(self, name: str) -> bool:
-        """Say whether the file is there and may be seen."""
+        """Whether the file is there and may be seen."""
         try:
             return self.path(name).exists()
         except OSError:
@@ -92,9 +92,8 @@ class System:
         return os.access(self.path(name), os.R_OK | os.W_OK)
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Output:
-        """Run a program for at most `timeout` seconds. Never raises, never waits longer.
-
-        A program stuck in the kernel cannot be reaped, so it is killed and left behind.
+        """Run a program for at most `timeout` seconds. Never raises, and never waits longer: a program stuck
+        in the kernel is killed and not waited for.
         """
         try:
             process = subprocess.Popen(
@@ -123,10 +122,8 @@ class System:
         return Output(process.returncode, text, problem)
 
     def child(self, name: str, question: object = None) -> dict[str, Any]:
-        """Run children/NAME.py, a separate program because drivers can block or crash. Returns its JSON
+        """Run children/NAME.py as a separate program, because drivers can block or crash. Returns its JSON
         answer, or {"error": reason, "untried": true}.
-
-        Gives its JSON answer, or {"error": reason, "untried": true}.
         """
         script = str(CHILDREN / f"{name}.py")
         output = self.run([sys.executable, "-P", script, json.dumps(question)])

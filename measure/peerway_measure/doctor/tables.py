@@ -25,7 +25,7 @@ STYLES = {"switch": "green", "root": "yellow", "node": "yellow", "across": "red"
 
 
 def of_group(facts: Facts, group: Group, width: int) -> list[RenderableType]:
-    """The tables that belong below a group's findings, for a terminal of `width` columns."""
+    """The tables below a group's findings, for a terminal of `width` columns."""
     if not facts.gpus:
         return []
     if group is Group.GPUS:
@@ -67,8 +67,8 @@ def _gpu_text(gpu: Gpu) -> str:
 
 
 def peers(facts: Facts, width: int) -> RenderableType:
-    """The peer matrix: the GPU of a row accesses that of a column. A cell is the link: NVLinks, or the
-    nearest place where PCIe joins the two.
+    """The peer matrix: the GPU of a row accesses that of a column. A cell shows the link: NVLinks, or the
+    nearest PCIe component that joins the two.
     """
     known = {(p.first, p.second): p for p in facts.pairs}
 

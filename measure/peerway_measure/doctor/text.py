@@ -34,7 +34,7 @@ def gpus(numbers: Iterable[int]) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Make "1 drive", "2 drives"."""
+    """A number with its noun: "1 drive", "2 drives"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -45,7 +45,7 @@ def whence(path: str) -> str:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Split "580.159.04" into (580, 159, 4); () for what is no version."""
+    """Split "580.159.04" into (580, 159, 4); () if the text is not a version."""
     try:
         return tuple(int(part) for part in text.split("."))
     except ValueError:

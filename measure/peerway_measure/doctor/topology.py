@@ -1,4 +1,4 @@
-"""Where PCI devices sit, and how far apart two of them are.
+"""Where PCI devices are, and how far apart two of them are.
 
 A device's place is the list of bridges above it, from the root complex down, as sysfs shows it:
 ["pci0000:16", "0000:16:01.0", "0000:17:00.0", "0000:18:00.0"].
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .system import System
 
-# Nearest first. "switch": a PCI switch (or one multi-function NIC) joins them, the data need not touch the
+# Nearest first. "switch": a PCI switch (or one multi-function NIC) joins them, and data need not pass the
 # CPU. "root": they meet in one root complex. "node": different root complexes of one NUMA node.
 # "across": different NUMA nodes.
 DISTANCES = ("switch", "root", "node", "across", "unknown")
@@ -29,7 +29,7 @@ _ROOT = re.compile(r"pci[0-9a-f]{4,}:[0-9a-f]{2}$")
 
 
 def bus_id(text: str) -> str:
-    """Put a PCI address into sysfs' form: "00000000:3B:00.0" becomes "0000:3b:00.0". "" stays ""."""
+    """A PCI address in the form of sysfs: "00000000:3B:00.0" becomes "0000:3b:00.0". "" stays ""."""
     parts = text.strip().lower().split(":")
     if len(parts) == 2:
         parts.insert(0, "0")
@@ -42,18 +42,20 @@ def bus_id(text: str) -> str:
 
 
 def place(system: System, address: str) -> list[str]:
-    """Give the bridges above a PCI device, [] when sysfs does not show it."""
+    """The bridges above a PCI device; [] if sysfs does not show it."""
     return _chain(system.resolve(f"/sys/bus/pci/devices/{address}"))[:-1]
 
 
 def device_address(system: System, name: str) -> str:
-    """Give the PCI address behind a class device's folder (/sys/class/net/eth0), "" when there is none."""
+    """The PCI address of a class device (/sys/class/net/eth0); "" if it has none."""
     chain = [part for part in _chain(system.resolve(name)) if not part.startswith("pci")]
     return chain[-1] if chain else ""
 
 
 def numa_node(system: System, address: str) -> int | None:
-    """Give the NUMA node of a PCI device; 0 where the machine has only one and the firmware does not say."""
+    """The NUMA node of a PCI device. It is 0 if the firmware does not say it and the machine has only one
+    node.
+    """
     node = system.number(f"/sys/bus/pci/devices/{address}/numa_node")
     if node is not None and node >= 0:
         return node

@@ -1,4 +1,4 @@
-"""A copy of a cluster: start, save, roll back and end its disk and its hosts together."""
+"""A copy of a cluster: starts, saves, rolls back and ends its disk and its hosts together."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ class Copy:
         self.folder = folder
         self.disk = Disk(folder)
         self.description = read(folder / DESCRIPTION)
-        self._inside = folder / "cluster"  # where hosts see what is theirs, and this process too
+        self._inside = folder / "cluster"  # where the hosts, and this process, see the cluster's files
         self.cluster: VirtualCluster | None = None
 
     def start(self) -> None:
-        """Mount its disk and bring all hosts up."""
+        """Mount the disk and start all hosts."""
         self._inside.mkdir(exist_ok=True)
         self.disk.open()
-        self._up()
+        self._start_hosts()
 
     def stop(self) -> None:
         """End all hosts; safe to call twice."""
         if self.cluster is not None:
-            self._down()
+            self._stop_hosts()
 
     def snapshot(self, name: str, for_upgrade: bool = False) -> None:
-        """Save the present state of the disk. Hosts are stopped and started for it, unless the name
-        is wrong.
+        """Save the present state of the disk. Unless the name is wrong, hosts are stopped for it and started
+        again.
         """
         self.disk.check_new(name)
-        self._down()
+        self._stop_hosts()
         try:
             self.disk.snapshot(name, for_upgrade)
         finally:
-            self._up()
+            self._start_hosts()
 
     def roll_back(self, name: str) -> None:
-        """Go back to a snapshot. Hosts are stopped and started for it, unless the name is wrong."""
+        """Return to a snapshot. Unless the name is wrong, hosts are stopped for it and started again."""
         self.disk.check_known(name)
-        self._down()
+        self._stop_hosts()
         try:
             self.disk.roll_back(name)
         finally:
-            self._up()
+            self._start_hosts()
 
     def hosts(self, on: str) -> list[str]:
-        """The hosts that a word stands for: a host, a node type, "nodes", "servers" or "all"."""
+        """The hosts for which a word stands: a host, a node type, "nodes", "servers" or "all"."""
         types = self.description.types()
         servers = [each.host for each in self.description.file_systems]
         named = {
@@ -69,7 +69,7 @@ class Copy:
         return named[on]
 
     def run(self, host: str, command: str, user: str | None, limit_s: float) -> tuple[int, str]:
-        """Run a shell command to its end; return its exit code and its output. 124: it took too long."""
+        """Run a shell command to its end. Returns its exit status (124: it took too long) and its output."""
         assert self.cluster is not None
         try:
             done = self.cluster.run(
@@ -81,7 +81,7 @@ class Copy:
             return 124, f"it did not end within {limit_s:g} s"
         return done.returncode, done.stdout.strip()
 
-    def _up(self) -> None:
+    def _start_hosts(self) -> None:
         self.disk.mount(handles=any(each.kind == "nfs" for each in self.description.file_systems))
         inside = self.disk.root / self._inside.relative_to("/")
         inside.mkdir(parents=True, exist_ok=True)
@@ -90,11 +90,11 @@ class Copy:
         try:
             self.cluster.start()
         except BaseException:
-            self._down()
+            self._stop_hosts()
             raise
 
-    def _down(self) -> None:
-        """All hosts lose their power, once Slurm has written down what it knows."""
+    def _stop_hosts(self) -> None:
+        """Cut the power of all hosts, after Slurm has saved its state."""
         assert self.cluster is not None
         if self.cluster.spaces:
             self.cluster.shut_down_slurm()

@@ -1,9 +1,11 @@
 """The disk of a copy: one sparse file with a file system of its own, whose layers lie over this machine's
 root.
 
-A snapshot makes the top layer read-only and begins another; rolling back throws layers away. The file's own
-limit is what a copy can fill, never this machine's disk. Mounts are made in the caller's mount namespace,
-which must be its own (see holder.py): they are gone with its last process, however that ends.
+A snapshot makes the top layer read-only and begins another; rolling back discards layers. A copy can fill
+only this file, never this machine's disk.
+
+Mounts are made in the caller's mount namespace, which must be its own (see holder.py). They end with its last
+process, in whatever way that ends.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-SIZE_GB = 16  # the most that a copy can write; the file is as large as what was written
+SIZE_GB = 16  # the most that a copy can write; the file is only as large as what was written
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
@@ -24,13 +26,13 @@ class DiskError(Exception):
 
 
 class Disk:
-    """In `folder`: disk.img, where it is mounted (disk/), and the root that is made of it (root/)."""
+    """The disk in `folder`: the file disk.img, its mount point disk/, and the root made of it, root/."""
 
     def __init__(self, folder: Path) -> None:
         self.image, self.at, self.root = folder / "disk.img", folder / "disk", folder / "root"
 
     def open(self) -> None:
-        """Mount it; make it where there is none."""
+        """Mount the disk. Make it if there is none."""
         self.at.mkdir(exist_ok=True)
         self.root.mkdir(exist_ok=True)
         if not self.image.exists():
@@ -45,8 +47,8 @@ class Disk:
             self._write({"layers": [0], "snapshots": {}})
 
     def mount(self, handles: bool = False) -> None:
-        """Mount the layers over this machine's root. `handles`: so that its files have handles, and one
-        device number, as a server of NFS needs them.
+        """Mount the layers over this machine's root. With `handles` files have file handles and one device
+        number, which a server of NFS needs.
         """
         layers = self._read()["layers"]
         work = self.at / "work"
@@ -59,7 +61,7 @@ class Disk:
         run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
 
     def unmount(self) -> None:
-        """Unmount the layers, which nobody may use any more."""
+        """Unmount the layers. Nobody may be using them."""
         run("umount", str(self.root))
 
     def snapshots(self) -> list[str]:
@@ -67,7 +69,7 @@ class Disk:
         return list(self._read()["snapshots"])
 
     def unfinished(self) -> str:
-        """The snapshot from before an upgrade that neither ended nor was rolled back; "" for none."""
+        """The snapshot made before an upgrade that neither ended nor was rolled back; "" if there is none."""
         return str(self._read().get("unfinished", ""))
 
     def finish(self) -> None:
@@ -75,7 +77,7 @@ class Disk:
         self._write({**self._read(), "unfinished": ""})
 
     def check_new(self, name: str) -> None:
-        """Raises DiskError for a name that no new snapshot can have."""
+        """Raise DiskError if a new snapshot cannot have this name."""
         if not _NAME.fullmatch(name):
             raise DiskError(
                 f"{name!r} is not a name for a snapshot; use up to 100 letters, digits, '.', '_' and '-'"
@@ -84,23 +86,24 @@ class Disk:
             raise DiskError(f"there is a snapshot {name!r} already; give this one another name")
 
     def check_known(self, name: str) -> None:
-        """Raises DiskError if there is no such snapshot."""
+        """Raise DiskError if there is no such snapshot."""
         if name not in (known := self.snapshots()):
             raise DiskError(f"there is no snapshot {name!r}; there are: {', '.join(known) or 'none'}")
 
     def snapshot(self, name: str, for_upgrade: bool = False) -> None:
-        """Keep what there is now under a name. The layers must be unmounted. What is done `for_upgrade` is
-        unfinished until it is told to be finished, or rolled back. Raises DiskError.
+        """Keep the present state under a name. The layers must be unmounted.
+
+        A snapshot `for_upgrade` is unfinished until finish() or a rollback. Raises DiskError.
         """
         self.check_new(name)
         state = self._read()
         state["snapshots"][name] = state["layers"][-1]
         if for_upgrade:
             state["unfinished"] = name
-        self._begin(state)
+        self._begin_layer(state)
 
     def roll_back(self, name: str) -> None:
-        """Go back to a snapshot; later ones are gone. The layers must be unmounted. Raises DiskError."""
+        """Return to a snapshot; later ones are removed. The layers must be unmounted. Raises DiskError."""
         self.check_known(name)
         state = self._read()
         last = state["snapshots"][name]
@@ -109,12 +112,12 @@ class Disk:
         if state["snapshots"].get(state.get("unfinished", ""), -1) >= last:
             state["unfinished"] = ""
         state["snapshots"] = {each: n for each, n in state["snapshots"].items() if n <= last}
-        self._begin(state, above=max(dropped, default=last))
+        self._begin_layer(state, above=max(dropped, default=last))
         for number in dropped:
             shutil.rmtree(self.at / str(number))
 
-    def _begin(self, state: dict[str, Any], above: int = 0) -> None:
-        """A new top layer, whose number was never used: half of a removed one may still be there."""
+    def _begin_layer(self, state: dict[str, Any], above: int = 0) -> None:
+        """Begin a new top layer. Its number was never used, because a removed layer may be half there."""
         layers: list[int] = state["layers"]
         layers.append(max(above, *layers) + 1)
         (self.at / str(layers[-1])).mkdir()

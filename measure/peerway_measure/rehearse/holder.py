@@ -1,9 +1,10 @@
 """The process in which a copy lives. It has a mount namespace of its own, and all hosts end with it.
 
-Commands reach it through a socket in the copy's folder that only its owner may use: one request a connection,
-a line of JSON; the answer is lines {"say": text}, then {"status": number}. A thread takes requests, and
-answers those that only ask; all others are for the first thread, in turn, because hosts die with the thread
-that started them.
+Commands reach it through a socket in the copy's folder that only the folder's owner may use. A connection
+carries one request, a line of JSON. The answer is lines {"say": text}, then {"status": number}.
+
+A thread accepts requests and answers those that only ask. It queues all others for the first thread, because
+hosts die with the thread that started them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from peerway_measure.rehearse.upgrade import Failed, upgrade
 
 SOCKET = "socket"
 _CLONE_NEWNS = 0x20000
-_START_S = 600.0  # a guard against hangs: it takes seconds on an idle machine
+_START_S = 600.0  # for a hang; a start takes seconds on an idle machine
 _ONLY_ASK = ("status", "enter")
 
 
@@ -50,12 +51,12 @@ def main(folder: Path) -> int:
     listener = socket.socket(socket.AF_UNIX)
     try:
         copy.start()
-        os.chdir(folder)  # the name of a socket is short
+        os.chdir(folder)  # a socket's path must be short
         listener.bind(SOCKET)
         path.chmod(0o600)
         listener.listen()
         work: queue.Queue[tuple[socket.socket, dict[str, Any]]] = queue.Queue()
-        threading.Thread(target=_take, args=(copy, listener, work), daemon=True).start()
+        threading.Thread(target=_accept_requests, args=(copy, listener, work), daemon=True).start()
         while True:
             connection, request = work.get()
             with connection, connection.makefile("w") as stream:
@@ -64,14 +65,14 @@ def main(folder: Path) -> int:
     except KeyboardInterrupt:
         return 0
     except (DiskError, RuntimeError, OSError) as error:
-        print(error, flush=True)  # `start` shows it
+        print(error, flush=True)  # for `start`, which shows this output
         return 1
     finally:
         path.unlink(missing_ok=True)
         copy.stop()
 
 
-def _take(
+def _accept_requests(
     copy: Copy, listener: socket.socket, work: queue.Queue[tuple[socket.socket, dict[str, Any]]]
 ) -> None:
     """Serve forever: answer queries here and queue all other requests."""
@@ -85,12 +86,14 @@ def _take(
                 continue
             with connection, connection.makefile("w") as stream:
                 _answer(copy, request, stream)
-        except (ValueError, OSError):  # who asks so gets no answer, and others do
+        except (ValueError, OSError):  # a malformed request gets no answer
             connection.close()
 
 
 def _answer(copy: Copy, request: dict[str, Any], stream: Any) -> int | None:
-    """The status of a request; None when it asks for the end. A command that went away changes nothing."""
+    """Carry out a request. Returns its status, or None if it asks for the end. If the command went away, the
+    request is carried out nevertheless.
+    """
 
     def tell(message: dict[str, Any]) -> None:
         try:
@@ -104,7 +107,7 @@ def _answer(copy: Copy, request: dict[str, Any], stream: Any) -> int | None:
         tell({"status": 0})
         return None
     try:
-        status = _do(copy, request, tell)
+        status = _carry_out(copy, request, tell)
     except (DiskError, Failed, BadScenario, ValueError, OSError, RuntimeError) as error:
         traceback.print_exc()
         tell({"wrong": str(error)})
@@ -113,7 +116,7 @@ def _answer(copy: Copy, request: dict[str, Any], stream: Any) -> int | None:
     return status
 
 
-def _do(copy: Copy, request: dict[str, Any], tell: Any) -> int:
+def _carry_out(copy: Copy, request: dict[str, Any], tell: Any) -> int:
     def say(text: str) -> None:
         tell({"say": text})
 
@@ -155,7 +158,7 @@ def _do(copy: Copy, request: dict[str, Any], tell: Any) -> int:
 def start(folder: Path) -> None:
     """Start the process, and wait until the copy runs. Raises RuntimeError with its output."""
     log = folder / "log"
-    (folder / SOCKET).unlink(missing_ok=True)  # of a process that was killed
+    (folder / SOCKET).unlink(missing_ok=True)  # left by a process that was killed
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "peerway_measure.rehearse.holder", str(folder)], stdin=subprocess.DEVNULL,
@@ -169,14 +172,14 @@ def start(folder: Path) -> None:
                 output = log.read_text(errors="replace")[-3000:].strip()
                 raise RuntimeError(f"the copy does not start: {output}")
             time.sleep(0.1)
-    except KeyboardInterrupt:  # nobody wants the copy any more
+    except KeyboardInterrupt:  # the user no longer wants the copy
         process.terminate()
         process.wait()
         raise
 
 
 def ask(folder: Path, **request: Any) -> Any:
-    """Send a request; return the lines of the answer as they come. Raises Gone if nobody answers."""
+    """Send a request. Yields the lines of the answer as they come. Raises Gone if nobody answers."""
     connection = socket.socket(socket.AF_UNIX)
     before = Path.cwd()
     try:

@@ -23,9 +23,7 @@ class BadScenario(ValueError):
 
 @dataclass(frozen=True)
 class Step:
-    """Shell commands on some hosts: what to do, and a check that must then succeed on each host
-    (status 0).
-    """
+    """Shell commands on some hosts: an action, and a check that must then succeed (status 0) on each host."""
 
     name: str
     on: str
@@ -37,7 +35,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Study:
-    """A campaign.toml that a user of the copy runs before and after, in a folder that all hosts see."""
+    """A campaign that a user of the copy runs before and after the upgrade, in a folder that all
+    hosts see.
+    """
 
     file: Path
     user: str
@@ -80,7 +80,7 @@ def read(path: Path) -> Scenario:
 
 @dataclass(frozen=True)
 class _Table:
-    """One table of the file, and what it is called in a message."""
+    """One table of the file, with the name that messages give it."""
 
     document: LocatedToml
     name: str

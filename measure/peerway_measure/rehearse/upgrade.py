@@ -1,7 +1,7 @@
-"""Do an upgrade on a copy: a snapshot, the steps with their checks and times, and back where one fails.
+"""Upgrades a copy: makes a snapshot, runs the steps with their checks, and rolls back if one fails.
 
-What users have is read before and after, byte by byte: an upgrade that ends well, and one that was rolled
-back, have to leave it as it was.
+The files of users are read before and after, byte by byte. Both an upgrade that succeeds and one that was
+rolled back must leave them unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from peerway_measure.rehearse.user_files import Files
 
 Say = Callable[[str], None]
 _SUMS_S = 1800.0
-_KEEP = 2000  # characters of what a command said
+_KEEP = 2000  # characters of a command's output
 
 
 class Failed(Exception):
@@ -31,7 +31,7 @@ class Failed(Exception):
 
 
 def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
-    """Carry out the upgrade; returns whether it succeeded. `place` gets upgrade.jsonl, with a line for each
+    """Carry out the upgrade. Returns whether it succeeded. `place` gets upgrade.jsonl, with a line for each
     step, and the study.
     """
     _check(copy, scenario)
@@ -47,14 +47,14 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
     say(f"took snapshot {snapshot}, and checksums of the users' files: {many}")
     try:
         for number, step in enumerate(scenario.steps, start=1):
-            _do(copy, number, step, log, say)
-        _same(files, files_of_users(copy))
+            _carry_out(copy, number, step, log, say)
+        _check_unchanged(files, files_of_users(copy))
     except Failed as failure:
         log.note({"event": "failed", "why": str(failure)})
         say(f"{failure}")
         began = time.monotonic()
         copy.roll_back(snapshot)
-        _same(files, files_of_users(copy))
+        _check_unchanged(files, files_of_users(copy))
         took = round(time.monotonic() - began, 1)
         log.note({"event": "rolled back", "snapshot": snapshot, "seconds": took, "files": many})
         say(f"rolled back to {snapshot} in {took} s; the users' files ({many}) are unchanged")
@@ -72,7 +72,7 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
 
 
 def _check(copy: Copy, scenario: Scenario) -> None:
-    """Refuse, before anything is touched, a host or a user that is none. Raises ValueError."""
+    """Refuse an unknown host or user before anything is changed. Raises ValueError."""
     users = copy.description.users
     wanted = [each.user for each in scenario.steps if each.user]
     if scenario.study is not None:
@@ -95,7 +95,7 @@ class _Log:
             file.write(json.dumps({**event, "time": records.now()}) + "\n")
 
 
-def _do(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
+def _carry_out(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
     began = time.monotonic()
     why = ""
     for command in (step.run, step.check):
@@ -126,13 +126,13 @@ def files_of_users(copy: Copy) -> Files:
     return user_files.read(output.splitlines()[-1])
 
 
-def _same(before: Files, after: Files) -> None:
+def _check_unchanged(before: Files, after: Files) -> None:
     if odd := user_files.differences(before, after):
         raise Failed(f"files of users have changed: {odd}")
 
 
 def _measure(copy: Copy, study: Study, side: str, place: Path, say: Say) -> None:
-    """Run the campaign in the copy as its user, and bring its folder out. Raises Failed."""
+    """Run the campaign in the copy as its user, and copy its folder out. Raises Failed."""
     folder = Path(study.folder, f"study-{side}")
     inside = (
         f"mkdir -p {folder} && cat > {folder}/campaign.toml <<'END_OF_CAMPAIGN'\n{study.file.read_text()}\n"

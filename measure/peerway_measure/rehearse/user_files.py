@@ -1,6 +1,6 @@
-"""What users have, name by name: what an upgrade has to leave as it was.
+"""Lists the files of users, which an upgrade must leave unchanged.
 
-As a program it lists the folders that it is given, on the host where it runs, as JSON.
+As a program it lists the given folders of the host where it runs, as JSON.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from typing import NamedTuple
 from peerway_common.printable import printable
 
 _FOLDER = "a folder"
-_SHOWN = 3  # names that a line lists
+_SHOWN = 3  # the most names in a line
 
 
 class Entry(NamedTuple):
-    """A file, a link or a folder. `content`: the SHA-256 of a file, where a link leads, or what else it is.
-    The time of a folder is not kept: a file that came and went is no change.
+    """A file, a link or a folder.
+
+    `content` is the SHA-256 of a file, the target of a link, or the kind of anything else. The time of a
+    folder is not kept: a file that was made and removed again is no change.
     """
 
     content: str
@@ -35,22 +37,24 @@ Files = Mapping[str, Entry]
 
 
 def listed(folders: Iterable[Path]) -> Iterator[tuple[str, Entry]]:
-    """Everything below these folders, on their own file systems. Raises OSError for what cannot be read."""
+    """Everything below these folders that is on their own file systems. Raises OSError if something cannot be
+    read.
+    """
     for folder in folders:
-        yield from _below(folder, folder.stat().st_dev)
+        yield from _entries_below(folder, folder.stat().st_dev)
 
 
-def _below(folder: Path, device: int) -> Iterator[tuple[str, Entry]]:
+def _entries_below(folder: Path, device: int) -> Iterator[tuple[str, Entry]]:
     with os.scandir(folder) as entries:
         names = sorted(each.name for each in entries)
     for path in (folder / name for name in names):
         try:
             entry, known = _entry(path), path.lstat()
-        except FileNotFoundError:  # it went meanwhile, and is missing
+        except FileNotFoundError:  # removed meanwhile, and so left out
             continue
         yield str(path), entry
         if stat.S_ISDIR(known.st_mode) and known.st_dev == device:
-            yield from _below(path, device)
+            yield from _entries_below(path, device)
 
 
 def _entry(path: Path) -> Entry:
@@ -79,12 +83,12 @@ def count(files: Files) -> int:
 
 
 def differences(before: Files, after: Files) -> str:
-    """Describe the differences, "" if there are none: "2 missing: /scratch/ann/a, /scratch/ann/b; 1 changed:
+    """The differences as text, "" if there are none: "2 missing: /scratch/ann/a, /scratch/ann/b; 1 changed:
     ...".
     """
     both = before.keys() & after.keys()
     changed = {name for name in both if before[name].content != after[name].content}
-    same = both - changed  # whoever writes into a file changes its time, too
+    same = both - changed  # a write also changes the time of a file
     odd = {
         "missing": before.keys() - after.keys(),
         "new": after.keys() - before.keys(),

@@ -1,1 +1,1 @@
-"""Show records: as tables and OSU text on a terminal, and as a page with plots in a browser."""
+"""Shows records in a browser, as a page with plots."""

@@ -1,5 +1,6 @@
-"""Axes of the plots: with ticks that people read (64 KiB, 10 µs), and never more than fit. Those of
-curves are logarithmic, those of bars begin at 0.
+"""Makes the axes of plots, with ticks that people can read (64 KiB, 10 µs) and no more of them than fit.
+
+Axes of curves are logarithmic, those of bars begin at 0.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _MOST_TICKS, _FEWEST_TICKS = 8, 3
-_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8))  # the ticks of a decade, few to many
+_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8))  # the ticks of a decade, from few to many
 
 
 def size_axis(
     sizes: Iterable[int], title: str, hover: str, text: Callable[[int], str], most: int = 6
 ) -> dict[str, Any]:
     """An axis in powers of two, with at most `most` + 1 ticks at equal distances. `hover` is plotly's
-    template for the head of a hover box.
-
-    `hover` is plotly's template for the head of a hover box.
+    template for the heading of a hover box.
     """
-    low, high = _ends(sizes)
+    low, high = _range_of(sizes)
     first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
     step = max(1, math.ceil((last - first) / most))
     values = [2**power for power in range(first, last + 1, step)]
@@ -32,23 +31,23 @@ def size_axis(
 
 def value_axis(values: Iterable[float], text: Callable[[float], str], title: str = "") -> dict[str, Any]:
     """An axis of measured numbers: a tick for each decade, and as many more as are needed to read it."""
-    low, high = _ends(values)
+    low, high = _range_of(values)
     low, high = low / 1.3, high * 1.3
     decades = (_ticks(low, high, steps) for steps in _STEPS)
-    ticks = next((ticks for ticks in decades if len(ticks) >= _FEWEST_TICKS), None) or _even(low, high)
+    ticks = next((ticks for ticks in decades if len(ticks) >= _FEWEST_TICKS), None) or _even_ticks(low, high)
     ticks = ticks[:: math.ceil(len(ticks) / _MOST_TICKS)]
     return _axis(title, low, high, ticks, [text(tick) for tick in ticks])
 
 
 def bar_axis(high: float, text: Callable[[float], str]) -> dict[str, Any]:
     """A linear axis from 0 up to `high`."""
-    ticks = _even(0, high)
+    ticks = _even_ticks(0, high)
     texts = [text(tick) if tick else "0" for tick in ticks]
     ends = {"range": [0, high or 1], "tickangle": 0}
     return {**ends, "tickmode": "array", "tickvals": ticks, "ticktext": texts}
 
 
-def _even(low: float, high: float) -> list[float]:
+def _even_ticks(low: float, high: float) -> list[float]:
     """Three to six multiples of 1, 2 or 5 times a power of ten between two numbers."""
     if high <= low:
         return [low]
@@ -83,6 +82,6 @@ def _axis(title: str, low: float, high: float, values: list[Any], texts: list[st
     }
 
 
-def _ends(values: Iterable[float]) -> tuple[float, float]:
+def _range_of(values: Iterable[float]) -> tuple[float, float]:
     positive = [value for value in values if value > 0]
     return (min(positive), max(positive)) if positive else (1, 1)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def choices(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """The path by size for each contiguous case; of several files, the last counts. Without records of the
-    route, it is the fastest path, and the page says so.
+    """The path by size for each contiguous case. If there are records of several files, those of the last
+    file count. Without records of the route, it is the fastest path, and the page says so.
     """
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
@@ -52,8 +52,8 @@ def unavailable(several: Iterable[Unavailable], records: Iterable[Record]) -> li
 
 
 def unavailable_in_brief(several: Iterable[Unavailable], records: Iterable[Record]) -> list[str]:
-    """The names of those paths, each with the memories between which it is unavailable, unless
-    between all.
+    """The names of those paths, each with the memories between which it is unavailable, unless it is
+    unavailable between all.
     """
     kinds = {memory_classes(r) for r in records}
     pairs: dict[str, dict[tuple[str, str], None]] = {}

@@ -1,7 +1,8 @@
-"""The plots of a page as plotly's plain JSON: curves over sizes, bars for a single size, faces of a cube.
+"""The plots of a page as plotly's JSON: curves over sizes, bars for a single size, faces of a cube.
 
-Records are untrusted: every text that plotly shows goes through `escape`, since plotly reads tags in text.
-Colours are left to the page, which knows light from dark: a trace only names its curve in `meta.curve`.
+Records are untrusted: every text that plotly shows goes through `escape`, because plotly interprets tags in
+text. The page chooses the colours, since it knows whether it is light or dark; a trace only names its curve
+in `meta.curve`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Plot = dict[str, Any]
 
-_STRIP = (1.015, 1.045)  # bottom and top, in heights of the plot
+_STRIP = (1.015, 1.045)  # its bottom and top, relative to the height of the plot
 _SAME_X = {"hovermode": "x unified", "showlegend": False}
 
 
@@ -54,7 +55,7 @@ def bars(records: Sequence[Record], styles: Mapping[str, Style], field: str = "p
         }
         for name, rows in drawn.items()
     ]  # fmt: skip
-    room = 1.5  # for the text of the longest
+    room = 1.5  # space for the text beside the longest bar
     values = bar_axis(room * max(middles.values()), lambda v: tick_text(words(v)))
     names = {"automargin": True, "type": "category"}
     height = 80 + 34 * len(drawn)
@@ -63,8 +64,8 @@ def bars(records: Sequence[Record], styles: Mapping[str, Style], field: str = "p
 
 
 def face(records: Sequence[Record], styles: Mapping[str, Style], value_range: Sequence[Record]) -> Plot:
-    """Median time over the edge N of the cube. `value_range` has the records of all faces, so that the plots
-    of the three have one scale.
+    """The median time over the edge N of the cube. `value_range` has the records of all faces, so that the
+    plots of the three have the same scale.
     """
     data = []
     for name, rows in _by_curve(records, styles).items():
@@ -109,7 +110,7 @@ def _trace(name: str, points: Mapping[int, list[Record]], field: str, style: Sty
         "marker": {"symbol": style.marker, "size": 7},
         "meta": {"curve": name},
     }
-    if style.opacity == 1:  # a band has no whiskers
+    if style.opacity == 1:  # only the route's band is transparent, and has no whiskers
         trace["error_y"] = {
             "type": "data",
             "symmetric": False,

@@ -32,7 +32,7 @@ class Part:
 
 
 def render(rows: Sequence[Row], names: tuple[str, str], sides: Sides, factors: Sequence[str]) -> str:
-    """The page; `names` are those of the files or campaigns of the two sides."""
+    """The page as HTML. `names` are those of the files or campaigns of the two sides."""
     parts = [_part(title, list(group), sides) for title, group in groupby(rows, key=title_of)]
     return page(
         "node_types.html.j2",
@@ -45,7 +45,7 @@ def render(rows: Sequence[Row], names: tuple[str, str], sides: Sides, factors: S
 
 
 def page(template: str, *styles: str, **values: object) -> str:
-    """Render a template like the pages of `peerway report`, with their style and with files of its own."""
+    """Render a template in the style of the pages of `peerway report`, with its own values."""
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

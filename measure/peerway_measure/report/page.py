@@ -1,4 +1,4 @@
-"""The page: plots, a summary, the machine and the commands, in one file that opens offline."""
+"""Makes the page: plots, a summary, the machine and the commands, in one file that opens offline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from peerway_measure.report.styles import Style
 
 _FOLDER = files("peerway_measure.report") / "assets"
-_SHARED = files("peerway_common") / "assets"  # with plotly.js, which the pages of jobs take, too
+_SHARED = files("peerway_common") / "assets"  # with plotly.js, which the pages of jobs use as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ class Script:
 
 
 def render(records: Sequence[Record], table: Table | None = None) -> str:
-    """The whole page as text. `records` must not be empty; of several files they are those of together().
-    `table` is a route table, for its borders and for what it found unavailable.
+    """The whole page as text.
+
+    `records` must not be empty; those of several files come from together(). `table` is a route table, for
+    the borders between its paths and for the paths that it found unavailable.
     """
     records = [record.as_printable() for record in records]
     looks = styles(records)
@@ -87,7 +89,9 @@ def render(records: Sequence[Record], table: Table | None = None) -> str:
 
 
 def together(files: Mapping[Path, Sequence[Record]]) -> list[Record]:
-    """The records of several files, each with curves of its own; those of one file as they are."""
+    """The records of several files, each with curves of its own. The records of a single file are
+    unchanged.
+    """
     if len(files) == 1:
         return [*next(iter(files.values()))]
     return [
@@ -104,22 +108,22 @@ def _names(paths: Sequence[Path]) -> list[str]:
         names = ["/".join(each[-depth:]) for each in parts]
         if len(set(names)) == len(names):
             return [printable(name) for name in names]
-    return [printable(str(path)) for path in paths]  # they differ in their suffixes alone
+    return [printable(str(path)) for path in paths]  # they differ only in their suffixes
 
 
 def write(path: Path, page: str) -> None:
-    """Writes the page atomically. Raises OSError if it cannot be written, for example because the folder does
+    """Write the page atomically. Raises OSError if it cannot be written, for example because the folder does
     not exist.
     """
     atomic_file.replace(path, page)
 
 
 def _legend(looks: Mapping[str, Style]) -> list[tuple[str, str, str]]:
-    """Legend entries that can be hidden: (kind, name, a curve that looks like it), the files before the paths
-    and peers.
+    """Legend entries that can be hidden: (kind, name, a curve that looks like it). The files come before the
+    paths and peers.
     """
     named = {("file", style.file): curve for curve, style in looks.items() if style.file}
-    named |= {("via", style.via): curve for curve, style in looks.items()}  # the last file's look
+    named |= {("via", style.via): curve for curve, style in looks.items()}  # the style in the last file
     return [(kind, name, curve) for (kind, name), curve in named.items()]
 
 
@@ -136,20 +140,20 @@ def _asset(name: str) -> str:
 
 
 def scripts_of(*names: str) -> list[Script]:
-    """Scripts beside the page's own, for another page."""
+    """Further scripts for a page that is not the report's own."""
     return [_script(_asset(name)) for name in names]
 
 
 def _script(text: str) -> Script:
-    """The script, ready for a <script> element: the element's text is exactly what is hashed."""
+    """The script for a <script> element. The element's text must be exactly the text that is hashed."""
     text = text.replace("</script", "<\\/script").replace("\r\n", "\n")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Script(Markup(text), f"sha256-{digest}")
 
 
 def _packed(data: dict[str, Any]) -> str:
-    """JSON, gzipped, in base64, so that it cannot leave its <script> element, whatever the records
-    contain.
+    """The data as JSON, compressed with gzip and coded in base64, so that it cannot end its <script> element,
+    whatever the records contain.
     """
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-MOST_CELLS = 250_000  # of all maps of a page: 27 sizes of 96 devices; a browser draws them, but no more
+MOST_CELLS = 250_000  # in all maps of a page: 27 sizes of 96 devices, about the most that a browser can draw
 
 _MEASURES = {"bandwidth": ("bandwidth_MBps", bandwidth_text), "time": ("p50_us", time_text)}
 
 
 def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The maps, and a line for each that would have more cells than a page can hold.
+    """The maps, and a line for each map that would have more cells than a page can hold.
 
-    For each test, host and shape with two pairs or more: the devices, and for each size and measure a
-    matrix of values [source][target] and of texts. A pair shows its route, or its best path where the route
-    was not measured. Cube faces are left out.
+    There is a map for each test, host and shape with two pairs or more. It has the devices and, for each size
+    and measure, a matrix of values [source][target] and one of texts. A pair shows its route, or its best
+    path if the route was not measured. Cube faces are left out.
     """
     groups: dict[tuple[str, str, str, str], list[Record]] = {}
     for r in records:
@@ -92,10 +92,10 @@ def _best(rows: Sequence[Record]) -> list[Record]:
 
 def _devices(names: Iterable[str]) -> list[str]:
     """Sort devices by number: cuda:2 before cuda:10."""
-    return sorted(set(names), key=lambda name: [_counted(part) for part in re.split(r"([0-9]+)", name)])
+    return sorted(set(names), key=lambda name: [_with_numbers(part) for part in re.split(r"([0-9]+)", name)])
 
 
-def _counted(part: str) -> tuple[int, str]:
-    """The sort key of text in which numbers count by their value."""
+def _with_numbers(part: str) -> tuple[int, str]:
+    """A sort key of text in which numbers are compared by their value."""
     digits = part.lstrip("0")
     return (len(digits), digits) if part.isascii() and part.isdigit() else (0, part)

@@ -1,4 +1,4 @@
-"""Draw points of two or more columns as a picture that needs no script and shows every value."""
+"""Draws points of two or more columns as a picture that needs no script and shows every value."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from statistics import median
 from markupsafe import Markup, escape
 
 _WIDTH, _HEIGHT, _MARGIN, _TOP, _BOTTOM = 360, 220, 74, 12, 30
-_LETTER = 6  # how wide one is, about; a longer name is squeezed into its column
-_SPREAD = 0.62  # of a column, over which its points are laid out, so that equal ones can be counted
+_LETTER = 6  # the approximate width of a letter; a name that is too long is squeezed into its column
+_SPREAD = 0.62  # the share of a column over which points are laid out, so that equal ones can be counted
 
 
 def picture(
@@ -35,7 +35,8 @@ def picture(
     for number, (name, several) in enumerate(columns):
         middle = _MARGIN + wide * (number + 0.5)
         dots = "".join(
-            f"M{middle + wide * _SPREAD * (_place(i) - 0.5):.1f} {y(v):.1f}h0" for i, v in enumerate(several)
+            f"M{middle + wide * _SPREAD * (_van_der_corput(i) - 0.5):.1f} {y(v):.1f}h0"
+            for i, v in enumerate(several)
         )
         parts.append(f'<path class="dots of-{number}" d="{dots}"/>')
         if several:
@@ -48,11 +49,11 @@ def picture(
         parts.append(
             f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle"{fit}>{escape(below)}</text>'
         )
-    return Markup("".join(parts) + "</svg>")  # all text in it was escaped
+    return Markup("".join(parts) + "</svg>")  # all its text was escaped above
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
-    """Round numbers around all values, four to seven of them; from 0 where the least is near it."""
+    """Four to seven round numbers around all values. They begin at 0 if the least value is near it."""
     high = max(values)
     low = min(values) if 0.5 * high < min(values) < high else 0.0
     rough = (high - low or abs(high) or 1.0) / 5
@@ -61,8 +62,8 @@ def _ticks(values: Sequence[float]) -> list[float]:
     return [step * number for number in range(floor(low / step), ceil(high / step) + 1)]
 
 
-def _place(number: int) -> float:
-    """Numbers from 0 to 1, evenly spread for any count: van der Corput's sequence."""
+def _van_der_corput(number: int) -> float:
+    """The van der Corput sequence: its first numbers, however many, are spread evenly from 0 to 1."""
     place, part = 0.0, 0.5
     number += 1
     while number:

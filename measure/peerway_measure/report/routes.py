@@ -1,4 +1,4 @@
-"""Which path the route takes at which size, from records of the route or from a route table."""
+"""Finds which path the route takes at which size, from records of the route or from a route table."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-CHOSEN = "chosen"  # in the extra of a record with via "route": the path or paths that it took
+CHOSEN = "chosen"  # the key in `extra` for the path or paths that a record with via "route" took
 _VERSION = 2
-_MOST_BYTES = 16 << 20  # of a table's file; one of `peerway tune` has some 100,000
-_NEAR = 1.2  # factor between two sizes that are one border
-_STEPS = 8  # sizes looked at between a power of two and the next
+_MOST_BYTES = 16 << 20  # of a table's file; that of `peerway tune` has about 100,000
+_NEAR = 1.2  # two sizes that differ by less than this factor are one border
+_STEPS = 8  # sizes that are tried between a power of two and the next
 
 
 class TableError(ValueError):
@@ -34,8 +34,10 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of sizes (bytes) that takes one path; `seen` are the first and the last size of which that is
-    known, and the span's own ends lie halfway to those of its neighbours.
+    """A range of sizes (bytes) that takes one path.
+
+    `seen` are the first and the last size for which the path is known. The ends of the span are halfway to
+    those of its neighbours.
     """
 
     first: float
@@ -56,7 +58,7 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The measured cost of one path in one case: corners (bytes, µs) with straight pieces between."""
+    """The measured cost of one path in one case: points (bytes, µs) joined by straight lines."""
 
     op: str
     shape: str
@@ -66,7 +68,7 @@ class Line:
     corners: tuple[tuple[float, float], ...]
 
     def cost(self, size: float) -> float:
-        """The cost in µs for `size` bytes; beyond the last corner it grows as on the last piece."""
+        """The cost in µs for `size` bytes. Beyond the last point it grows as on the last line."""
         corners = self.corners
         if size <= corners[0][0] or len(corners) == 1:
             return corners[0][1] * (max(1.0, size / corners[0][0]) if len(corners) == 1 else 1)
@@ -84,7 +86,7 @@ class Table:
 
 
 def spans_from_records(records: Iterable[Record]) -> list[Span]:
-    """The spans that follow from the route's own records."""
+    """The spans according to records of the route itself."""
     known = {r.bytes: str(r.extra[CHOSEN]) for r in records if r.way == ROUTE and r.extra.get(CHOSEN)}
     return _spans(sorted((size, path) for size, path in known.items() if size > 0))
 
@@ -96,8 +98,9 @@ def spans_from_fastest(times: Mapping[int, Mapping[str, float]]) -> list[Span]:
 
 
 def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]) -> list[Span]:
-    """The path with the least cost for each size in the table's lines for the case of a record; none when the
-    table has no line for it, or has several classes of links between such devices.
+    """The path with the least cost for each size, from the table's lines for the case of a record.
+
+    Empty if the table has no line for the case, or has several classes of links between such devices.
     """
     fitting = [line for line in lines if _fits(line, record)]
     positive = [size for size in sizes if size > 0]
@@ -110,7 +113,7 @@ def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]
 
 
 def in_words(spans: Sequence[Span]) -> str:
-    """Format "peer/store to 64 KiB, peer/copy from 1 MiB", for the sizes that were looked at."""
+    """Spans as text, "peer/store to 64 KiB, peer/copy from 1 MiB", with the sizes that were tried."""
     parts = []
     for before, span, after in zip([None, *spans], spans, [*spans[1:], None], strict=False):
         first, last = (size_text(_rounded(size)) for size in span.seen)
@@ -122,8 +125,8 @@ def in_words(spans: Sequence[Span]) -> str:
 
 
 def read_table(path: Path) -> Table:
-    """The cost lines of a route table, and what was unavailable. TableError when it is none, OSError when it
-    cannot be read.
+    """The cost lines of a route table, and the unavailable paths. Raises TableError if it is not a table,
+    OSError if it cannot be read.
     """
     if has_records(path):
         raise TableError(f"{path} has records, and is not a route table; name it without --table")
@@ -191,7 +194,7 @@ def _fits(line: Line, record: Record) -> bool:
 
 
 def memory_classes(record: Record) -> tuple[str, str]:
-    """Source and target as tables name them: how memory is shared counts at the far end only."""
+    """Source and target as tables name them. How memory is shared matters only at the far end."""
     source, target = (
         name if name == "host:malloc" else name.partition(":")[0] for name in (record.source, record.target)
     )
@@ -201,7 +204,7 @@ def memory_classes(record: Record) -> tuple[str, str]:
 
 
 def _spans(points: Iterable[tuple[float, str]]) -> list[Span]:
-    """Neighbours with the same path become one span; two spans meet halfway on a logarithmic axis."""
+    """Join neighbours with the same path into one span. Two spans meet halfway on a logarithmic axis."""
     runs = []
     for path, run in groupby(points, key=lambda point: point[1]):
         sizes = [size for size, _ in run]

@@ -1,4 +1,4 @@
-"""The sections of a page: one for each test, shape and pair of devices, and what is plotted in each."""
+"""The sections of a page: one for each test, shape and pair of devices, with its plots."""
 
 from __future__ import annotations
 

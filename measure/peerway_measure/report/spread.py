@@ -1,4 +1,4 @@
-"""How much measurements of one point differ: between records, or within a single one."""
+"""Tells how much measurements of one point differ, between records or within a single one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-_TIMES = 1000  # percent, from which a number of times is read more easily
-_SPREAD = "spread"  # in the extra of a record: half the distance of its samples' quartiles, relative
+_TIMES = 1000  # from this percentage on, a factor is easier to read
+_SPREAD = "spread"  # in `extra`: half the interquartile range of the samples, relative to their median
 
 
 def quartiles(rows: Sequence[Record], field: str) -> tuple[float, float]:
@@ -26,7 +26,7 @@ def quartiles(rows: Sequence[Record], field: str) -> tuple[float, float]:
 
 
 def spread_text(rows: Sequence[Record], field: str) -> str:
-    """Format " ±3 %" or " ±12×": half the distance of the quartiles; "" if unknown."""
+    """Format " ±3 %" or " ±12×": half the interquartile range relative to the median; "" if unknown."""
     middle, (low, high) = median(getattr(r, field) for r in rows), quartiles(rows, field)
     percent = 50 * (high - low) / middle if middle else 0.0
     if percent >= _TIMES:

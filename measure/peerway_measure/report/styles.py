@@ -1,11 +1,15 @@
-"""One look for each curve, the same in every plot of a page. A curve is a path or peer, and where a page
-shows several files, what one of them has of it: the path keeps its colour, the file changes dash and marker.
+"""Gives each curve one look, the same in every plot of a page.
 
-Colours are those of Okabe and Ito, which people with any kind of colour blindness tell apart
-(https://jfly.uni-koeln.de/color/), without the yellow that vanishes on white; the page has a lighter set for
-dark mode. Peers are dashed, and every curve has its own marker, so that colour never carries the meaning
-alone. The route is a broad band in the colour of the text, below the path that it took. What the hardware
-allows (a bare memcpy, a bare flag) is thin, dotted and grey; its bars are hatched.
+A curve is a path or peer. On a page of several files, it is a path or peer in one of them: the path keeps its
+colour, and the file changes dash and marker.
+
+The colours are those of Okabe and Ito, which people with any kind of colour blindness can distinguish
+(https://jfly.uni-koeln.de/color/), without the yellow, which is invisible on white. The page has a lighter
+set for dark mode. Peers are dashed, and every curve has its own marker, so that no meaning depends on colour
+alone.
+
+The route is a broad band in the colour of the text, below the path that it took. Limits of the hardware (a
+bare memcpy, a bare flag) are thin, dotted and grey; their bars are hatched.
 """
 
 from __future__ import annotations
@@ -24,19 +28,22 @@ if TYPE_CHECKING:
 _PATH = re.compile(r"(peer|mapped|staged|nic:|gpudirect:).*|ucx/(direct|staged)")
 COLORS = 6  # in page.css: --color-0 to --color-5
 TEXT, SOFT = -1, -2  # the colour of the text, and a softer one
-FILE = "peerway report: file"  # in the extra of a record: the name of its file, on a page of several
+FILE = "peerway report: file"  # in `extra`: the name of a record's file, on a page of several
 PEERS = ("openmpi", "mpich", "ucx", "nccl", "nvshmem", "cuda")
 _MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star")
 
 
-# The looks of the curves of earlier files, the nearest first; the last file has the plain one.
+# The looks of curves of earlier files, beginning with the last but one. The last file has the plain look.
 _EARLIER = (("dot", "-open"), ("longdash", "-dot"), ("longdashdot", "-open-dot"))
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a curve is drawn: index of its colour, plotly's names of its dash and marker, width in pixels.
-    `via` is its path or peer (the `way` of its records), `file` the name of its file where there are several.
+    """How a curve is drawn: the index of its colour, plotly's names of its dash and marker, its width in
+    pixels.
+
+    `via` is its path or peer (the `way` of its records), and `file` the name of its file if there are
+    several.
     """
 
     via: str
@@ -49,12 +56,12 @@ class Style:
 
     @property
     def is_limit(self) -> bool:
-        """Whether it is a limit of the hardware, and therefore no competitor."""
+        """Whether it is a limit of the hardware, which does not compete with paths."""
         return self.via in LIMITS
 
 
 def curve(record: Record) -> str:
-    """The name of the curve that a record is a point of."""
+    """The name of the curve to which a record belongs."""
     file = record.extra.get(FILE)
     return f"{record.way} · {file}" if file else record.way
 
@@ -65,20 +72,22 @@ def of_file(records: Iterable[Record], name: str) -> list[Record]:
 
 
 def of_last_file(records: Sequence[Record]) -> list[Record]:
-    """The records of the last file that has any."""
+    """The records of the last file that has records."""
     return [r for r in records if r.extra.get(FILE) == records[-1].extra.get(FILE)]
 
 
 def styles(records: Iterable[Record]) -> dict[str, Style]:
-    """A style for each curve, in the order of a legend: route, paths, peers, limits of the hardware; of each
-    the files in their order.
+    """A style for each curve, in the order of a legend: route, paths, peers, limits of the hardware. Files
+    keep their order within each.
     """
     curves = {(r.way, str(r.extra.get(FILE, ""))): curve(r) for r in records}
     files = list(dict.fromkeys(file for _, file in curves))
     of_via = _of_vias({via for via, _ in curves})
     ordered = sorted(curves, key=lambda key: (_rank(key[0]), files.index(key[1])))
     return {
-        curves[via, file]: replace(_aged(of_via[via], len(files) - 1 - files.index(file)), file=file)
+        curves[via, file]: replace(
+            _style_of_earlier_file(of_via[via], len(files) - 1 - files.index(file)), file=file
+        )
         for via, file in ordered
     }
 
@@ -94,7 +103,7 @@ def _of_vias(vias: Iterable[str]) -> dict[str, Style]:
     return {ROUTE: route, **styles, **limits}
 
 
-def _aged(style: Style, files_later: int) -> Style:
+def _style_of_earlier_file(style: Style, files_later: int) -> Style:
     """The style of the same curve in an earlier file."""
     if not files_later:
         return style
@@ -105,17 +114,17 @@ def _aged(style: Style, files_later: int) -> Style:
 
 
 def is_path(via: str) -> bool:
-    """Whether its name is that of a path of Peerway."""
+    """Whether it is the name of one of Peerway's paths."""
     return _PATH.fullmatch(via) is not None
 
 
 def moves_data(record: Record) -> bool:
-    """Whether it moves bytes, so that it has a bandwidth; registration does not."""
+    """Whether the test moves bytes, and so has a bandwidth. Registration does not."""
     return record.op != "register"
 
 
 def is_peer(via: str) -> bool:
-    """Whether it is another library, or one of its variants (openmpi/rma)."""
+    """Whether it is the name of another library, or of one of its variants (openmpi/rma)."""
     return via.split("/")[0] in PEERS and not is_path(via)
 
 

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One curve in numbers. `fastest` and `widest`: whether it is the best of all paths and libraries of the
-    same test, shape and pair; limits of the hardware do not compete.
+    """One curve in numbers.
+
+    `fastest` and `widest` say whether it is the best of all paths and libraries of the same test, shape and
+    pair. Limits of the hardware do not compete.
     """
 
     group: str

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-_NEAR = 1.1  # less than a tenth apart counts as equal
+_NEAR = 1.1  # times that differ by less than a tenth count as equal
 
-# What is compared with each other: test, shape, bytes, ranks, source, target, host.
+# A point, at which results are compared: test, shape, bytes, ranks, source, target, host.
 Point = tuple[str, str, int, int, str, str, str]
 
 
 def verdict(records: Sequence[Record]) -> list[str]:
-    """Some sentences about the records; of several files, about the last one with a case."""
+    """Some sentences about the records. With several files, they are about the last file with a case."""
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
@@ -45,7 +45,7 @@ def verdict(records: Sequence[Record]) -> list[str]:
 
 
 def _points(records: Iterable[Record]) -> dict[Point, dict[str, float]]:
-    """The median time of each path and library at each point; limits of the hardware do not compete."""
+    """The median time of each path and library at each point. Limits of the hardware do not compete."""
     times: dict[Point, dict[str, list[float]]] = {}
     for r in records:
         if r.via not in LIMITS and r.p50_us > 0:
@@ -58,7 +58,7 @@ def _points(records: Iterable[Record]) -> dict[Point, dict[str, float]]:
 
 
 def _of_choice(points: dict[Point, dict[str, float]]) -> list[str]:
-    """How the route compares with the fastest path that was measured by name."""
+    """Compare the route with the fastest of the paths that were measured alone."""
     off: dict[Point, tuple[float, str]] = {}
     for point, vias in points.items():
         paths = {via: time for via, time in vias.items() if is_path(via)}
@@ -79,8 +79,8 @@ def _of_choice(points: dict[Point, dict[str, float]]) -> list[str]:
 
 
 def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
-    """Compare Peerway with the best of the other libraries: its route, which programs use, or if this was not
-    measured its fastest path.
+    """Compare Peerway with the best of the other libraries. Peerway's result is that of the route, which
+    programs use; if it was not measured, that of the fastest path.
     """
     by_route, by_paths = _Against(), _Against()
     for vias in points.values():
@@ -110,7 +110,7 @@ class _Against:
         self.tools |= set(tools)
 
     def clauses(self, subject: str) -> list[str]:
-        """How often each was faster; at all other points they were equal. Nothing without points."""
+        """How often each was faster. At all other points they were equal. Empty without points."""
         if not self.ratios:
             return []
         faster, slower = sum(r > _NEAR for r in self.ratios), sum(r < 1 / _NEAR for r in self.ratios)

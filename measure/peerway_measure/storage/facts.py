@@ -25,7 +25,7 @@ _MEMORY_GOES_BACK = (
 
 @dataclass(frozen=True)
 class Facts:
-    """A place, as it was before anything was written there."""
+    """A place as it was before anything was written there."""
 
     place: places.Place
     space: Answer
@@ -34,7 +34,7 @@ class Facts:
 
 
 def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
-    """Find out whether the place can be measured. Raises BadRequest, or OperationFailed."""
+    """Collect the facts, and check that the place can be measured. Raises BadRequest, or OperationFailed."""
     space = operate("space", request.limit_s, place=request.place)
     if not space["folder"]:
         raise BadRequest(f"{request.place} is not a folder")
@@ -73,8 +73,8 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
 
 
 def _background(place: places.Place, device: str, root: Path) -> float | None:
-    """MB/s that this client fetches from the servers, or that a local disk reads and writes, while Peerway
-    does nothing.
+    """The MB/s that this client fetches from the servers, or that a local disk reads and writes, while
+    Peerway does nothing.
     """
 
     def moved() -> int | None:

@@ -1,5 +1,6 @@
-"""The only folder that a run makes below the given place. It has a manifest, and is removed at the end, or by
-a later run if this one was killed.
+"""The only folder that a run makes below the given place.
+
+It has a manifest. It is removed at the end, or by a later run if this one was killed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Owner:
         return cls(socket.gethostname(), _text(BOOT), os.getpid(), started(os.getpid()))
 
     def is_gone(self) -> bool:
-        """Whether it certainly no longer runs; this is not known if it is on another host."""
+        """Whether it certainly no longer runs. For a process on another host this is not known."""
         current = Owner.this()
         if self.host != current.host:
             return False
@@ -55,12 +56,12 @@ class RunFolder:
         return folder
 
     def prefix(self, name: str) -> Path:
-        """Prefix of the paths of files with this name."""
+        """The prefix of the paths of files with this name."""
         return self.place / f"peerway-storage-{self.token}" / f"{self.token}.{name}"
 
     def remove(self, begins: str = "") -> list[str]:
-        """Remove the files whose names begin with this prefix, or all of them and the folder. Other files are
-        left, and named. Raises OperationFailed.
+        """Remove the files whose names begin with this prefix; without a prefix all files and the folder.
+        Other files are left, and returned by name. Raises OperationFailed.
         """
         answer = operate("remove", self.limit_s, place=self.place, token=self.token, begins=begins)
         foreign = [printable(name) for name in answer["names"]]
@@ -69,8 +70,8 @@ class RunFolder:
 
 
 def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
-    """Remove what killed runs have left in a place, and report what was done. `also_others`: also what other
-    hosts left. Raises OperationFailed.
+    """Remove the files that killed runs left in a place, and report what was done. With `also_others` those
+    of other hosts, too. Raises OperationFailed.
     """
     answer = operate("list", limit_s, place=place)
     lines = []
@@ -96,7 +97,7 @@ def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
 
 
 def started(pid: int) -> int:
-    """Start time of a process, in ticks since boot; 0 if it does not exist."""
+    """The start time of a process, in ticks since boot; 0 if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -109,7 +110,7 @@ def _owner(manifest: str) -> Owner | None:
         fields = json.loads(manifest)
         return Owner(str(fields["host"]), str(fields["boot"]), int(fields["pid"]), int(fields["started"]))
     except (ValueError, KeyError, TypeError):
-        return None  # it was killed before the manifest was whole: nothing else was written there
+        return None  # killed before the manifest was complete, so that the folder has no other file
 
 
 def _text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Measure the cases of a request on one node, in step with the other nodes, and pass the outcome of each to
+"""Measures the cases of a request on one node, in step with the other nodes, and passes each outcome to
 `results`.
 """
 
@@ -59,15 +59,15 @@ class Measurement:
         for done, (engine, files) in enumerate(cases):
             step(f"{engine.name} {files.name}", done, total)
             self._files(engine, files)
-        if small and not self._spread("", "metadata"):
+        if small and not self._choose_stripes("", "metadata"):
             small = []
         for done, (streams, one_folder) in enumerate(small, start=len(cases)):
             step(f"metadata with {counted(streams, 'stream')}", done, total)
-            self._small(streams, one_folder)
+            self._small_files(streams, one_folder)
         step("", total, total)
 
     def _files(self, engine: Engine, files: Files) -> None:
-        """Write files, read them in each state, and the random blocks; then remove them."""
+        """Write files, read them in each cache state and at random places, and then remove them."""
         self._number += 1
         if files.direct and self.facts.place.kind == "memory":
             self.sink.note(f"direct was not measured: {self.facts.place.file_system} has its files in memory")
@@ -77,24 +77,24 @@ class Measurement:
                 f"{files.mode} was not measured by {engine.name}, which opens files in its own way"
             )
             return
-        if not self._spread(files.stripes, files.name):
+        if not self._choose_stripes(files.stripes, files.name):
             return
         job = self._job(files, self.group.rank)
         neighbours = self._job(files, (self.group.rank + 1) % self.group.size)
         try:
             written = self._write(engine, job)
             if written:
-                self._see_layout(job)
+                self._note_layout(job)
             self.group.barrier()
             if "read" in files.tests:
                 self._reads.all(engine, job, neighbours, written)
             if "random" in files.tests:
                 self._random(engine, job, written)
             if written:
-                # What one node wrote to a shared file must be there for another one.
+                # Other nodes must see what one node wrote to a shared file.
                 self._verify(engine, neighbours if files.nodes > 1 else job)
         finally:
-            with suppress(OperationFailed):  # it is tried again at the end
+            with suppress(OperationFailed):  # the removal is tried again at the end
                 self.folder.remove(job.path.name.partition(".")[2])
             self.group.barrier()
 
@@ -104,8 +104,8 @@ class Measurement:
         first = rank * files.streams if files.nodes > 1 else 0
         return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
 
-    def _spread(self, stripe: str, name: str) -> bool:
-        """Have new files striped over the servers as requested; "": by the file system's default."""
+    def _choose_stripes(self, stripe: str, name: str) -> bool:
+        """Have new files striped over the servers as requested. "" stands for the file system's default."""
         self.sink.layout = {}
         if not any(self.request.stripes):
             return True
@@ -121,8 +121,8 @@ class Measurement:
             self.sink.note(f"{name} was not measured: {problem}")
         return not problem
 
-    def _see_layout(self, job: Job) -> None:
-        """Store in records the layout that the files really have, which may differ from the requested one."""
+    def _note_layout(self, job: Job) -> None:
+        """Store the layout of the files in records. It may differ from the requested one."""
         wanted = job.files.stripes
         if not any(self.request.stripes) and self.facts.place.kind != "lustre":
             return
@@ -131,8 +131,10 @@ class Measurement:
             self.sink.note(why)
 
     def _write(self, engine: Engine, job: Job) -> bool:
-        """Write the files that will be read. Only `posix` writes what can be checked; of another engine only
-        the time is taken. A file that nodes share is written where all of them could.
+        """Write the files that will be read.
+
+        The data of `posix` can be checked, so it writes them; with another engine, only the time of its own
+        write is recorded. A file that nodes share is recorded only if all of them could write.
         """
         own, timed = engine is self._posix, "write" in job.files.tests
         if not own and timed and "write" in engine.can:
@@ -148,7 +150,9 @@ class Measurement:
         return outcome is not None
 
     def _timed_write(self, engine: Engine, job: Job) -> Outcome | None:
-        """The outcome; None if this node, or another one that shares the file, could not write."""
+        """The outcome of a write; None if this node, or another node that shares the file, could
+        not write.
+        """
         self.group.barrier()
         outcome = None
         try:
@@ -181,16 +185,15 @@ class Measurement:
                 operate("let-go", self.request.limit_s, path=path)
             wanted = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
             read, seen = self._reads.seen(engine, "random_read", part, wanted)
-            self._posix.run(
-                "write", replace(target, block=job.block)
-            )  # what is overwritten is a file of its own
+            # Random writes have a file of their own.
+            self._posix.run("write", replace(target, block=job.block))
             write = engine.run("random_write", target)
         except OperationFailed as error:
             self.sink.note(f"random blocks by {engine.name} ({job.files.name}) were not measured: {error}")
             return
         state = {} if self.facts.place.kind == "memory" else judge_random(seen).extra(seen)
         self._record_random(engine, part, "read", replace(read, right=read.right is not False), state)
-        checked = self._wrong(target, overwritten=True) == 0 if engine is self._posix else None
+        checked = self._wrong_blocks(target, overwritten=True) == 0 if engine is self._posix else None
         self._record_random(engine, target, "write", replace(write, right=checked), {})
 
     def _record_random(
@@ -199,7 +202,7 @@ class Measurement:
         self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, outcome, state)
 
     def _verify(self, engine: Engine, job: Job) -> None:
-        wrong = self._wrong(job, overwritten=False)
+        wrong = self._wrong_blocks(job, overwritten=False)
         if wrong > 0:
             self.sink.note(
                 f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): "
@@ -209,7 +212,7 @@ class Measurement:
             wrong = max(map(abs, map(int, self.group.all_gather(str(wrong)))))
         self.sink.settle(wrong == 0)
 
-    def _wrong(self, job: Job, overwritten: bool) -> int:
+    def _wrong_blocks(self, job: Job, overwritten: bool) -> int:
         words = job.words() | {"direct": False}
         try:
             return int(operate("verify", self.request.limit_s, **words, overwritten=overwritten)["wrong"])
@@ -217,7 +220,7 @@ class Measurement:
             self.sink.note(f"the files could not be compared with what was written: {error}")
             return -1
 
-    def _small(self, streams: int, one_folder: bool) -> None:
+    def _small_files(self, streams: int, one_folder: bool) -> None:
         self._number += 1
         name = f"m{self._number}r{self.group.rank}"
         self.group.barrier()
@@ -243,15 +246,19 @@ class Measurement:
         self.sink.rates(self._posix, streams, shape, self.request.small_files, answer)
 
     def _seed(self, rank: int | None = None) -> int:
-        """Seed derived from the token: no two runs, and no two files of a run, have the same data."""
+        """A seed that depends on the run's token, so that no two runs, and no two files of a run, have the
+        same data.
+        """
         own = self.group.rank if rank is None else rank
         name = f"{self.folder.token}.{self._number}.{own}"
-        return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio takes 63 bits
+        return int.from_bytes(sha256(name.encode()).digest()[:8]) >> 1  # fio accepts 63 bits
 
 
 def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
-    """Shuffle the cases: a new order in each run, so that no combination of factors always follows the
-    same one, and the same order on all nodes.
+    """Shuffle the cases.
+
+    Each run has a new order, so that no combination of factors always follows the same other one. All nodes
+    have the same order.
     """
     shuffled = list(cases)
     Random(token).shuffle(shuffled)
@@ -259,7 +266,7 @@ def in_random_order(cases: Iterable[Case], token: str) -> list[Case]:
 
 
 def streams_of(text: str) -> list[int]:
-    """Read "1,4,all": all is the CPUs that this process may use. Raises ValueError."""
+    """Read "1,4,all". "all" stands for the number of CPUs that this process may use. Raises ValueError."""
     cpus = len(os.sched_getaffinity(0))
     counts = []
     for part in text.split(","):

@@ -27,11 +27,13 @@ class NodeGroup(Protocol):
         """The text of the first node."""
 
     def first_problem(self, mine: str) -> str:
-        """The first text that is not empty; "" where all are."""
+        """The first text that is not empty; "" if all are empty."""
 
 
 def by_node(group: NodeGroup, mine: Sequence[str]) -> list[str]:
-    """The distinct texts of all nodes, each preceded by its nodes unless all nodes have it."""
+    """The distinct texts of all nodes. Each has its nodes in front of it, unless all nodes have the same
+    text.
+    """
     answers = [json.loads(text) for text in group.all_gather(json.dumps([socket.gethostname(), list(mine)]))]
     everywhere = {host for host, _ in answers}
     hosts: dict[str, set[str]] = {}
@@ -82,5 +84,5 @@ class TeamOfNodes:
         return self.all_gather(mine)[0]
 
     def first_problem(self, mine: str) -> str:
-        """The first text that is not empty; "" where all are."""
+        """The first text that is not empty; "" if all are empty."""
         return next(filter(None, self.all_gather(mine)), "")

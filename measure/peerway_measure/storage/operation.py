@@ -1,5 +1,5 @@
-"""One operation on a file system, by the program peerway-storage in a process of its own: when the mount
-hangs, that process is given up and this one goes on.
+"""Does one operation on a file system by the program peerway-storage in a process of its own. If the mount
+hangs, only that process is given up.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _REMEDIES = {
 
 
 class OperationFailed(Exception):
-    """What failed, why, and what to do. `errno` is the name of the error, such as ENOSPC; "" if there is
-    none.
+    """The message says what failed, why, and what to do. `errno` is the name of the error, such as ENOSPC; ""
+    if there is none.
     """
 
     def __init__(self, message: str, errno: str = "") -> None:
@@ -65,8 +65,10 @@ def program() -> Path:
 
 
 def operate(name: str, limit_s: float, together: Together | None = None, /, **words: object) -> Answer:
-    """Do one operation and give its answer. `together` is called once, when the operation is ready to begin
-    or has failed before; it begins when that returns. Raises OperationFailed, or GaveUp after `limit_s`.
+    """Do one operation and return its answer.
+
+    `together` is called once, when the operation is ready to begin, or has failed before that. The operation
+    begins when it returns. Raises OperationFailed, or GaveUp after `limit_s`.
     """
     arguments = [f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in words.items()]
     hold = ["hold=1"] if together else []
@@ -88,18 +90,19 @@ def finished(
     *,
     starts_others: bool = False,
 ) -> tuple[int, str, str]:
-    """The status, output and errors of a program that ends in time. With `together` it says "ready", and goes
-    on when that has returned. One that `starts_others`, as a shell does, ends with all
-    of them. Raises GaveUp.
+    """The status, output and errors of a program that must end in time.
 
-    One that hangs in the kernel survives its signal until the mount answers. It is not waited for.
+    With `together` the program prints "ready", and continues when `together` has returned. With
+    `starts_others`, as for a shell, all processes that the program started end with it. Raises GaveUp after
+    `limit_s`. A program that hangs in the kernel survives its signal until the mount answers. It is not
+    waited for.
     """
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE if together else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Of this session still, in which sudo may know the user already.
+        # In this session, in which sudo may already have authenticated the user.
         process_group=0 if starts_others else None,
     )
 
@@ -122,9 +125,7 @@ def finished(
         try:
             process.wait(1)
         except subprocess.TimeoutExpired:
-            process.returncode = (
-                -9
-            )  # nobody will take note of its end; the system does when this process ends
+            process.returncode = -9  # nobody waits for it; the system will when this process ends
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
@@ -140,7 +141,7 @@ def finished(
 
 
 def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes:
-    """The first line of a program's output, or less if it ends. Raises TimeoutExpired."""
+    """The first line of a program's output, or less if the program ends. Raises TimeoutExpired."""
     assert process.stdout
     line, until = b"", time.monotonic() + limit_s
     while not line.endswith(b"\n"):

@@ -1,5 +1,7 @@
 """Facts about a file system that are known without touching it: its mount, its versions, its client's
-counters. Everything is read below a root folder, so that tests can imitate any client.
+counters.
+
+Everything is read below a root folder, so that tests can imitate any client.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ ROOT = Path("/")
 _NFS = ("nfs", "nfs4")
 _MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
 _GLUSTERFS = ("usr/lib/*/glusterfs", "usr/lib64/glusterfs", "usr/lib/glusterfs")  # a folder for each version
-_BALLOON, _REPORTS_FREE_PAGES = "0x0005", 5  # of virtio: the number of the device, and of the feature
+_BALLOON, _REPORTS_FREE_PAGES = "0x0005", 5  # virtio's numbers of the device and of the feature
 _LUSTRE_SETTINGS = ("checksums", "max_dirty_mb", "max_pages_per_rpc", "max_rpcs_in_flight")
 _LUSTRE_FOLDERS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A mounted file system. `kind` says where evidence comes from: lustre, nfs, fuse, memory, or local."""
+    """A mounted file system. `kind` says where evidence about its caches comes from: lustre, nfs, fuse,
+    memory, or local.
+    """
 
     mount_point: str
     file_system: str
@@ -30,18 +34,20 @@ class Place:
 
 @dataclass(frozen=True)
 class Counter:
-    """Bytes that the client has fetched from its servers since it was mounted, and the file that says so."""
+    """The bytes that the client has fetched from its servers since the mount, and the file with
+    this counter.
+    """
 
     name: str
     fetched: int
 
 
 def find(folder: Path, device: str, root: Path = ROOT) -> Place:
-    """The mount of a folder: by its device ("8:1"), else by its path."""
+    """The mount of a folder: found by its device ("8:1"), or else by its path."""
     mounts = [mount for line in _text(root / "proc/self/mountinfo").splitlines() if (mount := _mount(line))]
     own = [place for number, place in mounts if number == device] or [place for _, place in mounts]
     around = [place for place in own if Path(place.mount_point) in (folder, *folder.parents)]
-    if around:  # of several mounts at one point the last one counts
+    if around:  # of several mounts at the same point, the last counts
         return max(reversed(around), key=lambda place: len(place.mount_point))
     by_link = [place for number, place in mounts if number == device]
     return by_link[-1] if by_link else Place("", "unknown", "", "", "unknown")
@@ -60,7 +66,7 @@ def _mount(line: str) -> tuple[str, Place] | None:
 
 
 def counter(place: Place, root: Path = ROOT) -> Counter | None:
-    """The client's counters now; None if there are none, or this user may not read them."""
+    """The client's counter now; None if there is none, or if this user may not read it."""
     if place.kind == "nfs":
         return _of_nfs(_text(root / "proc/self/mountstats"), place.mount_point)
     if place.kind == "lustre":
@@ -69,13 +75,15 @@ def counter(place: Place, root: Path = ROOT) -> Counter | None:
 
 
 def moved_by_disk(device: str, root: Path = ROOT) -> int | None:
-    """Bytes that a block device ("8:1") has read and written for anybody; None if it is not one."""
+    """The bytes that a block device ("8:1") has read and written for all processes; None if it is no block
+    device.
+    """
     words = _text(root / "sys/dev/block" / device / "stat").split()
     return (int(words[2]) + int(words[6])) * 512 if len(words) > 6 else None
 
 
 def versions(place: Place, root: Path = ROOT) -> dict[str, str]:
-    """client_version and server_version, as far as they can be seen."""
+    """client_version and server_version, as far as they can be determined."""
     fields = {}
     if place.kind == "lustre":
         lines = _text(root / "sys/fs/lustre/version") or _text(root / "proc/fs/lustre/version")
@@ -92,7 +100,9 @@ def versions(place: Place, root: Path = ROOT) -> dict[str, str]:
 
 
 def settings(place: Place, root: Path = ROOT) -> str:
-    """How Lustre's client is tuned for this file system: "checksums=1 max_dirty_mb=32 ..."; "" for others."""
+    """The settings of Lustre's client for this file system: "checksums=1 max_dirty_mb=32 ..."; "" for other
+    file systems.
+    """
     if place.kind != "lustre":
         return ""
     by_name = {
@@ -103,8 +113,8 @@ def settings(place: Place, root: Path = ROOT) -> str:
 
 
 def memory_goes_back(root: Path = ROOT) -> bool:
-    """Whether this virtual machine gives its free memory back to the host: a balloon of virtio that reports
-    free pages.
+    """Whether this virtual machine returns free memory to its host: it has a virtio balloon that reports free
+    pages.
     """
     for device in (root / "sys/bus/virtio/devices").glob("*"):
         features = _text(device / "features").strip()
@@ -121,7 +131,7 @@ def _of_nfs(text: str, mount_point: str) -> Counter | None:
             inside = bool(match and _unescaped(match[1]) == mount_point)
         elif inside and line.strip().startswith("bytes:"):
             numbers = line.split()[1:]
-            # normal read and write, direct read and write, then what was read from and written to the server
+            # bytes of: normal reads and writes, direct reads and writes, reads from and writes to the server
             return Counter("NFS mountstats", int(numbers[4])) if len(numbers) > 4 else None
     return None
 
@@ -137,7 +147,7 @@ def _of_lustre(place: Place, root: Path) -> Counter | None:
 
 
 def _lustre_files(place: Place, root: Path, name: str) -> list[Path]:
-    """Files of the client's connections to the targets of this file system."""
+    """Files about the client's connections to the targets of this file system."""
     system = place.source.rpartition("/")[2]  # "mgs@tcp:/scratch"
     for folder in _LUSTRE_FOLDERS:
         if re.fullmatch(r"[\w-]+", system) and (

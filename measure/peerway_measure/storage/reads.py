@@ -1,5 +1,5 @@
-"""Reads files in each state of the caches: makes the state as far as a user can, sees what the caches held,
-and reads.
+"""Reads files in each state of the caches: makes the state as far as a user can, finds out what the caches
+held, and reads.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ _UNWANTED = "not asked"
 
 
 def in_step(job: Job, group: NodeGroup) -> Job:
-    """The job, made to start together on all nodes that share a file."""
+    """The job, changed to start at the same time on all nodes that share a file."""
     return replace(job, together=group.barrier) if job.files.nodes > 1 else job
 
 
 def of_all_nodes(job: Job, outcome: Outcome) -> tuple[Files, Outcome]:
-    """Combine the outcomes of nodes that share a file: the whole file, with the streams of all nodes."""
+    """Combine the outcomes of the nodes that share a file: the whole file, with the streams of all nodes."""
     files = replace(job.files, streams=job.files.streams * job.files.nodes)
     return files, replace(outcome, ns=outcome.all_ns, cpu_us=0)
 
 
-def judged_together(mine: Judgement, each: list[str]) -> Judgement:
-    """The state of a whole file whose parts were read by several nodes ("TIME STATE PROVED" of each)."""
-    states = {text.split()[1] for text in each}
-    proved = sum(int(text.split()[2]) for text in each)
-    why = mine.why if proved == len(each) else f"{proved} of {len(each)} nodes proved their part"
-    return Judgement(mine.wanted, states.pop() if len(states) == 1 else UNKNOWN, proved == len(each), why)
+def judged_together(own: Judgement, of_nodes: list[str]) -> Judgement:
+    """The state of a whole file whose parts several nodes read. `of_nodes` has "TIME STATE PROVED" of
+    each node.
+    """
+    states = {text.split()[1] for text in of_nodes}
+    proved = sum(int(text.split()[2]) for text in of_nodes)
+    why = own.why if proved == len(of_nodes) else f"{proved} of {len(of_nodes)} nodes proved their part"
+    return Judgement(own.wanted, states.pop() if len(states) == 1 else UNKNOWN, proved == len(of_nodes), why)
 
 
 class Reads:
@@ -50,8 +52,8 @@ class Reads:
         self._posix = ENGINES["posix"]
 
     def all(self, engine: Engine, job: Job, neighbour: Job, written: bool) -> None:
-        """Read in each requested state; `neighbour` has written the files that this node reads for
-        another one.
+        """Read in each requested state. `neighbour` has written the files that this node reads for another
+        one.
         """
         for state in STATES:
             if state not in self.request.states:
@@ -68,7 +70,7 @@ class Reads:
                 problem = self._neighbour_reads(neighbour, problem)
             if state == "after_drop":
                 problem = self._drop_server(problem)
-            if job.files.nodes > 1:  # none begins before all are prepared
+            if job.files.nodes > 1:  # no node begins before all are prepared
                 problem = self.group.first_problem(problem)
             problem = problem or self._read(engine, job, state)
             if problem and written:
@@ -85,7 +87,9 @@ class Reads:
         return ""
 
     def _lacking(self, state: State) -> str:
-        """What is missing for a state, such as --drop-server; not reported if all states were requested."""
+        """What is missing for a state, such as --drop-server; "" if nothing is, or if all states were
+        requested.
+        """
         why = ""
         if state == "after_drop" and not self.request.drop_server:
             why = "no command was given that drops the server's cache (--drop-server)"
@@ -94,9 +98,9 @@ class Reads:
         return _UNWANTED if why and len(self.request.states) == len(STATES) else why
 
     def _prepare(self, state: State, job: Job) -> str:
-        """Make the state, as far as a user can. What went wrong, if anything did."""
+        """Make the state, as far as a user can. Returns what went wrong, "" if nothing did."""
         try:
-            if state == "warm_here":  # which a cold read leaves, unless it passed this node's cache by
+            if state == "warm_here":  # a cold read leaves this state, unless it bypassed this node's cache
                 return "" if self._resident(job)[0] == 1 else self._plain_read(job)
             for path in job.paths():
                 operate("let-go", self.request.limit_s, path=path)
@@ -105,11 +109,13 @@ class Reads:
         return ""
 
     def _drop_server(self, problem: str) -> str:
-        """Once for all nodes, while none of them reads: its cache would fill again meanwhile."""
+        """Drop the server's cache once for all nodes. No node reads meanwhile, because that would fill the
+        cache again.
+        """
         problem = self.group.first_problem(problem)
         if not problem and self.group.rank == 0:
             try:
-                # Of a shell: a pipe taken for words of `echo` would prove what was never done.
+                # In a shell, because `echo 3 | sudo tee ...` without one would only print, and succeed.
                 command = ["sh", "-c", self.request.drop_server]
                 status, _, err = finished(command, self.request.limit_s, "--drop-server", starts_others=True)
                 if status:
@@ -124,7 +130,9 @@ class Reads:
         return ""
 
     def _neighbour_reads(self, theirs: Job, problem: str) -> str:
-        """Each node reads the files of the next one, so that the servers have them and this node does not."""
+        """Each node reads the files of the next one. Afterwards the servers have them cached and the node
+        itself has not.
+        """
         self.group.barrier()
         try:
             if not problem:
@@ -134,7 +142,9 @@ class Reads:
         return self.group.first_problem(problem)
 
     def seen(self, engine: Engine, operation: str, job: Job, wanted: int) -> tuple[Outcome, Evidence]:
-        """Read, and tell what the cache held before and what was fetched. Raises OperationFailed."""
+        """Read, and report what the cache held before and how many bytes were fetched. Raises
+        OperationFailed.
+        """
         share, by = self._resident(job)
         before = places.counter(self.facts.place)
         outcome = engine.run(operation, in_step(job, self.group))
@@ -173,7 +183,7 @@ class Reads:
         return ""
 
     def _resident(self, job: Job) -> tuple[float | None, str]:
-        """The share of all files of this node that is in its page cache."""
+        """The share of this node's files that is in its page cache."""
         try:
             answers = [operate("residency", self.request.limit_s, path=p, **job.part()) for p in job.paths()]
         except OperationFailed:

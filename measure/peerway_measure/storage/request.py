@@ -14,7 +14,7 @@ from peerway_measure.storage.states import STATES
 TESTS = ("write", "read", "shared", "random", "metadata")
 MODES = ("buffered", "fsync", "direct", "direct+fsync")
 RANDOM_BLOCK = 4096
-SPARE = 1.1  # times the files, which must be free
+SPARE = 1.1  # the free space that is needed, relative to the size of the files
 
 
 class BadRequest(ValueError):
@@ -23,7 +23,7 @@ class BadRequest(ValueError):
 
 @dataclass(frozen=True)
 class Files:
-    """Files that are written once, and what is measured with them: `streams` at once, `size` bytes each."""
+    """Files that are written once, and how they are measured: in `streams` at once, of `size` bytes each."""
 
     size: int
     block: int
@@ -31,12 +31,12 @@ class Files:
     mode: str
     shared: bool
     tests: frozenset[str]
-    stripes: str = ""  # Lustre's layout (stripes.py); "": what the file system gives
-    nodes: int = 1  # which share one file
+    stripes: str = ""  # Lustre's layout (stripes.py); "": the file system's default
+    nodes: int = 1  # the number of nodes that share one file
 
     @property
     def direct(self) -> bool:
-        """Whether the page cache is passed by."""
+        """Whether the page cache is bypassed."""
         return "direct" in self.mode
 
     @property
@@ -46,32 +46,32 @@ class Files:
 
     @property
     def depth(self) -> int:
-        """How many blocks a stream has under way. Buffered ones go one after the other, as read-ahead expects
-        them.
+        """How many blocks of a stream are in flight. Buffered blocks go one after the other, because
+        read-ahead expects that.
         """
         return 8 if self.direct else 1
 
     def shape(self, op: str) -> str:
-        """How a record of a write or read of whole files spells it: "sequential 1 MiB fsync"."""
+        """The shape in records of a write or read of whole files: "sequential 1 MiB fsync"."""
         kind = "sequential"
         if self.shared:
             kind = f"shared by {self.nodes} nodes" if self.nodes > 1 else "shared"
-        return " ".join(filter(None, [kind, size_text(self.block), *self._how(op)]))
+        return " ".join(filter(None, [kind, size_text(self.block), *self._mode_words(op)]))
 
     def random_shape(self, op: str) -> str:
-        """The same of blocks at random places: "random 4 KiB in 1 GiB direct"."""
+        """The shape in records of blocks at random places: "random 4 KiB in 1 GiB direct"."""
         words = ["random", size_text(RANDOM_BLOCK), "in", size_text(self.size)]
-        return " ".join(filter(None, [*words, *self._how(op)]))
+        return " ".join(filter(None, [*words, *self._mode_words(op)]))
 
-    def _how(self, op: str) -> list[str]:
-        """Further words of a shape; a read has no fsync."""
+    def _mode_words(self, op: str) -> list[str]:
+        """The last words of a shape. A read has no fsync."""
         words = ["direct"] if self.direct else []
         words += ["fsync"] if self.fsync and op == "write" else []
         return [*words, stripes.name(self.stripes)]
 
     @property
     def name(self) -> str:
-        """For progress and notes."""
+        """The name in progress and notes."""
         kind = "one shared file" if self.shared else "a file for each"
         kind += f" of {self.nodes} nodes" if self.nodes > 1 else ""
         words = [f"{counted(self.streams, 'stream')} of {size_text(self.size)}", kind, self.mode]
@@ -118,8 +118,10 @@ class Request:
                 raise BadRequest(f"--size {size} is not a multiple of --block {block}")
 
     def files(self, nodes: int = 1) -> Iterator[Files]:
-        """All files that are to be written: each combination of the factors. Random blocks have a size of
-        their own, so they are measured with the first --block alone. Several nodes share one file.
+        """All files to be written, one for each combination of the factors.
+
+        Random blocks have a size of their own, so they are measured only with the first --block. Several
+        nodes share one file.
         """
         wanted = frozenset(self.tests)
         both = frozenset({"write", "read"})
@@ -133,7 +135,7 @@ class Request:
                 yield Files(size, block, streams, mode, True, both, layout, nodes)
 
     def most_bytes(self, nodes: int) -> int:
-        """Most bytes on the file system at one time, with a margin."""
+        """The most bytes on the file system at any time, with a margin."""
         largest = max(
             (f.size * f.streams * (2 if "random" in f.tests else 1) for f in self.files(nodes)), default=0
         )

@@ -12,13 +12,13 @@ from peerway_measure.storage.engines.base import Engine, Outcome
 from peerway_measure.storage.request import RANDOM_BLOCK, Files
 from peerway_measure.storage.stripes import LAYOUT
 
-FILE = "file"  # what a record calls the end that is no memory
+FILE = "file"  # the name in records of the end that is not memory
 _SMALL_TESTS = ("create", "stat", "read", "rename", "remove")
 
 
 class Sink:
-    """Makes records and hands them on. Those whose data is checked only at the end of their files wait until
-    then.
+    """Makes records and passes them on. Records whose data is checked only when their files are done wait
+    until then.
     """
 
     def __init__(
@@ -28,18 +28,18 @@ class Sink:
         if nodes > 1:
             self._extra["nodes"] = nodes
         self._waiting: list[Callable[[bool], None]] = []
-        self.layout: dict[str, str] = {}  # of the files that are measured, where they have one of their own
+        self.layout: dict[str, str] = {}  # the layout of the measured files; empty if it is not known
 
     def note(self, text: str) -> None:
-        """A remark for the end."""
+        """Keep a remark for the end."""
         self._results.note(text)
 
     def later(self, make: Callable[[bool], None]) -> None:
-        """A record that is made once it is known whether the data was right."""
+        """Keep a record that can be made once it is known whether the data was right."""
         self._waiting.append(make)
 
     def settle(self, right: bool) -> None:
-        """Whether it was."""
+        """Make the records that wait. `right`: whether the data was right."""
         waiting, self._waiting = self._waiting, []
         for make in waiting:
             make(right)
@@ -53,7 +53,7 @@ class Sink:
         outcome: Outcome,
         state: Mapping[str, Any],
     ) -> None:
-        """Bytes of whole files in one go."""
+        """Record a transfer of whole files."""
         fields: dict[str, Any] = {"test": test, "shape": files.shape(op), "bytes": files.size}
         self._add(
             engine, [outcome.ns], op, files, outcome, {**state, **_factors(files, files.block)}, **fields
@@ -68,7 +68,7 @@ class Sink:
         outcome: Outcome,
         state: Mapping[str, Any],
     ) -> None:
-        """Single operations, each with its time."""
+        """Record single operations, each with its time."""
         fields: dict[str, Any] = {"test": test, "shape": files.random_shape(op), "bytes": RANDOM_BLOCK}
         state = {**state, **_factors(files, RANDOM_BLOCK)}
         if outcome.times:
@@ -89,7 +89,7 @@ class Sink:
         self._results.add(Record(**known, **fields, **times, **rates))
 
     def rates(self, engine: Engine, streams: int, shape: str, count: int, answer: Mapping[str, Any]) -> None:
-        """Operations a second on small files."""
+        """Record operations per second on small files."""
         files = Files(0, 0, streams, "buffered", False, frozenset())
         for name in _SMALL_TESTS:
             outcome = Outcome(answer[f"{name}_ns"], right=True)
@@ -140,5 +140,7 @@ class Sink:
 
 
 def _factors(files: Files, block: int) -> dict[str, str]:
-    """What was chosen of the files, by the names of the options; `peerway compare --factor` knows them so."""
+    """The chosen factors of the files, by the names of the options. `peerway compare --factor` uses these
+    names.
+    """
     return {"size": size_text(files.size), "block": size_text(block), "mode": files.mode}

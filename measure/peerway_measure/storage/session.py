@@ -1,5 +1,5 @@
-"""A measurement on this node, or on several: each then has a rank of `peerway run`, and rank 0 writes all
-records.
+"""A measurement on this node, or on several nodes. On several, each node has a rank of `peerway run`, and
+rank 0 writes all records.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def measure_here(request: Request, results: Results) -> None:
 
 
 def stamps(request: Request) -> list[dict[str, Any]]:
-    """Facts about each run for its records; the state of the host is that at its start."""
+    """The facts about each run for its records. The state of the host is that at the start of the run."""
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return [{RUN: f"{began}-{os.getpid()}.{number}"} for number in range(1, request.repeat + 1)]
 
 
 def one_run(request: Request, group: NodeGroup, results: Results, step: Step) -> None:
-    """One run of one node, from its folder to the removal of it. Raises BadRequest and OperationFailed."""
+    """One run of one node, from making its folder to removing it. Raises BadRequest and OperationFailed."""
     token, problem = "", ""
     folder, node = None, None
     try:
@@ -87,7 +87,7 @@ def _remove(folder: RunFolder, results: Results) -> None:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """The plan of a measurement on several nodes, with the interface that `sessions` needs."""
+    """The plan of a measurement on several nodes, with the interface that sessions need."""
 
     request: Request
     ranks: int
@@ -95,16 +95,16 @@ class StoragePlan:
 
     @property
     def launch(self) -> list[str]:
-        """The options that ask for the hosts."""
+        """The options of `peerway run` that name the hosts."""
         return list(self.request.launch)
 
     @property
     def timeout_s(self) -> float:
-        """For the ranks to end after their last word."""
+        """The seconds that the ranks may take to end after their last message."""
         return self.request.limit_s
 
     def as_json(self) -> str:
-        """For the standard input of rank 0."""
+        """The text for the standard input of rank 0."""
         values = asdict(self.request) | {"place": str(self.request.place)}
         return dumps({"request": values, "command": self.command})
 

@@ -1,5 +1,6 @@
-"""What the caches held when a file was read: judged by evidence, never assumed. Pure, so that it is tested as
-data.
+"""Judges what the caches held when a file was read: by evidence, never by assumption.
+
+All functions are pure, so that they can be tested with data alone.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from peerway_measure.records import STATE_WANTED
 State = Literal["cold", "warm_here", "warm_elsewhere", "after_drop"]
 STATES: tuple[State, ...] = ("cold", "warm_here", "warm_elsewhere", "after_drop")
 UNKNOWN = "unknown"
-_WHOLE, _NONE = 0.99, 0.01  # shares of a file: read-ahead and neighbours' bytes are in the counters, too
+# Shares of a file that count as all of it and as none, because counters include read-ahead and others' bytes.
+_WHOLE, _NONE = 0.99, 0.01
 
 
 def test_of(state: str) -> str:
-    """The test that a read of such a state belongs to."""
+    """The test of a read in such a state."""
     return f"file_read_{state}_bw"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen. `resident` is the share of the file in this node's page cache before the read, by
-    `residency`; None: cannot be seen. `fetched` bytes came from the network or the device meanwhile, as
-    `counter` says; None: nothing counts them.
+    """What was observed.
+
+    `resident` is the share of the file in this node's page cache before the read, found by `residency`; None
+    if it cannot be seen. `fetched` is the number of bytes that came from the network or the device meanwhile,
+    according to `counter`; None if nothing counts them.
     """
 
     requested: int
@@ -36,8 +40,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The state that was to be made, the one that the record has, whether it was proved, and by what, or why
-    not.
+    """The requested state, the state in the record, whether it was proved, and the proof or the reason why
+    there is none.
     """
 
     wanted: State
@@ -46,7 +50,7 @@ class Judgement:
     why: str
 
     def extra(self, seen: Evidence | None = None) -> dict[str, Any]:
-        """Fields for the extra of the record."""
+        """Fields for `extra` of the record."""
         fields: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
         if self.state == UNKNOWN:
             fields[STATE_WANTED] = self.wanted
@@ -58,8 +62,10 @@ class Judgement:
 
 
 def judge_random(seen: Evidence) -> Judgement:
-    """Whether blocks at random places were read with nothing of the file in this node's cache at first.
-    What was fetched proves nothing here: read-ahead brings more, and what comes twice is fetched once.
+    """Judge whether blocks at random places were read with nothing of the file in this node's cache at first.
+
+    The fetched bytes prove nothing here: read-ahead fetches more, and a block that is read twice is fetched
+    once.
     """
     if seen.resident is None:
         return Judgement("cold", "cold", False, "residency cannot be seen on this file system")

@@ -1,4 +1,6 @@
-"""How Lustre spreads a file over its servers: read and chosen with its own tool `lfs`, as a user may."""
+"""Chooses and reads how Lustre spreads a file over its servers, with Lustre's own tool `lfs`, as a
+user may.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,16 @@ from peerway_common.units import size_text
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.storage.operation import OperationFailed, finished
 
-_UNIT = 64 << 10  # Lustre takes multiples of it as the size of a stripe
-_ALL = -1
+_UNIT = 64 << 10  # the size of a stripe must be a multiple of it
+_ALL = -1  # Lustre's count for all targets
 _PLAIN = ("stripe_count", "stripe_size", "pattern")
-LAYOUT = (*_PLAIN, "stripe_layout")  # what the extra of a record may have of it
+LAYOUT = (*_PLAIN, "stripe_layout")  # the keys of a layout in `extra` of a record
 
 
 def parse(text: str) -> tuple[int, int | None]:
-    """ "4" or "4:16M": on how many targets, -1 for all, and bytes of a stripe. Raises ValueError."""
+    """Read "4" or "4:16M": the number of targets (-1 for all), and the bytes of a stripe (None if not given).
+    Raises ValueError.
+    """
     count, colon, size = text.partition(":")
     try:
         bytes_ = parse_size(size) if colon else _UNIT
@@ -34,7 +38,7 @@ def parse(text: str) -> tuple[int, int | None]:
 
 
 def name(text: str) -> str:
-    """For the shape of a record: "4:16M" -> "stripes 4 of 16 MiB"; "" -> ""."""
+    """The text in the shape of a record: "4:16M" -> "stripes 4 of 16 MiB"; "" -> ""."""
     if not text:
         return ""
     count, size = parse(text)
@@ -42,8 +46,8 @@ def name(text: str) -> str:
 
 
 def choose(folder: Path, text: str, file_system: str, limit_s: float) -> None:
-    """New files in this folder, which is ours, get this layout; with "" that of the file system. Raises
-    OperationFailed.
+    """Give new files in this folder, which is ours, the layout `text`; with "" the file system's default.
+    Raises OperationFailed.
     """
     count, size = parse(text) if text else (0, None)
     layout = ["-c", str(count), *(["-S", str(size)] if size else [])] if text else ["-d"]
@@ -58,8 +62,10 @@ def choose(folder: Path, text: str, file_system: str, limit_s: float) -> None:
 
 
 def layout_of(path: Path, limit_s: float, folder: bool = False) -> dict[str, str]:
-    """The layout of a file, or that which new files get in a `folder`; nothing where there is none to see.
-    Only `lfs` looks at the path, within the limit: the mount may hang.
+    """The layout of a file, or with `folder` the layout that new files get in this folder; empty if there is
+    none to see.
+
+    Only `lfs` looks at the path, within the time limit, because the mount may hang.
     """
     try:
         return read(_lfs("getstripe", *(["-d"] if folder else []), str(path), limit_s=limit_s))
@@ -68,7 +74,9 @@ def layout_of(path: Path, limit_s: float, folder: bool = False) -> dict[str, str
 
 
 def differs(text: str, layout: dict[str, str]) -> str:
-    """How a file's layout is another one than was asked for; "" where it is not, or cannot be seen."""
+    """How a file's layout differs from the requested one; "" if it does not, or if the layout is
+    not known.
+    """
     count, size = parse(text)
     actual = layout.get("stripe_count", str(count)), layout.get("stripe_size", str(size))
     wrong_count = count != _ALL and actual[0] != str(count)
@@ -78,8 +86,11 @@ def differs(text: str, layout: dict[str, str]) -> str:
 
 
 def read(text: str) -> dict[str, str]:
-    """ "stripe_count:  4 stripe_size: 1048576 ..." -> stripe_count, stripe_size and pattern. A layout of
-    several components has `stripe_layout` instead: for each its count and size, and where it ends.
+    """The layout from the output of `lfs`: "stripe_count: 4 stripe_size: 1048576 ..." -> stripe_count,
+    stripe_size and pattern.
+
+    A layout of several components has only `stripe_layout`, which lists for each component its count, its
+    size and where it ends.
     """
     parts = text.split("lcme_extent.e_end:")[1:]
     if len(parts) > 1:

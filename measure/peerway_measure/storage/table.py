@@ -1,4 +1,4 @@
-"""Records of storage on the terminal: a line each, in columns."""
+"""Shows records of storage on the terminal: one line each, in columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from peerway_measure.bench.shapes import parse_size
 from peerway_measure.compare.metric import metric_of
 from peerway_measure.records import Record
 
-_KINDS = ("sequential", "shared", "random", "metadata")  # as `peerway storage --help` lists them
+_KINDS = ("sequential", "shared", "random", "metadata")  # in the order of `peerway storage --help`
 _HEAD = ("test", "engine", "how", "streams", "n", "median", "cpu", "state proved")
 
 
@@ -28,8 +28,8 @@ def rows(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _place(r: Record) -> tuple[object, ...]:
-    """Where a record stands: they are measured in random order. What comes first within a test, such as the
-    write before the reads, stays first.
+    """The sort key of a record, since records are measured in random order. Steps of a test keep their order,
+    such as the write before the reads.
     """
     kind = (
         "metadata" if r.test.endswith("_mr")

@@ -1,4 +1,6 @@
-"""A rank of a measurement on several nodes: one on each. All speak to the session through rank 0."""
+"""The program of each rank of a measurement on several nodes, one on each node. All ranks report to the
+session through rank 0.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from peerway_measure.storage.session import one_run, stamps
 
 
 def main() -> None:
-    """Measure, and remove everything also when a signal ends it."""
+    """Measure, and remove all files even if a signal ends the measurement."""
     try:
         with ended_by_signals():
             _serve()

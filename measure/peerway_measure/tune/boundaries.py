@@ -1,4 +1,4 @@
-"""Where one path stops being the cheapest and another begins: sizes to measure more closely."""
+"""Finds where one path stops being the cheapest and another begins: sizes to measure more closely."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sizes_between(by_path: Mapping[str, Sequence[Point]]) -> list[int]:
 
 
 def _change(low: Costs, high: Costs) -> bool:
-    """Whether the cheapest path of one size is clearly dearer at the other."""
+    """Whether the cheapest path of one size is clearly more expensive at the other."""
     before, after = min(low, key=low.__getitem__), min(high, key=high.__getitem__)
     return before != after and (_dearer(after, before, low) or _dearer(before, after, high))
 

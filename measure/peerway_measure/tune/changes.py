@@ -1,4 +1,4 @@
-"""What a new route table changes against the one before, in sentences."""
+"""Describes in sentences what a new route table changes compared with the previous one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 from peerway_common.units import size_text
 
-NOTICED = 0.10  # relative change of a cost that is worth a line, where the spread is smaller
+NOTICED = 0.10  # the relative change of a cost that is worth a line, if the spread is smaller
 
 
 def lines(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
-    """The lines: paths that came or went, and costs that changed; the largest first."""
+    """A line for each path that was added or removed, and for each cost that changed; the largest changes
+    first.
+    """
     if before is None:
         return ["There was no table before."]
     changed = sorted(_costs(before, after), reverse=True)
@@ -56,5 +58,5 @@ def _change(then: list[float], now: list[float]) -> float:
 
 
 def _spread(point: list[float]) -> float:
-    """A point without a spread has none that is known."""
+    """The spread of a point; 0 if it is not known."""
     return point[2] if len(point) > 2 else 0.0

@@ -23,8 +23,10 @@ MINIMUM_PART, ALIGN = 65536, 4096
 
 
 def points_of(records: Iterable[Record], pair_classes: PairClasses) -> Costs:
-    """The points of each path in each case, by size. Results that moved wrong data are left out. A size that
-    was measured in several runs costs their median, and spreads as far as they lie apart.
+    """The points of each path in each case, by size.
+
+    Results with wrong data are left out. If a size was measured in several runs, its cost is their median,
+    and its spread includes their differences.
     """
     by_case: dict[Case, dict[str, dict[int, list[tuple[float, float]]]]] = {}
     for record in records:
@@ -43,7 +45,7 @@ def points_of(records: Iterable[Record], pair_classes: PairClasses) -> Costs:
 
 
 def _pooled(runs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The median of several runs, and their spread: within a run, or from run to run where that is more."""
+    """The median of several runs and the larger of two spreads: within a run, and between runs."""
     times = [us for us, _ in runs]
     middle = median(times)
     return middle, max(median(spread for _, spread in runs), (max(times) - min(times)) / (2 * middle))
@@ -64,7 +66,7 @@ def table(
     pair_classes: PairClasses,
     staging_chunk: int,
 ) -> dict[str, Any]:
-    """The draft: what the table's file says, unchecked."""
+    """The draft: the content of the table's file, unchecked."""
     entries = [
         _where(case) | {"path": path, "points": [list(point) for point in points]}
         for case, by_path in costs.items()
@@ -90,7 +92,7 @@ def table(
 
 
 def split_entry(case: Case, parts: Sequence[tuple[str, int]], points: Sequence[Point]) -> dict[str, Any]:
-    """One split of a draft; `parts` are paths with shares of 256."""
+    """One split of a draft. `parts` are paths with their shares of 256."""
     return _where(case) | {
         "parts": [list(part) for part in parts],
         "minimum part": MINIMUM_PART,

@@ -1,4 +1,4 @@
-"""A table that was measured over several hosts, with what the table before has of other pairs."""
+"""Merges a table that was measured between hosts into the previous table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 
 def with_pairs_of(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The new table and, of every list in it, the old entries of pairs that were not measured this time."""
+    """The new table and, in each of its lists, the previous entries of pairs that were not measured this
+    time.
+    """
     measured = {cost["pair"] for cost in after["costs"]}
     kept = {
         name: [entry for entry in before[name] if entry["pair"] not in measured]

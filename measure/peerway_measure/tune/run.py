@@ -1,5 +1,5 @@
-"""One tuning run: the staging chunk, then every path in every case, once more around the sizes where the
-choice changes, then splits, then the text.
+"""One tuning run: the staging chunk, then every path in every case, then again the sizes around which the
+choice changes, then splits. The result is the text of the table.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from peerway_measure.tune.draft import Case
 QUICK_BUDGET_S, BUDGET_S = 0.02, 0.1
 STAGED = "staged"
 RANKS = 2
-# Of the time that is left, what each part may take: what comes later decides less.
+# The share of the remaining time that each part may take. Later parts matter less.
 CHUNK_PART, PATHS_PART, BOUNDARIES_PART, SPLIT_PART = 0.1, 0.6, 0.4, 0.2
 
 
 class Tuner:
-    """Measures the memories given (kinds, from and to) with two ranks, over the paths given or all."""
+    """Measures these memories (kinds, from and to) with two ranks, over these paths or all."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class Tuner:
         self.results = Results()
 
     def run(self) -> str:
-        """The text of the new table. Raises SessionFailed when the ranks end before the paths are measured,
-        Error for a defect of the data.
+        """The text of the new table. Raises SessionFailed if the ranks end before the paths are measured,
+        Error if the data is defective.
         """
         only = {setting.paths for setting in self._plan.settings}
         chunk = self._staging_chunk() if not only or STAGED in only else 0
         empty = draft.table({}, [], {}, {}, chunk)
         probes = cases.make(self._memories, cases.all_shapes(self._quick))
-        probes.sort(key=lambda case: case.shape.blocks > 1)  # a short time is for contiguous data first
+        probes.sort(key=lambda case: case.shape.blocks > 1)  # contiguous first: the time may be short
         self._measure(
             replace(self._plan, cases=runner.fits_memory(probes, RANKS, self.results)),
             self.results,
@@ -83,7 +83,7 @@ class Tuner:
         large = [
             case
             for case in costs
-            if case[0] != SEND and case[1] == "contiguous" and len(costs[case]) > 1  # a send has one method
+            if case[0] != SEND and case[1] == "contiguous" and len(costs[case]) > 1  # a send uses one method
         ]
         scales = splits.QUICK_SCALES if self._quick else splits.SCALES
         measured_splits = splits.measured(costs, large, self._measure_split, empty, scales)
@@ -91,7 +91,7 @@ class Tuner:
         return _core.table_text(json.dumps(whole | {"splits": measured_splits}))
 
     def _staging_chunk(self) -> int:
-        """The chunk with which a large staged put takes the least time; 0 where nothing can be staged."""
+        """The chunk size with which a large staged put is fastest; 0 if nothing can be staged."""
         source, target = self._memories[-1]
         probes = cases.make([(source, target)], [shapes.contiguous(cases.CHUNK_BYTES)], ["put_latency"])
         plan = replace(
@@ -103,8 +103,8 @@ class Tuner:
         return int(best.extra["chunk"]) if best else 0
 
     def _measure_boundaries(self, table: dict[str, Any]) -> None:
-        """Adds the sizes around which the cheapest path for contiguous data changes, by fresh ranks: what
-        decides is measured in two runs.
+        """Add the sizes around which the cheapest path for contiguous data changes. Fresh ranks measure them,
+        so that the decisive sizes are measured in two runs.
         """
         probes = []
         for case, by_path in draft.points_of(self.results.records, self.results.pair_classes).items():
@@ -117,7 +117,7 @@ class Tuner:
             self._refine(name, replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
 
     def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
-        """The cases to measure for a case of the table, at these sizes."""
+        """The benchmark's cases for a case of the table, at these sizes."""
         op, _, pair = case
         classes = self.results.pair_classes.items()
         labels = next(labels for labels, name in classes if name == pair and labels[2] == op)
@@ -134,15 +134,18 @@ class Tuner:
         return results
 
     def _refine(self, name: str, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
-        """Measures what makes a table better that there is without it: ranks that fail become a note."""
+        """Measure something that improves the table but is not necessary. If the ranks fail, there
+        is a note.
+        """
         try:
             self._measure(plan, results, table, part)
         except SessionFailed as error:
             self.results.note(f"{name} was not measured: {error}")
 
     def _measure(self, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
-        """Runs a plan under a table of its own, so that neither the user's table nor rules have a say, in a
-        part of the time that is left. Where none is left, nothing is measured.
+        """Run a plan within its part of the remaining time; nothing if no time remains.
+
+        The ranks use `table`, so that neither the user's table nor rules have an influence.
         """
         if self._ends and self._ends - time.time() < START_S:
             results.unmeasured += [(case.test, case.shape.bytes) for case in plan.cases]
@@ -153,5 +156,5 @@ class Tuner:
 
 
 def _memory_of(label: str) -> str:
-    """The kind of memory to ask for: any GPU stands for all."""
+    """The kind of memory to request. Any GPU stands for all."""
     return "cuda" if label.startswith("cuda") else label

@@ -1,5 +1,5 @@
-"""Large transfers over several paths at once: which shares to try, and which of them are worth a place in
-the table.
+"""Splits of large transfers over several paths at once: which shares to try, and which of them are worth a
+place in the table.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from peerway_measure.tune import draft
 from peerway_measure.tune.draft import Case, Costs, Point
 
 SHARES = 256
-SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)  # of the minor share that the paths alone would suggest
+# Factors of the minor share that the paths' own bandwidths suggest.
+SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)
 QUICK_SCALES = (0.75,)
-ROUNDS = 3  # of shares closer to the best one
-LEAST_US = 1e-3  # the cost of a split on trial in its own table, so that it is taken
+ROUNDS = 3  # rounds that try shares closer to the best one
+LEAST_US = 1e-3  # the cost of a split under trial in its table, so low that it is chosen
 
 Parts = list[tuple[str, int]]
 Tried = list[tuple[Parts, list[Point]]]
@@ -25,8 +26,8 @@ Measure = Callable[[Case, str, dict[str, Any]], Results]
 
 
 def candidates(by_path: dict[str, list[Point]]) -> list[list[str]]:
-    """Pairs of paths worth trying together: of each family ("peer", "staged", "ucx") the fastest for large
-    sizes.
+    """Pairs of paths that are worth trying together: of each family ("peer", "staged", "ucx") the fastest for
+    large sizes.
     """
     largest = max(points[-1][0] for points in by_path.values())
     families: dict[str, tuple[float, str]] = {}
@@ -52,9 +53,11 @@ def trials(by_path: dict[str, list[Point]], scales: Sequence[float]) -> Iterator
 
 
 def closer(tried: Tried) -> Iterator[Parts]:
-    """For each pair of paths the shares halfway from the best one tried to its neighbours, or as far beyond
-    where it has none: paths that share a bottleneck carry less together than alone, and end together at
-    shares that nobody can tell beforehand.
+    """For each pair of paths, new shares to try: halfway from the best one to its neighbours, or as far
+    beyond it if it has none on that side.
+
+    Paths that share a bottleneck carry less together than alone, so the shares with which they end at the
+    same time cannot be predicted.
     """
     for major, minor in sorted({(parts[0][0], parts[1][0]) for parts, _ in tried}):
         costs = {
@@ -74,19 +77,19 @@ def closer(tried: Tried) -> Iterator[Parts]:
 def measured(
     costs: Costs, cases: Sequence[Case], measure: Measure, base: dict[str, Any], scales: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """The splits worth keeping of these cases, as entries of a draft."""
+    """The splits of these cases that are worth keeping, as entries of a draft."""
     kept: list[dict[str, Any]] = []
     for case in cases:
-        tried = _all(case, trials(costs[case], scales), measure, base)
+        tried = _measure_all(case, trials(costs[case], scales), measure, base)
         lanes = list(costs[case].items())
         for _ in range(ROUNDS):
-            tried += _all(case, closer(_of_worthy_pairs(tried, lanes)), measure, base)
+            tried += _measure_all(case, closer(_of_worthy_pairs(tried, lanes)), measure, base)
         kept += [draft.split_entry(case, *tried[index]) for index in _worthy(tried, lanes)]
     return kept
 
 
 def _worthy(tried: Tried, lanes: list[tuple[str, list[Point]]]) -> list[int]:
-    """Which trial of each pair of paths has a place in the table, if any."""
+    """The trial of each pair of paths that deserves a place in the table, if any."""
     return _core.worth_keeping(tried, lanes) if tried else []
 
 
@@ -100,12 +103,12 @@ def _paths(parts: Parts) -> set[str]:
     return {path for path, _ in parts}
 
 
-def _all(case: Case, shares: Iterator[Parts], measure: Measure, base: dict[str, Any]) -> Tried:
-    return [(parts, points) for parts in shares if (points := _try(case, parts, measure, base))]
+def _measure_all(case: Case, shares: Iterator[Parts], measure: Measure, base: dict[str, Any]) -> Tried:
+    return [(parts, points) for parts in shares if (points := _measure_split(case, parts, measure, base))]
 
 
-def _try(case: Case, parts: Parts, measure: Measure, base: dict[str, Any]) -> list[Point]:
-    """The points of one split, measured by a table that has it as the cheapest choice."""
+def _measure_split(case: Case, parts: Parts, measure: Measure, base: dict[str, Any]) -> list[Point]:
+    """The points of one split, measured with a table in which it is the cheapest choice."""
     entry = draft.split_entry(case, parts, [(1, LEAST_US, 0.0), (1 << 40, LEAST_US, 0.0)])
     results = measure(case, ",".join(path for path, _ in parts), base | {"splits": [entry]})
     points = []

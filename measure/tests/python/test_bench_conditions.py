@@ -112,7 +112,7 @@ def test_the_cases_divide_the_time(now: list[float]) -> None:
     that.
     """
     shares = []
-    for _, share in TimeBudget(ends=60.0).over(range(10), lambda _: ""):
+    for _, share in TimeBudget(ends=60.0).shares(range(10), lambda _: ""):
         shares.append(share)
         now[0] += 3 * share
     assert shares[0] == pytest.approx(3.0)
@@ -126,7 +126,7 @@ def test_a_time_that_is_too_short_is_shared_by_the_tests(now: list[float]) -> No
     """
     jobs = [(test, number) for test in ("put_latency", "get_latency", "put_bw") for number in range(10)]
     measured = []
-    for job, share in TimeBudget(ends=15.0).over(jobs, lambda job: job[0]):
+    for job, share in TimeBudget(ends=15.0).shares(jobs, lambda job: job[0]):
         assert share == 0 or share >= LEAST_S
         if share:
             measured.append(job)
@@ -143,7 +143,7 @@ def test_one_case_of_each_test_is_measured_whatever_the_time(now: list[float]) -
         for way in ("memcpy", "peer/shm", "staged")
     ]
     now[0] = 20.0
-    shares = dict(TimeBudget(ends=15.0).over(jobs, lambda job: job[0], lambda job: job[:2]))
+    shares = dict(TimeBudget(ends=15.0).shares(jobs, lambda job: job[0], lambda job: job[:2]))
     assert shares == {job: LEAST_S if job[1] == 8 else 0 for job in jobs}
 
 

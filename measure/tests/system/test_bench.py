@@ -163,6 +163,7 @@ def test_computations_between_messages_in_every_mode_and_policy(tmp_path: Path) 
     assert all(len(record.extra["cpu_percents"]) == 2 for record in measured)
 
 
+@pytest.mark.long
 def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:
     arguments = (
         "bench",
@@ -198,6 +199,7 @@ def test_the_route_keeps_to_the_paths_that_the_user_allows(tmp_path: Path) -> No
     }
 
 
+@pytest.mark.long
 def test_a_file_is_continued_by_other_paths_that_the_user_allows(tmp_path: Path) -> None:
     out = tmp_path / "halo.jsonl"
     arguments = ("bench", "halo", "--quick", "--device", "host")
@@ -262,6 +264,7 @@ def test_what_cannot_be_is_told_before_anything_is_measured(
     assert all(word in done.stderr for word in words), done.stderr
 
 
+@pytest.mark.long
 def test_nothing_is_said_of_paths_that_are_not_made_for_such_memory(
     tmp_path: Path, shared_cache: str
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_test_of_two_nodes_has_both_and_their_records(tmp_path: Path) -> None:
     assert len(partners) > 3  # not the same ones in each round
 
 
+@pytest.mark.long
 def test_factors_reach_the_command_and_its_records(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
     text = campaign.toml.read_text()
@@ -443,6 +444,7 @@ def test_a_result_that_was_cut_short_is_measured_again_once_it_is_deleted(tmp_pa
     assert campaign.verb("report", "-o", str(tmp_path / "p.html")).returncode == 0
 
 
+@pytest.mark.long
 def test_a_terminal_shows_how_far_it_is_and_a_log_does_not(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, repeats=3, body="sleep 0.5; [ $node != n2 ] || exit 1")
     shown, logged = on_a_terminal(campaign), campaign.run().stderr

@@ -97,6 +97,7 @@ def test_mpi_runs_at_the_limits(
     assert "limited_nic" not in done.stderr
 
 
+@pytest.mark.long
 def test_ranks_run_at_the_limits(nic: Path) -> None:
     """Puts, signals, threads, strided puts, plans and halos: all in one set of processes, which open the NIC
     anew with the limits of each job."""

@@ -80,7 +80,7 @@ struct Attacked {
   pw_nic* nic = nullptr;
   pw_nic_memory* memory = nullptr;
   char text[64] = "what nobody else may read or change";
-  Place place{};
+  EndpointAddress place{};
   Key key{};
 };
 
@@ -141,7 +141,7 @@ class Stranger {
   }
 
  private:
-  Place place_;
+  EndpointAddress place_;
   Key key_;
   sockaddr_in to_{};
   int socket_;

@@ -61,7 +61,7 @@ ucs_status_t start(Connection& connection, const There& there, Post&& post) {
 /// Returns an operation whose end the interface must report; until then it uses the memory.
 Operation* tracked(Connection& connection, uct_completion_t* completion, RegisteredMemory* memory = nullptr) {
   Operation* operation = domain_of(connection).operation(connection.peer());
-  operation->teller = &connection.interface->ended;
+  operation->report_to = &connection.interface->ended;
   operation->completion = completion;
   if (memory != nullptr) memory->use(*operation);
   return operation;
@@ -223,7 +223,7 @@ ucs_status_t flush(uct_ep_t* ep, unsigned, uct_completion_t* completion) {
   if (!quiet)
     connection.peer().settle(operation);
   else if (operation != nullptr)
-    domain.tell(operation);
+    domain.report(operation);
   return UCS_INPROGRESS;
 }
 

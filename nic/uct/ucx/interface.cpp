@@ -120,8 +120,8 @@ unsigned tell_ended(Interface& interface) {
   return reported;
 }
 
-void look_for_departed(Interface& interface) {
-  interface.inbox.look_around([&](uint32_t number) {
+void update_senders(Interface& interface) {
+  interface.inbox.update_senders([&](uint32_t number) {
     const std::scoped_lock held(interface.domain.lock);
     interface.domain.departed(number);
   });
@@ -132,7 +132,7 @@ void look_for_departed(Interface& interface) {
 void report_failures(Interface& interface) {
   const unsigned failures = interface.domain.failures();
   if (failures == interface.failures_seen) return;
-  look_for_departed(interface);
+  update_senders(interface);
   const auto next = [&] {
     return std::ranges::find_if(interface.connections, [](const Connection* connection) {
       return connection->peer().failed() && !connection->peer().departed && !connection->reported;
@@ -150,8 +150,8 @@ void report_failures(Interface& interface) {
   interface.failures_seen = failures;
 }
 
-void look_around(Interface& interface) {
-  look_for_departed(interface);
+void check_peers(Interface& interface) {
+  update_senders(interface);
   if (coarse_now_ns() - interface.probed_ns < kProbeEvery) return;
   interface.probed_ns = coarse_now_ns();
   const std::scoped_lock held(interface.domain.lock);
@@ -167,7 +167,7 @@ unsigned progress(uct_iface_t* iface) {
     handler.cb(handler.arg, data, bytes, 0);
   });
   if (!interface.waiting.empty()) happened += dispatch_pending(interface);
-  if (interface.turns++ % kLookEvery == 0) look_around(interface);
+  if (interface.turns++ % kLookEvery == 0) check_peers(interface);
   report_failures(interface);
   interface.idle.polled(happened);
   return happened;

@@ -33,7 +33,7 @@ struct Interface {
   uct_base_iface_t base;  ///< must be first
   Domain& domain;
   Inbox inbox;
-  Ended ended;
+  EndedOperations ended;
   std::list<Connection*> connections;
   std::list<Connection*> waiting;  ///< connections with requests that wait for room
   unsigned failures_seen;

@@ -15,6 +15,7 @@ VERBS = {
     "stop": "Switch recording off in a running job.",
     "report": "Show the findings of a trace: lost time, messages, bursts, rates.",
     "compare": "Show which operations became faster or slower between two traces.",
+    "shares": "Write which share of the time transfers take, for `peerway worth`.",
     "export": "Write a trace for Perfetto, or as OTF2 for Vampir and Scalasca.",
     "collect": "Make a trace from the recordings of a job whose `peerway trace` was killed.",
 }

@@ -31,7 +31,7 @@ COLLECTIVES = (
     ("alltoallv", "ALLTOALLV"), ("alltoall", "ALLTOALL"), ("bcast", "BCAST"), ("exscan", "EXSCAN"),
     ("scan", "SCAN"),
 )  # fmt: skip
-# What OTF2 says of communicators and windows that the program makes and frees.
+# OTF2's events for communicators and windows that the program makes and frees.
 LIVES = {
     Kind.COMM_MADE: "comm_create", Kind.COMM_FREED: "comm_destroy", Kind.WINDOW_MADE: "rma_win_create",
     Kind.WINDOW_FREED: "rma_win_destroy",
@@ -51,7 +51,7 @@ def export(trace: Trace, target: Path) -> None:
             _Exporter(trace, archive, completed_by).write()
     except (_otf2.Error, otf2.error.Error) as error:
         if archive is not None:
-            archive.close = lambda: None  # its destructor would try again, and print a traceback
+            archive.close = lambda: None  # otherwise its destructor would try again, and print a traceback
         raise OSError(
             f"the library of OTF2 failed ({error}); the lines before say why. Is the disk full?"
         ) from error
@@ -74,8 +74,8 @@ class _Exporter:
         self._later = {event for several in self._completed_by.values() for event in several}
 
     def write(self) -> None:
-        """All events of all threads, when their puts arrived, and in the first of each rank its bytes in
-        flight.
+        """All events of all threads, the arrival of their puts, and in the first thread of each rank its
+        bytes in flight.
         """
         trace, otf2 = self._trace, self._otf2
         sent = messages(trace, match(trace), self._signals)
@@ -105,12 +105,12 @@ class _Exporter:
                 for window in self._path_windows:
                     writer.rma_win_destroy(max(last, ends[location]), window)
                 writer.program_end(max(last, ends[location]), int(trace.about.get("status", 0)))
-        # The package has no other way to say when the trace began; it would say when it is exported.
+        # The package has no other way to set when the trace began; it would use the time of the export.
         if began := trace.about.get("began"):
             self._archive._realtime_timestamp = datetime.fromisoformat(began).timestamp()
 
     def _arrived(self, thread: SystemThread) -> list[tuple[int, int, int]]:
-        """When the puts of a thread were seen by a wait for their signal, if that was after their calls."""
+        """When a wait for their signal saw the puts of a thread, if that was after their calls."""
         trace, signals = self._trace, self._signals
         own = np.isin(signals.first, thread.events) & (trace["kind"][signals.first] == Kind.PUT)
         put, wait = signals.first[own], signals.second[own]
@@ -227,7 +227,7 @@ class _Exporter:
         if kind == Kind.RMA_SYNC:
             window, places = self._windows[int(trace["where"][event])]
             peer = places.get(int(trace["peer"][event]))
-            if peer is not None:  # of all that it synchronises with where none is named, OTF2 has no record
+            if peer is not None:  # OTF2 has no record for a synchronisation with all ranks
                 writer.rma_sync(time, window, peer, self._otf2.RmaSyncType.MEMORY)
 
     def _complete(self, writer: Any, time: int, event: int) -> None:

@@ -52,8 +52,8 @@ def define_locations(definitions: Any, threads: list[SystemThread]) -> list[Any]
 
 
 class Groups:
-    """The communicators and windows of a trace, by their names, each with the place of its ranks. A location
-    stands for each rank: the first of its threads.
+    """The communicators and windows of a trace by their names, each with the place of its ranks. The first
+    thread of a rank is the location that stands for the rank.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Groups:
 
         self.comms: dict[int, tuple[Any, dict[int, int]]] = {}
         self.windows: dict[int, tuple[Any, dict[int, int]]] = {}
-        self.path_windows: list[Any] = []  # there from the beginning of each process to its end
+        self.path_windows: list[Any] = []  # windows that exist from the beginning of each process to its end
         of_rank: dict[int, Any] = {}
         for thread, location in zip(threads, locations, strict=True):
             if thread.first.rank >= 0:

@@ -17,10 +17,10 @@ from peerway_trace.rings import Kind
 from peerway_trace.store import Trace
 
 SEQUENCE = 1
-CLEARED, NEEDED = 1, 2  # of SequenceFlags: begins, and needs, the interned names
+CLEARED, NEEDED = 1, 2  # SequenceFlags: the packet begins the interned names; it needs them
 FIRST_FREE = 1 << 22  # above all process and thread numbers of Linux
 
-Lanes = list[tuple[int, int]]  # a heap: when the last request of a track ended, and the track
+Lanes = list[tuple[int, int]]  # a heap of (end of the track's last request, track)
 
 
 class _Writer:
@@ -31,7 +31,7 @@ class _Writer:
 
         self._file, self._packet, self.kinds = file, TracePacket, TrackEvent
         self._tracks = count(1)
-        self._numbers: dict[tuple[str, int, int], int] = {}  # of a host's process and its thread
+        self._numbers: dict[tuple[str, int, int], int] = {}  # (host, process, thread) -> number
         self._taken: set[int] = set()
         self._free = count(FIRST_FREE)
         first = self.packet(0)
@@ -83,7 +83,7 @@ def export(trace: Trace, target: Path) -> None:
     """Write a trace to a file. Raises OSError."""
     matched, signals = match(trace), match_signals(trace)
     sent = messages(trace, matched, signals)
-    # The arrow of a message has the number of its send.
+    # The arrow of a message is numbered as its send.
     flow_from = np.zeros(len(trace), np.int64)
     flow_to = np.zeros(len(trace), np.int64)
     for pairs in (matched, signals):

@@ -1,4 +1,4 @@
-"""A thread's events as nested beginnings and ends in the order of time, which both formats need."""
+"""A thread's events as nested beginnings and ends in the order of time, as both formats need them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peerway_trace.messages import Messages
 from peerway_trace.rings import MADE_OR_FREED, Kind
 from peerway_trace.store import Thread, Trace
 
-# What goes on beside the calls of its thread, and may overlap.
+# Kinds of events that go on beside the calls of their thread, and may overlap.
 BESIDE = (
     Kind.SENT, Kind.CANCELLED, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.RANGE,
     *MADE_OR_FREED,
@@ -25,7 +25,7 @@ class Step:
     """The beginning or the end of an event of a thread."""
 
     time: int
-    kind: str  # "begin", "end"; "point": a request, or what else goes on beside calls, ended
+    kind: str  # "begin", "end", or "point": the end of a request or of something else beside calls
     event: int  # as an index into the trace's columns
 
 

@@ -28,6 +28,7 @@ from peerway_trace import memory
 from peerway_trace.curve import of_table, path_of
 from peerway_trace.messages import match_signals
 from peerway_trace.rings import HEADER, MAGIC, Kind
+from peerway_trace.shares import shares
 from peerway_trace.store import Trace, load
 
 
@@ -116,6 +117,12 @@ def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None
     assert list(waits["bytes"][waits.rank == 0]) == list(range(1, 51))
     assert names(trace)["ping-pong"] == 2
     assert names(trace)["flush"] == 2
+    (puts_of_8,) = shares(trace)
+    assert (puts_of_8.test, puts_of_8.path, puts_of_8.bytes) == ("put", "peer/shm", 8)
+    assert 0 < puts_of_8.share < 1
+    written = run(peerway("trace", "shares", str(folder), "--application", "ping-pong"))
+    assert "ping-pong,,trace,put,peer/shm,8," in written.stdout
+    assert "ended with status 3; its shares may not be those of a complete run" in written.stderr
     lines = textwrap.dedent(PING_PONG).splitlines()
     for kind, call, sites in (
         (Kind.PUT, "ctx.put(", 1), (Kind.FLUSH, "ctx.flush(", 1),

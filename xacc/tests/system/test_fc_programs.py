@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from documented_code import blocks
 from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, run
 
 pytestmark = pytest.mark.skipif(
@@ -144,3 +145,10 @@ def test_the_example_is_a_sequential_program_without_its_directives(tmp_path: Pa
     parallel = compiled(tmp_path, "-O2", SAMPLES / "laplace.f90")
     done = run(PEERWAY, "run", "-n", 2, "--", parallel, folder=tmp_path)
     assert (done.stdout, done.stderr) == (run("./plain", folder=tmp_path).stdout, "")
+
+
+def test_the_first_program_of_the_page_prints_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "sum.f90").write_text(blocks("fortran")["docs/xacc/fortran.md 1"])
+    done = run(PEERWAY, "run", "-n", 4, "--", compiled(tmp_path, "sum.f90", "-O2"), folder=tmp_path)
+    said = blocks("console")["docs/xacc/fortran.md 1"].splitlines()[-1]
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")

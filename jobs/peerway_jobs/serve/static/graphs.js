@@ -25,15 +25,15 @@ document.addEventListener("DOMContentLoaded", () => {
       {dtickrange: [86400000, null], value: "%d.%m.%Y"},
     ],
   } : {};
-  let known = "";
+  let known = "", opened = false;
 
-  const figure = (title, whole) => {
+  const figure = (title, whole, into = place) => {
     const made = document.createElement("figure");
     if (whole) made.className = "whole";
     const caption = document.createElement("figcaption");
     caption.textContent = title;
     made.append(caption);
-    place.append(made);
+    into.append(made);
     return made;
   };
 
@@ -59,10 +59,10 @@ document.addEventListener("DOMContentLoaded", () => {
     showlegend: false, autosize: true, separators: russian ? ",\u00a0" : ".,",
   });
 
-  const lines = (plot, span) => {
+  const lines = (plot, span, into = place) => {
     const box = document.createElement("div");
     box.className = "plot";
-    const holder = figure(titles[plot.set], false);
+    const holder = figure(titles[plot.set], plot.set === "use", into);
     const all = plot.lines.length + plot.left_out;
     if (plot.left_out) note(holder, place.dataset.leftOut.replace("{shown}", plot.lines.length).replace("{all}", all));
     if (all > 1 && all <= COLORS.length) holder.append(key(plot.lines));
@@ -101,8 +101,8 @@ document.addEventListener("DOMContentLoaded", () => {
     Plotly.newPlot(box, data, layout(scaled, box.clientWidth < 420, span), {responsive: true, displayModeBar: false});
   };
 
-  const strips = (cores) => {
-    const holder = figure(place.dataset.cores, true);
+  const strips = (cores, into = place) => {
+    const holder = figure(place.dataset.cores, true, into);
     const ramp = document.createElement("span");
     ramp.className = "small";
     ramp.innerHTML = ' 0 %<span class="ramp"></span>100 %';
@@ -169,6 +169,33 @@ document.addEventListener("DOMContentLoaded", () => {
     figure(place.dataset.timeline, true).append(svg);
   };
 
+  // Graphs in which nothing changes, as one sentence; their pictures are drawn when somebody wants them.
+  const quiet = (plots, cores, span) => {
+    const value = (plot) => {
+      const {by, suffix} = scale(plot);
+      const figure = (plot.flat / by).toLocaleString(place.dataset.language, {maximumSignificantDigits: 3});
+      return `${titles[plot.set]} ${figure}${suffix}`;
+    };
+    const sentence = plots.map(value);
+    if (cores) sentence.push(`${place.dataset.cores} ${cores.flat} %`);
+    paragraph("whole quiet", `${place.dataset.stayed} ${sentence.join(", ")}.`);
+    const folded = document.createElement("details"), summary = document.createElement("summary");
+    const inside = document.createElement("div");
+    folded.className = "whole";
+    inside.className = "graphs";
+    summary.textContent = place.dataset.showStayed;
+    folded.append(summary, inside);
+    folded.addEventListener("toggle", () => {
+      opened = folded.open;
+      if (!opened || inside.childElementCount) return;
+      const later = plots.map((plot) => lines(plot, span, inside));
+      if (cores) strips(cores, inside);
+      later.forEach((each) => each());
+    });
+    place.append(folded);
+    folded.open = opened;
+  };
+
   const paragraph = (name, text) => {
     const told = document.createElement("p");
     told.className = name;
@@ -198,8 +225,14 @@ document.addEventListener("DOMContentLoaded", () => {
     place.replaceChildren();
     if (!data.plots.length && !data.cores) say(place.dataset.none);
     if (data.unreadable.length) paragraph("whole alert", `${place.dataset.unreadable}: ${data.unreadable.join(", ")}`);
-    const later = data.plots.map((plot) => lines(plot, data.span)); // all places first: they share the width
-    if (data.cores) strips(data.cores);
+    const moving = data.plots.filter((plot) => plot.flat === null);
+    const whole = data.efficiency;
+    if (whole) moving.unshift({...whole, lines: whole.lines.map((line) => ({...line, name: titles[line.name]}))});
+    const later = moving.map((plot) => lines(plot, data.span)); // all places first: they share the width
+    const stayed = data.plots.filter((plot) => plot.flat !== null);
+    const still = data.cores && data.cores.flat !== null;
+    if (stayed.length || still) quiet(stayed, still ? data.cores : null, data.span);
+    if (data.cores && !still) strips(data.cores);
     if (data.steps.length) steps(data.steps);
     later.forEach((each) => each());
     place.setAttribute("aria-busy", "false");

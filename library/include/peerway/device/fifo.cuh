@@ -1,4 +1,5 @@
-// Puts that a kernel posts into a ring in host memory; the context's proxy carries them out over any path.
+// Puts that a kernel posts into a ring buffer in host memory; the context's proxy carries them out over any
+// path.
 #ifndef PEERWAY_DEVICE_FIFO_CUH
 #define PEERWAY_DEVICE_FIFO_CUH
 
@@ -8,7 +9,7 @@
 namespace peerway::device {
 namespace detail {
 
-/// Waits until the ring has room for entry `number`. `fifo.room` caches the proxy's progress in device
+/// Waits until the ring buffer has room for entry `number`. `fifo.room` caches the proxy's progress in device
 /// memory, so that a poll rarely crosses the link. A stale value only makes a thread poll again.
 PW_ON_DEVICE bool wait_for_room(const pw_fifo_handle& fifo, Word number) {
   if (number <= load_relaxed(fifo.room) + fifo.count) return true;

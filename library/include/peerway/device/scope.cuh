@@ -32,7 +32,7 @@ struct Warp {
   }
 };
 
-/// All threads of a one-dimensional block.
+/// All threads of a one-dimensional thread block. (peerway::Block is a range of memory.)
 struct Block {
   PW_ON_DEVICE unsigned index() const { return threadIdx.x; }
   PW_ON_DEVICE unsigned count() const { return blockDim.x; }

@@ -39,9 +39,11 @@ class Memory(NamedTuple):
 
 
 def array_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """Memory as an array that keeps it alive: a NumPy array on the host; on a GPU a CuPy array, otherwise a
-    PyTorch tensor, or a CudaView if neither is installed or has such a type. NumPy's arrays of read-only
-    memory are read-only; CuPy and PyTorch have no read-only arrays.
+    """Memory as an array that keeps it alive.
+
+    On the host it is a NumPy array. On a GPU it is a CuPy array, otherwise a PyTorch tensor, or a CudaView if
+    neither is installed or has such a type. NumPy's arrays of read-only memory are read-only; CuPy and
+    PyTorch have no read-only arrays.
     """
     view = view_over(memory, dtype, shape)
     if not isinstance(view, CudaView) or dtype.kind not in NUMBERS or not dtype.isnative:
@@ -89,7 +91,7 @@ def _by_torch(view: CudaView) -> Any:
     return torch.as_tensor(view, device=f"cuda:{view.place[1]}")
 
 
-NUMBERS = "?biufc"  # the kinds of types, as NumPy names them, that these libraries have, too
+NUMBERS = "?biufc"  # NumPy's kinds of types that these libraries have as well
 
 
 class _HostView:
@@ -102,10 +104,10 @@ class _HostView:
 
 class CudaView:
     """A region of CUDA memory that CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others accept as an
-    array. Index the array that they make; indexing this view raises InvalidArgument. `__dlpack__` gives
-    untyped bytes, `__cuda_array_interface__` has the requested type and shape.
+    array.
 
-    `__dlpack__` gives the bytes, untyped; `__cuda_array_interface__` the type and shape asked for.
+    Index the array that they make; indexing this view raises InvalidArgument. `__dlpack__` gives untyped
+    bytes, `__cuda_array_interface__` has the requested type and shape.
     """
 
     def __init__(self, memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -114,7 +116,7 @@ class CudaView:
         self.size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         self.dtype = dtype
         self.shape = shape
-        # PyTorch refuses what says that it is read-only.
+        # PyTorch refuses arrays that are marked read-only.
         self.__cuda_array_interface__ = interface_of(memory._replace(read_only=False), dtype, shape)
 
     def __len__(self) -> int:

@@ -1,9 +1,9 @@
-"""Find the extents of the arrays of a halo. Each rank knows the shape of its parts, and all ranks that make
-the same halo learn how large the whole arrays are.
+"""Finds the extents of the arrays of a halo. Each rank knows the shape of its own parts, and all ranks that
+make the same halo learn how large the whole arrays are.
 
-Ranks add up the lengths of their parts along each dimension of the process grid, in as many steps as the
-number of ranks there has binary digits. So a rank talks to a few others of its row and of its column, and
-keeps nothing of the rest.
+Ranks add up the lengths of their parts along each dimension of the process grid. The number of steps is the
+logarithm of the number of ranks. So a rank talks only to a few others of its row and of its column, and keeps
+no data about the rest.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Literal
 from peerway import _core
 from peerway.errors import Error, Interrupted, InvalidArgument
 
-Part = Mapping[str, Any]  # of one array: "shape", "owned", "dimensions", "dtype", "distribution", "shadow"
+Part = Mapping[str, Any]  # one array's "shape", "owned", "dimensions", "dtype", "distribution" and "shadow"
 Grid = tuple[int, ...]
 
-# What a rank does with the sum that its partner sends in a step.
+# The use that a rank makes of the sum that its partner sends in a step.
 Effect = Literal["add", "ignore", "replace"]
 
 
@@ -32,9 +32,10 @@ def agree(
     device: str | None,
     refusal: Exception | None,
 ) -> tuple[list[tuple[int, ...]], str]:
-    """Collective: find the extents of the whole arrays, and the device of this rank's plan. All ranks raise
-    if one refuses its arguments or the parts do not fit. `device` is the device of this rank's parts, None if
-    it holds none.
+    """Find the extents of the whole arrays, and the device of this rank's plan. Collective.
+
+    If one rank refuses its arguments, or the parts do not fit, all ranks raise. `device` is the device of
+    this rank's parts, None if it holds none.
     """
     exchange = _core.Exchange(context)
     try:
@@ -42,13 +43,13 @@ def agree(
             raise refusal
         return _Agreement(exchange, rank, grid, parts).reach(device)
     except BaseException as error:
-        # What another rank objected to before may be why this one fails; then that is raised.
+        # This rank may fail because another one objected before; then the objection is raised.
         alone = error is refusal or not isinstance(error, Exception)
         with suppress(*([Error] if alone else [])):
             exchange.abort(*_abort_reason(error))
         raise
     finally:
-        exchange.close()  # a traceback that somebody keeps would hold it
+        exchange.close()  # otherwise a traceback that is kept would keep it open
 
 
 def _abort_reason(error: BaseException) -> tuple[str, str]:
@@ -61,7 +62,7 @@ def _abort_reason(error: BaseException) -> tuple[str, str]:
 
 
 def line(rank: int, grid: Grid, place: int) -> range:
-    """The ranks that differ from `rank` only in this dimension of the grid, including `rank`."""
+    """The ranks, including `rank`, that differ from it only in this dimension of the grid."""
     stride = prod(grid[place + 1 :])
     first = rank - rank // stride % grid[place] * stride
     return range(first, first + grid[place] * stride, stride)
@@ -88,7 +89,7 @@ class _Agreement:
         self._exchange = exchange
         self._rank = rank
         self._grid = grid
-        self._parts = json.loads(json.dumps(parts))  # as other ranks get it
+        self._parts = json.loads(json.dumps(parts))  # in the form in which other ranks get it
         # For each dimension of the grid, the partner and the effect of each step.
         self._steps: list[list[tuple[int, Effect]]] = []
         for place in range(len(grid)):
@@ -96,7 +97,7 @@ class _Agreement:
             self._steps.append([(ranks[at], effect) for at, effect in steps(ranks.index(rank), grid[place])])
 
     def reach(self, device: str | None) -> tuple[list[tuple[int, ...]], str]:
-        """Raises the objection of this rank or of another one."""
+        """Raise the objection of this rank or of another one."""
         self._compare()
         extents = [list(part["owned"]) for part in self._parts]
         elsewhere = device
@@ -159,7 +160,7 @@ class _Agreement:
 
 
 def check_same(grid: Grid, first: tuple[int, Any], second: tuple[int, Any]) -> None:
-    """Raises InvalidArgument if two ranks, the lower one first, make different halos."""
+    """Raise InvalidArgument if two ranks, the lower one first, make different halos."""
     (rank, extents), (other_rank, other) = first, second
 
     def same(attribute: str, here: object, there: object) -> None:
@@ -176,7 +177,7 @@ def check_same(grid: Grid, first: tuple[int, Any], second: tuple[int, Any]) -> N
             same(f"the {attribute} of array {number}", part[attribute], other_part[attribute])
         for axis, place in enumerate(part["distribution"]):
             if place >= 0 and other_rank in line(rank, grid, place):
-                continue  # each has a block of its own
+                continue  # each rank has a block of its own
             counts = sorted({part["owned"][axis], other_part["owned"][axis]})
             if len(counts) > 1:
                 raise InvalidArgument(

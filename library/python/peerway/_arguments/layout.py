@@ -23,8 +23,8 @@ class Layout:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     item: int  # bytes of an element
-    kind: str  # of an element, as NumPy writes types
-    keep: object  # what keeps the memory
+    kind: str  # an element's type, as NumPy writes it
+    keep: object  # the object that keeps the memory alive
     read_only: bool = False
 
     @property
@@ -50,9 +50,8 @@ def layout_of(array: object) -> Layout:
 
 def halo_layout_of(array: object) -> Layout:
     """The layout of an array that can have a halo. A view with gaps is accepted if its strides are positive.
-    Raises InvalidArgument for read-only arrays, and for strides that are negative or in no order.
 
-    Raises InvalidArgument for read-only arrays, and strides that are negative or in no order.
+    Raises InvalidArgument for read-only arrays, and for strides that are negative or in no order.
     """
     layout = layout_of(array)
     if layout.read_only:
@@ -108,7 +107,7 @@ def _by_interface(array: object, interface: dict[str, Any], keep: object) -> Lay
 def _by_dlpack(array: object) -> Layout:
     if not hasattr(array, "__dlpack__"):
         try:
-            # It holds the buffer: a bytearray, say, cannot be resized meanwhile.
+            # It holds the buffer, so that a bytearray, for example, cannot be resized meanwhile.
             held = np.asarray(memoryview(array))  # type: ignore[arg-type]
         except TypeError:
             raise InvalidArgument(

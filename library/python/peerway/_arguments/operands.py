@@ -18,6 +18,10 @@ from peerway.views import Span, View
 Far = Span[Remote] | View[Remote] | Remote
 Near = Any  # Span[Region] | View[Region] | Region | an array of any library in registered memory
 
+# For isinstance(): `Span | View` in a function would make a new type in each call, in the way of short puts.
+PARTS = (Span, View)
+OWN = (Remote, Signal, *PARTS)
+
 
 class Registered:
     """The open regions of a context by address, to find the region that contains an array."""
@@ -72,10 +76,10 @@ def _open(reference: weakref.ref[Region]) -> Region | None:
 
 def far_side(call: str, name: str, given: object) -> Span[Remote] | View[Remote]:
     """The side of another rank. Raises InvalidArgument for anything else; the message names the call."""
+    if isinstance(given, PARTS) and isinstance(given.of, Remote):
+        return given
     if isinstance(given, Remote):
         return given[:]
-    if isinstance(given, Span | View) and isinstance(given.of, Remote):
-        return given
     raise InvalidArgument(
         f"peerway: {call}: `{name}` is {_what(given)}; it must be another rank's memory: a remote that "
         f"ctx.import_key(key) gives, remote[first:end] or remote.view(dtype)[...].{_swapped(call)}"
@@ -88,11 +92,11 @@ def near_side(
     """The side of this rank; `written`: the operation writes to it. Raises InvalidArgument for anything else;
     the message names the call.
     """
+    if isinstance(given, PARTS) and isinstance(given.of, Region):
+        return given
     if isinstance(given, Region):
         return given[:]
-    if isinstance(given, Span | View) and isinstance(given.of, Region):
-        return given
-    if isinstance(given, Remote | Span | View | Signal) or not _is_array(given):
+    if isinstance(given, OWN) or not _is_array(given):
         raise InvalidArgument(
             f"peerway: {call}: `{name}` is {_what(given)}; it must be this rank's memory: a region, "
             f"region[first:end], region.view(dtype)[...], or an array in registered memory.{_swapped(call)}"
@@ -148,7 +152,7 @@ def _is_array(given: object) -> bool:
 
 
 def _what(given: object) -> str:
-    if isinstance(given, Span | View):
+    if isinstance(given, PARTS):
         return f"{'bytes' if isinstance(given, Span) else 'elements'} of {_what(given.of)}"
     if isinstance(given, Region):
         return "a region of this rank"

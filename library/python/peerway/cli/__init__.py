@@ -1,1 +1,1 @@
-"""The verbs of the library, a file each."""
+"""The verbs of the library, one in each file."""

@@ -42,10 +42,10 @@ def command(ctx: click.Context, form: str) -> None:
     problems = [setting["problem"] for setting in settings if setting["problem"]]
     try:
         _core.check_settings()
-    except Error as error:  # a variable that is not a setting stands in no row
+    except Error as error:  # a variable that is not a setting has no row
         problems.append(str(error))
     problems = list(dict.fromkeys(problems))
-    for problem in problems:  # a key that is none spoils all settings of its file: it is said once
+    for problem in problems:  # an unknown key makes all settings of its file unusable, so it is reported once
         say(problem, err=True)
     ctx.exit(1 if problems else 0)
 

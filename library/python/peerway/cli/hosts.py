@@ -17,7 +17,7 @@ from peerway_common import atomic_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_BYTES = 1 << 20  # of a file of hosts
+_MOST_BYTES = 1 << 20  # the most bytes of a file of hosts
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Hosts:
         return [Place()] * ranks if bind == "none" else result
 
     def pair(self) -> Hosts:
-        """Two hosts with a rank each, as tune needs them, or this host if none was named. Raises UsageError
-        for one or three.
+        """Two hosts with one rank each, for tune; or this host if none was named. Raises UsageError for one
+        host or three.
         """
         names = list(dict.fromkeys(host.name for host in self.named))
         if len(names) not in (0, 2):
@@ -69,7 +69,7 @@ class Hosts:
 
 
 def hosts_options(body: Callable[..., Any]) -> Callable[..., Any]:
-    """Give --hosts, --hostfile and --launch-agent, as one parameter `hosts`."""
+    """Add --hosts, --hostfile and --launch-agent, as one parameter `hosts`."""
 
     def command(*arguments: Any, host_list: str, hostfile: Path | None, agent: str, **rest: Any) -> Any:
         return body(*arguments, hosts=_asked(host_list, hostfile, agent), **rest)

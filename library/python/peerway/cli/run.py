@@ -17,7 +17,7 @@ from peerway_common.cli.numbers import Number, Whole
 class NotFound(click.ClickException):
     """There is no such program."""
 
-    exit_code = 127  # as a shell has it
+    exit_code = 127  # as in a shell
 
 
 class NotExecutable(click.ClickException):

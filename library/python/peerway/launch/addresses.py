@@ -12,8 +12,8 @@ _SIOCGIFADDR = 0x8915
 
 
 def own_addresses() -> list[str]:
-    """The addresses of all interfaces except loopback, unless there is no other, and except link-local
-    ones.
+    """The addresses of all interfaces, without link-local ones. Loopback addresses are left out unless there
+    are no others.
     """
     result = [*_of_version_4(), *_of_version_6()]
     return [
@@ -31,7 +31,7 @@ def _of_version_4() -> list[str]:
             try:
                 answer = fcntl.ioctl(any_socket.fileno(), _SIOCGIFADDR, request)
             except OSError:
-                continue  # it has none
+                continue  # the interface has no address
             result.append(socket.inet_ntoa(answer[20:24]))
     return result
 

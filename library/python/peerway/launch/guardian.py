@@ -34,7 +34,7 @@ class Guardian:
 
 def _guard(reading: int) -> NoReturn:
     try:
-        os.setsid()  # what the terminal sends to the launcher's group is not for this process
+        os.setsid()  # so that signals of the terminal to the launcher's group do not reach this process
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.dup2(reading, 0)

@@ -1,8 +1,7 @@
-"""Decide which hosts a job runs on, spread its ranks over them, and say how each is reached. A rank on
-another host is started through a stand-in process on this host (stand_in.py); everything else is as on one
-host.
+"""Decides which hosts a job runs on, spreads its ranks over them, and finds out how each is reached.
 
-A rank on another host is started through a stand-in on this one (stand_in.py): all else is as on one host.
+A rank on another host is started through a stand-in process on this host (stand_in.py). Everything else is as
+on one host.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
-# One task of a step of its own, beside whatever else runs in the allocation.
+# Each srun is a step of one task, beside other steps of the allocation.
 SRUN = (
     *("srun", "--quiet", "--overlap", "--nodes=1", "--ntasks=1", "--mpi=none", "--cpu-bind=none"),
     *("--unbuffered", "--nodelist"),
 )
-ANSWER_S = 60  # for a host to say its addresses
+ANSWER_S = 60  # how long a host may take to report its addresses
 
 
 class BadHosts(ValueError):
@@ -40,7 +39,7 @@ class BadHosts(ValueError):
 
 @dataclass(frozen=True)
 class Host:
-    """A host and its number of ranks; None: its share of the remaining ranks."""
+    """A host and its number of ranks; None stands for a share of the remaining ranks."""
 
     name: str
     slots: int | None = None
@@ -69,7 +68,7 @@ def _host(text: str, original: str) -> Host:
 
 
 def of_slurm(environment: Mapping[str, str], expand: Callable[[str], list[str]]) -> list[Host]:
-    """The nodes of a Slurm allocation, with the number of ranks of each; none if it has only one node."""
+    """The nodes of a Slurm allocation, with the number of ranks of each. Empty if it has only one node."""
     nodes = environment.get("SLURM_JOB_NODELIST", "")
     if not environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOB_NUM_NODES", "1") in ("", "1"):
         return []

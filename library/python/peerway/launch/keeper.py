@@ -1,8 +1,8 @@
-"""Keeps one rank on a host that is not the launcher's: `python -m peerway.launch.keeper`, which ssh, srun or
+"""Keeps one rank on a host other than the launcher's: `python -m peerway.launch.keeper`, which ssh, srun or
 another agent starts there.
 
-It runs the rank as the launcher says (wire.py), and whatever cuts its standard input ends the rank, with all
-that the rank started. With --addresses it only says where a rank on its host can be reached.
+It runs the rank as the launcher says (wire.py). When its standard input ends, for whatever reason, it ends
+the rank with all processes that the rank started. With --addresses it only prints the addresses of its host.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Keeper:
     def __init__(self, job: dict[str, Any]) -> None:
         self._job = job
         self._commands = wire.Commands()
-        self._input = b""  # for the rank, not yet taken by it
+        self._input = b""  # input that the rank has not taken yet
         self._ends = False  # no more input will come
         self._heard = time.monotonic()
         self._guardian = Guardian()
@@ -47,7 +47,8 @@ class Keeper:
 
     def run(self) -> None:
         """Run the rank from its start to its end."""
-        self._say("here")  # before it: a rank may already have written when this process is ended
+        # Said before the start: the rank may already write, and this process be ended, before it returns.
+        self._say("here")
         try:
             process = self._start()
         except OSError as error:
@@ -82,7 +83,7 @@ class Keeper:
         return process
 
     def _turn(self, rank: ranks.Rank) -> bool:
-        """Wait for the next event. False when the rank must end."""
+        """Wait for the next event. Returns False if the rank must end."""
         poll = select.poll()
         poll.register(0, select.POLLIN)
         poll.register(self._waking, select.POLLIN)
@@ -93,7 +94,7 @@ class Keeper:
         if self._waking in ready:
             woken = os.read(self._waking, 4096)
             if any(number != signal.SIGCHLD for number in woken):
-                return False  # whoever started this process wants its end
+                return False  # the process that started this one wants it to end
         if taker is not None and taker.fileno() in ready:
             self._pass_input(rank)
         if 0 in ready:
@@ -170,7 +171,7 @@ def main() -> NoReturn:
         wire.write_all(1, json.dumps(result).encode() + b"\n")
         sys.exit(0)
     line = b""
-    while not line.endswith(b"\n"):  # not a byte more: what follows are commands
+    while not line.endswith(b"\n"):  # read no byte more, because commands follow
         if not (byte := os.read(0, 1)) or len(line) > wire.LONGEST:
             sys.exit("peerway.launch.keeper is started by `peerway run --hosts`")
         line += byte

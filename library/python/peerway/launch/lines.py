@@ -11,7 +11,7 @@ Piece = bytes | Traceback
 
 
 class Lines:
-    """The lines of one stream. `since` is when the last of the text that is held back came."""
+    """The lines of one stream. `since` is when the last part of the text that is held back arrived."""
 
     def __init__(self) -> None:
         self._begun = bytearray()  # a line without its end
@@ -27,7 +27,7 @@ class Lines:
 
     @property
     def like(self) -> bytes:
-        """A whole traceback that is held back, to be compared with others; b"" if there is none."""
+        """A whole traceback that is held back, for comparison with others; b"" if there is none."""
         return self.traceback.text if self.traceback is not None and self.traceback.whole else b""
 
     def feed(self, chunk: bytes, now: float) -> list[Piece]:
@@ -66,7 +66,7 @@ class Lines:
                 pieces.append(line)
 
     def let_go(self) -> list[Piece]:
-        """Return what is held back, because it was held long enough or nothing follows."""
+        """Return the text that is held back, because it was held long enough or nothing follows."""
         pieces: list[Piece] = [] if self.traceback is None else [self.traceback]
         self.traceback = None
         if self._begun:

@@ -19,7 +19,7 @@ from peerway.launch.preload import preload
 
 LIBRARY = "libpeerway_uct.so"
 SECRET = "PEERWAY_NIC_SECRET"
-TRACE = (  # of `peerway trace`
+TRACE = (  # variables of `peerway trace`
     "PEERWAY_TRACE_DIR",
     "PEERWAY_TRACE_MEMORY",
     "PEERWAY_TRACE_LEVEL",
@@ -79,7 +79,7 @@ def check_program(launcher: Launcher, program: str) -> None:
     """
     path = shutil.which(program)
     if path is None:
-        return  # which the launcher says
+        return  # the launcher will report that
     try:
         with Path(path).open("rb") as file:
             if file.read(4) != b"\x7fELF":
@@ -130,7 +130,7 @@ def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
         "PEERWAY_NIC": nic_for_ranks(nic),
         "PEERWAY_NIC_JOB": str(secrets.randbits(63)),
         "UCX_TLS": "peerway",
-        "UCX_ADDRESS_VERSION": "v2",  # the older form has room for 63 bytes of address only
+        "UCX_ADDRESS_VERSION": "v2",  # the older form holds only 63 bytes of address
     }
     variables |= {name: os.environ[name] for name in TRACE if name in os.environ}
     variables |= preload(transport_library(), os.environ)
@@ -138,12 +138,12 @@ def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
         variables |= {
             "OMPI_MCA_pml": "ucx",
             **_windows(_components(launcher)),
-            # Otherwise Open MPI takes UCX only with the transports that it knows.
+            # Otherwise Open MPI uses UCX only with transports that it knows.
             "OMPI_MCA_opal_common_ucx_tls": "any",
             "OMPI_MCA_opal_common_ucx_devices": "any",
         }
     else:
-        # Otherwise MPICH has a shared memory of its own for the ranks of a node.
+        # Otherwise MPICH uses its own shared memory between the ranks of a node.
         variables["MPIR_CVAR_NOLOCAL"] = "1"
     return variables
 
@@ -153,7 +153,8 @@ def command_over_nic(
 ) -> tuple[list[str], dict[str, str]]:
     """The command line, and the environment of the launcher. Raises MpiError and peerway.Error.
 
-    Everybody on the host can read the command line, and nobody else's environment: the secret is only named.
+    All users of the host can read the command line, but not the environment. So the command line only names
+    the variable of the secret.
     """
     variables = rank_environment(launcher, nic)
     environment = {**os.environ, SECRET: secrets.token_hex(16)}
@@ -164,7 +165,7 @@ def command_over_nic(
             if not name.startswith("OMPI_MCA_"):
                 words += ["-x", f"{name}={value}"]
         words += ["-x", SECRET]
-    else:  # which hands its whole environment on
+    else:  # MPICH's launcher passes its whole environment on
         for name, value in variables.items():
             words += ["-genv", name, value]
     return [*words, "-n", str(ranks), *extra, *program], environment
@@ -188,13 +189,14 @@ def _components(launcher: Launcher) -> str:
 
 
 def _windows(components: str) -> dict[str, str]:
-    """Choose the component that carries windows.
+    """Choose the component for one-sided windows.
 
-    Open MPI's osc/ucx gives wrong results (docs/nic/mpi-over-nics.md says of what). Its osc/rdma is right,
-    with transports of Open MPI's own; osc/sm has the windows in shared memory. Open MPI 4 has osc/pt2pt,
-    too: made of messages, it takes the windows of one rank. Between hosts Open MPI 4's osc/rdma cannot be
-    used, and osc/pt2pt waits for ever: only osc/ucx is left. A component that the user names stands;
-    osc/ucx needs no transport beside.
+    Open MPI's osc/ucx gives wrong results (docs/nic/mpi-over-nics.md says for what). Its osc/rdma is right,
+    but uses Open MPI's own transports; osc/sm has the windows in shared memory. Open MPI 4 also has
+    osc/pt2pt, which is made of messages and is used for windows of a single rank.
+
+    Between hosts, Open MPI 4's osc/rdma cannot be used and osc/pt2pt waits for ever, so only osc/ucx is left.
+    A component that the user names is kept. osc/ucx needs no other transport.
     """
     old = "mca:osc:pt2pt:" in components
     named = dict(os.environ).get("OMPI_MCA_osc")

@@ -20,9 +20,9 @@ from peerway.launch.tracebacks import Traceback
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-QUIET = 0.2  # seconds without another byte after which what is not whole is shown as it is
-LONGEST_WAIT = 1.0  # seconds that a traceback waits for equal ones of other ranks, as long as they come
-_REMEMBERED = 64  # tracebacks of one sink that are not shown a second time
+QUIET = 0.2  # after so many seconds without another byte, an incomplete line is shown
+LONGEST_WAIT = 1.0  # the most seconds that a traceback waits for equal ones of other ranks
+_REMEMBERED = 64  # the most tracebacks of one sink that are remembered, and not shown a second time
 
 
 class Stream:
@@ -32,13 +32,13 @@ class Stream:
         self.source, self.rank, self.sink = source, rank, sink
         self.lines = Lines()
         self.open = True
-        self.read = False  # the selector has it
+        self.read = False  # whether the selector watches it
 
     def chunk(self) -> bytes:
         """Read what is available; b"" at the end."""
         try:
             return os.read(self.source, 1 << 16)
-        except OSError as error:  # a terminal whose other side nobody has open any more
+        except OSError as error:  # a terminal whose other side is closed
             if error.errno != errno.EIO:
                 raise
             return b""
@@ -58,8 +58,8 @@ class Output:
             with contextlib.suppress(OSError):  # it may be closed
                 same = descriptor == 2 and 1 in self._sinks and os.path.sameopenfile(1, 2)
                 self._sinks[descriptor] = self._sinks[1] if same else Sink(descriptor, selector)
-        self.interrupted = False  # the user asked for the end: that of Python ranks is no news
-        self.left_out: set[int] = set()  # whose tracebacks were not shown
+        self.interrupted = False  # the user asked for the end, so KeyboardInterrupt of ranks is not shown
+        self.left_out: set[int] = set()  # the ranks whose tracebacks were not shown
 
     # ---- streams ----
 
@@ -91,12 +91,12 @@ class Output:
         if not chunk:
             self._listen(stream, False)
             stream.open = False
-            os.close(stream.source)  # where nobody reads the launcher's, the rank's next write fails
+            os.close(stream.source)  # if the launcher's stream has no reader, the rank's next write must fail
         for piece in stream.lines.feed(chunk, time.monotonic()):
             self._show(stream, piece)
 
     def drain(self, rank: int) -> None:
-        """Read what a rank that has ended left in its streams."""
+        """Read the rest of the streams of a rank that has ended."""
         for stream in (source for source in self._of(rank) if source.open):
             there = select.poll()
             there.register(stream.source, select.POLLIN)
@@ -120,7 +120,7 @@ class Output:
                 other.lines.traceback = None
                 same.append(other.rank)
         first = self._shown.get((stream.sink, text)) if same else None
-        if first is None or first == stream.rank:  # what one rank repeats is shown as often
+        if first is None or first == stream.rank:  # a repetition by the same rank is shown
             stream.sink.write(text, stream, self._mark(stream))
             if same:
                 self._shown[stream.sink, text] = first = stream.rank

@@ -29,17 +29,17 @@ class Place:
     """The cores and the GPU of one rank."""
 
     cores: frozenset[int] = field(default_factory=frozenset)
-    through: tuple[str, ...] = ()  # what the rank is started by: words before its program
+    through: tuple[str, ...] = ()  # the words before the rank's program, which start it
     settings: tuple[tuple[str, str], ...] = ()  # variables of this rank alone
-    host: str = ""  # as it was named, of several
+    host: str = ""  # the host's name as the user gave it, if there are several hosts
 
 
 def assign(ranks: int, host: Host) -> list[Place]:
-    """Place each rank near its GPU, which is its number modulo the number of GPUs; without GPUs, over the
-    NUMA nodes in blocks. Ranks with the same set of cores divide it evenly; if there are fewer cores than
-    ranks, they share all of them.
+    """Place each rank near its GPU, which is the rank's number modulo the number of GPUs. Without GPUs, ranks
+    are spread over the NUMA nodes in blocks.
 
-    Ranks that share a set of cores split it evenly; with fewer cores than ranks they share them all.
+    Ranks with the same set of cores divide it evenly; if there are fewer cores than ranks, they share all of
+    them.
     """
     everything = frozenset(host.cores)
     if host.gpus:
@@ -117,7 +117,7 @@ def read_gpus(root: Path) -> list[frozenset[int]]:
 
 
 def visible_gpus(gpus: Sequence[frozenset[int]], visible: str | None) -> tuple[frozenset[int], ...]:
-    """Keep the GPUs that a process will see; the place of a GPU named by its UUID stays unknown."""
+    """Keep the GPUs that a process will see. The place of a GPU named by its UUID stays unknown."""
     if visible is None:
         return tuple(gpus)
     seen: list[frozenset[int]] = []
@@ -125,7 +125,7 @@ def visible_gpus(gpus: Sequence[frozenset[int]], visible: str | None) -> tuple[f
         if name.strip().lstrip("-").isdigit():
             index = int(name)
             if not 0 <= index < len(gpus):
-                break  # as the driver does: what follows an invalid one is hidden
+                break  # as the driver does, which hides all GPUs after an invalid one
             seen.append(gpus[index])
         else:
             seen.append(frozenset())

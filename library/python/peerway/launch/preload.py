@@ -10,12 +10,10 @@ from peerway.errors import Unsupported
 
 def preload(library: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     """The variables that load `library` first, before the libraries that `inherited` already loads.
+
     LD_PRELOAD ends a name at a space, so a library in a folder with a space is given by its name alone, which
     the loader finds through LD_LIBRARY_PATH. Raises peerway.Unsupported for a folder that no variable can
     name.
-
-    LD_PRELOAD ends a name at a space, so a library in such a folder goes by its name alone, which the loader
-    finds by LD_LIBRARY_PATH. Raises peerway.Unsupported for a folder that no variable can name.
     """
     folder = str(library.parent)
     if ":" in folder or ";" in folder:

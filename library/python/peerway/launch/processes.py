@@ -42,7 +42,7 @@ def reap_orphans(known: set[int]) -> None:
     try:
         text = Path("/proc/self/task", str(os.getpid()), "children").read_text()
     except OSError:
-        return  # a kernel without that list: they stay zombies until the launcher ends
+        return  # without that list in the kernel, they stay zombies until the launcher ends
     for process in map(int, text.split()):
         if process not in known:
             try:

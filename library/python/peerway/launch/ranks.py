@@ -32,7 +32,7 @@ class Rank:
 
     number: int
     process: subprocess.Popen[bytes]
-    host: str = ""  # as it was named, of several
+    host: str = ""  # the host's name as the user gave it, if there are several hosts
     ending: Ending | None = None
 
     @property
@@ -111,12 +111,11 @@ def start(
     streams: tuple[int, Mapping[int, int]],
     watch: Callable[[int], None],
 ) -> Rank:
-    """Start the rank in a process group of its own; `watch` knows the group before its program runs.
-    `streams` is the rank's input as subprocess takes it, and its descriptors 1 and 2; those not given are the
-    launcher's. Raises OSError if the program cannot be run.
+    """Start the rank in a process group of its own; `watch` is called with the group before the rank's
+    program runs.
 
-    `streams` is its input as subprocess has it, and its 1 and 2; one that is not named is as the launcher's.
-    Raises OSError when the program cannot be run.
+    `streams` is the rank's input as subprocess takes it, and its descriptors 1 and 2. A descriptor that is
+    not given is the launcher's. Raises OSError if the program cannot be run.
     """
     environment = {**shared, "PEERWAY_RANK": str(number), "PEERWAY_LOCAL_RANK": str(number)}
     environment |= dict(place.settings)
@@ -137,7 +136,7 @@ def _prepare(launcher: int, place: Place, watch: Callable[[int], None]) -> Calla
         # The launcher may be killed at any moment from here on.
         watch(os.getpid())
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != launcher:  # it died before that took hold
+        if os.getppid() != launcher:  # the launcher died before the kernel could note it as the parent
             os._exit(1)
         resource.setrlimit(resource.RLIMIT_NOFILE, _LIMITS)
         if place.cores:

@@ -7,20 +7,20 @@ import select
 import selectors
 import stat
 
-_PIECE = select.PIPE_BUF  # what a pipe that has room takes without blocking
-_FULL = 1 << 16  # bytes that wait to be written, from which on nothing more is read from the ranks
+_PIECE = select.PIPE_BUF  # how much a pipe takes without blocking, if it takes anything
+_FULL = 1 << 16  # while more bytes wait to be written, nothing is read from the ranks
 
 
 class Sink:
-    """A file, pipe or terminal. Writing never blocks the launcher, which has signals to pass on."""
+    """A file, pipe or terminal. Writing never blocks the launcher, which must pass signals on."""
 
     def __init__(self, descriptor: int, selector: selectors.BaseSelector) -> None:
         self.descriptor = descriptor
         self.last_writer: object = None
-        self.error: OSError | None = None  # why nothing can be written any more
+        self.error: OSError | None = None  # why nothing more can be written
         self._selector = selector
         self._held = bytearray()
-        self._inside: object = None  # who wrote the beginning of a line whose end has not come
+        self._inside: object = None  # the writer of a line that is not complete yet
         self._waiting = False
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLOUT)

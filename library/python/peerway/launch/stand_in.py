@@ -1,8 +1,8 @@
-"""Stands for a rank on another host: a process of the launcher that the launcher treats as the rank itself.
+"""Stands for a rank on another host: a process that the launcher treats as the rank itself.
 
-What the launcher sends it as a signal goes to the rank, what the rank writes comes out of it, and it ends as
-the rank does. It reaches the host by an agent: a command that is given a host and a command line, as ssh is.
-The agent is its only way there, so when either of them ends, the rank does (keeper.py).
+It passes the launcher's signals to the rank, prints the rank's output, and ends as the rank does. It reaches
+the host by an agent: a command such as ssh, which is given a host and a command line. The agent is the only
+connection. So if the stand-in or the agent ends, the rank ends as well (keeper.py).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from peerway.launch import wire
 from peerway_common.ignored_signals import told_to_ignore
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-TRIES = 5  # of an agent that cannot connect: sshd refuses some of many at once
-REFUSED = 255  # as ssh says that it could not
+TRIES = 5  # the number of tries if an agent cannot connect: sshd refuses some of many connections at once
+REFUSED = 255  # ssh's exit status if it could not connect
 LAST_LINES = 4
 KEEPER = "peerway.launch.keeper"
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# What tells of a host or a session, and so is not true on another host.
+# Variables about a host or a session, which are not true on another host.
 OF_THIS_HOST = ("HOSTNAME", "HOST", "PWD", "OLDPWD", "SHLVL", "_", "DISPLAY", "XAUTHORITY", "TMPDIR", "MAIL")
 OF_THIS_SESSION = (
     "SSH_",
@@ -62,10 +62,10 @@ class Far:
 
 
 def keeper_command(far: Far, *arguments: str) -> list[str]:
-    """The agent's command line. Everybody can read it: it has nothing of the job.
+    """The agent's command line. All users can read it, so it has nothing secret of the job.
 
-    The agent joins the words behind the host into one line for a shell there, as ssh does; srun alone
-    executes them as they are.
+    The agent joins the words behind the host into one line for a shell there, as ssh does. Only srun executes
+    them as they are.
     """
     words = [sys.executable, "-m", KEEPER, *arguments]
     is_srun = Path(far.agent[0]).name == "srun"
@@ -73,7 +73,7 @@ def keeper_command(far: Far, *arguments: str) -> list[str]:
 
 
 def agent_environment() -> dict[str, str]:
-    """The environment of the agent: without the secret, which it might show or pass on."""
+    """The environment of the agent, without the secret, which the agent might show or pass on."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
 
 
@@ -101,7 +101,7 @@ class StandIn:
         self._far = far
         self._token = secrets.token_hex(16)
         self._notes = wire.Notes(self._token)
-        self._chatter = b""  # of the agent, before the keeper is there
+        self._chatter = b""  # the agent's output before the keeper has started
         self._there = False
         self._ending: tuple[int, bool] | None = None
         self._feeding = not os.path.samestat(os.fstat(0), Path(os.devnull).stat())
@@ -119,7 +119,7 @@ class StandIn:
             env=agent_environment(),
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # signals of the launcher are for the rank, by this process
+            start_new_session=True,  # the launcher's signals are for this process, not for the agent
             preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509
         ) as agent:
             assert agent.stdin is not None
@@ -138,7 +138,7 @@ class StandIn:
         return self._ending
 
     def _tell(self, text: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):  # its end comes by its standard error
+        with contextlib.suppress(BrokenPipeError):  # the end of the agent is noticed on its standard error
             wire.write_all(self._to, text)
 
     def _turn(self, errors: int, woken: socket.socket) -> bool:
@@ -151,7 +151,7 @@ class StandIn:
         if woken.fileno() in ready:
             for number in woken.recv(4096):
                 if not self._there and number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                    _die_by(number)  # nobody is there yet to be told
+                    _die_by(number)  # no keeper has started yet that could pass the signal on
                 self._tell(wire.command("signal", number))
         if 0 in ready:
             self._feed()
@@ -166,7 +166,7 @@ class StandIn:
         """Pass on a chunk of the input, and wait until the rank has taken it."""
         try:
             chunk = os.read(0, wire.CHUNK)
-        except OSError:  # a terminal, of which this process is in the background
+        except OSError:  # this process is in the background of its terminal
             chunk = b""
         self._tell(wire.command("input", len(chunk), chunk) if chunk else wire.command("end"))
         self._feeding = False
@@ -203,7 +203,8 @@ class StandIn:
 
 def _die_with(parent: int) -> Any:
     def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # an agent may have to end something
+        # SIGTERM, because an agent may have to end something.
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 LAST_WORDS = 2.0  # seconds between SIGTERM and SIGKILL
-AT_ONCE = 0.5  # seconds within which ranks end that learn of a loss; at most half of the grace
-QUOTED = 12  # lines of the rank that failed first
+AT_ONCE = 0.5  # seconds in which ranks that learn of a loss end; at most half of the grace
+QUOTED = 12  # how many lines of the rank that failed first are shown
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Job:
     program: Sequence[str]
     places: Sequence[Place]
     prefix: bool = False
-    grace: float = 5.0  # seconds that the others have when a rank has died
-    tracebacks: bool = False  # show also those with which ranks answer an interrupt
+    grace: float = 5.0  # seconds for the other ranks to end when one has died
+    tracebacks: bool = False  # also show tracebacks that an interrupt caused
 
 
 def run(job: Job) -> int:
@@ -74,11 +74,11 @@ class Supervisor:
         self._input: Input | None = None
         self._passed: list[int] = []
         self._ended_by_us: set[int] = set()
-        self._next: tuple[float, int] | None = None  # when which signal ends what still runs
-        self._impatient = False  # the user asked twice
+        self._next: tuple[float, int] | None = None  # when the remaining ranks get the next signal, and which
+        self._impatient = False  # the user asked twice for the end
         self._ends: list[tuple[Rank, End]] = []  # in the order of time
         self._announced: int | None = None
-        self._announces: float | None = None  # when, unless they have all ended
+        self._announces: float | None = None  # when the first failure is announced, unless all have ended
         self._at_once = min(AT_ONCE, job.grace / 2)
 
     # ---- signals ----
@@ -142,7 +142,7 @@ class Supervisor:
             if rank.process.stdin is not None:
                 signal.signal(
                     signal.SIGTTIN, signal.SIG_IGN
-                )  # in the background, reading is an error, not a stop
+                )  # for a rank in the background, reading must be an error instead of stopping it
                 self._input = Input(self._selector, 0, os.dup(rank.process.stdin.fileno()))
                 rank.process.stdin.close()
 
@@ -150,7 +150,7 @@ class Supervisor:
         """Learn of the ends of ranks in the order in which they end, which SIGCHLD does not show."""
         try:
             watched = os.pidfd_open(rank.pid)
-        except OSError:  # Linux before 5.3: those that end between two looks are taken in their order
+        except OSError:  # Linux before 5.3: ranks that end between two looks are noted by their numbers
             self._unwatched.append(rank)
             return
 
@@ -170,12 +170,12 @@ class Supervisor:
             self._turn()
         if self._input is not None:
             self._input.close()
-        self.clear()  # what the ranks left running holds their streams open
+        self.clear()  # processes that the ranks left running hold their streams open
         self._impatient = False
         until = time.monotonic() + LAST_WORDS
         while self._output.unfinished and not self._impatient and time.monotonic() < until:
             self._turn(until)
-            if self._output.pending:  # whoever reads the launcher's own streams takes the time that they take
+            if self._output.pending:  # the reader of the launcher's own streams may take its time
                 until = time.monotonic() + LAST_WORDS
         self._output.finish()
 
@@ -184,7 +184,8 @@ class Supervisor:
         wake_at = min((moment for moment in moments if moment), default=None)
         timeout = None if wake_at is None else max(0.0, wake_at - time.monotonic())
         for key, _ in self._selector.select(timeout):
-            if self._selector.get_map().get(key.fileobj) is key:  # no earlier call of this turn has ended it
+            # An earlier call of this turn may have removed it.
+            if self._selector.get_map().get(key.fileobj) is key:
                 call: Callable[[], None] = key.data
                 call()
         self._announce()
@@ -222,8 +223,8 @@ class Supervisor:
             self._next = self._next or (now + self._job.grace, signal.SIGTERM)
 
     def _announce(self) -> None:
-        """Say which rank failed if the others may still run for long; the summary comes when they have
-        ended.
+        """Say which rank failed if the others may still run for long. The summary comes when they
+        have ended.
         """
         if self._announces is None or time.monotonic() < self._announces:
             return
@@ -262,7 +263,7 @@ class Supervisor:
 
     def _summarise(self, first: End, others: list[End]) -> None:
         if len(self._ranks) == 1 and not first.by_signal:
-            return  # as a shell, which leaves it to the program to say why it fails
+            return  # as in a shell, the program itself says why it fails
         alone = [end.rank for end in others if end.own and not end.lost]
         if self._announced == first.rank and self._output.said_last:
             if alone:

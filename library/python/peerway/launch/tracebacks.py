@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-# Any line that begins one has one of these, so that other output is searched quickly.
+# Each first line of a traceback has one of these, so that other output is searched quickly.
 _SIGNS = (b"Traceback (most recent call last):", b"Exception ignored ", b"Exception in thread ")
 _BEGINS = re.compile(
     rb"(?:  \+ )?(?:Exception Group )?Traceback \(most recent call last\):|Exception (?:ignored |in thread )"
 )
 _CHAINS = (b"During handling of the above exception,", b"The above exception was the direct cause of")
-# What an interrupted rank raises, and what its end makes of the others.
+# The exception of an interrupted rank, and those that its end causes in others.
 _INTERRUPTS = re.compile(rb"KeyboardInterrupt\b|(?:[\w.]+\.)?(?:Interrupted|PeerLost): ")
-# As losses.cpp says it. A rank that raises leaves the team in good order, before others see that it failed.
+# The text of losses.cpp. A rank that raises leaves the team in good order, before others see that it failed.
 _LOST = re.compile(
     rb"\brank (\d+) (?:is lost|was lost|left the team|has left the team|ended \d)"
     rb"|\brank (\d+) was interrupted in a collective\b"
@@ -30,7 +30,7 @@ def begins_one(line: bytes) -> bool:
 
 
 def lost_ranks(last_lines: list[bytes]) -> frozenset[int]:
-    """The ranks whose end these lines, the last that a rank wrote, name as the reason."""
+    """The ranks that these lines, the last ones of a rank, give as the reason of its end."""
     result = _LOST.finditer(b"\n".join(last_lines[-3:]))
     return frozenset(int(match[1] or match[2]) for match in result)
 
@@ -40,7 +40,7 @@ class Traceback:
 
     def __init__(self, line: bytes) -> None:
         self._lines = [line]
-        self.whole = False  # the line with the exception has come; more lines of its text may follow
+        self.whole = False  # the line with the exception was read; more lines of its text may follow
         self.bytes = len(line)
         self._last = line
 

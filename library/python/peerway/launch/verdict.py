@@ -1,4 +1,4 @@
-"""Decide which rank failed first, and which failures are only its consequences. Pure."""
+"""Decides which rank failed first, and which failures are only its consequences. All functions are pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what users and schedulers end a job with
+# The signals with which users and schedulers end a job.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,9 @@ class End:
     rank: int
     value: int  # an exit status, or the number of a signal
     by_signal: bool
-    ended: bool = False  # the launcher ended it, because of another
-    user_signal: int = 0  # the signal that the user had sent to all ranks before, by which they end
-    lost: frozenset[int] = frozenset()  # the ranks whose end its last lines give as the reason
+    ended: bool = False  # the launcher ended it, because another rank had failed
+    user_signal: int = 0  # the signal that the user had sent to all ranks before, 0 for none
+    lost: frozenset[int] = frozenset()  # the ranks that its last lines give as the reason of its end
 
     @property
     def code(self) -> int:
@@ -35,14 +36,16 @@ class End:
 
     @property
     def as_asked(self) -> bool:
-        """Whether the rank ended as one does that was asked to: by that signal, or with a status of its
-        own.
+        """Whether the rank ended in answer to the user's signal: by that signal, or with a status
+        of its own.
         """
         return self.user_signal != 0 and (not self.by_signal or self.value == self.user_signal)
 
 
 def first_failure(ends: Sequence[End]) -> End | None:
-    """The first rank that failed, and not because another had failed; None if there is none."""
+    """The first rank that failed for a reason of its own, not because another had failed; None if there is
+    none.
+    """
     failed = [end for end in ends if end.own]
     ranks = {end.rank for end in failed}
     causes = (end for end in failed if not end.lost & (ranks - {end.rank}))

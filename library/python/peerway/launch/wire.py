@@ -1,8 +1,8 @@
 """The protocol between a rank's stand-in on the launcher's host and the rank's keeper on another host.
 
 The stand-in writes to the keeper's standard input: first one line of JSON (secret, environment, folder and
-program: none of it is on a command line), then commands. The keeper answers on its standard error, between
-what the rank writes there, by notes that begin with a token that only the two know.
+program, so that none of it is on a command line), then commands. The keeper answers on its standard error,
+between the rank's own output, with notes that begin with a token known only to the two.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-ALIVE_S = 10.0  # how often the stand-in says that it is there
-SILENCE_S = 60.0  # after which the keeper takes it for dead
+ALIVE_S = 10.0  # seconds between two signs of life from the stand-in
+SILENCE_S = 60.0  # seconds of silence after which the keeper takes the stand-in for dead
 CHUNK = 1 << 16  # bytes of input at a time; the next when the rank has taken them
 LONGEST = 16 << 20  # bytes of a line of JSON
 
@@ -37,7 +37,7 @@ class Commands:
         self._held = b""
 
     def feed(self, chunk: bytes) -> Iterator[tuple[str, int, bytes]]:
-        """The commands that are whole now."""
+        """The commands that are complete now."""
         self._held += chunk
         while b"\n" in self._held:
             line, _, rest = self._held.partition(b"\n")
@@ -62,7 +62,7 @@ class Notes:
         self._held = b""
 
     def feed(self, chunk: bytes) -> Iterator[bytes | dict[str, Any]]:
-        """What can be passed on, and the notes, in their order."""
+        """The output to pass on and the notes, in their order."""
         self._held += chunk
         while True:
             text, mark, rest = self._held.partition(self._mark)
@@ -76,13 +76,13 @@ class Notes:
                 return
             self._held = after
             yield json.loads(line)
-        # The end of what is there may be the beginning of a mark.
+        # The end of the available text may be the beginning of a mark.
         keep = next((n for n in range(len(self._mark) - 1, 0, -1) if self._held.endswith(self._mark[:n])), 0)
         ready, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         if ready:
             yield ready
 
     def finish(self) -> bytes:
-        """What remains when no more comes."""
+        """The rest of the output, when no more comes."""
         ready, self._held = self._held, b""
         return ready

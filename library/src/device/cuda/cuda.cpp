@@ -1,8 +1,11 @@
 #include "device/cuda/cuda.h"
 
+#include <cstdlib>
+
 #include "base/status.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/kernel_cache.h"
+#include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
 
 namespace pw::cuda {
@@ -24,6 +27,11 @@ std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none) {
   if (devices.empty())
     why_none = "the NVIDIA driver is here but shows no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi";
   return devices;
+}
+
+std::vector<std::string> names_on_host() {
+  if (std::getenv("CUDA_VISIBLE_DEVICES") == nullptr) return {};
+  return names_of_gpus(settings::nvml_library.text());
 }
 
 }  // namespace pw::cuda

@@ -14,4 +14,8 @@ namespace pw::cuda {
 /// reason in `why_none`.
 std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none);
 
+/// Returns the names of all GPUs that NVML shows, if CUDA_VISIBLE_DEVICES may hide some from CUDA. Empty if
+/// it is not set, where NVML cannot be used, and where a GPU has MIG slices, which CUDA shows in its place.
+std::vector<std::string> names_on_host();
+
 }  // namespace pw::cuda

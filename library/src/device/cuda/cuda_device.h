@@ -86,8 +86,8 @@ class CudaDevice final : public Device {
   std::string why_no_gdrcopy_;
   bool asked_ipc_ = false;
   std::string why_no_ipc_;
-  using MappingKey = std::tuple<int32_t, uint64_t, std::array<std::byte, 64>>;
-  std::map<MappingKey, std::weak_ptr<Mapping>> mappings_;  ///< by process, allocation and IPC handle
+  using MappingKey = std::tuple<int32_t, uint64_t, uint64_t, std::array<std::byte, 64>>;
+  std::map<MappingKey, std::weak_ptr<Mapping>> mappings_;  ///< by process, allocation, bytes, IPC handle
 };
 
 }  // namespace pw::cuda

@@ -31,7 +31,11 @@ constexpr const char* kWhyNoPeerAccess[] = {
 
 struct Nvml {
   int (*init)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle_by_index)(unsigned, nvmlDevice_t*) = nullptr;
   int (*handle_by_uuid)(const char*, nvmlDevice_t*) = nullptr;
+  int (*name)(nvmlDevice_t, char*, unsigned) = nullptr;
+  int (*mig_mode)(nvmlDevice_t, unsigned* current, unsigned* pending) = nullptr;
   int (*peer_status)(nvmlDevice_t, nvmlDevice_t, int, int*) = nullptr;
   const char* (*error_text)(int) = nullptr;
   std::string why_none;  // empty if NVML can be used
@@ -50,7 +54,11 @@ Nvml load(const std::string& library) {
     if (pointer == nullptr) nvml.why_none = format("{} has no {}", name, symbol);
   };
   resolve(nvml.init, "nvmlInit_v2");
+  resolve(nvml.count, "nvmlDeviceGetCount_v2");
+  resolve(nvml.handle_by_index, "nvmlDeviceGetHandleByIndex_v2");
   resolve(nvml.handle_by_uuid, "nvmlDeviceGetHandleByUUID");
+  resolve(nvml.name, "nvmlDeviceGetName");
+  resolve(nvml.mig_mode, "nvmlDeviceGetMigMode");
   resolve(nvml.peer_status, "nvmlDeviceGetP2PStatus");
   resolve(nvml.error_text, "nvmlErrorString");
   if (!nvml.why_none.empty()) return nvml;
@@ -108,15 +116,35 @@ PeerAccess access(const Nvml& nvml, const Uuid& gpu, const Uuid& hidden) {
   return {-1, true, by_nvlink ? "nvlink" : "pcie", {}};
 }
 
+const Nvml& loaded(const std::string& library) {
+  static auto& mutex = *new std::mutex;  // never destroyed, because it may be used at exit
+  static auto& libraries = *new std::map<std::string, Nvml>;
+  const std::lock_guard lock(mutex);
+  auto nvml = libraries.find(library);
+  if (nvml == libraries.end()) nvml = libraries.emplace(library, load(library)).first;
+  return nvml->second;
+}
+
 }  // namespace
 
 PeerAccess access_to_hidden(const std::string& library, const Uuid& gpu, const Uuid& hidden) {
-  static auto& mutex = *new std::mutex;  // never destroyed, because it may be used at exit
-  static auto& loaded = *new std::map<std::string, Nvml>;
-  const std::lock_guard lock(mutex);
-  auto nvml = loaded.find(library);
-  if (nvml == loaded.end()) nvml = loaded.emplace(library, load(library)).first;
-  return access(nvml->second, gpu, hidden);
+  return access(loaded(library), gpu, hidden);
+}
+
+std::vector<std::string> names_of_gpus(const std::string& library) {
+  const Nvml& nvml = loaded(library);
+  unsigned count = 0;
+  if (!nvml.why_none.empty() || nvml.count(&count) != NVML_SUCCESS) return {};
+  std::vector<std::string> names;
+  for (unsigned index = 0; index < count; ++index) {
+    nvmlDevice_t device = nullptr;
+    if (nvml.handle_by_index(index, &device) != NVML_SUCCESS) continue;  // it may not be opened
+    unsigned has_slices = 0, pending = 0;
+    if (nvml.mig_mode(device, &has_slices, &pending) == NVML_SUCCESS && has_slices != 0) return {};
+    char name[256] = {};
+    if (nvml.name(device, name, sizeof name - 1) == NVML_SUCCESS) names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace pw::cuda

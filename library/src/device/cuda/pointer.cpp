@@ -1,5 +1,6 @@
 #include "device/cuda/pointer.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/format.h"
@@ -79,28 +80,43 @@ uint64_t allocation_id_at(const Driver& driver, uint64_t address) {
   return allocation_id(buffer, block);
 }
 
-std::optional<Allocation> allocation_of(const PointerFacts& facts, uint64_t address, uint64_t bytes,
-                                        int ordinal) {
-  if (!facts.is_device() || static_cast<int>(facts.ordinal) != ordinal) return std::nullopt;
+std::vector<PointerFacts> describe_range(const Driver& driver, uint64_t address, uint64_t bytes) {
+  std::vector<PointerFacts> mappings{describe_pointer(driver, address)};
+  const PointerFacts& first = mappings.front();
+  const uint64_t end = std::min(address + bytes, first.range_start + first.range_bytes);
+  while (mappings.back().is_vmm() && mappings.back().mapping_end() < end)
+    mappings.push_back(describe_pointer(driver, mappings.back().mapping_end()));
+  return mappings;
+}
+
+std::optional<Allocation> allocation_of(std::span<const PointerFacts> mappings, uint64_t address,
+                                        uint64_t bytes, int ordinal) {
+  const PointerFacts& first = mappings.front();
+  if (!first.is_device() || static_cast<int>(first.ordinal) != ordinal) return std::nullopt;
   Allocation allocation;
   allocation.device = {PW_CUDA, ordinal};
-  allocation.id = allocation_id(facts.buffer, facts.block);
-  allocation.base = reinterpret_cast<std::byte*>(facts.range_start);
-  allocation.bytes = facts.range_bytes;
-  allocation.handle = handle_of(facts, allocation.why_none);
-  if (!facts.is_vmm()) return allocation;
-  const uint64_t mapping_end = facts.mapping_start + facts.mapping_bytes;
-  if (address + bytes <= mapping_end || address + bytes > facts.range_start + facts.range_bytes) {
-    allocation.base = reinterpret_cast<std::byte*>(facts.mapping_start);
-    allocation.bytes = facts.mapping_bytes;
-    return allocation;
+  allocation.id = allocation_id(first.buffer, first.block);
+  allocation.base = reinterpret_cast<std::byte*>(first.range_start);
+  allocation.bytes = first.range_bytes;
+  allocation.handle = handle_of(first, allocation.why_none);
+  if (!first.is_vmm()) return allocation;
+  allocation.base = reinterpret_cast<std::byte*>(first.mapping_start);
+  allocation.bytes = first.mapping_bytes;
+  if (address + bytes <= first.mapping_end()) return allocation;
+  // The memory lies in several mappings. A hole between them, where the driver knows nothing, ends it.
+  bool by_descriptors = allocation.handle == kFd;
+  for (const PointerFacts& mapping : mappings.subspan(1)) {
+    if (!mapping.is_vmm() || mapping.ordinal != first.ordinal) return allocation;
+    allocation.bytes = mapping.mapping_end() - first.mapping_start;
+    by_descriptors = handle_of(mapping, allocation.why_none) == kFd && by_descriptors;
+    allocation.handle = by_descriptors ? kSegments : Handle::none;
   }
-  allocation.handle = Handle::none;
-  allocation.why_none = format(
-      "its {} bytes span several cuMemCreate handles (the first ends after {} of them); register them handle "
-      "by "
-      "handle, or in PyTorch turn expandable_segments off",
-      bytes, mapping_end - address);
+  if (!by_descriptors && allocation.why_none.empty())
+    allocation.why_none = format(
+        "its {} bytes lie in several cuMemCreate allocations, of which some have a fabric handle only; ask "
+        "for "
+        "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, too, or register them one by one",
+        bytes);
   return allocation;
 }
 

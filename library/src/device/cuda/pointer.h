@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "device/cuda/driver.h"
 #include "device/device.h"
@@ -16,6 +18,8 @@ inline constexpr Handle kFd = handle_of_device(1);      ///< a file descriptor o
 inline constexpr Handle kFabric = handle_of_device(2);  ///< a fabric handle
 inline constexpr Handle kPool = handle_of_device(3);    ///< a file descriptor of a memory pool, and data that
                                                         ///< identifies the allocation in it
+inline constexpr Handle kSegments = handle_of_device(4);  ///< several VMM allocations side by side: a file
+                                                          ///< descriptor of a table of their descriptors
 
 /// The driver's answers about one address; all zero if CUDA does not know it.
 struct PointerFacts {
@@ -32,6 +36,7 @@ struct PointerFacts {
   uint64_t mapping_start = 0;  ///< start of the cuMemCreate handle mapped there
   uint64_t mapping_bytes = 0;
 
+  [[nodiscard]] uint64_t mapping_end() const { return mapping_start + mapping_bytes; }
   [[nodiscard]] bool is_host() const { return memory_type == CU_MEMORYTYPE_HOST && managed == 0; }
   [[nodiscard]] bool is_device() const { return managed != 0 || memory_type == CU_MEMORYTYPE_DEVICE; }
   /// Whether the program mapped it with cuMemMap.
@@ -48,9 +53,14 @@ uint64_t allocation_id(uint64_t buffer, uint64_t block);
 /// Like describe_pointer() followed by allocation_id(), but asks only for the two ids.
 uint64_t allocation_id_at(const Driver& driver, uint64_t address);
 
-/// Returns the allocation around the `bytes` bytes at `address`, with the handle to export it by or the
-/// reason why it has none. Returns nothing if it is not memory of GPU `ordinal`. Pure.
-std::optional<Allocation> allocation_of(const PointerFacts& facts, uint64_t address, uint64_t bytes,
-                                        int ordinal);
+/// Returns describe_pointer() of `address` and, if it is VMM memory, of each further mapping of the `bytes`
+/// bytes there, in order.
+std::vector<PointerFacts> describe_range(const Driver& driver, uint64_t address, uint64_t bytes);
+
+/// Returns the allocation around the `bytes` bytes at `address`, which describe_range() described, with the
+/// handle to export it by or the reason why it has none. Returns nothing if it is not memory of GPU
+/// `ordinal`. Pure.
+std::optional<Allocation> allocation_of(std::span<const PointerFacts> mappings, uint64_t address,
+                                        uint64_t bytes, int ordinal);
 
 }  // namespace pw::cuda

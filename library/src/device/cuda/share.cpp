@@ -6,12 +6,14 @@
 #include <cstring>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.h"
 #include "base/format.h"
 #include "base/host_id.h"
 #include "base/status.h"
 #include "device/cuda/pointer.h"
+#include "device/cuda/segments.h"
 #include "device/cuda/vmm.h"
 
 namespace pw::cuda {
@@ -50,24 +52,26 @@ std::shared_ptr<Mapping> import_ipc(const Driver& driver, const Export& exported
                                        [&driver, address] { driver.cuIpcCloseMemHandle(address); });
 }
 
-std::shared_ptr<Mapping> import_vmm(const Driver& driver, const Export& exported, int ordinal,
-                                    CUcontext context) {
-  CUmemGenericAllocationHandle handle = 0;
+std::vector<VmmPart> import_parts(const Driver& driver, const Export& exported) {
+  if (exported.handle == kSegments) return import_segments(driver, exported);
   if (exported.handle == kFd) {
     const Descriptor own(descriptor_of(exported.process, exported.descriptor));
-    driver.check(driver.cuMemImportFromShareableHandle(
-                     &handle, reinterpret_cast<void*>(static_cast<intptr_t>(own.get())),
-                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-                 "importing the descriptor of " + whose(exported));
-  } else {
-    auto bytes = exported.handle_bytes;
-    driver.check(driver.cuMemImportFromShareableHandle(&handle, bytes.data(), CU_MEM_HANDLE_TYPE_FABRIC),
-                 "importing the fabric handle of " + whose(exported));
+    return {{vmm_handle(driver, own.get(), exported), exported.bytes}};
   }
-  const CUdeviceptr address = vmm_map(driver, handle, exported.bytes, ordinal);
-  return std::make_shared<CudaMapping>(driver, context, address, [&driver, address, bytes = exported.bytes] {
-    vmm_free(driver, address, bytes);
-  });
+  CUmemGenericAllocationHandle handle = 0;
+  auto bytes = exported.handle_bytes;
+  driver.check(driver.cuMemImportFromShareableHandle(&handle, bytes.data(), CU_MEM_HANDLE_TYPE_FABRIC),
+               "importing the fabric handle of " + whose(exported));
+  return {{handle, exported.bytes}};
+}
+
+std::shared_ptr<Mapping> import_vmm(const Driver& driver, const Export& exported, int ordinal,
+                                    CUcontext context) {
+  std::vector<VmmPart> parts = import_parts(driver, exported);
+  const CUdeviceptr address = vmm_map(driver, parts, ordinal);
+  return std::make_shared<CudaMapping>(
+      driver, context, address,
+      [&driver, address, parts = std::move(parts)] { vmm_free(driver, address, parts); });
 }
 
 std::shared_ptr<Mapping> import_pool(const Driver& driver, const Export& exported, int ordinal,
@@ -98,14 +102,14 @@ std::shared_ptr<Mapping> import_pool(const Driver& driver, const Export& exporte
 }
 
 // Writes a descriptor (an int) or a fabric handle to `shareable`.
-void export_vmm(const Driver& driver, const Allocation& allocation, int type, void* shareable,
+void export_vmm(const Driver& driver, void* address, uint64_t bytes, int type, void* shareable,
                 const char* how) {
   CUmemGenericAllocationHandle handle = 0;
-  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base),
+  driver.check(driver.cuMemRetainAllocationHandle(&handle, address),
                "looking up the handle of an allocation");
   const CUresult result = driver.cuMemExportToShareableHandle(shareable, handle, type, 0);
   driver.cuMemRelease(handle);
-  driver.check(result, format("exporting {} bytes by {}", allocation.bytes, how));
+  driver.check(result, format("exporting {} bytes by {}", bytes, how));
 }
 
 int export_pool(const Driver& driver, const Allocation& allocation, Export& exported) {
@@ -135,21 +139,48 @@ void export_handle(const Driver& driver, const Allocation& allocation, Export& e
     std::memcpy(exported.handle_bytes.data(), &handle, sizeof handle);
   } else if (allocation.handle == kFd) {
     allow_attachment();
-    export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &exported.descriptor,
-               "descriptor");
+    exported.descriptor =
+        vmm_descriptor(driver, reinterpret_cast<uint64_t>(allocation.base), allocation.bytes);
+  } else if (allocation.handle == kSegments) {
+    allow_attachment();
+    exported.descriptor = export_segments(driver, allocation);
   } else if (allocation.handle == kPool) {
     allow_attachment();
     exported.descriptor = export_pool(driver, allocation, exported);
   } else if (allocation.handle == kFabric) {
-    export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_FABRIC, exported.handle_bytes.data(),
-               "fabric handle (is nvidia-imex running?)");
+    export_vmm(driver, allocation.base, allocation.bytes, CU_MEM_HANDLE_TYPE_FABRIC,
+               exported.handle_bytes.data(), "fabric handle (is nvidia-imex running?)");
   }  // the key tells peers why
+}
+
+void forget_handle(const Export& exported) noexcept {
+  if (exported.descriptor < 0) return;
+  if (exported.handle == kSegments)
+    close_segments(exported.descriptor);
+  else
+    close(exported.descriptor);
+}
+
+int vmm_descriptor(const Driver& driver, uint64_t address, uint64_t bytes) {
+  int descriptor = -1;
+  export_vmm(driver, reinterpret_cast<void*>(address), bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+             &descriptor, "descriptor (if the process has too many open files, raise ulimit -n)");
+  return descriptor;
+}
+
+CUmemGenericAllocationHandle vmm_handle(const Driver& driver, int descriptor, const Export& exported) {
+  CUmemGenericAllocationHandle handle = 0;
+  driver.check(driver.cuMemImportFromShareableHandle(
+                   &handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+               "importing the descriptor of " + whose(exported));
+  return handle;
 }
 
 std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& exported, int ordinal,
                                        CUcontext context) {
   if (exported.handle == kIpc) return import_ipc(driver, exported, context);
-  if (exported.handle == kFd || exported.handle == kFabric)
+  if (exported.handle == kFd || exported.handle == kFabric || exported.handle == kSegments)
     return import_vmm(driver, exported, ordinal, context);
   if (exported.handle == kPool) return import_pool(driver, exported, ordinal, context);
   throw Error(PW_UNSUPPORTED, format("cuda:{} cannot map {}: its owner could not export it as CUDA memory",
@@ -160,7 +191,7 @@ std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported
   if (ordinal != owner) {
     const PointerFacts facts = describe_pointer(driver, exported.address);
     if (facts.is_vmm()) {
-      vmm_allow(driver, facts.mapping_start, facts.mapping_bytes, ordinal);
+      vmm_allow(driver, exported.address - exported.offset, exported.bytes, ordinal);
     } else if (facts.pool != 0) {
       CUmemAccessDesc access{};
       access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};

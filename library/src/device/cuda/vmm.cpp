@@ -1,5 +1,7 @@
 #include "device/cuda/vmm.h"
 
+#include <array>
+
 #include "base/format.h"
 #include "base/status.h"
 
@@ -35,6 +37,16 @@ bool attribute(const Driver& driver, int which, int ordinal) {
   return driver.cuDeviceGetAttribute(&value, which, ordinal) == CUDA_SUCCESS && value != 0;
 }
 
+// The driver unmaps no more than one part at once. Returns how many bytes they had together.
+uint64_t unmap(const Driver& driver, CUdeviceptr address, std::span<const VmmPart> parts) {
+  uint64_t offset = 0;
+  for (const VmmPart& part : parts) {
+    driver.cuMemUnmap(address + offset, part.bytes);
+    offset += part.bytes;
+  }
+  return offset;
+}
+
 }  // namespace
 
 VmmKind vmm_kind(const Driver& driver, int ordinal) {
@@ -56,20 +68,27 @@ void vmm_allow(const Driver& driver, CUdeviceptr address, uint64_t bytes, int or
                format("letting cuda:{} reach {} bytes at {:#x}", ordinal, bytes, address));
 }
 
-CUdeviceptr vmm_map(const Driver& driver, CUmemGenericAllocationHandle handle, uint64_t bytes, int ordinal) {
+CUdeviceptr vmm_map(const Driver& driver, std::span<const VmmPart> parts, int ordinal) {
+  uint64_t bytes = 0;
+  for (const VmmPart& part : parts) bytes += part.bytes;
   CUdeviceptr address = 0;
   CUresult result = driver.cuMemAddressReserve(&address, bytes, 0, 0, 0);
   const bool reserved = result == CUDA_SUCCESS;
-  if (reserved) result = driver.cuMemMap(address, bytes, 0, handle, 0);
-  driver.cuMemRelease(handle);
+  size_t mapped = 0;
+  for (uint64_t offset = 0; result == CUDA_SUCCESS && mapped < parts.size();) {
+    result = driver.cuMemMap(address + offset, parts[mapped].bytes, 0, parts[mapped].handle, 0);
+    if (result == CUDA_SUCCESS) offset += parts[mapped++].bytes;
+  }
+  for (const VmmPart& part : parts) driver.cuMemRelease(part.handle);
   if (result != CUDA_SUCCESS) {
+    unmap(driver, address, parts.first(mapped));
     if (reserved) driver.cuMemAddressFree(address, bytes);
     driver.check(result, format("mapping {} bytes for cuda:{}", bytes, ordinal));
   }
   try {
     vmm_allow(driver, address, bytes, ordinal);
   } catch (...) {
-    vmm_free(driver, address, bytes);
+    vmm_free(driver, address, parts);
     throw;
   }
   return address;
@@ -85,12 +104,15 @@ CUdeviceptr vmm_allocate(const Driver& driver, VmmKind& kind, uint64_t& bytes) {
     if (result == CUDA_SUCCESS) kind.fabric = false;
   }
   driver.check(result, format("allocating {} bytes on cuda:{}", bytes, kind.ordinal));
-  return vmm_map(driver, handle, bytes, kind.ordinal);
+  return vmm_map(driver, std::array{VmmPart{handle, bytes}}, kind.ordinal);
 }
 
 void vmm_free(const Driver& driver, CUdeviceptr address, uint64_t bytes) noexcept {
-  driver.cuMemUnmap(address, bytes);
-  driver.cuMemAddressFree(address, bytes);
+  vmm_free(driver, address, std::array{VmmPart{0, bytes}});
+}
+
+void vmm_free(const Driver& driver, CUdeviceptr address, std::span<const VmmPart> parts) noexcept {
+  driver.cuMemAddressFree(address, unmap(driver, address, parts));
 }
 
 }  // namespace pw::cuda

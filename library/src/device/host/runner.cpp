@@ -32,7 +32,7 @@ bool reached(const GrowingWords& words, uint64_t epoch) {
   return true;
 }
 
-// The steps of a plan's start or of its finish, and the state of the current epoch.
+// The steps of a plan's start or of its finish, and which of them are still to be done in the current epoch.
 class Steps {
  public:
   explicit Steps(std::vector<ProgramStep> steps) : steps_(std::move(steps)), open_(steps_.size()) {}

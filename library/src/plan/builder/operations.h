@@ -1,4 +1,5 @@
-// What a plan is to do: operations of one rank, checked and recorded. Nothing is decided yet.
+// The operations of one rank that a plan will do at each start. The functions of PlanOperations check them
+// and record them; how each is done is decided when the plan is prepared.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +17,30 @@
 
 namespace pw {
 
-struct PlannedMove {  ///< a put or get
+/// A put or get.
+struct PlannedMove {
   Transfer transfer;
-  std::shared_ptr<Region> keep;
+  std::shared_ptr<Region> keep;  ///< the local region of `transfer`, kept open for the plan
   std::optional<Notification> notification;
 };
 
-struct PlannedWait {  ///< an after or a wait
+/// A wait for a signal: before a start moves data with the signal's sender (`after`), or in a finish
+/// (`wait`).
+struct PlannedWait {
   Signal* signal;
-  uint64_t by;
-  uint64_t lead;
+  uint64_t by;    ///< by how much the signal grows in each epoch
+  uint64_t lead;  ///< number of first epochs that need not wait
 };
 
-/// A send or receive of this rank.
+/// A send or receive of this rank: one end of a lane.
 struct LaneEnd {
-  int rank = 0;  ///< at the other end
+  int rank = 0;  ///< the rank at the other end
   int tag = 0;
   std::shared_ptr<Region> region;
-  pw_block block{};
+  pw_block block{};  ///< in the region
   uint64_t bytes = 0;
-  /// Between the block and dense bytes: `from` is the block of a send, `to` that of a receive.
+  /// The copy between the block and a buffer without gaps: for a send `from` is the block, for a receive
+  /// `to`.
   Layout layout;
 };
 
@@ -60,11 +65,12 @@ class PlanOperations {
   [[nodiscard]] const std::vector<LaneEnd>& sends() const { return sends_; }
   [[nodiscard]] const std::vector<LaneEnd>& receives() const { return receives_; }
 
-  /// The ranks that the plan depends on; with PW_ANY_RANK on all.
+  /// The ranks whose loss cancels the plan; PW_ANY_RANK stands for all.
   [[nodiscard]] const std::set<int>& dependencies() const { return dependencies_; }
-  /// The other ends of the lanes: the ranks that a prepare talks to.
+  /// The ranks with which this rank exchanges messages of the plan, and with which it prepares the plan.
   [[nodiscard]] std::set<int> partners() const;
-  [[nodiscard]] uint64_t sent_bytes() const;  ///< by a start
+  /// The bytes that one start sends and puts.
+  [[nodiscard]] uint64_t sent_bytes() const;
 
  private:
   void add_dependency(int rank) { dependencies_.insert(rank); }

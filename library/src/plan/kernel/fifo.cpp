@@ -12,7 +12,8 @@ namespace pw {
 namespace {
 
 constexpr uint32_t kMostEntries = 65536;
-constexpr uint64_t kCounterBytes = 256, kRoomAt = 128;  // apart: on lines of their own
+// The kernels' own counters in device memory: two words, each on a cache line of its own.
+constexpr uint64_t kCounterBytes = 256, kRoomAt = 128;
 
 }  // namespace
 
@@ -23,7 +24,7 @@ PostedFifo::PostedFifo(Context& context, Device& device, uint32_t count, FifoLis
       lists_(std::move(lists)),
       guard_(std::move(guard)),
       memory_(pinned_memory(device, kEntriesAt + count * sizeof(pw_fifo_entry))),
-      progress_(new (memory_.get()) Progress{}),
+      counters_(new (memory_.get()) Counters{}),
       entries_(reinterpret_cast<pw_fifo_entry*>(static_cast<std::byte*>(memory_.get()) + kEntriesAt)) {
   for (const Remote* remote : lists_.remotes)
     if (remote->key.type == KeyType::region) require_writable(described(*remote));
@@ -37,13 +38,14 @@ Poll PostedFifo::poll() {
   pw_fifo_entry entry;
   while (taken_ - before < count_ && take(entry)) {
     // The proxy handles an exception like a status.
-    if (!must(guard([&] { return begin(entry); }))) return Poll::progress;
+    if (!ok_or_cancel(guard([&] { return begin(entry); }))) return Poll::progress;
   }
   const bool progress = complete() || taken_ != before;
   return progress ? Poll::progress : taken_ > done_ ? Poll::waiting : Poll::idle;
 }
 
-// One set of marks at a time, for all entries that were taken when it was made.
+// Takes marks after all entries that were taken so far, and counts these entries as done when the marks are
+// reached. There is one set of marks at a time.
 bool PostedFifo::complete() {
   if (taken_ == done_) return false;
   if (marked_ <= done_) {
@@ -53,17 +55,18 @@ bool PostedFifo::complete() {
   }
   if (!marks_.reached()) {
     if (now_ns() < deadline_ns_) return false;
-    must(fail(PW_TIMEOUT,
-              format("the transfers of a FIFO with rank {} were not complete in time", marks_.rank())));
+    ok_or_cancel(fail(
+        PW_TIMEOUT, format("the transfers of a FIFO with rank {} were not complete in time", marks_.rank())));
     return true;
   }
-  if (!must(guard([&] { return marks_.outcome(); }))) return true;
+  if (!ok_or_cancel(guard([&] { return marks_.outcome(); }))) return true;
   done_ = marked_;
-  progress_->done.store(done_, std::memory_order_release);
+  counters_->done.store(done_, std::memory_order_release);
   return true;
 }
 
-// A kernel that gave up has left a hole in the order of the entries.
+// Cancels the FIFO if a wait of a kernel timed out. A kernel that waited for room has not written its entry,
+// so the entries after it would never be reached.
 bool PostedFifo::cancelled_by_kernel() {
   const uint64_t report = guard_->report.load(std::memory_order_acquire);
   if (report == 0 || guard_->stop.load(std::memory_order_relaxed) != 0) return false;
@@ -85,7 +88,7 @@ bool PostedFifo::take(pw_fifo_entry& entry) {
   entry.by = load(from.by);
   entry.to_from = load(from.to_from);
   entry.signal = load(from.signal);
-  progress_->taken.store(++taken_, std::memory_order_release);
+  counters_->taken.store(++taken_, std::memory_order_release);
   return true;
 }
 
@@ -116,13 +119,13 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
     throw Error(PW_OUT_OF_RANGE, format("entry {} of a FIFO names region {}; it was made with {}", taken_,
                                         from, lists_.regions.size()));
   Remote& to = remote_at(entry.to_from & 0xffffffff, KeyType::region);
-  // It is checked there against both regions.
+  // transfer() checks the range against both regions.
   const RangeTransfer range{Op::put,           &to,        lists_.regions[from].get(), entry.to_offset,
                             entry.from_offset, entry.bytes};
   return notifies ? context_.transfer(range, notification) : context_.transfer(range);
 }
 
-bool PostedFifo::must(pw_status status) {
+bool PostedFifo::ok_or_cancel(pw_status status) {
   if (status == PW_OK) return true;
   const auto lost = std::ranges::find_if(ranks_, [&](int rank) { return context_.team().lost(rank); });
   if (status == PW_PEER_LOST && lost != ranks_.end())
@@ -141,8 +144,8 @@ void PostedFifo::fill(Device& device, pw_fifo_handle& handle) const {
   handle.version = PW_HANDLE_VERSION;
   handle.entries = static_cast<pw_fifo_entry*>(device.as_seen(entries_));
   handle.count = count_;
-  handle.taken = seen(&progress_->taken);
-  handle.done = seen(&progress_->done);
+  handle.taken = seen(&counters_->taken);
+  handle.done = seen(&counters_->done);
   handle.guard = seen_by(device, *guard_, guard_->timeout_ns);
 }
 
@@ -154,8 +157,8 @@ Fifo::Fifo(Context& context, Device& device, uint32_t count, FifoLists lists)
   std::vector<bool> depends(static_cast<size_t>(context.team().size()));
   for (const Remote* remote : lists.remotes) depends[static_cast<size_t>(remote->rank())] = true;
   guard_ = make_guard(device, context.words(device), settings::plan_timeout.nanoseconds());
-  counters_ = context.allocate({device.id().kind, device.id().index}, kCounterBytes);
-  device.clear(counters_->address(), kCounterBytes);
+  device_counters_ = context.allocate({device.id().kind, device.id().index}, kCounterBytes);
+  device.clear(device_counters_->address(), kCounterBytes);
   served_ = std::make_shared<PostedFifo>(context, device, count, std::move(lists), guard_);
   on_close_ = context.on_close([guard = guard_] { cancel(*guard, PW_CLOSED, -1); });
   on_loss_ = context.team().on_loss([guard = guard_, depends](int rank) {
@@ -174,8 +177,8 @@ Fifo::~Fifo() {
 pw_fifo_handle Fifo::handle() const {
   pw_fifo_handle handle{};
   served_->fill(device_, handle);
-  handle.posted = reinterpret_cast<unsigned long long*>(counters_->address());
-  handle.room = reinterpret_cast<unsigned long long*>(counters_->address() + kRoomAt);
+  handle.posted = reinterpret_cast<unsigned long long*>(device_counters_->address());
+  handle.room = reinterpret_cast<unsigned long long*>(device_counters_->address() + kRoomAt);
   return handle;
 }
 

@@ -57,7 +57,7 @@ KernelNotifications::KernelNotifications(Context& context, Remote& signal, Devic
 KernelNotifications::~KernelNotifications() {
   try {
     signal_.sender()->notified = access_->read(total_.address());
-  } catch (const Error& error) {  // the GPU failed: nothing of it can be used any more
+  } catch (const Error& error) {  // the GPU has failed, so nobody can use the signal through it any more
     log_once(LogLevel::warning, error.what());
   }
   Notifications::give_back(signal_);

@@ -1,5 +1,5 @@
-// One-sided operations inside kernels: what the handles of remotes and signals contain, and what keeps that
-// valid.
+// One-sided operations inside kernels: makes the handles of remotes and signals that kernels use, and keeps
+// valid what the handles refer to.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 
 namespace pw {
 
-/// The remote region as kernels of the device reach it. Throws Error when they do not.
+/// Returns a handle of the remote region for kernels of the device. Throws Error if they cannot reach it.
 pw_remote_handle handle_of(Remote& remote, Device& device);
 
-/// Lets kernels of one device notify a remote signal, and nobody else of this rank meanwhile.
+/// Lets kernels of one device notify a remote signal. While it lives, nothing else of this rank may notify
+/// the signal.
 class KernelNotifications {
  public:
-  /// Throws Error when the device does not reach the signal, or a plan or another device's kernels notify it.
+  /// Throws Error if the device does not reach the signal, or if a plan or other kernels notify it.
   KernelNotifications(Context& context, Remote& signal, Device& device);
-  /// Reads back how far the kernels have notified it: none of them runs any more.
+  /// Reads back up to which value the kernels have notified the signal. No kernel may use the handle any
+  /// more.
   ~KernelNotifications();
   KernelNotifications(const KernelNotifications&) = delete;
 
@@ -31,21 +33,22 @@ class KernelNotifications {
   Context& context_;
   Remote& signal_;
   Device& device_;
-  uint64_t* word_;
-  DeviceWords total_;
+  uint64_t* word_;     ///< the signal's word, which kernels store to
+  DeviceWords total_;  ///< the value up to which the kernels have notified the signal
   std::unique_ptr<WordAccess> access_;
 };
 
-/// Lets kernels of one device wait for a signal, and ends their waits.
+/// Lets kernels of one device wait for a signal. Ends their waits if the sender is lost or the context is
+/// closed.
 class KernelWaits {
  public:
-  /// Throws Error when kernels of the device cannot wait for the signal.
+  /// Throws Error if kernels of the device cannot wait for the signal.
   KernelWaits(Context& context, const Signal& signal, Device& device);
 
   [[nodiscard]] Device& device() const { return device_; }
-  /// A handle whose waits last at most `timeout_ns` each. Reports of earlier waits are forgotten.
+  /// Returns a handle whose waits last at most `timeout_ns` each. Clears the reports of earlier waits.
   pw_signal_handle handle(uint64_t timeout_ns);
-  /// PW_OK, or what ended a wait early, with the message.
+  /// Returns PW_OK, or why a wait ended early, with a message.
   [[nodiscard]] pw_status status() const;
 
  private:

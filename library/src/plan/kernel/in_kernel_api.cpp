@@ -1,4 +1,4 @@
-// The C functions of what kernels are given besides plans: regions to write to, signals to notify and wait
+// The C functions that make handles for kernels: of regions to write to, and of signals to notify or wait
 // for.
 #include <memory>
 

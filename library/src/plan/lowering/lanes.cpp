@@ -7,11 +7,14 @@
 namespace pw {
 namespace {
 
+// The lane's words in this rank's mailbox; those in the partner's are Lowering::their_words().
 uint64_t* own_words(const Negotiation& negotiation, const Lane& lane) {
   return reinterpret_cast<uint64_t*>(negotiation.mailbox()->address() + lane.offer.words);
 }
 
-// Whether what comes from the rank proves that it has used what it was sent the epoch before.
+// Whether this rank and that one both send to each other in each epoch. Then a message from the rank shows
+// that it has finished its previous epoch, and so has emptied the slot that was filled then: no credit is
+// needed.
 bool in_step_with(const Negotiation& negotiation, int rank) {
   const auto with = [rank](const Lane& lane) { return lane.rank == rank; };
   return std::ranges::any_of(negotiation.sends(), with) && std::ranges::any_of(negotiation.receives(), with);
@@ -41,8 +44,8 @@ uint64_t* Lowering::their_words(const Lane& lane) const {
   return reinterpret_cast<uint64_t*>(lane.mailbox->address_on(device_) + lane.theirs.words);
 }
 
-// Slots may be filled again two epochs later, once the receiver has emptied them; the target of a straight
-// lane once the receiver has started the same epoch.
+// A send waits until it may write. Through slots: a slot is used every second epoch, so the receiver must
+// have emptied it in the epoch before last. Straight: the receiver must have started the same epoch.
 void Lowering::add_send(const Negotiation& negotiation, const Lane& lane) {
   if (lane.kind == LaneKind::posted) return post_send(lane);
   ProgramStep step;

@@ -20,9 +20,9 @@ void Lowering::add_description(const std::string& line) {
   plan_.description += line;
 }
 
-// How a step moves bytes, for a trace. Steps that are copies by the CPU have each a time of its own, and the
-// path that copies alike is measured: it is named, too. The steps of a GPU are known by the time of their
-// whole start alone.
+// The text by which a trace says how a step moves bytes. In a plan of the host each step is a copy by the CPU
+// with a time of its own. The text then also names the path that copies in the same way, because the route
+// table has measured times of that path to compare with. A GPU's trace has only the time of the whole start.
 std::string_view Lowering::way_of(std::string_view step) {
   const std::string_view path = on_host() ? context_.resolver().copying_path() : std::string_view();
   return path.empty() ? step : std::string_view(*plan_.ways.insert(format("{}, {}", step, path)).first);

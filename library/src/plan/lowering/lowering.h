@@ -1,5 +1,5 @@
-// The lowering of a plan: its operations and lanes become the program that a device runs, and operations that
-// the proxy does at each start.
+// The lowering of a plan: makes the steps of the device's program from the plan's operations and lanes. What
+// the device cannot do itself becomes operations that the proxy does at each start.
 #pragma once
 
 #include <set>
@@ -15,17 +15,19 @@
 
 namespace pw {
 
-struct OwnedSignal {  ///< that only this plan notifies as long as it lives
+/// A signal that is reserved for this plan: nothing else of this rank may notify it while the plan lives.
+struct OwnedSignal {
   Notification notification;
-  bool by_device;  ///< else by the proxy, which counts the notifications itself
+  bool by_device;  ///< notified by the program; else by the proxy, which counts its notifications itself
 };
 
 struct LoweredPlan {
   Program program;
   std::vector<PostedOperation> posted;
   std::vector<OwnedSignal> owned;
-  std::set<std::string, std::less<>> ways;  ///< the names that steps of the program have for a trace
-  /// A line for each put and get, then for each send, then for each receive: what it moves, by which method.
+  std::set<std::string, std::less<>> ways;  ///< the texts to which ProgramStep::way refers
+  /// Text with a line for each put and get, then for each send, then for each receive: what it moves, and by
+  /// which method.
   std::string description;
 };
 
@@ -34,18 +36,18 @@ class Lowering {
   Lowering(Context& context, Device& device, LoweredPlan& plan)
       : context_(context), device_(device), plan_(plan) {}
 
-  // In this order; all throw Error.
+  // Call these in this order. All throw Error.
   void add_operations(const PlanOperations& operations);  ///< all but sends and receives
   void add_lanes(const Negotiation& negotiation);
-  void complete();
+  void complete();  ///< adds what the program needs beside them: trigger of the proxy, waking of other ranks
 
  private:
   [[nodiscard]] bool on_host() const { return device_.id().kind == PW_HOST; }
-  [[nodiscard]] const char* method_name(LaneKind kind) const;
+  [[nodiscard]] const char* method_name(LaneKind kind) const;  ///< on this device
   void add_description(const std::string& line);
   std::string_view way_of(std::string_view step);
   void reserve_signal(const Notification& notification, bool by_device);
-  GrowingWords words_of(const Notification& notification);
+  GrowingWords words_of(const Notification& notification);  ///< reserves the signal for the device
   GrowingWords words_of(const PlannedWait& wait);
 
   // operations.cpp
@@ -62,7 +64,7 @@ class Lowering {
   [[nodiscard]] uint64_t* their_words(const Lane& lane) const;
 
   // posted.cpp
-  void post(const PostedOperation& operation);
+  void post(const PostedOperation& operation);  ///< checks and prepares it first
   Notification posted(const Notification& notification);
   void post_send(const Lane& lane);
   void post_receive(const Lane& lane);
@@ -74,7 +76,7 @@ class Lowering {
   LoweredPlan& plan_;
 };
 
-/// Between the blocks of a lane's two ends.
+/// The copy from the block of a send to the block of its receive.
 Layout straight_layout(const Lane& lane);
 
 }  // namespace pw

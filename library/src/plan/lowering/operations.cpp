@@ -30,7 +30,8 @@ void Lowering::add_signals(const PlanOperations& operations) {
                                     .awaited = wait.signal->trace_tag()});
 }
 
-// The after that a move waits for.
+// The words of the `after` that a move waits for: the one whose signal is notified by the rank of the move.
+// Sets its entry in `used`. No words if there is none.
 GrowingWords Lowering::wait_of(const PlannedMove& move, const std::vector<PlannedWait>& afters,
                                std::vector<bool>& used) {
   GrowingWords wait;

@@ -1,5 +1,5 @@
-// The lowering of what the proxy does at each start, and the signals by which the two ends of a posted lane
-// tell one another how far they are.
+// The lowering of what the proxy does at each start. The two ends of a posted lane tell one another by
+// signals how far they are.
 //
 // The receiver notifies the sender's signal when its plan has started ("ready to receive"), the sender's
 // proxy then starts the transfer, and the path notifies the receiver's signal behind the data ("arrived").
@@ -45,8 +45,8 @@ void Lowering::post_receive(const Lane& lane) {
                                   .mark = {}});
 }
 
-// The start tells the proxy its epoch before it does anything else, and the finish waits until the
-// proxy is through it.
+// The first step of a start tells the proxy the epoch, and the last step of a finish waits until the proxy
+// has done the operations of that epoch.
 void Lowering::add_trigger() {
   if (plan_.posted.empty()) return;
   Guard& guard = *plan_.program.guard;
@@ -61,7 +61,8 @@ void Lowering::add_trigger() {
                                   .mark = {}});
 }
 
-// A mark of the CPU is followed by a check whether its owner sleeps.
+// When a step of the CPU stores a mark in memory of another rank, it also wakes the threads of that rank that
+// sleep.
 void Lowering::add_wakes() {
   for (auto* steps : {&plan_.program.start, &plan_.program.finish})
     for (ProgramStep& step : *steps)

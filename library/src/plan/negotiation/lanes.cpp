@@ -12,7 +12,7 @@ namespace {
 using peerway::device::kWordsOfLine;
 
 constexpr uint64_t kThreadsOfPiece = 256;
-constexpr uint64_t kLinesOfPiece = 16;  // two for each warp; with 32 messages of 4 to 64 KiB take longer
+constexpr uint64_t kLinesOfPiece = 16;  // two for each warp; with 32, messages of 4 to 64 KiB took longer
 constexpr uint64_t kBytesOfStraightPiece = 16384;
 
 void put(ByteWriter& to, const pw_block& block) {
@@ -124,8 +124,8 @@ void put_report(ByteWriter& to, const LaneReport& report) {
   to.put(report.pieces);
 }
 
-LaneReport parse_lane_report(ByteView letter, size_t number) {
-  ByteReader from(letter, "what a rank reports of its lanes");
+LaneReport parse_lane_report(ByteView message, size_t number) {
+  ByteReader from(message, "what a rank reports of its lanes");
   from.take(number * (sizeof(uint8_t) + sizeof(uint32_t)));
   const auto kind = from.get<uint8_t>();
   const auto pieces = from.get<uint32_t>();
@@ -163,18 +163,18 @@ uint32_t straight_pieces(uint64_t bytes, uint64_t of_all) {
 
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {
   const char* my_kind = sends ? "send" : "receive";
-  const char* their_what = sends ? "receive" : "send";
+  const char* their_kind = sends ? "receive" : "send";
   const auto match = std::ranges::find_if(
       theirs, [&](const LaneOffer& lane) { return lane.rank == self && lane.tag == mine.tag; });
   if (match == theirs.end())
     throw Error(PW_INVALID_ARGUMENT, format("the {} of {} bytes with rank {} and tag {} has no {} in that "
                                             "rank's plan; add one there, with this rank and tag",
-                                            my_kind, mine.bytes, mine.rank, mine.tag, their_what));
+                                            my_kind, mine.bytes, mine.rank, mine.tag, their_kind));
   if (match->bytes != mine.bytes)
     throw Error(PW_INVALID_ARGUMENT,
                 format("tag {}: the {} here has {} bytes, the {} of rank {} {}; "
                        "give both the same size",
-                       mine.tag, my_kind, mine.bytes, their_what, mine.rank, match->bytes));
+                       mine.tag, my_kind, mine.bytes, their_kind, mine.rank, match->bytes));
   return *match;
 }
 

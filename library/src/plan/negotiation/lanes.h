@@ -1,5 +1,6 @@
-// Lanes: a send of one rank's plan matched with the receive of another's. What the two ranks tell each other
-// before, and which method each lane uses: pure decisions that come out the same at both ends.
+// A lane is the way of one message of a plan: a send of one rank with the matching receive of another. Here
+// are the messages by which the two ranks agree on a lane, and the sizes that both compute alike from them.
+// Nothing here touches memory or the network, so unit tests can check all of it.
 #pragma once
 
 #include <cstdint>
@@ -15,41 +16,45 @@ namespace pw {
 
 /// The method by which the bytes of a lane move.
 enum class LaneKind : uint8_t {
-  slots,     ///< into two slots of the receiver, used in turn, and from there to their place
-  lines,     ///< likewise on GPUs, by lines of 128 bytes instead of packets of 16
+  slots,     ///< into one of two slots of the receiver, used in turn, and from there to their place; on a GPU
+             ///< as packets
+  lines,     ///< the same on GPUs, by lines of 128 bytes instead of packets of 16
   straight,  ///< from the source to the target, once the receiver has started the same epoch
   posted,    ///< by the proxy and any path, once the receiver has started the same epoch
 };
 
 inline bool through_slots(LaneKind kind) { return kind == LaneKind::slots || kind == LaneKind::lines; }
 
-inline constexpr uint64_t kLine = 128;  // bytes: what belongs to one lane shares no cache line with another's
-inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane, or all lanes of some methods
-inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of a lane, in a mailbox
+inline constexpr uint64_t kLine =
+    128;  ///< bytes of a line, and of a cache line of GPUs; two lanes share none
+inline constexpr uint32_t kMostPieces = 128;  ///< limit of the workers that share a lane, or that share all
+                                              ///< lanes by lines or all straight ones
+inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of one lane, in a mailbox
 
-/// One end of a lane, as its rank tells the others of it.
+/// What a rank tells its partner of one of its sends or receives. (A path's Offer in transport/path.h is
+/// something else.)
 struct LaneOffer {
-  int32_t rank = 0;  ///< at the other end
+  int32_t rank = 0;  ///< the rank at the other end
   int32_t tag = 0;
   uint64_t bytes = 0;
-  uint32_t unit = 8;  ///< largest word, at most 8 bytes, that this end's addresses and strides allow
-  uint64_t words =
-      0;  ///< offset in the rank's mailbox of kMostPieces words: a send's credit, a receive's arrivals
-  uint32_t region = 0;  ///< index of its region's key (receive)
-  pw_block block{};     ///< where the bytes lie in the region (receive)
+  uint32_t unit = 8;   ///< largest word, at most 8 bytes, that this end's addresses and strides allow
+  uint64_t words = 0;  ///< offset in the rank's mailbox of the lane's kMostPieces words, which the other end
+                       ///< writes: for a send that the receiver is ready, for a receive that data has arrived
+  uint32_t region = 0;  ///< receive: index of its region's key in PlanOffer::regions
+  pw_block block{};     ///< receive: where the bytes lie in the region
 };
 
-/// Everything that a rank tells the others.
+/// Everything that a rank tells one partner in the first round of a negotiation.
 struct PlanOffer {
   uint8_t device_kind = PW_HOST;
-  Bytes mailbox;  ///< its key; empty when the plan has no lanes
-  std::vector<Bytes> regions;
+  Bytes mailbox;               ///< the key of the rank's mailbox
+  std::vector<Bytes> regions;  ///< the keys of the regions that are received into
   std::vector<LaneOffer> sends;
   std::vector<LaneOffer> receives;
 };
 
 Bytes pack(const PlanOffer& offer);
-/// Throws Error for bytes that are no offer.
+/// Throws Error if the bytes are not an offer.
 PlanOffer parse_plan_offer(ByteView bytes);
 /// Throws Error unless `bytes` bytes of 8-byte words at an offset that a rank sent lie within its `name`,
 /// which has `room` bytes.
@@ -62,35 +67,36 @@ struct LaneReach {
   bool lines = false;    ///< the link to the mailbox carries lines of 128 bytes whole
 };
 
-/// What an end reports of a lane in the second round: the method that the sender, which asks the route, has
-/// chosen, and how many workers share the lane; of a receiver only whether the proxy has to do it, which is
-/// posted, or slots.
+/// What an end of a lane reports in the second round. The sender has asked the route: it reports the method,
+/// and the number of workers that share the lane. The receiver only reports `posted` if its proxy must take
+/// part, and `slots` if not.
 struct LaneReport {
   LaneKind kind = LaneKind::posted;
   uint32_t pieces = 1;
 };
 void put_report(ByteWriter& to, const LaneReport& report);
 /// The report of the lane with this number in a message. Throws Error if the bytes are not a report.
-LaneReport parse_lane_report(ByteView letter, size_t number);
+LaneReport parse_lane_report(ByteView message, size_t number);
 
 /// The largest word of at most 8 bytes in which one side of a layout can be moved.
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides);
 
-/// Bytes of a slot for `bytes` bytes in words of `unit` on a device of that kind: packets and lines on a GPU
-/// carry flags, the host's slots only data. A GPU's slot has room for both, since a kernel that uses the lane
-/// itself (pw_plan_get_lane) sends packets.
+/// The size of a slot for a message of `bytes` bytes in words of `unit` bytes, on a device of that kind. A
+/// slot of the host holds only data. On a GPU packets and lines also carry flags; the slot has room for
+/// either, because a kernel that uses the lane itself (pw_plan_get_lane) sends packets.
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
 
 /// How many workers of a GPU share a lane of packets.
 uint32_t packet_pieces(uint64_t bytes, uint32_t unit);
-/// And one that goes by lines, or straight, of `of_all` bytes that do so in a start. All together are not
-/// more than kMostPieces, or one each: a worker that has pieces of several lanes does them one after another,
-/// and of those that go straight waits in each until all stores have arrived.
+/// The same for a lane by lines, or a straight one. `of_all` is the number of bytes that all lanes of the
+/// method move in a start. The lanes get workers in proportion to their bytes: at least one each, and
+/// together at most kMostPieces if that is possible. More would slow them down: a worker that has pieces of
+/// several lanes does them one after another, and in each straight lane waits until its stores have arrived.
 uint32_t line_pieces(uint64_t bytes, uint32_t unit, uint64_t of_all);
 uint32_t straight_pieces(uint64_t bytes, uint64_t of_all);
 
-/// The other end of `mine`, a lane of rank `self`, among those of its rank. Throws Error when there is none,
-/// or it moves another number of bytes.
+/// Returns the other end of `mine`, a lane of rank `self`, among the lanes `theirs` of the partner. `sends`
+/// says whether `mine` is a send. Throws Error if there is none, or if it has another number of bytes.
 const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends);
 
 }  // namespace pw

@@ -52,7 +52,8 @@ const char* name_of_method(LaneKind kind, uint8_t device_kind) {
   return kind == LaneKind::straight ? kByStraight : kByProxy;
 }
 
-// The receiver's mailbox is memory of Peerway's own on the same kind of device: on this host it is in reach.
+// No plan exists here, so there is no mailbox to ask for. The receiver would allocate its mailbox on the same
+// kind of device, and such memory is in reach on this host.
 std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
   Context& of = *context->context;
   Device& device = region->region->device();

@@ -1,5 +1,5 @@
-// The methods by which a plan's send can reach its receive, and the choice among them. The sender chooses and
-// tells its partner, so tables may differ between ranks.
+// The methods by which a plan's send can reach its receive. The sender chooses among those that are
+// available, by its route table, and tells its partner; so ranks may have different tables.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace pw {
 
-/// Every method on a device of that kind, in order of preference, with why one cannot be. `reach` is that of
-/// the sender.
+/// Returns every method on a device of that kind, in order of preference, and for each whether it is
+/// available or why not. `reach` says what the sender reaches.
 std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach);
 
 /// Converts between a LaneKind and its name in route::kPlanMethods.
 LaneKind kind_of_method(std::string_view name);
 const char* name_of_method(LaneKind kind, uint8_t device_kind);
 
-/// The methods of sends from the region to the remote, for any number of bytes; and the route's decision
-/// among them, explained (JSON; route/explain.h). For the Python module.
+// For the Python module: the methods of sends from the region to the remote, and the route's choice among
+// them for each number of bytes, as JSON (route/explain.h).
 std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region);
 std::string explain_send_for(pw_context* context, const pw_remote* remote, const pw_region* region);
 

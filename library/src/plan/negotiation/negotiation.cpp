@@ -26,7 +26,8 @@ std::vector<Lane> lanes_of(const std::vector<LaneEnd>& ends, bool sends) {
   return lanes;
 }
 
-// How many workers of a GPU share a send that goes as `of_all` bytes of a start do.
+// The number of workers of a GPU that share a send. `of_all`: the bytes of all sends of a start that go by
+// the same method.
 uint32_t pieces_of(const Lane& lane, uint64_t of_all) {
   switch (lane.kind) {
     case LaneKind::slots:
@@ -55,18 +56,18 @@ Negotiation::Negotiation(Context& context, Device& device, const PlanOperations&
       lane.offer.words = bytes;
       bytes += kBytesOfWords;
     }
-  mailbox_ = cleared(bytes);
+  mailbox_ = allocate_cleared(bytes);
 }
 
-// Memory of the plan's own, zero; null for none.
-std::shared_ptr<Region> Negotiation::cleared(uint64_t bytes) {
+// Allocates memory for the plan, filled with zeros; null for 0 bytes.
+std::shared_ptr<Region> Negotiation::allocate_cleared(uint64_t bytes) {
   if (bytes == 0) return nullptr;
   std::shared_ptr<Region> memory = context_.allocate({device_.id().kind, device_.id().index}, bytes);
   device_.clear(memory->address(), bytes);
   return memory;
 }
 
-// Two slots for each lane that comes through slots, once the senders have chosen.
+// Allocates two slots for each receive through slots. The senders have chosen the methods by now.
 void Negotiation::open_slots() {
   uint64_t bytes = 0;
   for (Lane& lane : receives_) {
@@ -74,7 +75,7 @@ void Negotiation::open_slots() {
     lane.slots_at = bytes;
     bytes += 2 * lane.slot_bytes;
   }
-  slots_ = cleared(bytes);
+  slots_ = allocate_cleared(bytes);
 }
 
 PlanOffer Negotiation::offer_to(int rank) {
@@ -97,7 +98,8 @@ PlanOffer Negotiation::offer_to(int rank) {
   return offer;
 }
 
-// What a rank offers is its own, and of the kind that it is used as.
+// Imports a key that the rank has sent. It must be the key of a region or signal of that rank itself, and of
+// the type as which it will be used.
 Remote* Negotiation::import_of(int rank, KeyType type, ByteView key) {
   Remote* remote = remotes_.emplace_back(context_.import(key)).get();
   if (remote->rank() == rank && remote->key.type == type) return remote;
@@ -107,13 +109,17 @@ Remote* Negotiation::import_of(int rank, KeyType type, ByteView key) {
                                  remote->rank(), type == KeyType::region ? "region" : "signal"));
 }
 
-void Negotiation::find_partners(const PeerMessages& offered) {
+void Negotiation::match_lanes(const PeerMessages& offered) {
   std::map<int, PlanOffer> offers;
   for (const auto& [rank, text] : offered) {
     const PlanOffer& offer = offers[rank] = parse_plan_offer(text);
     if (partners_.contains(rank)) continue;
     const bool sends = !offer.sends.empty();
-    const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.at(0);
+    if (!sends && offer.receives.empty())
+      throw Error(
+          PW_BAD_KEY,
+          format("rank {} offers a plan without a send or receive, and is no partner of this one", rank));
+    const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.front();
     throw Error(PW_INVALID_ARGUMENT,
                 format("the {} of {} bytes with rank {} and tag {} in the plan of rank {} has no {} in "
                        "this rank's plan",
@@ -121,7 +127,7 @@ void Negotiation::find_partners(const PeerMessages& offered) {
                        sends ? "receive" : "send"));
   }
   std::map<int, Remote*> mailboxes;
-  const auto meet = [&](Lane& lane, bool sends) {
+  const auto match = [&](Lane& lane, bool sends) {
     const PlanOffer& theirs = offers.at(lane.rank);
     const std::vector<LaneOffer>& side = sends ? theirs.receives : theirs.sends;
     const LaneOffer& other = partner(lane.offer, context_.team().rank(), side, sends);
@@ -141,20 +147,23 @@ void Negotiation::find_partners(const PeerMessages& offered) {
     lane.target = import_of(lane.rank, KeyType::region, theirs.regions.at(other.region));
     lane.reach.region = context_.reaches(device_, *lane.target);
   };
-  for (Lane& lane : sends_) meet(lane, true);
-  for (Lane& lane : receives_) meet(lane, false);
+  for (Lane& lane : sends_) match(lane, true);
+  for (Lane& lane : receives_) match(lane, false);
 }
 
-// A rank's own lane needs no partner that is ready. The route is looked up by the bytes of the message.
-LaneKind Negotiation::routed(const Lane& lane, uint64_t bytes) const {
+// The method that the route gives for a send of `bytes` bytes. A send to this rank itself always goes
+// straight, because there is no partner to wait for.
+LaneKind Negotiation::method_of_send(const Lane& lane, uint64_t bytes) const {
   if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
   const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
   return kind_of_method(route->query().available.at(route->lookup(bytes).path));
 }
 
-// A CPU sends one message after another, so each counts alone. On a GPU all sends that leave this rank
-// without the proxy count together, since its blocks share them; what it sends to itself crosses no link.
+// The method depends on the number of bytes. A CPU sends one message after another, so there each message
+// counts by its own bytes. On a GPU the blocks of one kernel share all sends, so these count by the sum of
+// their bytes. The sum leaves out what the proxy sends, and what this rank sends to itself, which crosses no
+// link.
 void Negotiation::choose_methods() {
   const bool on_host = device_kind() == PW_HOST;
   uint64_t together = 0;
@@ -162,7 +171,7 @@ void Negotiation::choose_methods() {
     if (lane.reach.mailbox && !is_own(lane)) together += lane.offer.bytes;
   std::map<LaneKind, uint64_t> bytes;
   for (Lane& lane : sends_) {
-    lane.kind = routed(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together);
+    lane.kind = method_of_send(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together);
     bytes[lane.kind] += lane.offer.bytes;
   }
   if (!on_host)
@@ -170,7 +179,7 @@ void Negotiation::choose_methods() {
   for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
 }
 
-// In the order of the offer's lanes: the sends, then the receives.
+// The reports are in the order in which offer_to() lists the lanes: the sends, then the receives.
 Bytes Negotiation::report_lanes_to(int rank) const {
   ByteWriter to;
   for (const auto* lanes : {&sends_, &receives_})
@@ -179,8 +188,8 @@ Bytes Negotiation::report_lanes_to(int rank) const {
   return to.take();
 }
 
-// The sender has chosen; that an end must post overrules it.
-void Negotiation::settle_kinds(const PeerMessages& reported) {
+// A lane uses the method that its sender chose, except that it is posted if either end needs the proxy.
+void Negotiation::agree_on_methods(const PeerMessages& reported) {
   const auto settle = [&](Lane& lane, bool sends) {
     const LaneReport there = parse_lane_report(message_of(reported, lane.rank), lane.place);
     if (lane.kind == LaneKind::posted || there.kind == LaneKind::posted) {
@@ -203,8 +212,9 @@ void Negotiation::open_signals() {
         lane.signal = signals_.emplace_back(std::make_unique<Signal>(context_, lane.rank)).get();
 }
 
-// The key of the slots, and for each lane with that rank, in the order of the offer's lanes, where they begin
-// in them and the key of its signal; empty keys where there are none.
+// What this rank has opened for its lanes with that rank: the key of the slots, and for each lane, in the
+// order of offer_to(), the offset of its slots and the key of its signal. A key is empty if there is nothing
+// of the kind.
 Bytes Negotiation::opened_for(int rank) const {
   ByteWriter to;
   to.put_sized(slots_ != nullptr ? context_.key_of(*slots_) : Bytes());
@@ -217,7 +227,7 @@ Bytes Negotiation::opened_for(int rank) const {
   return to.take();
 }
 
-void Negotiation::meet_opened(const PeerMessages& opened) {
+void Negotiation::import_opened(const PeerMessages& opened) {
   std::map<int, Remote*> slots;
   for (auto* lanes : {&sends_, &receives_})
     for (Lane& lane : *lanes) {
@@ -242,7 +252,7 @@ void Negotiation::meet_opened(const PeerMessages& opened) {
     }
 }
 
-// With the partners, to each what `write` gives for it.
+// Sends each partner what `write` returns for it, and returns what the partners sent.
 PeerMessages Negotiation::exchange_with_partners(Exchange& exchange,
                                                  const std::function<Bytes(int rank)>& write) {
   PeerMessages messages;
@@ -250,18 +260,19 @@ PeerMessages Negotiation::exchange_with_partners(Exchange& exchange,
   return exchange.exchange(messages, settings::timeout.nanoseconds());
 }
 
-// What each rank offers a partner, how it would send to the partner (and what must be posted), and what it
-// has opened for that: slots, and the signals of what is posted.
-void Negotiation::join(Exchange& exchange) {
-  find_partners(exchange_with_partners(exchange, [&](int rank) { return pack(offer_to(rank)); }));
+// Round 1: each rank offers its sends and receives to the partner. Round 2: it reports the method of each
+// send, and which lanes its proxy must take part in. Round 3: it tells what it has opened for the lanes,
+// slots and the signals of posted ones.
+void Negotiation::negotiate(Exchange& exchange) {
+  match_lanes(exchange_with_partners(exchange, [&](int rank) { return pack(offer_to(rank)); }));
   choose_methods();
-  settle_kinds(exchange_with_partners(exchange, [&](int rank) { return report_lanes_to(rank); }));
+  agree_on_methods(exchange_with_partners(exchange, [&](int rank) { return report_lanes_to(rank); }));
   open_slots();
   open_signals();
-  meet_opened(exchange_with_partners(exchange, [&](int rank) { return opened_for(rank); }));
+  import_opened(exchange_with_partners(exchange, [&](int rank) { return opened_for(rank); }));
 }
 
-// From then on the partners' starts may write to this rank.
+// Once this returns, this rank may start the plan: all partners are ready for what its starts write to them.
 void Negotiation::confirm(Exchange& exchange) {
   exchange_with_partners(exchange, [](int) { return Bytes(); });
 }

@@ -1,5 +1,6 @@
-// The negotiation of a plan: what its partners tell one another, and which way each message goes. In it each
-// send or receive of this rank becomes a lane, whose other end is known.
+// The negotiation of a plan. This rank and its partners tell one another of their sends and receives, and
+// agree on the method by which each message goes. From each send or receive of this rank it makes a lane,
+// whose other end is known.
 #pragma once
 
 #include <algorithm>
@@ -19,55 +20,59 @@
 namespace pw {
 
 struct Lane : LaneEnd {
-  LaneOffer offer;   ///< as this rank tells its partner of it
-  LaneOffer theirs;  ///< as the partner does
-  size_t place = 0;  ///< of that among the other rank's sends and receives with this one
-  Remote* mailbox = nullptr;
-  Remote* target = nullptr;  ///< send: the region it goes to
+  LaneOffer offer;   ///< this end, as this rank tells its partner of it
+  LaneOffer theirs;  ///< the other end, as the partner tells this rank of it
+  size_t place = 0;  ///< index of the other end in the partner's messages to this rank: its sends come first,
+                     ///< then its receives
+  Remote* mailbox = nullptr;  ///< of the partner
+  Remote* target = nullptr;   ///< send: the region that the message goes to
   LaneReach reach;
-  Signal* signal = nullptr;      ///< posted: a receive's arrivals here, or that its target is ready
-  Remote* far_signal = nullptr;  ///< posted: the one of the other end
+  Signal* signal = nullptr;      ///< posted: tells a receive that the data has arrived, and a send that the
+                                 ///< receiver is ready
+  Remote* far_signal = nullptr;  ///< posted: the signal of the other end
   LaneKind kind = LaneKind::posted;
-  uint32_t pieces = 1;
-  uint64_t slot_bytes = 0;
-  uint64_t slots_at = 0;    ///< offset of the two slots in those of the receiver's rank
-  Remote* slots = nullptr;  ///< send: the receiver's
+  uint32_t pieces = 1;      ///< number of workers of a GPU that share the lane
+  uint64_t slot_bytes = 0;  ///< size of one slot
+  uint64_t slots_at = 0;  ///< offset of the lane's two slots in the memory that the receiver opened for slots
+  Remote* slots = nullptr;  ///< send: that memory
 
   [[nodiscard]] uint32_t unit() const { return std::min(offer.unit, theirs.unit); }  ///< for both ends
 };
 
-/// Lives as long as its plan: it holds the memory and the signals that the lanes use.
+/// Holds the lanes, and the memory and signals that they use. So it lives as long as its plan.
 class Negotiation {
  public:
   /// Makes this rank's mailbox. Throws Error.
   Negotiation(Context& context, Device& device, const PlanOperations& operations);
-  /// Rounds of messages with the partners, after which all members of the lanes are known. Throws Error.
-  void join(Exchange& exchange);
+  /// Exchanges messages with the partners in three rounds; then all members of the lanes are known. Throws
+  /// Error.
+  void negotiate(Exchange& exchange);
   /// Tells the partners that this rank is ready, and waits until they are.
   void confirm(Exchange& exchange);
 
   [[nodiscard]] const std::vector<Lane>& sends() const { return sends_; }
   [[nodiscard]] const std::vector<Lane>& receives() const { return receives_; }
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.rank == context_.team().rank(); }
-  /// Memory of this rank: the words of all lanes, and the slots of the receives. Null where none are needed.
+  /// Memory of this rank to which partners write: the mailbox has the words of all lanes, and beside it there
+  /// are the slots of the receives. Null if the plan needs none.
   [[nodiscard]] Region* mailbox() const { return mailbox_.get(); }
   [[nodiscard]] Region* slots() const { return slots_.get(); }
 
  private:
   [[nodiscard]] uint8_t device_kind() const { return static_cast<uint8_t>(device_.id().kind); }
-  std::shared_ptr<Region> cleared(uint64_t bytes);
+  std::shared_ptr<Region> allocate_cleared(uint64_t bytes);
   PeerMessages exchange_with_partners(Exchange& exchange, const std::function<Bytes(int rank)>& write);
   PlanOffer offer_to(int rank);
   Remote* import_of(int rank, KeyType type, ByteView key);
-  void find_partners(const PeerMessages& offered);
-  [[nodiscard]] LaneKind routed(const Lane& lane, uint64_t bytes) const;  ///< of a send
+  void match_lanes(const PeerMessages& offered);
+  [[nodiscard]] LaneKind method_of_send(const Lane& lane, uint64_t bytes) const;
   void choose_methods();
   [[nodiscard]] Bytes report_lanes_to(int rank) const;
-  void settle_kinds(const PeerMessages& reported);
+  void agree_on_methods(const PeerMessages& reported);
   void open_slots();
   void open_signals();
   [[nodiscard]] Bytes opened_for(int rank) const;
-  void meet_opened(const PeerMessages& opened);
+  void import_opened(const PeerMessages& opened);
 
   Context& context_;
   Device& device_;

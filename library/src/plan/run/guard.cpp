@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kPinnedBytes = 4096;             // a page, the least that can be pinned
 constexpr unsigned kTimedOut = 2;                   // as peerway::device::detail::Deadline reports it
-constexpr uint64_t kExplained = uint64_t{1} << 40;  // in the stop word: Guard::why says more
+constexpr uint64_t kExplained = uint64_t{1} << 40;  // flag in the stop word: Guard::why has a message
 
 uint64_t stop_word(pw_status why, int rank) {
   return static_cast<uint64_t>(why) | static_cast<uint64_t>(rank + 1) << 8;
@@ -88,7 +88,8 @@ void cancel(Guard& guard, pw_status why, const std::string& message) {
 
 namespace {
 
-// The program that waits for the proxy does not know which rank the proxy waits for.
+// The message for a wait that timed out. If it waited for the proxy, its report names no rank; the guard then
+// says which rank the proxy waits for.
 std::string text_of_timeout(const Guard& guard, const Ended& end) {
   const int rank = end.rank >= 0 ? end.rank : guard.awaited.load() - 1;
   const std::string waited = format("epoch {} of a plan waited {:.3g} s in vain for ", end.of,

@@ -1,5 +1,6 @@
-// A plan's guard: through it the host ends the plan's waits wherever they are, and learns which waits ended
-// early.
+// The guard of a plan: words that all waits of the plan poll. The host stores the reason in the guard to end
+// the waits, wherever they run. A wait that times out stores a report there, from which the host learns of
+// it.
 #pragma once
 
 #include <memory>
@@ -18,33 +19,35 @@ extern const SecondsSetting plan_timeout;
 
 }  // namespace settings
 
-/// Zero-filled host memory, pinned for the device. Throws Error.
+/// Allocates host memory filled with zeros, and pins it for the device. Throws Error.
 std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes);
 
-/// One page of it, and a word of the pool for device code; the pool must outlive the guard. Throws Error.
+/// Makes a guard: a page of pinned memory, and a word of the pool in which waits on the device share what
+/// they have read of it. The pool must outlive the guard. Throws Error.
 std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t timeout_ns);
 
-/// Ends all waits of the plan. The first reason counts.
+/// Cancels the plan: ends all its waits. `rank` is the lost rank, or -1. Only the first reason counts.
 void cancel(Guard& guard, pw_status why, int rank);
-/// The same if the rank, or any that PW_ANY_RANK stands for, is lost. A caller that asks for a status may
-/// know of a loss from another call before the team's thread has told the guard.
+/// Cancels the plan if the rank is lost, or for PW_ANY_RANK if any is. The team's thread also cancels it, but
+/// a caller that asks for a status may know of the loss before.
 void cancel_if_lost(Guard& guard, const Team& team, int rank);
 
-/// Whom the guard names, read from the words in which waits and the host tell of their end.
+/// How the waits of a plan ended early, read from the guard's words.
 struct Ended {
-  pw_status why = PW_OK;  ///< PW_TIMEOUT: a wait did; any other: the host did
-  int rank = -1;          ///< that was waited for, or was lost
-  uint64_t of = 0;        ///< the epoch or value that was waited for, 32 bits of it
+  pw_status why =
+      PW_OK;        ///< PW_OK: they did not; PW_TIMEOUT: one timed out; else the host cancelled the plan
+  int rank = -1;    ///< the rank that was waited for, or that was lost
+  uint64_t of = 0;  ///< the epoch or value that was waited for: its lower 32 bits
 };
 Ended end_of(const Guard& guard);
 
-/// The words by which waits on the device see the guard.
+/// The guard's addresses as waits on the device need them.
 pw_guard seen_by(Device& device, const Guard& guard, uint64_t timeout_ns);
 
-/// The same with a message of its own. Only the proxy calls this.
+/// Cancels the plan with a message of its own. Only the proxy calls this, so the message has one writer.
 void cancel(Guard& guard, pw_status why, const std::string& message);
 
-/// Whether the plan does nothing any more.
+/// Whether the plan was cancelled, by the host or by a wait that timed out.
 inline bool cancelled(const Guard& guard) {
   return guard.stop.load(std::memory_order_relaxed) != 0 || guard.report.load(std::memory_order_relaxed) != 0;
 }

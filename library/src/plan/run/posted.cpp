@@ -26,8 +26,8 @@ PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations
       bytes_ += operation.transfer->layout.shape.bytes();
       if (std::ranges::find(ranks_, operation.rank) == ranks_.end()) ranks_.push_back(operation.rank);
     }
-  // Notifications alone first, which say that this rank is ready to receive: the other ranks wait for them
-  // while this one is at its transfers.
+  // Operations without a transfer come first. They tell other ranks that this one is ready to receive, so
+  // those need not wait until this rank has started its own transfers.
   std::stable_partition(operations_.begin(), operations_.end(),
                         [](const auto& operation) { return !operation.transfer; });
 }
@@ -41,7 +41,7 @@ Poll PostedPlan::poll() {
     if (!triggered()) return Poll::idle;
     ++epoch_;
     busy_ = progress = true;
-    began_ = trace::recording() ? trace::now() : 0;
+    trace_began_ = trace::recording() ? trace::now() : 0;
     for (size_t i = 0; i < operations_.size(); ++i) open_.push_back(i);
   }
   progress |= begin_open();
@@ -49,8 +49,8 @@ Poll PostedPlan::poll() {
   return progress ? Poll::progress : Poll::waiting;
 }
 
-// Never waits for an operation's words: behind one whose words do not come another may be able to begin, for
-// which some rank waits.
+// Begins the open operations whose words have their value, in any order: an operation must not be held up by
+// one before it, because another rank may be waiting for it.
 bool PostedPlan::begin_open() {
   bool progress = false;
   for (size_t i = 0; i < open_.size();) {
@@ -65,7 +65,7 @@ bool PostedPlan::begin_open() {
       return operation.transfer ? context_.start(*operation.transfer, notification)
                                 : context_.notify_at_once(*notification);
     });
-    if (!must(operation.rank, begun)) return progress;
+    if (!ok_or_cancel(operation.rank, begun)) return progress;
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
     progress = true;
   }
@@ -73,20 +73,21 @@ bool PostedPlan::begin_open() {
   return progress;
 }
 
-// The sources may change and the targets of gets be used once the finish has seen this. Nothing is waited for
-// here, too: behind a rank that stands still another plan may go on.
+// Called when all operations of the epoch have begun: reports the epoch as done once they are complete. After
+// that the program may change the sources of puts and use the targets of gets. This does not wait either:
+// while one rank stands still, the operations of other plans must go on.
 bool PostedPlan::complete() {
-  if (!begun_) {
+  if (!marked_) {
     for (const int rank : ranks_) context_.add_marks(rank, marks_);
     deadline_ns_ = deadline_after(std::atomic_ref(guard_->timeout_ns).load(std::memory_order_relaxed));
-    begun_ = true;
+    marked_ = true;
   }
   const int rank = marks_.rank();
   if (!marks_.reached() && now_ns() < deadline_ns_) return false;
-  busy_ = begun_ = false;
-  if (!must(std::max(rank, 0), pw::guard([&] { return completion(); }))) return true;
+  busy_ = marked_ = false;
+  if (!ok_or_cancel(std::max(rank, 0), pw::guard([&] { return completion(); }))) return true;
   if (trace::recording())
-    trace::add({PW_TRACE_PROXY, "proxy", ranks_.size() == 1 ? "" : "several ranks", began_,
+    trace::add({PW_TRACE_PROXY, "proxy", ranks_.size() == 1 ? "" : "several ranks", trace_began_,
                 ranks_.size() == 1 ? ranks_.front() : -1, bytes_});
   guard_->done.store(epoch_, std::memory_order_release);
   context_.waiting()->wake();  // a stream of the host may sleep
@@ -99,7 +100,7 @@ pw_status PostedPlan::completion() {
               format("the transfers of a plan with rank {} were not complete in time", marks_.rank()));
 }
 
-bool PostedPlan::must(int rank, pw_status status) {
+bool PostedPlan::ok_or_cancel(int rank, pw_status status) {
   if (status == PW_OK) return true;
   if (context_.team().lost(rank))
     pw::cancel(*guard_, PW_PEER_LOST, rank);

@@ -1,5 +1,5 @@
-// The transfers and notifications of a plan that its device cannot do itself: the proxy does them at each
-// start.
+// The posted operations of a plan: transfers and notifications that its device cannot do itself. The proxy
+// does them at each start.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 namespace pw {
 
 struct PostedOperation {
-  int rank;                          ///< at the other end
-  std::optional<Transfer> transfer;  ///< none: only the notification
-  std::optional<Notification> notification;
-  GrowingWords wait;  ///< it begins once they are there
+  int rank;                                  ///< the rank at the other end
+  std::optional<Transfer> transfer;          ///< none: only the notification
+  std::optional<Notification> notification;  ///< after the transfer
+  GrowingWords wait;                         ///< the operation begins when these words have their value
 };
 
-/// The device stores the epoch of a start in the guard's `trigger`, this does the operations of the epoch,
-/// each as soon as what it waits for is there, and then stores the epoch in `done`. A failure cancels the
-/// plan.
+/// All posted operations of one plan. The device stores the epoch of a start in the guard's `trigger`. Then
+/// poll() begins each operation as soon as the words that it waits for have their value, and stores the epoch
+/// in the guard's `done` once all are complete. A failure cancels the plan.
 class PostedPlan final : public Served {
  public:
   PostedPlan(Context& context, std::vector<PostedOperation> operations, std::shared_ptr<Guard> guard);
@@ -35,20 +35,21 @@ class PostedPlan final : public Served {
   bool begin_open();
   bool complete();
   pw_status completion();
-  bool must(int rank, pw_status status);
+  /// Cancels the plan unless the status is PW_OK. Returns whether it is.
+  bool ok_or_cancel(int rank, pw_status status);
 
   Context& context_;
   std::vector<PostedOperation> operations_;
-  std::vector<int> ranks_;  ///< that transfers go to, each once
+  std::vector<int> ranks_;  ///< the ranks that transfers go to, each once
   std::shared_ptr<Guard> guard_;
-  uint64_t epoch_ = 0;        ///< under way, or done
-  std::vector<size_t> open_;  ///< operations of it that have not begun
-  bool busy_ = false;         ///< the epoch is under way
-  bool begun_ = false;        ///< all of it; `marks_` say when it is complete
-  Marks marks_;
-  uint64_t deadline_ns_ = 0;  ///< for that
-  uint64_t bytes_ = 0;        ///< of an epoch's transfers
-  uint64_t began_ = 0;        ///< the epoch, for a trace
+  uint64_t epoch_ = 0;        ///< the last epoch that was begun
+  std::vector<size_t> open_;  ///< its operations that have not begun
+  bool busy_ = false;         ///< whether the epoch is under way
+  bool marked_ = false;       ///< whether all its operations have begun: `marks_` follow them
+  Marks marks_;               ///< when these are reached, the epoch is complete
+  uint64_t deadline_ns_ = 0;  ///< for reaching the marks
+  uint64_t bytes_ = 0;        ///< bytes of an epoch's transfers
+  uint64_t trace_began_ = 0;  ///< when the epoch began, for a trace
 };
 
 }  // namespace pw

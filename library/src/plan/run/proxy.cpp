@@ -41,10 +41,10 @@ void Proxy::forget(const Served& served) {
 
 // ---- progress ----
 
-bool Proxy::turn() {
+bool Proxy::poll() {
   if (count_.load(std::memory_order_relaxed) == 0) return false;
-  const std::unique_lock turning(turning_, std::try_to_lock);
-  if (!turning.owns_lock()) return false;
+  const std::unique_lock polling(polling_, std::try_to_lock);
+  if (!polling.owns_lock()) return false;
   Poll most = Poll::idle;
   try {
     most = poll_all();
@@ -58,7 +58,7 @@ bool Proxy::turn() {
   return most == Poll::progress;
 }
 
-// The lock is not held during a poll: plans come and go meanwhile.
+// `mutex_` is not held during a poll, so that plans can be added and freed meanwhile.
 Poll Proxy::poll_all() {
   Poll most = Poll::idle;
   std::unique_lock lock(mutex_);
@@ -74,8 +74,9 @@ Poll Proxy::poll_all() {
   return most;
 }
 
-// A device that triggers the proxy can wake nobody, so somebody has to poll: all the time while plans follow
-// one another, then in naps, for a part of the time that nothing has happened.
+// A device that triggers the proxy cannot wake a thread, so the progress thread must poll: all the time until
+// nothing has happened for a millisecond, then with naps. A nap lasts a sixteenth of the time for which
+// nothing has happened, within limits.
 
 uint64_t Proxy::awake_ns() const {
   constexpr uint64_t kAwake = 1'000'000;

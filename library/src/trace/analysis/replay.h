@@ -1,5 +1,6 @@
 // Computes how long a traced job would have taken if some of its parts had been faster: the steps of all
-// lanes (threads and streams) run again, each as soon as what it needs is available.
+// lanes run again, each as soon as what it needs is available. A lane is here a thread or a stream of the
+// trace; lanes of plans are something else.
 #pragma once
 
 #include <cstdint>

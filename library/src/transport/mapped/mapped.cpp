@@ -23,7 +23,7 @@ MappedFacts Mapped::facts(const Pair& pair, Region& local) {
   return facts;
 }
 
-Offer Mapped::probe(const Pair& pair, const MappedFacts& facts) {
+Offer Mapped::offer_for(const Pair& pair, const MappedFacts& facts) {
   if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST)
     return Offer::unsuited("there is no GPU at either end; the CPU copies (peer/shm, peer/cma)");
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");

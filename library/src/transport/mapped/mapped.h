@@ -21,10 +21,10 @@ class Mapped final : public Path {
   explicit Mapped(CpuMaps& maps) : Path(Completes::at_start), maps_(maps) {}
   [[nodiscard]] std::string_view name() const override { return "mapped"; }
   [[nodiscard]] Offer offer(const Pair& pair, Region& local, Remote&) override {
-    return probe(pair, facts(pair, local));
+    return offer_for(pair, facts(pair, local));
   }
   [[nodiscard]] MappedFacts facts(const Pair& pair, Region& local);
-  [[nodiscard]] static Offer probe(const Pair& pair, const MappedFacts& facts);
+  [[nodiscard]] static Offer offer_for(const Pair& pair, const MappedFacts& facts);
   pw_status start(const Transfer& transfer) override;
 
  private:

@@ -1,5 +1,5 @@
-// Maps regions of GPU memory for the CPU. A mapping is made for the pages of one region when a probe or a
-// transfer first asks for it, and undone with the region. Memory that was freed and allocated again is
+// Maps regions of GPU memory for the CPU. A mapping is made for the pages of one region when an offer or a
+// transfer first needs it, and undone with the region. Memory that was freed and allocated again is
 // another region (Registry::add compares the allocation's id), so a stale mapping is never found.
 #pragma once
 

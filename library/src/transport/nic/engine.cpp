@@ -10,14 +10,15 @@
 
 namespace pw::nic {
 
-// Each NIC has a job number of its own, because two NICs of one plugin are two networks.
+// The NIC's name is part of the job's number and of its secret. Two NICs of one plugin are two networks, and
+// the endpoints of one must not take those of the other for their peers.
 NicEngine::NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, Team& team,
                      const std::atomic<uint32_t>& closed, Progress& progress)
     : name_(spec.name),
       team_(team),
       closed_(closed),
       progress_(progress),
-      reach_(static_cast<size_t>(team.size())),
+      reachability_(static_cast<size_t>(team.size())),
       peers_(static_cast<size_t>(team.size())),
       endpoint_(std::move(plugin),
                 nic::Job{hash_of(spec.name, team.job()), team.secret_for("peerway nic:" + spec.name)},
@@ -26,7 +27,8 @@ NicEngine::NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, 
 }
 
 NicEngine::~NicEngine() {
-  // Operations under way still refer to the tallies.
+  // When an operation ends, the NIC still counts it in the peer's tally. So this waits for the operations
+  // under way, at most half a second.
   const uint64_t deadline = deadline_after(500'000'000);
   const auto under_way = [](const auto& peer) {
     return peer != nullptr && peer->puts.under_way + peer->gets.under_way > 0;
@@ -81,20 +83,21 @@ NicEngine::NicPeer& NicEngine::peer(int rank) {
 }
 
 bool NicEngine::reaches(int rank) {
-  const Reach known = reach_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
-  return known == Reach::unknown ? why_unreachable(rank).empty() : known == Reach::open;
+  const Reachability known = reachability_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
+  return known == Reachability::unknown ? why_unreachable(rank).empty() : known == Reachability::reachable;
 }
 
-// Keeps the answer of the first check: if the NIC loses its route later, the peer counts as lost.
+// Tries to connect. reaches() keeps to the answer: if the NIC loses its route to the rank later, transfers
+// fail and the rank counts as lost.
 std::string NicEngine::why_unreachable(int rank) {
-  std::atomic<Reach>& reach = reach_[static_cast<size_t>(rank)];
+  std::atomic<Reachability>& reachability = reachability_[static_cast<size_t>(rank)];
   Lock lock(mutex_);
   try {
     peer(rank);
-    reach.store(Reach::open, std::memory_order_relaxed);
+    reachability.store(Reachability::reachable, std::memory_order_relaxed);
     return {};
   } catch (const Error& error) {
-    reach.store(Reach::none, std::memory_order_relaxed);
+    reachability.store(Reachability::unreachable, std::memory_order_relaxed);
     return error.what();
   }
 }
@@ -106,21 +109,23 @@ bool NicEngine::puts_strided(int rank) {
 
 // ---- progress ----
 
-bool NicEngine::turn() {
+bool NicEngine::poll() {
   const Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   const unsigned happened = endpoint_.progress();
   if (!backlogged_.empty()) resume_all();
-  if (!awaiting_proof_.empty()) prove_all();
+  if (!awaiting_flush_.empty()) advance_flushes();
   if (happened == 0) return false;
   idle_.store(0, std::memory_order_relaxed);
   return true;
 }
 
-// The NIC moves posted operations by itself. So the progress thread is only needed while words or flushes
-// wait for a proof, while peers may send requests, or while a thread sleeps until a transfer is done.
+// The NIC carries out the operations that it has accepted by itself. The progress thread must poll only while
+// operations or flushes wait to be given to the NIC, while peers may send requests, or while a thread of this
+// rank sleeps until a transfer is done.
 Armed NicEngine::arm(bool sleepers) {
-  // No event announces requests of peers. The longer none has come, the less often the thread polls for them.
+  // In ns. No event announces requests of peers, so the thread polls for them: after kShortest, then less and
+  // less often while none comes, up to kLongest. kBackstop limits the sleep until an event of the NIC.
   constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000, kBackstop = 100'000'000;
   const Lock lock(mutex_);
   if (endpoint_.ops().arm != nullptr) endpoint_.ops().arm(endpoint_.handle());
@@ -128,8 +133,9 @@ Armed NicEngine::arm(bool sleepers) {
   const int event = endpoint_.ops().event != nullptr ? endpoint_.ops().event(endpoint_.handle()) : -1;
   const uint64_t idle = std::min(idle_.load(std::memory_order_relaxed) + 1, kLongest / kShortest);
   idle_.store(idle, std::memory_order_relaxed);
-  // The rest may need room, and no event reports new room: another endpoint may have made it.
-  const bool unfinished = endpoint_.unfinished() || !backlogged_.empty() || !awaiting_proof_.empty();
+  // These operations may wait for room in the NIC. No event reports new room, because operations of another
+  // endpoint may have made it.
+  const bool unfinished = endpoint_.unfinished() || !backlogged_.empty() || !awaiting_flush_.empty();
   if (endpoint_.serves() || unfinished || (sleepers && event < 0)) return {event, kShortest * idle};
   return {event, sleepers ? kBackstop : Armed::kNoLimit};
 }

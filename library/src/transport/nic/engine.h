@@ -77,21 +77,21 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   bool reached(int rank, Mark mark);
   pw_status outcome(int rank, Mark mark);
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
 
  private:
   friend struct RegionMemory;
   friend struct RankMemory;
   struct NicPeer;
-  enum class Reach : uint8_t { unknown, open, none };
+  enum class Reachability : uint8_t { unknown, reachable, unreachable };
   using Lock = std::unique_lock<std::mutex>;
 
   NicPeer& peer(int rank);                                        ///< call with the lock held; throws Error
   pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< releases the lock
   static bool is_due(NicPeer& peer);  ///< whether a failure of the peer may be reported now
-  void prove(NicPeer& peer);          ///< starts the proofs that are wanted, as far as the NIC has room
-  void prove_all();
+  void advance_flush(NicPeer& peer);  ///< ends the peer's flush if it is back, and starts one if it is due
+  void advance_flushes();
   template <typename GoOn>
   pw_status in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on);
   void resume_all();  ///< continues the operations that wait for room
@@ -108,11 +108,11 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   const std::atomic<uint32_t>& closed_;
   Progress& progress_;
   std::function<std::optional<nic::EndpointFacts>(int rank)> facts_of_;
-  std::vector<std::atomic<Reach>> reach_;  ///< indexed by rank
+  std::vector<std::atomic<Reachability>> reachability_;  ///< indexed by rank
 
   std::mutex mutex_;                             ///< protects the members below
   std::vector<std::unique_ptr<NicPeer>> peers_;  ///< indexed by rank; null before the first use
-  std::vector<NicPeer*> awaiting_proof_;         ///< peers that still wait for a proof of completion
+  std::vector<NicPeer*> awaiting_flush_;         ///< peers that have a mark to reach by a flush
   std::vector<NicPeer*> backlogged_;             ///< peers with a backlog
   Endpoint endpoint_;                            ///< destroyed before the objects that it may still call
   std::unique_ptr<Memory> scratch_;              ///< landing place of single words

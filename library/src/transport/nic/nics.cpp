@@ -104,7 +104,7 @@ std::vector<std::unique_ptr<Path>> Nics::paths() {
   return paths;
 }
 
-Bytes Nics::open(const Together&) {
+Bytes Nics::open(const TransportAssumptions&) {
   ByteWriter writer;
   writer.put(static_cast<uint8_t>(all_.size()));
   Control& control = surroundings_.control.control();
@@ -133,7 +133,7 @@ Bytes Nics::open(const Together&) {
   return writer.take();
 }
 
-void Nics::meet(const std::vector<Bytes>& ranks) {
+void Nics::receive_facts(const std::vector<Bytes>& ranks) {
   const auto rank_facts = std::make_shared<const RankFacts>(ranks);
   for (const auto& nic : all_) {
     nic->rank_facts_ = rank_facts;

@@ -69,8 +69,8 @@ class Nics final : public Transport {
   std::vector<std::unique_ptr<Path>> paths() override;
   /// Throws Error if a file that the setting names is not a plugin or, with the setting `strict`, if a NIC
   /// cannot run.
-  Bytes open(const Together&) override;
-  void meet(const std::vector<Bytes>& ranks) override;
+  Bytes open(const TransportAssumptions&) override;
+  void receive_facts(const std::vector<Bytes>& ranks) override;
   void attach(Key& key, Region& region) override { attach_object(key, region); }
   void attach_signals(Key& key) override { attach_object(key, surroundings_.control); }
 

@@ -43,9 +43,9 @@ pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses,
       return failure(lock, rank, status);
     }
   }
-  to.proofs.accept();
+  to.flushes.accept();
   if (done) {
-    to.proofs.issue();
+    to.flushes.issue();
   } else {
     if (to.backlog.empty()) backlogged_.push_back(&to);
     to.backlog.add(
@@ -66,7 +66,7 @@ pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses,
 void NicEngine::resume_all() {
   std::erase_if(backlogged_, [this](NicPeer* peer) {
     if (team_.lost(peer->rank)) peer->backlog.clear();
-    peer->proofs.issue(peer->backlog.resume());
+    peer->flushes.issue(peer->backlog.resume());
     return peer->backlog.empty();
   });
 }
@@ -213,40 +213,40 @@ std::shared_ptr<const uint64_t> NicEngine::get_word(int rank, RankMemory& remote
 Mark NicEngine::mark(int rank) {
   const Lock lock(mutex_);
   NicPeer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || (peer->proofs.all_complete() && !peer->has_failed())) return 0;
-  if (!peer->proofs.wanting()) awaiting_proof_.push_back(peer);
-  const Mark mark = peer->proofs.want();
-  prove_all();
+  if (peer == nullptr || (peer->flushes.all_complete() && !peer->has_failed())) return 0;
+  if (!peer->flushes.wanting()) awaiting_flush_.push_back(peer);
+  const Mark mark = peer->flushes.want();
+  advance_flushes();
   endpoint_.progress();  // it may be complete at once
-  prove_all();
-  if (peer->proofs.reached(mark) && !peer->has_failed()) return 0;
+  advance_flushes();
+  if (peer->flushes.reached(mark) && !peer->has_failed()) return 0;
   progress_.wake_if_asleep();
   return mark;
 }
 
-// Ends or begins a proof of the peer's operations. A get behind the puts comes back after all gets; but if
-// the peer answers a request instead, outstanding gets are waited for as well.
-void NicEngine::prove(NicPeer& peer) {
-  Proof& proof = peer.proof;
-  if (peer.proofs.under_way()) {
-    if (!proof.over || (proof.status == PW_NIC_OK && peer.gets.under_way.load() != 0)) return;
-    if (peer.failed == PW_NIC_OK) peer.failed = proof.status;
-    peer.proofs.end();
+// A flush that is the get of a marker comes back after all earlier gets. If the peer answers a request
+// instead, gets may still be outstanding, so their number is checked as well.
+void NicEngine::advance_flush(NicPeer& peer) {
+  PendingFlush& flush = peer.flush;
+  if (peer.flushes.under_way()) {
+    if (!flush.over || (flush.status == PW_NIC_OK && peer.gets.under_way.load() != 0)) return;
+    if (peer.failed == PW_NIC_OK) peer.failed = flush.status;
+    peer.flushes.end();
   }
-  if (!peer.proofs.due()) return;
-  proof.over = false;
-  peer.proofs.begin();
-  const pw_nic_status status = peer.stream->flush(&proof);
+  if (!peer.flushes.due()) return;
+  flush.over = false;
+  peer.flushes.begin();
+  const pw_nic_status status = peer.stream->flush(&flush);
   if (status == PW_NIC_OK) return;
-  if (status == PW_NIC_BUSY) return peer.proofs.put_off();  // tried again at the next turn
+  if (status == PW_NIC_BUSY) return peer.flushes.put_off();  // tried again at the next poll
   if (peer.failed == PW_NIC_OK) peer.failed = status;
-  peer.proofs.give_up();
+  peer.flushes.give_up();
 }
 
-void NicEngine::prove_all() {
-  std::erase_if(awaiting_proof_, [this](NicPeer* peer) {
-    prove(*peer);
-    return !peer->proofs.wanting() || team_.lost(peer->rank);
+void NicEngine::advance_flushes() {
+  std::erase_if(awaiting_flush_, [this](NicPeer* peer) {
+    advance_flush(*peer);
+    return !peer->flushes.wanting() || team_.lost(peer->rank);
   });
 }
 
@@ -262,14 +262,14 @@ bool NicEngine::is_due(NicPeer& peer) {
 bool NicEngine::reached(int rank, Mark mark) {
   const Lock lock(mutex_);
   NicPeer& peer = *peers_[static_cast<size_t>(rank)];
-  return (peer.proofs.reached(mark) && is_due(peer)) || team_.lost(rank) ||
+  return (peer.flushes.reached(mark) && is_due(peer)) || team_.lost(rank) ||
          closed_.load(std::memory_order_relaxed) != 0;
 }
 
 pw_status NicEngine::outcome(int rank, Mark mark) {
   Lock lock(mutex_);
   NicPeer& peer = *peers_[static_cast<size_t>(rank)];
-  if (!peer.proofs.reached(mark)) {
+  if (!peer.flushes.reached(mark)) {
     lock.unlock();
     if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(rank));
     return pw::fail(PW_CLOSED, format("this context was closed while transfers of the NIC {} with "
@@ -279,7 +279,7 @@ pw_status NicEngine::outcome(int rank, Mark mark) {
   peer.report_at = 0;
   const pw_status late = peer.backlog.outcome();
   pw_nic_status failed = std::exchange(peer.failed, PW_NIC_OK);
-  for (Tally* tally : {&peer.puts, &peer.gets}) {  // reported once, even if the proof has reported it, too
+  for (Tally* tally : {&peer.puts, &peer.gets}) {  // reported once, even if the flush has reported it, too
     const pw_nic_status of = std::exchange(tally->failed, PW_NIC_OK);
     if (failed == PW_NIC_OK) failed = of;
   }

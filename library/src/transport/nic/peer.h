@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "progress/proofs.h"
+#include "progress/flush_tracker.h"
 #include "transport/backlog.h"
 #include "transport/nic/engine.h"
 
@@ -29,12 +29,12 @@ struct Tally : pw_nic_done {
 };
 
 /// Completes when all puts and words before it are in place.
-struct Proof : pw_nic_done {
-  Proof() {
+struct PendingFlush : pw_nic_done {
+  PendingFlush() {
     call = [](pw_nic_done* done, pw_nic_status with) {
-      auto* proof = static_cast<Proof*>(done);
-      proof->status = with;
-      proof->over = true;
+      auto* flush = static_cast<PendingFlush*>(done);
+      flush->status = with;
+      flush->over = true;
     };
   }
   bool over = false;
@@ -45,10 +45,10 @@ struct NicEngine::NicPeer {
   int rank = 0;
   std::unique_ptr<Stream> stream;
   Tally puts, gets;
-  Proofs proofs;
-  Proof proof;                       ///< the proof under way
+  FlushTracker flushes;
+  PendingFlush flush;                ///< the flush under way
   Backlog backlog;                   ///< operations that the NIC had no room for
-  pw_nic_status failed = PW_NIC_OK;  ///< status of a failed proof
+  pw_nic_status failed = PW_NIC_OK;  ///< status of a failed flush
   uint64_t report_at = 0;  ///< time at which a failure is reported even if the team does not know of it
 
   [[nodiscard]] bool has_failed() const {

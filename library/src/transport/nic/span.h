@@ -7,7 +7,8 @@
 
 namespace pw::nic {
 
-/// Includes the file behind the memory if there is one; for GPU memory it makes a dma-buf.
+/// Describes memory to a NIC: holds a pw_nic_span, and the file behind the memory if there is one; for GPU
+/// memory it makes a dma-buf. (peerway::Span is a range of a region.)
 class Span {
  public:
   explicit Span(Region& region);

@@ -77,7 +77,7 @@ class Batch {
 
 PeerCma::PeerCma() : Path(Completes::at_start), why_not_(find_why_not()) {}
 
-Offer PeerCma::probe(const Pair& pair) const {
+Offer PeerCma::offer_for(const Pair& pair) const {
   if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST)
     return Offer::unsuited("cross-memory attach reaches host memory only");
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");

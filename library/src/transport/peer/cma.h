@@ -12,8 +12,8 @@ class PeerCma final : public Path {
  public:
   PeerCma();
   [[nodiscard]] std::string_view name() const override { return "peer/cma"; }
-  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
-  [[nodiscard]] Offer probe(const Pair& pair) const;
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return offer_for(pair); }
+  [[nodiscard]] Offer offer_for(const Pair& pair) const;
   [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
 

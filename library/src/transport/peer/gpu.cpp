@@ -8,7 +8,7 @@ PeerGpu::~PeerGpu() {
   for (auto& [where, entry] : queues_) drain(*entry->queue);
 }
 
-Offer PeerGpu::probe(const Pair& pair) const {
+Offer PeerGpu::offer_for(const Pair& pair) const {
   if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST)
     return Offer::unsuited("there is no GPU at either end; the CPU copies (peer/shm, peer/cma)");
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");

@@ -20,8 +20,8 @@ class PeerGpu final : public Path {
   [[nodiscard]] std::string_view name() const override {
     return method_ == Method::engine ? "peer/copy" : "peer/store";
   }
-  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
-  [[nodiscard]] Offer probe(const Pair& pair) const;
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return offer_for(pair); }
+  [[nodiscard]] Offer offer_for(const Pair& pair) const;
   [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
   bool can_start_and_store(const Transfer& transfer, Remote& signal) override;

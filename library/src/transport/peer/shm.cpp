@@ -4,7 +4,7 @@
 
 namespace pw {
 
-Offer PeerShm::probe(const Pair& pair) {
+Offer PeerShm::offer_for(const Pair& pair) {
   if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST)
     return Offer::unsuited("the CPU cannot copy to or from GPU memory; peer/copy and peer/store do");
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");

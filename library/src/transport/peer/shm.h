@@ -14,8 +14,8 @@ class PeerShm final : public Path {
   explicit PeerShm(bool non_temporal)
       : Path(non_temporal ? Completes::at_start : Completes::as_copy), non_temporal_(non_temporal) {}
   [[nodiscard]] std::string_view name() const override { return non_temporal_ ? "peer/shm-nt" : "peer/shm"; }
-  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
-  [[nodiscard]] static Offer probe(const Pair& pair);
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return offer_for(pair); }
+  [[nodiscard]] static Offer offer_for(const Pair& pair);
   [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
   pw_status start_range(const RangeTransfer& range) override;

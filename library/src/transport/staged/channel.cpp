@@ -8,26 +8,26 @@ namespace pw {
 
 void ChannelEnd::Unmap::operator()(ChannelHeader* header) const { munmap(header, kChannelBytes); }
 
-bool ChannelEnd::use(Device& device, const Cut& cut) {
-  Queue* queue = queues_.use(device, kRingOffset + cut.ring_bytes);
+bool ChannelEnd::use(Device& device, const RingDivision& division) {
+  Queue* queue = queues_.use(device, kRingOffset + division.ring_bytes);
   if (queue == nullptr) return false;
   queue_ = queue;
-  cut_ = cut;
+  division_ = division;
   return true;
 }
 
 void ChannelEnd::begin(bool fill, const Layout& layout, std::byte* first) {
-  walk_.begin(fill, layout, cut_.chunk_bytes, first, queue_);
+  walk_.begin(fill, layout, division_.chunk_bytes, first, queue_);
 }
 
 bool ChannelEnd::ready() const {
-  return walk_.fills() ? passed_ - header_->drained.load(std::memory_order_acquire) < cut_.slots()
+  return walk_.fills() ? passed_ - header_->drained.load(std::memory_order_acquire) < division_.slots()
                        : header_->filled.load(std::memory_order_acquire) > passed_;
 }
 
 std::byte* ChannelEnd::slot() const {
   return reinterpret_cast<std::byte*>(header_.get()) + kRingOffset +
-         passed_ % cut_.slots() * cut_.chunk_bytes;
+         passed_ % division_.slots() * division_.chunk_bytes;
 }
 
 pw_status ChannelEnd::pass(int peer) {

@@ -15,18 +15,18 @@ namespace pw {
 inline constexpr uint32_t kRequests = 64;
 
 /// How a request divides the ring: the first `ring_bytes` are slots of `chunk_bytes`.
-struct Cut {
+struct RingDivision {
   uint64_t chunk_bytes = 0;
   uint64_t ring_bytes = 0;
 
   [[nodiscard]] uint64_t slots() const { return ring_bytes / chunk_bytes; }
-  bool operator==(const Cut&) const = default;
+  bool operator==(const RingDivision&) const = default;
 };
 
 /// A request as it is stored in the channel.
 struct PostedRequest {
   StagedRequest request;
-  Cut cut;
+  RingDivision division;
   bool notify;  ///< store `notified` to signal word `word` of the target's control segment afterwards
   uint32_t word;
   uint64_t notified;
@@ -44,8 +44,8 @@ struct ChannelHeader {
   alignas(64) std::atomic<uint64_t> failed;     ///< failure_word of the requests that could not be served
   std::atomic<uint32_t> attached;               ///< 1 once the target serves this channel
   std::atomic<uint32_t> released;               ///< 1 once the initiator no longer uses it
-  std::atomic<uint32_t> initiator_waits;  ///< 1: write to the initiator's doorbell once the target has made
-                                          ///< progress
+  std::atomic<uint32_t> initiator_waits;  ///< 1: the target must write to the initiator's wakeup pipe once
+                                          ///< it has made progress
   std::atomic<uint64_t> abandoned;        ///< the request with this number + 1 is passed without bytes
   PostedRequest request[kRequests];
 };
@@ -63,9 +63,9 @@ class ChannelEnd {
 
   [[nodiscard]] ChannelHeader& header() const { return *header_; }
 
-  /// Divides the ring as `cut` says and selects the queue for memory of `device`, which copies chunks and
-  /// writes the counters. Returns false while another queue still works: ask again. Throws Error.
-  bool use(Device& device, const Cut& cut);
+  /// Divides the ring as `division` says and selects the queue for memory of `device`, which copies chunks
+  /// and writes the counters. Returns false while another queue still works: ask again. Throws Error.
+  bool use(Device& device, const RingDivision& division);
   [[nodiscard]] Queue& queue() const { return *queue_; }
   /// Whether no queue is working. Then nothing uses the memory that it copies, and the destructor does not
   /// wait.
@@ -91,7 +91,7 @@ class ChannelEnd {
   RingQueues queues_{header_.get()};
   Queue* queue_ = nullptr;
   ChunkWalk walk_;
-  Cut cut_;
+  RingDivision division_;
   uint64_t passed_ = 0;  ///< number of chunks, over all transfers
 };
 

@@ -22,13 +22,13 @@ bool by_gpu_of(const Transfer& transfer) {
 
 // A GPU's part of the ring is pinned, and so uses memory whether or not chunks pass; it is just large enough
 // to keep both ends busy. A ring that only CPUs use takes only the memory that they touch.
-Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
+RingDivision division_for(const Transfer& transfer, uint64_t chunk_bytes) {
   return {chunk_bytes,
           by_gpu_of(transfer) ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
 }
 
-// By its number among the ranks of the host: the numbers of all ranks repeat modulo any number of mailboxes,
-// and where ranks are dealt out to hosts in turn, those of one host do.
+// Each rank of a host has a mailbox of its own at the target, by its number among the ranks of the host. Its
+// number in the team would not do: two ranks of one host may have the same number modulo kMailboxes.
 Mailbox& mailbox_of(Control& target, const Importer& importer) {
   const int index = importer.local_rank();
   if (index >= static_cast<int>(kMailboxes))
@@ -72,7 +72,7 @@ void StagingInitiator::announce() {
   mailbox_.identity.store(memfd_identity(memfd_.get()), std::memory_order_relaxed);
   mailbox_.refused.store(PW_OK, std::memory_order_relaxed);
   mailbox_.descriptor.store(memfd_.get() + 1, std::memory_order_release);
-  ring(*target_, wakeup_pipe_);
+  announce_work(*target_, wakeup_pipe_);
   announced_ = true;
 }
 
@@ -100,8 +100,8 @@ void StagingInitiator::prepare(const Transfer& transfer) {
   lock.lock();
   if (const pw_status no = refused(); no != PW_OK) throw Error(no, last_error_message());
   // If a queue is still working, the transfer itself calls use() later.
-  if (attached() && empty() && cut_ring(transfer))
-    static_cast<void>(end_.use(transfer.local->device(), cut_));
+  if (attached() && empty() && divide_ring(transfer))
+    static_cast<void>(end_.use(transfer.local->device(), division_));
 }
 
 bool StagingInitiator::over() const {
@@ -126,7 +126,7 @@ pw_status StagingInitiator::outcome_there() {
 
 // ---- transfers ----
 
-pw_status StagingInitiator::go_on(Waiting& next, bool& done) {
+pw_status StagingInitiator::go_on(QueuedTransfer& next, bool& done) {
   if (!next.posted && !post(next)) return PW_OK;
   while (end_.has_chunk()) {
     if (!end_.ready()) return PW_OK;
@@ -138,7 +138,7 @@ pw_status StagingInitiator::go_on(Waiting& next, bool& done) {
   return status;
 }
 
-bool StagingInitiator::post(Waiting& next) {
+bool StagingInitiator::post(QueuedTransfer& next) {
   const Transfer& transfer = next.transfer;
   announce();
   if (by_gpu_of(transfer)) by_gpu_.store(true, std::memory_order_relaxed);
@@ -146,11 +146,11 @@ bool StagingInitiator::post(Waiting& next) {
   if (!attached() || under_way == kRequests) return false;
   if (!next.given_up) {
     // Calls use() before it asks the target, because use() may throw.
-    if (!cut_ring(transfer) || !end_.use(transfer.local->device(), cut_)) return false;
+    if (!divide_ring(transfer) || !end_.use(transfer.local->device(), division_)) return false;
   }
   write(end_.header().request[posted_ % kRequests], next);
   end_.header().requested.store(++posted_, std::memory_order_release);
-  ring(*target_, wakeup_pipe_);
+  announce_work(*target_, wakeup_pipe_);
   next.posted = true;
   if (!next.given_up)
     end_.begin(transfer.op == Op::put, transfer.layout, transfer.local->address() + transfer.local_offset);
@@ -158,18 +158,18 @@ bool StagingInitiator::post(Waiting& next) {
 }
 
 // Divides the ring as the transfer needs it, once no slot of the old division is in use.
-bool StagingInitiator::cut_ring(const Transfer& transfer) {
-  const Cut wanted = cut_for(transfer, chunk_bytes_.load(std::memory_order_relaxed));
-  if (cut_ == wanted) return true;
+bool StagingInitiator::divide_ring(const Transfer& transfer) {
+  const RingDivision wanted = division_for(transfer, chunk_bytes_.load(std::memory_order_relaxed));
+  if (division_ == wanted) return true;
   if (end_.header().drained.load(std::memory_order_acquire) != end_.passed()) return false;
-  cut_ = wanted;
+  division_ = wanted;
   return true;
 }
 
-void StagingInitiator::write(PostedRequest& posted, const Waiting& next) const {
+void StagingInitiator::write(PostedRequest& posted, const QueuedTransfer& next) const {
   posted.request = request_for(next.transfer);
   if (next.given_up) posted.request.layout = contiguous_layout(0);
-  posted.cut = cut_;
+  posted.division = division_;
   posted.notify = next.signal != nullptr;
   if (next.signal == nullptr) return;
   posted.word = static_cast<uint32_t>(next.signal->word() - target_->signal);

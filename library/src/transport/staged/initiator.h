@@ -26,7 +26,7 @@ class StagingInitiator final : public TransferQueue {
   [[nodiscard]] bool by_gpu() const { return by_gpu_.load(std::memory_order_relaxed); }
 
  private:
-  pw_status go_on(Waiting& next, bool& done) override;
+  pw_status go_on(QueuedTransfer& next, bool& done) override;
   bool unused() override { return end_.idle(); }
   bool leave_memory() override;
   pw_status refused() override;
@@ -41,9 +41,9 @@ class StagingInitiator final : public TransferQueue {
 
   void announce();
   [[nodiscard]] bool attached() const { return end_.header().attached.load(std::memory_order_acquire) != 0; }
-  bool post(Waiting& next);
-  bool cut_ring(const Transfer& transfer);
-  void write(PostedRequest& posted, const Waiting& next) const;
+  bool post(QueuedTransfer& next);
+  bool divide_ring(const Transfer& transfer);
+  void write(PostedRequest& posted, const QueuedTransfer& next) const;
 
   const Surroundings surroundings_;
   const std::shared_ptr<Control> target_;
@@ -55,7 +55,7 @@ class StagingInitiator final : public TransferQueue {
   ChannelEnd end_;
   bool announced_ = false;
   uint64_t posted_ = 0;                         ///< number of requests
-  Cut cut_;                                     ///< how the ring is divided
+  RingDivision division_;                       ///< how the ring is divided
   std::atomic<uint64_t> reported_failures_{0};  ///< failures at the target that were reported
   std::atomic<bool> by_gpu_{false};
 };

@@ -23,7 +23,7 @@ struct StagingService::Served {
   const int rank;
   ChannelEnd end;
   const std::shared_ptr<Control> initiator;  ///< its threads wait for this end
-  const WakeupPipe wakeup_pipe;              ///< the initiator's doorbell
+  const WakeupPipe wakeup_pipe;              ///< the initiator's
   uint64_t taken = 0;                        ///< number of requests taken
   uint64_t failures = 0;
   bool busy = false;  ///< whether a request is under way:
@@ -48,15 +48,15 @@ struct StagingService::Served {
 namespace {
 
 // Keeps chunks inside the ring, whatever the initiator wrote.
-Cut sound(const Cut& posted) {
+RingDivision sound(const RingDivision& posted) {
   const uint64_t chunk_bytes = std::clamp<uint64_t>(posted.chunk_bytes, 1, kRingBytes);
   return {chunk_bytes, std::clamp(posted.ring_bytes, chunk_bytes, kRingBytes)};
 }
 
 }  // namespace
 
-void ring(Control& control, const WakeupPipe& wakeup_pipe) {
-  control.doorbell.fetch_add(1, std::memory_order_seq_cst);
+void announce_work(Control& control, const WakeupPipe& wakeup_pipe) {
+  control.work_count.fetch_add(1, std::memory_order_seq_cst);
   if (control.watchers.load(std::memory_order_seq_cst) == 0) wakeup_pipe.wake();
 }
 
@@ -65,13 +65,14 @@ StagingService::StagingService(Team& team, ControlSegment& control, Importer& im
 
 StagingService::~StagingService() = default;
 
-bool StagingService::rung() const {
-  return control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
+bool StagingService::has_new_work() const {
+  return control_.control().work_count.load(std::memory_order_seq_cst) !=
+         seen_.load(std::memory_order_relaxed);
 }
 
-// Peers write to the doorbell for new requests, but not for the chunks of a request that is under way.
+// Peers announce new requests, but not the chunks of a request that is under way.
 Armed StagingService::arm(bool) {
-  if (rung()) return {-1, 0};
+  if (has_new_work()) return {-1, 0};
   std::lock_guard lock(mutex_);
   std::erase_if(served_,
                 [&](const auto& entry) { return team_.lost(entry.first) && entry.second->end.idle(); });
@@ -79,7 +80,7 @@ Armed StagingService::arm(bool) {
   return {-1, control_.waiting()->nap_ns(Wakes::perhaps, now_ns() - moved_ns_)};
 }
 
-bool StagingService::turn() {
+bool StagingService::poll() {
   if (!has_work()) return false;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return lock.owns_lock() && serve_all();
@@ -88,8 +89,8 @@ bool StagingService::turn() {
 // ---- with the lock held ----
 
 bool StagingService::serve_all() {
-  const uint32_t rung = control_.control().doorbell.load(std::memory_order_seq_cst);
-  if (rung != seen_.load(std::memory_order_relaxed)) attach();
+  const uint32_t work_count = control_.control().work_count.load(std::memory_order_seq_cst);
+  if (work_count != seen_.load(std::memory_order_relaxed)) attach();
   bool moved = false, busy = false;
   for (auto entry = served_.begin(); entry != served_.end();) {
     Served& served = *entry->second;
@@ -105,7 +106,7 @@ bool StagingService::serve_all() {
     busy |= served.pending();
     ++entry;
   }
-  seen_.store(rung, std::memory_order_relaxed);
+  seen_.store(work_count, std::memory_order_relaxed);
   busy_.store(busy, std::memory_order_relaxed);
   if (moved) moved_ns_ = now_ns();
   return moved;
@@ -144,15 +145,15 @@ bool StagingService::take_request(Served& served) {
   if (header.requested.load(std::memory_order_acquire) == served.taken) return false;
   served.posted = header.request[served.taken % kRequests];
   const StagedRequest& request = served.posted.request;
-  const Cut cut = sound(served.posted.cut);
+  const RingDivision division = sound(served.posted.division);
   Target target(request, registry_);
   bool usable = false;
   try {
-    usable = served.end.use(target.status() == PW_OK ? target.device() : host_device(), cut);
+    usable = served.end.use(target.status() == PW_OK ? target.device() : host_device(), division);
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     target.set_status(error.status());
-    usable = served.end.use(host_device(), cut);  // no queue is at work if use() threw
+    usable = served.end.use(host_device(), division);  // no queue is at work if use() threw
   }
   if (!usable) return false;
   served.busy = true;
@@ -188,7 +189,7 @@ void StagingService::tell(Served& served) {
   ChannelHeader& header = served.end.header();
   if (header.initiator_waits.load(std::memory_order_seq_cst) != 0) {
     header.initiator_waits.store(0, std::memory_order_relaxed);
-    ring(*served.initiator, served.wakeup_pipe);
+    announce_work(*served.initiator, served.wakeup_pipe);
   }
 }
 

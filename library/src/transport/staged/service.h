@@ -1,6 +1,7 @@
 // The staging service: serves the staging channels that peers announce in this rank's mailboxes. It copies
-// between chunks and this rank's regions, on any device. Peers increment this rank's doorbell counter when
-// they have work, and also write to its doorbell pipe if no thread polls the counter.
+// between chunks and this rank's regions, on any device. Peers increment this rank's work counter
+// (Control::work_count) when they have work, and also write to its wakeup pipe if no thread polls the
+// counter.
 #pragma once
 
 #include <atomic>
@@ -24,15 +25,17 @@ class StagingService final : public Source {
   ~StagingService() override;
   StagingService(const StagingService&) = delete;
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
-  [[nodiscard]] bool rings() const override { return true; }
-  [[nodiscard]] bool has_work() const override { return busy_.load(std::memory_order_relaxed) || rung(); }
+  [[nodiscard]] bool work_is_announced() const override { return true; }
+  [[nodiscard]] bool has_work() const override {
+    return busy_.load(std::memory_order_relaxed) || has_new_work();
+  }
 
  private:
   struct Served;  ///< one announced channel and its state
 
-  [[nodiscard]] bool rung() const;
+  [[nodiscard]] bool has_new_work() const;
   bool serve_all();           ///< one round over all channels; returns whether something moved
   void attach();              ///< serves channels that were announced in the mailboxes
   bool step(Served& served);  ///< moves one chunk or takes one request; returns whether it did something
@@ -47,13 +50,13 @@ class StagingService final : public Source {
   Registry& registry_;
   std::mutex mutex_;                               ///< protects the members below
   std::map<int, std::unique_ptr<Served>> served_;  ///< indexed by rank
-  std::atomic<uint32_t> seen_{0};                  ///< the doorbell counter at the last turn
+  std::atomic<uint32_t> seen_{0};                  ///< the work counter at the last poll
   uint64_t moved_ns_ = 0;                          ///< when something last moved
-  std::atomic<bool> busy_{false};                  ///< whether the last turn left work to do
+  std::atomic<bool> busy_{false};                  ///< whether the last poll left work to do
 };
 
-/// Tells the service behind `control` that there is work; `wakeup_pipe` is its rank's doorbell.
-void ring(Control& control, const WakeupPipe& wakeup_pipe);
+/// Tells the service behind `control` that there is work; `wakeup_pipe` is that of the service's rank.
+void announce_work(Control& control, const WakeupPipe& wakeup_pipe);
 
 /// The paths through staging, and this rank's service for the channels of peers.
 class StagedTransport final : public Transport {

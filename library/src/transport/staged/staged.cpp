@@ -30,7 +30,7 @@ Staged::Staged(Surroundings surroundings)
   surroundings_.progress.add(*this);
 }
 
-Offer Staged::probe(const Pair& pair) {
+Offer Staged::offer_for(const Pair& pair) {
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");
   return Offer::yes();
 }
@@ -39,26 +39,26 @@ void Staged::set_chunk_bytes(uint64_t bytes) {
   chunk_bytes_.store(std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk));
 }
 
-StagingInitiator& Staged::towards(int rank) {
-  if (StagingInitiator* initiator = known(rank)) return *initiator;
+StagingInitiator& Staged::initiator_to(int rank) {
+  if (StagingInitiator* initiator = known_initiator(rank)) return *initiator;
   std::lock_guard lock(making_);
-  if (StagingInitiator* initiator = known(rank)) return *initiator;
+  if (StagingInitiator* initiator = known_initiator(rank)) return *initiator;
   all_.push_back(std::make_unique<StagingInitiator>(surroundings_, rank, waiting_, chunk_bytes_));
   by_rank_[static_cast<size_t>(rank)].store(all_.back().get(), std::memory_order_release);
   return *all_.back();
 }
 
-bool Staged::turn() {
+bool Staged::poll() {
   if (!has_work()) return false;
   const std::unique_lock lock(making_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   bool happened = false;
-  for (const auto& initiator : all_) happened |= initiator->turn();
+  for (const auto& initiator : all_) happened |= initiator->poll();
   if (happened) happened_ns_.store(now_ns(), std::memory_order_relaxed);
   return happened;
 }
 
-// Targets write to this rank's doorbell when they have made progress, but not when a GPU moves the chunks.
+// Targets write to this rank's wakeup pipe when they have made progress, but not when a GPU moves the chunks.
 Armed Staged::arm(bool) {
   const std::lock_guard lock(making_);
   bool waits = false, by_gpu = false;
@@ -73,7 +73,7 @@ Armed Staged::arm(bool) {
 }
 
 Mark Staged::mark(int rank) {
-  const StagingInitiator* initiator = known(rank);
+  const StagingInitiator* initiator = known_initiator(rank);
   return initiator == nullptr ? 0 : initiator->mark();
 }
 

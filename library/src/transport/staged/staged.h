@@ -18,28 +18,28 @@ class Staged final : public Path, public Source {
  public:
   explicit Staged(Surroundings surroundings);
   [[nodiscard]] std::string_view name() const override { return "staged"; }
-  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
-  [[nodiscard]] static Offer probe(const Pair& pair);
-  void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return offer_for(pair); }
+  [[nodiscard]] static Offer offer_for(const Pair& pair);
+  void prepare(const Transfer& transfer) override { initiator_to(transfer.remote->rank()).prepare(transfer); }
   pw_status start(const Transfer& transfer) override {
-    return towards(transfer.remote->rank()).start(transfer, nullptr);
+    return initiator_to(transfer.remote->rank()).start(transfer, nullptr);
   }
   bool can_start_and_store(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
   pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override {
-    return towards(transfer.remote->rank()).start(transfer, &turn);
+    return initiator_to(transfer.remote->rank()).start(transfer, &turn);
   }
   Mark mark(int rank) override;
-  bool reached(int rank, Mark mark) override { return known(rank)->reached(mark); }
-  pw_status outcome(int rank, Mark mark) override { return known(rank)->outcome(mark); }
+  bool reached(int rank, Mark mark) override { return known_initiator(rank)->reached(mark); }
+  pw_status outcome(int rank, Mark mark) override { return known_initiator(rank)->outcome(mark); }
   [[nodiscard]] Source* source() override { return this; }
   /// The target's service wakes this rank; a GPU does not.
   [[nodiscard]] Wakes wakes(int rank) override {
-    return known(rank)->by_gpu() ? Wakes::perhaps : Wakes::always;
+    return known_initiator(rank)->by_gpu() ? Wakes::perhaps : Wakes::always;
   }
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
 
   /// Sets the bytes of a chunk for transfers started later: a multiple of 4096, at most kLargestChunk. `tune`
@@ -48,8 +48,8 @@ class Staged final : public Path, public Source {
   static constexpr uint64_t kLargestChunk = kRingBytes / 4;
 
  private:
-  StagingInitiator& towards(int rank);  ///< makes it at the first transfer; throws Error
-  [[nodiscard]] StagingInitiator* known(int rank) const {
+  StagingInitiator& initiator_to(int rank);  ///< makes it at the first transfer; throws Error
+  [[nodiscard]] StagingInitiator* known_initiator(int rank) const {
     return by_rank_[static_cast<size_t>(rank)].load(std::memory_order_acquire);
   }
 

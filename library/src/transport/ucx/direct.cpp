@@ -5,7 +5,7 @@
 
 namespace pw {
 
-Offer UcxDirect::probe(const Pair& pair, const ucx::Facts& facts) {
+Offer UcxDirect::offer_for(const Pair& pair, const ucx::Facts& facts) {
   if (!facts.running) return ucx::without_ucx(pair, facts);
   if (!facts.memory) return Offer::hindered(facts.why_no_memory);
   if (!facts.key) return Offer::hindered(facts.why_not);

@@ -12,9 +12,9 @@ class UcxDirect final : public Path {
   explicit UcxDirect(ucx::Ucx& ucx) : Path(Completes::later), ucx_(ucx) {}
   [[nodiscard]] std::string_view name() const override { return "ucx/direct"; }
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
-    return probe(pair, ucx_.facts(pair, remote));
+    return offer_for(pair, ucx_.facts(pair, remote));
   }
-  [[nodiscard]] static Offer probe(const Pair& pair, const ucx::Facts& facts);
+  [[nodiscard]] static Offer offer_for(const Pair& pair, const ucx::Facts& facts);
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer) override;
   Mark mark(int rank) override { return ucx_.engine() == nullptr ? 0 : ucx_.engine()->mark(rank); }

@@ -154,7 +154,7 @@ unsigned UcxEngine::advance() {
     for (auto& peer : peers_)
       if (peer != nullptr) send_words(*peer);
   if (!backlogged_.empty()) resume_all();
-  if (!awaiting_proof_.empty()) prove_all();
+  if (!awaiting_flush_.empty()) advance_flushes();
   return done;
 }
 
@@ -165,7 +165,7 @@ void UcxEngine::close_broken() {
     if (peer != nullptr && peer->failed()) peer->close_broken();
 }
 
-bool UcxEngine::turn() {
+bool UcxEngine::poll() {
   const Lock lock(mutex_, std::try_to_lock);
   return lock.owns_lock() && advance() > 0;
 }

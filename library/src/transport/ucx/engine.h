@@ -30,7 +30,7 @@ class Used {
 
  private:
   friend class UcxEngine;
-  uint64_t flights_ = 0;  ///< number of operations that use it; under the engine's lock
+  uint64_t operations_ = 0;  ///< number of operations that use it; under the engine's lock
 };
 
 /// Memory of this rank, registered with UCX. It is shared, and attached to its region.
@@ -134,15 +134,15 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   /// Tells the progress thread that it will move this device's memory on behalf of peers.
   void serve(Device& device) { progress_.serve(device); }
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
 
  private:
   friend class UcxMemory;
   friend class UcxRemoteMemory;
   struct UcxPeer;
-  struct Flight;
-  struct Line;
+  struct UcxOperation;
+  struct NumberedMessages;
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
@@ -154,9 +154,10 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   UcxPeer& connect(int rank);           ///< throws Error
   pw_status failure_of(UcxPeer& peer);  ///< PW_OK while the connection works
   void send_words(UcxPeer& peer);       ///< sends the words that need not wait any longer
-  Flight* take_flight(UcxPeer& peer, Used* local, Used* remote);
-  void land(Flight* flight, ucp_abi::ucs_status_t status);
-  pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
+  UcxOperation* take_operation(UcxPeer& peer, Used* local, Used* remote);
+  /// Counts one of the completions that the operation waits for; after the last one the operation is over.
+  void count_completion(UcxOperation* operation, ucp_abi::ucs_status_t status);
+  pw_status started(ucp_abi::ucs_status_ptr_t answer, UcxOperation* operation);
   template <typename GoOn>
   pw_status in_order(UcxPeer& peer, std::initializer_list<const void*> uses, GoOn&& go_on);
   void resume_all();  ///< continues the operations that wait for room
@@ -166,28 +167,30 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   pw_status start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address,
                       const std::shared_ptr<uint64_t>& landing);
   void drop(const Used& used);
-  void prove(UcxPeer& peer);  ///< starts a proof if one is wanted
-  void prove_all();
+  void advance_flush(UcxPeer& peer);  ///< ends the peer's flush if it is over, and starts one if it is due
+  void advance_flushes();
   bool settle(Lock& lock, Used& used);  ///< returns false if operations still use it after a while
   pw_status failure_since_flush(UcxPeer& peer, ucp_abi::ucs_status_t flushed);
   void forget(const Used& used);  ///< makes operations under way forget the object
   pw_status move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece);
-  pw_status ask(UcxPeer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
-                uint64_t bytes);
-  pw_status post(UcxPeer& peer, Flight* flight, const void* data, uint64_t bytes);
+  /// Sends a message that the peer must answer; gives it the next number of the queue.
+  pw_status send_numbered(UcxPeer& peer, NumberedMessages& queue, UcxOperation* operation,
+                          const MessageHeader& header, const void* data, uint64_t bytes);
+  pw_status send_message(UcxPeer& peer, UcxOperation* operation, const void* data, uint64_t bytes);
   ucp_abi::ucs_status_t let_ucx_copy();
-  void take(const MessageHeader& header, ByteView data);
-  pw_status store(const MessageHeader& header, ByteView data);
+  // For messages of peers:
+  void handle_message(const MessageHeader& header, ByteView data);
+  pw_status store_message(const MessageHeader& header, ByteView data);
   UcxMemory* find(const MessageHeader& header, uint64_t bytes, pw_status& why_not);
-  void done_up_to(Line& line, uint64_t number);
+  void done_up_to(NumberedMessages& queue, uint64_t number);  ///< the peer has answered these messages
   void take_data(UcxPeer& peer, const MessageHeader& header, ByteView data);
   void answer(UcxPeer& peer);
   void answer_get(UcxPeer& peer, const MessageHeader& get);
   void give_up_answers(UcxPeer& peer);
-  ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
-  static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
-  static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
-  static void on_proof(void* request, ucp_abi::ucs_status_t status, void* peer);
+  ucp_abi::ucp_request_param_t parameters(UcxOperation* operation) const;
+  static void on_completion(void* request, ucp_abi::ucs_status_t status, void* operation);
+  static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* operation);
+  static void on_flushed(void* request, ucp_abi::ucs_status_t status, void* peer);
   static ucp_abi::ucs_status_t on_message(void* engine, const void* header, size_t header_length, void* data,
                                           size_t length, const ucp_abi::ucp_am_recv_param_t* param);
   static ucp_abi::ucs_status_t on_part(void* engine, const void* header, size_t header_length, void* data,
@@ -205,12 +208,12 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   std::mutex mutex_;  ///< protects the members below and every call of UCX
   ucp_abi::ucp_context_h context_ = nullptr;
   ucp_abi::ucp_worker_h worker_ = nullptr;
-  uint64_t copied_ = 0;  ///< a datatype that describes the bytes of a Flight; 0: not used
-  std::vector<std::unique_ptr<UcxPeer>> peers_;  ///< indexed by rank; null before the first use
-  std::vector<UcxPeer*> awaiting_proof_;         ///< peers that still wait for a proof of completion
-  std::vector<UcxPeer*> backlogged_;             ///< peers with a backlog
-  std::vector<std::unique_ptr<Flight>> flights_;
-  std::vector<Flight*> free_flights_;
+  uint64_t copied_ = 0;  ///< a datatype that describes the bytes of a UcxOperation; 0: not used
+  std::vector<std::unique_ptr<UcxPeer>> peers_;            ///< indexed by rank; null before the first use
+  std::vector<UcxPeer*> awaiting_flush_;                   ///< peers that have a mark to reach by a flush
+  std::vector<UcxPeer*> backlogged_;                       ///< peers with a backlog
+  std::vector<std::unique_ptr<UcxOperation>> operations_;  ///< all that were ever needed at a time
+  std::vector<UcxOperation*> free_operations_;             ///< those that are not under way
   std::function<void(ByteView)> receiver_;
   std::unordered_map<uint64_t, UcxMemory*> memories_;  ///< memory that messages may access, by number
   uint64_t numbered_ = 0;                              ///< the last number given to such memory

@@ -1,4 +1,5 @@
-// Tells when started operations are complete at both ends: marks, the flushes that prove them, and failures.
+// Tells when started operations are complete at both ends: marks, the flushes by which they are reached, and
+// failures.
 #include <utility>
 
 #include "base/clock.h"
@@ -13,60 +14,60 @@ using namespace ucp_abi;
 Mark UcxEngine::mark(int rank) {
   const Lock lock(mutex_);
   UcxPeer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || (peer->proofs.all_complete() && !peer->backlog.failed())) return 0;
-  if (!peer->proofs.wanting()) awaiting_proof_.push_back(peer);
-  const Mark mark = peer->proofs.want();
-  prove_all();
-  if (!awaiting_proof_.empty()) advance();  // it may be complete at once, and answers to the peer may start
+  if (peer == nullptr || (peer->flushes.all_complete() && !peer->backlog.failed())) return 0;
+  if (!peer->flushes.wanting()) awaiting_flush_.push_back(peer);
+  const Mark mark = peer->flushes.want();
+  advance_flushes();
+  if (!awaiting_flush_.empty()) advance();  // it may be complete at once, and answers to the peer may start
   progress_.wake_if_asleep();
   return mark;
 }
 
 // The status is not needed: the error handler reports a broken connection, and a failed transfer has its own
 // status.
-void UcxEngine::on_proof(void* request, ucs_status_t /*status*/, void* argument) {
+void UcxEngine::on_flushed(void* request, ucs_status_t /*status*/, void* argument) {
   auto& peer = *static_cast<UcxPeer*>(argument);
-  peer.proof.over = true;
+  peer.flush.over = true;
   peer.engine.library_.ucp_request_free(request);
 }
 
-void UcxEngine::prove(UcxPeer& peer) {
-  auto& proof = peer.proof;
-  if (peer.proofs.under_way()) {
-    if (!(peer.by_messages ? peer.lines_done(proof.puts, proof.gets) : proof.over)) return;
-    peer.proofs.end();
+void UcxEngine::advance_flush(UcxPeer& peer) {
+  auto& flush = peer.flush;
+  if (peer.flushes.under_way()) {
+    if (!(peer.by_messages ? peer.answered_up_to(flush.puts, flush.gets) : flush.over)) return;
+    peer.flushes.end();
   }
-  if (!peer.proofs.due() || peer.endpoint == nullptr) return;
+  if (!peer.flushes.due() || peer.endpoint == nullptr) return;
   if (peer.waiting.load(std::memory_order_relaxed) > 0) return;  // words must be sent first
-  peer.proofs.begin();
+  peer.flushes.begin();
   if (peer.by_messages) {
-    proof.puts = peer.puts.sent;
-    proof.gets = peer.gets.sent;
-    if (!peer.lines_done(proof.puts, proof.gets)) return;
+    flush.puts = peer.puts.sent;
+    flush.gets = peer.gets.sent;
+    if (!peer.answered_up_to(flush.puts, flush.gets)) return;
   } else {
-    proof.over = false;
+    flush.over = false;
     ucp_request_param_t params{};
     params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    params.cb.send = on_proof;
+    params.cb.send = on_flushed;
     params.user_data = &peer;
     const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
     if (is_request(answer)) return;
     if (status_of(answer) != UCS_OK) peer.flushed = status_of(answer);
   }
-  peer.proofs.end();
+  peer.flushes.end();
 }
 
-void UcxEngine::prove_all() {
-  std::erase_if(awaiting_proof_, [this](UcxPeer* peer) {
-    prove(*peer);
-    return !peer->proofs.wanting() || peer->failed();
+void UcxEngine::advance_flushes() {
+  std::erase_if(awaiting_flush_, [this](UcxPeer* peer) {
+    advance_flush(*peer);
+    return !peer->flushes.wanting() || peer->failed();
   });
 }
 
 bool UcxEngine::reached(int rank, Mark mark) {
   {
     const Lock lock(mutex_);
-    if (peers_[static_cast<size_t>(rank)]->proofs.reached(mark)) return true;
+    if (peers_[static_cast<size_t>(rank)]->flushes.reached(mark)) return true;
   }
   return over(rank);
 }
@@ -75,7 +76,7 @@ pw_status UcxEngine::outcome(int rank, Mark mark) {
   {
     const Lock lock(mutex_);
     UcxPeer& peer = *peers_[static_cast<size_t>(rank)];
-    if (peer.proofs.reached(mark)) {
+    if (peer.flushes.reached(mark)) {
       const pw_status late = peer.backlog.outcome();
       const pw_status failed = failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
       return failed != PW_OK ? failed : late;
@@ -113,7 +114,7 @@ pw_status UcxEngine::failure_since_flush(UcxPeer& peer, ucs_status_t flushed) {
 
 bool UcxEngine::settle(Lock& lock, Used& used) {
   const uint64_t deadline = deadline_after(2'000'000'000);
-  while (used.flights_ > 0) {
+  while (used.operations_ > 0) {
     if (now_ns() > deadline) return false;
     advance();
     lock.unlock();

@@ -27,52 +27,52 @@ pw_status UcxEngine::move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemote
   auto* here = static_cast<std::byte*>(piece.local);
   for (uint64_t at = 0; at < piece.bytes;) {
     const uint64_t bytes = std::min(piece.bytes - at, kMostBytes);
-    Flight* flight = take_flight(peer, &local, &remote);
-    flight->landing = here + at;
+    UcxOperation* operation = take_operation(peer, &local, &remote);
+    operation->landing = here + at;
     const MessageHeader header{.kind = put ? MessageKind::put : MessageKind::get,
                                .memory = remote.number_,
                                .address = piece.remote + at,
                                .value = bytes};
-    const pw_status status =
-        ask(peer, put ? peer.puts : peer.gets, flight, header, put ? here + at : nullptr, put ? bytes : 0);
+    const pw_status status = send_numbered(peer, put ? peer.puts : peer.gets, operation, header,
+                                           put ? here + at : nullptr, put ? bytes : 0);
     if (status != PW_OK) return status;
     at += bytes;
   }
   return PW_OK;
 }
 
-pw_status UcxEngine::ask(UcxPeer& peer, Line& line, Flight* flight, const MessageHeader& header,
-                         const void* data, uint64_t bytes) {
-  flight->header = header;
-  flight->header.number = ++line.sent;
-  flight->open = 2;
-  flight->answered = false;
-  line.open.push_back(flight);
-  const pw_status status = post(peer, flight, data, bytes);
+pw_status UcxEngine::send_numbered(UcxPeer& peer, NumberedMessages& queue, UcxOperation* operation,
+                                   const MessageHeader& header, const void* data, uint64_t bytes) {
+  operation->header = header;
+  operation->header.number = ++queue.sent;
+  operation->open = 2;
+  operation->answered = false;
+  queue.open.push_back(operation);
+  const pw_status status = send_message(peer, operation, data, bytes);
   if (status == PW_OK) return PW_OK;
-  line.open.pop_back();
-  --line.sent;
-  land(flight, UCS_OK);  // releases the answer's part, since no answer will come
+  queue.open.pop_back();
+  --queue.sent;
+  count_completion(operation, UCS_OK);  // releases the answer's part, since no answer will come
   return status;
 }
 
 // Never uses the rendezvous protocol, whose answers UCX sends itself.
-pw_status UcxEngine::post(UcxPeer& peer, Flight* flight, const void* data, uint64_t bytes) {
-  flight->header.rank = team_.rank();
-  ucp_request_param_t params = parameters(flight);
+pw_status UcxEngine::send_message(UcxPeer& peer, UcxOperation* operation, const void* data, uint64_t bytes) {
+  operation->header.rank = team_.rank();
+  ucp_request_param_t params = parameters(operation);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   if (copied_ != 0 && bytes != 0) {
     params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
     params.datatype = copied_;
-    flight->data = static_cast<const std::byte*>(data);
-    flight->bytes = bytes;
-    data = flight;
+    operation->data = static_cast<const std::byte*>(data);
+    operation->bytes = bytes;
+    data = operation;
   }
-  return started(library_.ucp_am_send_nbx(peer.endpoint, kOperations, &flight->header, sizeof(MessageHeader),
-                                          data, bytes, &params),
-                 flight);
+  return started(library_.ucp_am_send_nbx(peer.endpoint, kOperations, &operation->header,
+                                          sizeof(MessageHeader), data, bytes, &params),
+                 operation);
 }
 
 // Makes UCX copy what it sends, if its version is old. UCX sends large messages of plain bytes without a
@@ -80,14 +80,16 @@ pw_status UcxEngine::post(UcxPeer& peer, Flight* flight, const void* data, uint6
 // 0`). Bytes that it packs with functions of ours it always copies, which costs bandwidth.
 ucs_status_t UcxEngine::let_ucx_copy() {
   static constexpr ucp_generic_dt_ops_t kOps{
-      .start_pack = [](void*, const void* flight, size_t) { return const_cast<void*>(flight); },
+      .start_pack = [](void*, const void* operation, size_t) { return const_cast<void*>(operation); },
       .start_unpack = [](void*, void* buffer, size_t) { return buffer; },
-      .packed_size = [](void* flight) -> size_t { return static_cast<const Flight*>(flight)->bytes; },
+      .packed_size = [](void* operation) -> size_t {
+        return static_cast<const UcxOperation*>(operation)->bytes;
+      },
       .pack = [](void* argument, size_t offset, void* to, size_t most) -> size_t {
-        const auto* flight = static_cast<const Flight*>(argument);
-        const size_t bytes = std::min<size_t>(most, flight->bytes - offset);
-        if (flight->data != nullptr)
-          std::memcpy(to, flight->data + offset, bytes);
+        const auto* operation = static_cast<const UcxOperation*>(argument);
+        const size_t bytes = std::min<size_t>(most, operation->bytes - offset);
+        if (operation->data != nullptr)
+          std::memcpy(to, operation->data + offset, bytes);
         else
           std::memset(to, 0, bytes);  // the memory was closed meanwhile
         return bytes;
@@ -98,43 +100,45 @@ ucs_status_t UcxEngine::let_ucx_copy() {
   return library_.ucp_dt_create_generic(&kOps, nullptr, &copied_);
 }
 
-void UcxEngine::done_up_to(Line& line, uint64_t number) {
-  while (!line.open.empty() && line.open.front()->header.number <= number) {
-    Flight* flight = line.open.front();
-    line.open.pop_front();
-    line.done.store(flight->header.number, std::memory_order_release);
-    land(flight, UCS_OK);
+void UcxEngine::done_up_to(NumberedMessages& queue, uint64_t number) {
+  while (!queue.open.empty() && queue.open.front()->header.number <= number) {
+    UcxOperation* operation = queue.open.front();
+    queue.open.pop_front();
+    queue.done.store(operation->header.number, std::memory_order_release);
+    count_completion(operation, UCS_OK);
   }
 }
 
 void UcxEngine::take_data(UcxPeer& peer, const MessageHeader& header, ByteView data) {
-  Line& line = peer.gets;
-  const uint64_t place = line.open.empty() ? 0 : header.number - line.open.front()->header.number;
-  if (place >= line.open.size()) return;
-  Flight* flight = line.open[place];
+  NumberedMessages& queue = peer.gets;
+  const uint64_t place = queue.open.empty() ? 0 : header.number - queue.open.front()->header.number;
+  if (place >= queue.open.size()) return;
+  UcxOperation* operation = queue.open[place];
   const auto status = static_cast<pw_status>(header.status);
-  if (status == PW_OK && flight->landing != nullptr && data.size() == flight->header.value)
-    std::memcpy(flight->landing, data.data(), data.size());
+  if (status == PW_OK && operation->landing != nullptr && data.size() == operation->header.value)
+    std::memcpy(operation->landing, data.data(), data.size());
   else if (status != PW_OK && peer.refused == PW_OK)
     peer.refused = status;
-  flight->answered = true;
-  while (!line.open.empty() && line.open.front()->answered)
-    done_up_to(line, line.open.front()->header.number);
+  operation->answered = true;
+  while (!queue.open.empty() && queue.open.front()->answered)
+    done_up_to(queue, queue.open.front()->header.number);
 }
 
 // The connection is closed, so the answers that are still missing will not come.
 void UcxEngine::give_up_answers(UcxPeer& peer) {
-  for (Line* line : {&peer.puts, &peer.gets})
-    for (; !line->open.empty(); line->open.pop_front()) land(line->open.front(), UCS_ERR_CANCELED);
+  for (NumberedMessages* queue : {&peer.puts, &peer.gets})
+    for (; !queue->open.empty(); queue->open.pop_front())
+      count_completion(queue->open.front(), UCS_ERR_CANCELED);
   peer.pending_gets.clear();
   peer.early_words.clear();
   peer.ack_due = false;
 }
 
 void UcxEngine::forget(const Used& used) {
-  for (const auto& flight : flights_) {
-    if (flight->local == &used) flight->local = nullptr, flight->landing = nullptr, flight->data = nullptr;
-    if (flight->remote == &used) flight->remote = nullptr;
+  for (const auto& operation : operations_) {
+    if (operation->local == &used)
+      operation->local = nullptr, operation->landing = nullptr, operation->data = nullptr;
+    if (operation->remote == &used) operation->remote = nullptr;
   }
 }
 
@@ -148,12 +152,12 @@ ucs_status_t UcxEngine::on_part(void* engine, const void* header, size_t header_
   MessageHeader copy;
   std::memcpy(&copy, header, sizeof copy);
   if (copy.rank < 0 || copy.rank >= self.team_.size()) return UCS_OK;
-  self.take(copy, {static_cast<const std::byte*>(data), length});
+  self.handle_message(copy, {static_cast<const std::byte*>(data), length});
   return UCS_OK;
 }
 
 // Runs within UCX's progress; advance() sends the answer afterwards.
-void UcxEngine::take(const MessageHeader& header, ByteView data) {
+void UcxEngine::handle_message(const MessageHeader& header, ByteView data) {
   UcxPeer& peer = peer_of(header.rank);
   if (peer.failed()) return;
   switch (header.kind) {
@@ -171,13 +175,13 @@ void UcxEngine::take(const MessageHeader& header, ByteView data) {
       peer.early_words.emplace(header.number, header);
       break;
     case MessageKind::put:
-      if (const pw_status status = store(header, data); status != PW_OK) peer.refusal = status;
+      if (const pw_status status = store_message(header, data); status != PW_OK) peer.refusal = status;
       peer.order.done(header.number);
   }
   while (!peer.early_words.empty() && peer.early_words.begin()->first == peer.order.reached() + 1) {
     const MessageHeader word = peer.early_words.begin()->second;
     peer.early_words.erase(peer.early_words.begin());
-    if (const pw_status status = store(word, {}); status != PW_OK) peer.refusal = status;
+    if (const pw_status status = store_message(word, {}); status != PW_OK) peer.refusal = status;
     peer.order.done(word.number);
   }
   peer.ack_due = answers_due_ = true;
@@ -193,7 +197,7 @@ UcxMemory* UcxEngine::find(const MessageHeader& header, uint64_t bytes, pw_statu
   return why_not == PW_OK ? &memory : nullptr;
 }
 
-pw_status UcxEngine::store(const MessageHeader& header, ByteView data) {
+pw_status UcxEngine::store_message(const MessageHeader& header, ByteView data) {
   const bool word = header.kind == MessageKind::word;
   pw_status status = PW_OK;
   if (find(header, word ? sizeof(uint64_t) : data.size(), status) == nullptr) return status;
@@ -220,10 +224,10 @@ void UcxEngine::answer(UcxPeer& peer) try {
     answer_get(peer, get);
   }
   if (!std::exchange(peer.ack_due, false) || peer.failed()) return;
-  Flight* flight = take_flight(peer, nullptr, nullptr);
-  flight->header = {
+  UcxOperation* operation = take_operation(peer, nullptr, nullptr);
+  operation->header = {
       .kind = MessageKind::ack, .status = std::exchange(peer.refusal, PW_OK), .number = peer.order.reached()};
-  if (post(peer, flight, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
+  if (send_message(peer, operation, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
 } catch (const Error& error) {
   give_up_answers(peer);
   log(LogLevel::warning, format("rank {} cannot be answered over UCX: {}", peer.rank, error.what()));
@@ -233,11 +237,11 @@ void UcxEngine::answer_get(UcxPeer& peer, const MessageHeader& get) {
   pw_status status = PW_OK;
   const uint64_t bytes = std::min(get.value, kMostBytes);
   UcxMemory* memory = find(get, bytes, status);
-  Flight* flight = take_flight(peer, memory, nullptr);
-  flight->header = {.kind = MessageKind::data, .status = status, .number = get.number};
+  UcxOperation* operation = take_operation(peer, memory, nullptr);
+  operation->header = {.kind = MessageKind::data, .status = status, .number = get.number};
   const bool good = memory != nullptr;
-  if (post(peer, flight, good ? reinterpret_cast<const void*>(get.address) : nullptr, good ? bytes : 0) !=
-      PW_OK)
+  if (send_message(peer, operation, good ? reinterpret_cast<const void*>(get.address) : nullptr,
+                   good ? bytes : 0) != PW_OK)
     log(LogLevel::debug, last_error_message());
 }
 

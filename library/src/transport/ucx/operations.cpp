@@ -10,54 +10,54 @@ namespace pw::ucx {
 
 using namespace ucp_abi;
 
-UcxEngine::Flight* UcxEngine::take_flight(UcxPeer& peer, Used* local, Used* remote) {
-  if (free_flights_.empty()) {
-    flights_.push_back(std::make_unique<Flight>());
-    free_flights_.push_back(flights_.back().get());
+UcxEngine::UcxOperation* UcxEngine::take_operation(UcxPeer& peer, Used* local, Used* remote) {
+  if (free_operations_.empty()) {
+    operations_.push_back(std::make_unique<UcxOperation>());
+    free_operations_.push_back(operations_.back().get());
   }
-  Flight* flight = free_flights_.back();
-  free_flights_.pop_back();
-  flight->peer = &peer;
-  flight->local = local;
-  flight->remote = remote;
-  flight->open = 1;
-  peer.flights.fetch_add(1, std::memory_order_relaxed);
+  UcxOperation* operation = free_operations_.back();
+  free_operations_.pop_back();
+  operation->peer = &peer;
+  operation->local = local;
+  operation->remote = remote;
+  operation->open = 1;
+  peer.under_way.fetch_add(1, std::memory_order_relaxed);
   for (Used* used : {local, remote})
-    if (used != nullptr) ++used->flights_;
-  return flight;
+    if (used != nullptr) ++used->operations_;
+  return operation;
 }
 
-void UcxEngine::land(Flight* flight, ucs_status_t status) {
-  UcxPeer& peer = *flight->peer;
+void UcxEngine::count_completion(UcxOperation* operation, ucs_status_t status) {
+  UcxPeer& peer = *operation->peer;
   if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
-  if (--flight->open > 0) return;
-  for (Used* used : {flight->local, flight->remote})
-    if (used != nullptr) --used->flights_;
-  flight->kept.reset();
-  free_flights_.push_back(flight);
-  peer.flights.fetch_sub(1, std::memory_order_release);
+  if (--operation->open > 0) return;
+  for (Used* used : {operation->local, operation->remote})
+    if (used != nullptr) --used->operations_;
+  operation->kept.reset();
+  free_operations_.push_back(operation);
+  peer.under_way.fetch_sub(1, std::memory_order_release);
 }
 
 void UcxEngine::on_completion(void* request, ucs_status_t status, void* argument) {
-  auto* flight = static_cast<Flight*>(argument);
-  UcxEngine& engine = flight->peer->engine;
-  engine.land(flight, status);
+  auto* operation = static_cast<UcxOperation*>(argument);
+  UcxEngine& engine = operation->peer->engine;
+  engine.count_completion(operation, status);
   engine.library_.ucp_request_free(request);
 }
 
-ucp_request_param_t UcxEngine::parameters(Flight* flight) const {
+ucp_request_param_t UcxEngine::parameters(UcxOperation* operation) const {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.cb.send = on_completion;
-  params.user_data = flight;
+  params.user_data = operation;
   return params;
 }
 
-pw_status UcxEngine::started(ucs_status_ptr_t answer, Flight* flight) {
-  UcxPeer& peer = *flight->peer;
+pw_status UcxEngine::started(ucs_status_ptr_t answer, UcxOperation* operation) {
+  UcxPeer& peer = *operation->peer;
   if (is_request(answer)) return PW_OK;
   const ucs_status_t status = status_of(answer);
-  land(flight, UCS_OK);
+  count_completion(operation, UCS_OK);
   if (status == UCS_OK) return PW_OK;
   if (const pw_status broken = failure_of(peer); broken != PW_OK) return broken;
   if (means_lost(status)) {
@@ -78,9 +78,9 @@ pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> 
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     if (const pw_status status = go_on(done); status != PW_OK) return status;
   }
-  peer.proofs.accept();
+  peer.flushes.accept();
   if (done) {
-    peer.proofs.issue();
+    peer.flushes.issue();
     return failure_of(peer);
   }
   if (peer.backlog.empty()) backlogged_.push_back(&peer);
@@ -91,8 +91,8 @@ pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> 
 
 void UcxEngine::resume_all() {
   std::erase_if(backlogged_, [](UcxPeer* peer) {
-    if (peer->endpoint != nullptr && peer->flights.load() <= peer->most_flights() / 2)
-      peer->proofs.issue(peer->backlog.resume());
+    if (peer->endpoint != nullptr && peer->under_way.load() <= peer->most_under_way() / 2)
+      peer->flushes.issue(peer->backlog.resume());
     return peer->backlog.empty();
   });
 }
@@ -124,8 +124,8 @@ pw_status UcxEngine::start_piece(UcxPeer& peer, UcxMemory& local, UcxRemoteMemor
   poll_errors(peer);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
   if (peer.by_messages) return move_by_messages(peer, local, remote, piece);
-  Flight* flight = take_flight(peer, &local, &remote);
-  ucp_request_param_t params = parameters(flight);
+  UcxOperation* operation = take_operation(peer, &local, &remote);
+  ucp_request_param_t params = parameters(operation);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
   params.memh = local.handle_;
   if (host) {
@@ -136,7 +136,7 @@ pw_status UcxEngine::start_piece(UcxPeer& peer, UcxMemory& local, UcxRemoteMemor
                                                             piece.remote, remote.handle_, &params)
                                      : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes,
                                                             piece.remote, remote.handle_, &params),
-                 flight);
+                 operation);
 }
 
 pw_status UcxEngine::put_word(int rank, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
@@ -149,29 +149,30 @@ pw_status UcxEngine::put_word(int rank, UcxRemoteMemory& remote, uint64_t addres
 }
 
 pw_status UcxEngine::start_word(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
-  Flight* flight = take_flight(peer, nullptr, &remote);
+  UcxOperation* operation = take_operation(peer, nullptr, &remote);
   if (peer.by_messages)
-    return ask(peer, peer.puts, flight,
-               {.kind = MessageKind::word, .memory = remote.number_, .address = address, .value = value},
-               nullptr, 0);
-  flight->word = value;  // must stay at this address until the put is done
-  flight->address = address;
-  flight->ready = true;
-  peer.words.push_back(flight);
+    return send_numbered(
+        peer, peer.puts, operation,
+        {.kind = MessageKind::word, .memory = remote.number_, .address = address, .value = value}, nullptr,
+        0);
+  operation->word = value;  // must stay at this address until the put is done
+  operation->address = address;
+  operation->ready = true;
+  peer.words.push_back(operation);
   peer.waiting.fetch_add(1, std::memory_order_relaxed);
   if (std::exchange(peer.unordered, false)) {
-    ucp_request_param_t params = parameters(flight);
+    ucp_request_param_t params = parameters(operation);
     params.cb.send = on_word_ready;
-    flight->ready = !is_request(library_.ucp_ep_flush_nbx(peer.endpoint, &params));
+    operation->ready = !is_request(library_.ucp_ep_flush_nbx(peer.endpoint, &params));
   }
   send_words(peer);
   return PW_OK;
 }
 
 void UcxEngine::on_word_ready(void* request, ucs_status_t, void* argument) {
-  auto* flight = static_cast<Flight*>(argument);
-  UcxEngine& engine = flight->peer->engine;
-  flight->ready = true;
+  auto* operation = static_cast<UcxOperation*>(argument);
+  UcxEngine& engine = operation->peer->engine;
+  operation->ready = true;
   engine.words_ready_ = true;
   engine.library_.ucp_request_free(request);
 }
@@ -179,18 +180,19 @@ void UcxEngine::on_word_ready(void* request, ucs_status_t, void* argument) {
 void UcxEngine::send_words(UcxPeer& peer) {
   poll_errors(peer);
   while (!peer.words.empty() && peer.words.front()->ready) {
-    Flight* flight = peer.words.front();
+    UcxOperation* operation = peer.words.front();
     peer.words.pop_front();
-    const auto* remote = static_cast<const UcxRemoteMemory*>(flight->remote);
+    const auto* remote = static_cast<const UcxRemoteMemory*>(operation->remote);
     if (peer.endpoint == nullptr || peer.failed()) {
-      land(flight, UCS_ERR_CANCELED);
+      count_completion(operation, UCS_ERR_CANCELED);
     } else {
-      ucp_request_param_t params = parameters(flight);
+      ucp_request_param_t params = parameters(operation);
       params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
       params.memory_type = UCS_MEMORY_TYPE_HOST;
-      const ucs_status_ptr_t answer = library_.ucp_put_nbx(peer.endpoint, &flight->word, sizeof flight->word,
-                                                           flight->address, remote->handle_, &params);
-      if (!is_request(answer)) land(flight, status_of(answer));
+      const ucs_status_ptr_t answer =
+          library_.ucp_put_nbx(peer.endpoint, &operation->word, sizeof operation->word, operation->address,
+                               remote->handle_, &params);
+      if (!is_request(answer)) count_completion(operation, status_of(answer));
     }
     peer.waiting.fetch_sub(1, std::memory_order_release);
   }
@@ -210,20 +212,20 @@ std::shared_ptr<const uint64_t> UcxEngine::get_word(int rank, UcxRemoteMemory& r
 
 pw_status UcxEngine::start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address,
                                const std::shared_ptr<uint64_t>& landing) {
-  Flight* flight = take_flight(peer, nullptr, &remote);
-  flight->kept = landing;
-  flight->landing = landing.get();
+  UcxOperation* operation = take_operation(peer, nullptr, &remote);
+  operation->kept = landing;
+  operation->landing = landing.get();
   if (peer.by_messages)
-    return ask(
-        peer, peer.gets, flight,
+    return send_numbered(
+        peer, peer.gets, operation,
         {.kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof *landing},
         nullptr, 0);
-  ucp_request_param_t params = parameters(flight);
+  ucp_request_param_t params = parameters(operation);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   return started(
       library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof *landing, address, remote.handle_, &params),
-      flight);
+      operation);
 }
 
 void UcxEngine::receive(std::function<void(ByteView)> receiver) {
@@ -245,11 +247,11 @@ pw_status UcxEngine::send(int rank, Bytes message) {
   Lock lock(mutex_);
   UcxPeer& peer = connect(rank);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
-  Flight* flight = take_flight(peer, nullptr, nullptr);
-  flight->kept = kept;
-  ucp_request_param_t params = parameters(flight);
+  UcxOperation* operation = take_operation(peer, nullptr, nullptr);
+  operation->kept = kept;
+  ucp_request_param_t params = parameters(operation);
   return started(library_.ucp_am_send_nbx(peer.endpoint, 0, nullptr, 0, kept->data(), kept->size(), &params),
-                 flight);
+                 operation);
 }
 
 }  // namespace pw::ucx

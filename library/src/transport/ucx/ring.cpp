@@ -22,18 +22,18 @@ Ring::~Ring() {
   engine_->keep(std::move(pages_));
 }
 
-void Half::begin(bool fill, const Layout& layout, std::byte* first, Queue* queue) {
+void RingEnd::begin(bool fill, const Layout& layout, std::byte* first, Queue* queue) {
   queue_ = queue;
   walk_.begin(fill, layout, kChunkBytes, first, queue);
 }
 
-bool Half::leave_memory() {
+bool RingEnd::leave_memory() {
   if (!own_.idle()) return false;
   walk_.leave_memory();
   return true;
 }
 
-pw_status Half::copy_next() {
+pw_status RingEnd::copy_next() {
   bytes_of_[issued_ % kChunks] = walk_.bytes();
   pw_status status = walk_.copy(own_.chunk(issued_));
   ++issued_;
@@ -42,7 +42,7 @@ pw_status Half::copy_next() {
   return status;
 }
 
-pw_status Half::pass_copied() {
+pw_status RingEnd::pass_copied() {
   const uint64_t copied = walk_.copies() ? own_.header().copied.load(std::memory_order_acquire) : issued_;
   if (copied <= passed_) return PW_OK;
   if (walk_.fills() && walk_.copies()) {
@@ -64,12 +64,12 @@ pw_status Half::pass_copied() {
   return tell(&RingHeader::far, passed_);
 }
 
-pw_status Half::tell(std::atomic<uint64_t> RingHeader::* counter, uint64_t value) {
+pw_status RingEnd::tell(std::atomic<uint64_t> RingHeader::* counter, uint64_t value) {
   const auto offset = reinterpret_cast<uint64_t>(&(own_.header().*counter)) - own_.address();
   return engine_.put_word(rank_, *far_.memory, far_.address + offset, value);
 }
 
-pw_status Half::step() {
+pw_status RingEnd::step() {
   const auto ready = [&] {
     const uint64_t far = own_.header().far.load(std::memory_order_acquire);
     return walk_.fills() ? issued_ - far < kChunks : far > issued_;

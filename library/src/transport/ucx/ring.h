@@ -1,5 +1,6 @@
-// A ring of chunks in host memory at each end of a staged transfer, which UCX accesses from the other end and
-// device queues from this end; and one end's half of the transfer.
+// The ring buffers of ucx/staged, and one end's half of the transfers through them. There is one ring at each
+// end of a connection, in host memory that is divided into chunks. The queues of this end's device access it
+// directly, and the other end accesses it over UCX.
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,8 @@ namespace pw::ucx {
 inline constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
 inline constexpr uint64_t kChunks = 8;
 
-/// Lies before the chunks. Counters only grow. A chunk's number is its place in the sequence of all chunks
-/// that ever passed.
+/// Lies before the chunks. The counters only grow. Chunks are numbered in the order in which they pass, over
+/// all transfers.
 struct RingHeader {
   alignas(64) std::atomic<uint64_t> far;        ///< chunks that the other end has passed; written by UCX
   alignas(64) std::atomic<uint64_t> completed;  ///< initiator: requests served; written by UCX
@@ -58,12 +59,12 @@ struct FarRing {
 };
 
 /// One end's half of the transfers over a pair of rings: fills chunks and puts them into the other ring over
-/// UCX, or drains those that arrive. It is to UCX what ChannelEnd is to shared memory. A queue cannot tell
-/// the other end about a chunk here, so each chunk passes in two steps: a queue copies it, and when that is
-/// done UCX sends it.
-class Half {
+/// UCX, or drains those that arrive. ChannelEnd does the same over shared memory. There a queue itself tells
+/// the other end about a chunk; here that takes UCX. So each chunk passes in two steps: a queue copies it,
+/// and when the copy is done UCX puts it and tells the other end.
+class RingEnd {
  public:
-  Half(UcxEngine& engine, Ring& own, int rank, FarRing far)
+  RingEnd(UcxEngine& engine, Ring& own, int rank, FarRing far)
       : engine_(engine), own_(own), rank_(rank), far_(std::move(far)) {}
 
   /// Like ChunkWalk::begin.

@@ -14,18 +14,18 @@ UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
       ucx_(ucx),
       service_(surroundings, ucx, [this](RingNote note) {
         const int rank = note.rank;
-        if (StagedInitiator* initiator = known(rank)) initiator->answer(std::move(note));
+        if (StagedInitiator* initiator = known_initiator(rank)) initiator->answer(std::move(note));
       }) {
   surroundings_.progress.add(service_);
   surroundings_.progress.add(*this);
 }
 
-Offer UcxStaged::probe(const Pair& pair, const Facts& facts) {
+Offer UcxStaged::offer_for(const Pair& pair, const Facts& facts) {
   if (!facts.running) return without_ucx(pair, facts);
   return Offer::yes();
 }
 
-StagedInitiator& UcxStaged::towards(int rank) {
+StagedInitiator& UcxStaged::initiator_to(int rank) {
   std::lock_guard lock(mutex_);
   auto& initiator = initiators_[rank];
   if (initiator == nullptr)
@@ -33,14 +33,14 @@ StagedInitiator& UcxStaged::towards(int rank) {
   return *initiator;
 }
 
-StagedInitiator* UcxStaged::known(int rank) {
+StagedInitiator* UcxStaged::known_initiator(int rank) {
   std::lock_guard lock(mutex_);
   const auto entry = initiators_.find(rank);
   return entry == initiators_.end() ? nullptr : entry->second.get();
 }
 
-bool UcxStaged::turn() {
-  bool happened = ucx_.engine() != nullptr && ucx_.engine()->turn();
+bool UcxStaged::poll() {
+  bool happened = ucx_.engine() != nullptr && ucx_.engine()->poll();
   if (!has_work()) return happened;
   std::vector<StagedInitiator*> all;
   {
@@ -48,7 +48,7 @@ bool UcxStaged::turn() {
     for (const auto& [rank, initiator] : initiators_) all.push_back(initiator.get());
   }
   bool moved = false;
-  for (StagedInitiator* initiator : all) moved |= initiator->turn();
+  for (StagedInitiator* initiator : all) moved |= initiator->poll();
   if (moved) happened_ns_.store(now_ns(), std::memory_order_relaxed);
   return happened || moved;
 }
@@ -65,7 +65,7 @@ Armed UcxStaged::arm(bool) {
 }
 
 Mark UcxStaged::mark(int rank) {
-  const StagedInitiator* initiator = known(rank);
+  const StagedInitiator* initiator = known_initiator(rank);
   return initiator == nullptr ? 0 : initiator->mark();
 }
 

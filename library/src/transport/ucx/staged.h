@@ -1,7 +1,11 @@
-// ucx/staged: copies through pinned host memory at both ends, pipelined. The device's queue copies chunk
-// after chunk into (or out of) a ring of host memory, UCX moves them between the rings, and the target's
-// progress thread does the other half. UCX never sees the memory itself. So this is the baseline for
-// GPUDirect RDMA, the path if UCX has no GPU support, and the way to pack small blocks into large messages.
+// ucx/staged: copies through pinned host memory at both ends. Each of the two ranks has a ring buffer of
+// chunks. For a put, the initiator's device copies one chunk after another into its ring, UCX puts each chunk
+// into the target's ring, and the target's StagedService copies it to its place; for a get the chunks take
+// the opposite way. The three steps overlap for successive chunks.
+//
+// UCX needs no access to the memory itself. So this path also serves GPU memory if UCX was built without GPU
+// support, it packs small blocks into large messages, and it is what GPUDirect RDMA (ucx/direct) is measured
+// against.
 #pragma once
 
 #include <atomic>
@@ -19,27 +23,27 @@ class UcxStaged final : public Path, public Source {
   UcxStaged(Surroundings surroundings, ucx::Ucx& ucx);
   [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
-    return probe(pair, ucx_.facts(pair, remote));
+    return offer_for(pair, ucx_.facts(pair, remote));
   }
-  [[nodiscard]] static Offer probe(const Pair& pair, const ucx::Facts& facts);
-  void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
+  [[nodiscard]] static Offer offer_for(const Pair& pair, const ucx::Facts& facts);
+  void prepare(const Transfer& transfer) override { initiator_to(transfer.remote->rank()).prepare(transfer); }
   pw_status start(const Transfer& transfer) override {
-    return towards(transfer.remote->rank()).start(transfer, nullptr);
+    return initiator_to(transfer.remote->rank()).start(transfer, nullptr);
   }
   Mark mark(int rank) override;
-  bool reached(int rank, Mark mark) override { return known(rank)->reached(mark); }
-  pw_status outcome(int rank, Mark mark) override { return known(rank)->outcome(mark); }
+  bool reached(int rank, Mark mark) override { return known_initiator(rank)->reached(mark); }
+  pw_status outcome(int rank, Mark mark) override { return known_initiator(rank)->outcome(mark); }
   [[nodiscard]] Source* source() override { return this; }
 
   /// Also polls UCX, which delivers what the queues wait for.
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool sleepers) override;
-  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool work_is_announced() const override { return true; }
   [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
 
  private:
-  ucx::StagedInitiator& towards(int rank);  ///< makes it at the first transfer; throws Error
-  ucx::StagedInitiator* known(int rank);    ///< null if no transfer was ever started
+  ucx::StagedInitiator& initiator_to(int rank);     ///< makes it at the first transfer; throws Error
+  ucx::StagedInitiator* known_initiator(int rank);  ///< null if no transfer was ever started
 
   Surroundings surroundings_;
   ucx::Ucx& ucx_;

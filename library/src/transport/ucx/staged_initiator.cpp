@@ -36,8 +36,8 @@ pw_status StagedInitiator::open() {
       return status;
     ring_requested_ = true;
   }
-  if (half_ == nullptr && answered() && answer_.status == PW_OK)
-    half_ = std::make_unique<Half>(
+  if (end_ == nullptr && answered() && answer_.status == PW_OK)
+    end_ = std::make_unique<RingEnd>(
         *engine_, ring_, rank_,
         FarRing{std::make_unique<UcxRemoteMemory>(engine_, rank_, answer_.key), answer_.address});
   return PW_OK;
@@ -73,16 +73,16 @@ pw_status StagedInitiator::outcome_there() {
 
 // ---- transfers ----
 
-pw_status StagedInitiator::go_on(Waiting& next, bool& done) {
+pw_status StagedInitiator::go_on(QueuedTransfer& next, bool& done) {
   if (!next.posted)
     if (const pw_status status = post(next); status != PW_OK || !next.posted) return status;
-  if (const pw_status status = half_->step(); status != PW_OK) return over() ? why_over() : status;
-  done = half_->done();
+  if (const pw_status status = end_->step(); status != PW_OK) return over() ? why_over() : status;
+  done = end_->done();
   return PW_OK;
 }
 
-pw_status StagedInitiator::post(Waiting& next) {
-  if (const pw_status status = open(); status != PW_OK || half_ == nullptr) return status;
+pw_status StagedInitiator::post(QueuedTransfer& next) {
+  if (const pw_status status = open(); status != PW_OK || end_ == nullptr) return status;
   const Transfer& transfer = next.transfer;
   // Calls use() before it asks the target, because use() may throw.
   Queue* queue = next.given_up ? nullptr : ring_.use(transfer.local->device());
@@ -92,8 +92,8 @@ pw_status StagedInitiator::post(Waiting& next) {
   if (const pw_status status = engine_->send(rank_, write(note, secret_)); status != PW_OK) return status;
   ++requested_;
   next.posted = true;
-  half_->begin(transfer.op == Op::put, note.request.layout,
-               next.given_up ? nullptr : transfer.local->address() + transfer.local_offset, queue);
+  end_->begin(transfer.op == Op::put, note.request.layout,
+              next.given_up ? nullptr : transfer.local->address() + transfer.local_offset, queue);
   return PW_OK;
 }
 

@@ -23,11 +23,11 @@ class StagedInitiator final : public TransferQueue {
   void answer(RingNote note);
 
  private:
-  pw_status go_on(Waiting& next, bool& done) override;
+  pw_status go_on(QueuedTransfer& next, bool& done) override;
   bool unused() override { return ring_.idle(); }
-  bool leave_memory() override { return half_->leave_memory(); }
+  bool leave_memory() override { return end_->leave_memory(); }
   pw_status refused() override;
-  [[nodiscard]] uint64_t chunks() const override { return half_ == nullptr ? 0 : half_->chunks(); }
+  [[nodiscard]] uint64_t chunks() const override { return end_ == nullptr ? 0 : end_->chunks(); }
   [[nodiscard]] bool over() const override { return engine_->over(rank_); }
   pw_status why_over() override { return engine_->why_over(rank_); }
   [[nodiscard]] bool served(uint64_t count) const override {
@@ -36,15 +36,15 @@ class StagedInitiator final : public TransferQueue {
   pw_status outcome_there() override;
 
   pw_status open();
-  pw_status post(Waiting& next);
+  pw_status post(QueuedTransfer& next);
   [[nodiscard]] bool answered() const { return answered_.load(std::memory_order_acquire); }
 
   const Surroundings surroundings_;
   const Secret secret_;  ///< authenticates notes
   const std::shared_ptr<UcxEngine> engine_;
   Ring ring_;
-  bool ring_requested_ = false;  ///< whether the target was asked for its ring
-  std::unique_ptr<Half> half_;   ///< made once the target's ring is known
+  bool ring_requested_ = false;   ///< whether the target was asked for its ring
+  std::unique_ptr<RingEnd> end_;  ///< made once the target's ring is known
   uint64_t requested_ = 0;
   RingNote answer_;  ///< written before answered_ is set
   std::atomic<bool> answered_{false};

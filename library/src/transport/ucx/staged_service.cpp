@@ -10,12 +10,12 @@ struct StagedService::Served {
   Served(const std::shared_ptr<UcxEngine>& engine, const RingNote& note)
       : rank(note.rank),
         ring(engine),
-        half(*engine, ring, note.rank,
-             {std::make_unique<UcxRemoteMemory>(engine, note.rank, note.key), note.address}) {}
+        end(*engine, ring, note.rank,
+            {std::make_unique<UcxRemoteMemory>(engine, note.rank, note.key), note.address}) {}
 
   int rank;
   Ring ring;
-  Half half;
+  RingEnd end;
   std::map<uint64_t, RequestNote> requests;  ///< by number, because they are served in order
   uint64_t taken = 0;
   uint64_t failures = 0;
@@ -39,7 +39,7 @@ void StagedService::receive(ByteView note) {
   work_.store(true, std::memory_order_release);
 }
 
-bool StagedService::turn() {
+bool StagedService::poll() {
   if (!has_work()) return false;
   const std::unique_lock serving(serving_, std::try_to_lock);
   if (!serving.owns_lock()) return false;
@@ -115,8 +115,8 @@ bool StagedService::take_request(Served& served) {
     }
   served.requests.erase(next);
   served.busy = true;
-  served.half.begin(request.op == Op::get, request.layout, queue != nullptr ? target.address() : nullptr,
-                    queue);
+  served.end.begin(request.op == Op::get, request.layout, queue != nullptr ? target.address() : nullptr,
+                   queue);
   served.target = std::move(target);
   return true;
 }
@@ -125,18 +125,18 @@ bool StagedService::take_request(Served& served) {
 bool StagedService::step(Served& served) {
   if (!served.busy && !take_request(served)) return served.requests.contains(served.taken);
   if (served.target.wanted_back()) {
-    if (!served.half.leave_memory()) return true;
+    if (!served.end.leave_memory()) return true;
     served.target.let_go();
   }
-  if (const pw_status status = served.half.step(); status != PW_OK) served.target.set_status(status);
-  if (served.half.done()) finish_request(served);
+  if (const pw_status status = served.end.step(); status != PW_OK) served.target.set_status(status);
+  if (served.end.done()) finish_request(served);
   return true;
 }
 
 void StagedService::finish_request(Served& served) {
   if (const pw_status status = served.target.status(); status != PW_OK)
-    served.half.tell(&RingHeader::failed, failure_word(++served.failures, status));
-  served.half.tell(&RingHeader::completed, ++served.taken);
+    served.end.tell(&RingHeader::failed, failure_word(++served.failures, status));
+  served.end.tell(&RingHeader::completed, ++served.taken);
   served.busy = false;
   served.target = {};
 }

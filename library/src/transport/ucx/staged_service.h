@@ -21,7 +21,7 @@ class StagedService final : public Source {
   ~StagedService() override;
   StagedService(const StagedService&) = delete;
 
-  bool turn() override;
+  bool poll() override;
   Armed arm(bool) override { return has_work() ? Armed{-1, 0} : Armed{}; }
 
  private:

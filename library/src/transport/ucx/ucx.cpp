@@ -63,11 +63,11 @@ bool Ucx::wanted(bool named) const {
   return use == settings::UseUcx::on || (named && use != settings::UseUcx::off);
 }
 
-Bytes Ucx::open(const Together& together) {
+Bytes Ucx::open(const TransportAssumptions& assumptions) {
   const bool off = settings::ucx.value() == settings::UseUcx::off;
   RankUcx mine;
   Bytes address;
-  if (!together.wanted && !together.several_hosts) {
+  if (!assumptions.wanted && !assumptions.several_hosts) {
     mine.text = "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
   } else if (engine_ == nullptr && !off) {
     try {
@@ -102,7 +102,7 @@ Bytes Ucx::open(const Together& together) {
   return nic_of(mine, address);
 }
 
-void Ucx::meet(const std::vector<Bytes>& ranks) {
+void Ucx::receive_facts(const std::vector<Bytes>& ranks) {
   rank_facts_ = std::make_shared<const RankFacts>(ranks);
   if (engine_ == nullptr) return;
   engine_->set_addresses([rank_facts = rank_facts_](int rank) {

@@ -39,8 +39,8 @@ class Ucx final : public Transport {
   /// Whether this rank wants UCX. UCX runs on every rank that can, if one rank wants it or there are several
   /// hosts.
   [[nodiscard]] bool wanted(bool named) const override;
-  Bytes open(const Together& together) override;
-  void meet(const std::vector<Bytes>& ranks) override;
+  Bytes open(const TransportAssumptions& assumptions) override;
+  void receive_facts(const std::vector<Bytes>& ranks) override;
   void attach(Key& key, Region& region) override;
   void attach_signals(Key& key) override;
 

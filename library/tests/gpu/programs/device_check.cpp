@@ -110,12 +110,15 @@ class Owner {
     offer("managed", address, true);
     offer("cuMemCreate without handle", chunks(1, CU_MEM_HANDLE_TYPE_NONE), true);
     offer("cuMemCreate", chunks(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), false);
-    offer("cuMemCreate several", chunks(3, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), true);
+    offer("cuMemCreate several", chunks(3, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), false);
+    offer("cuMemCreate several without handle", chunks(3, CU_MEM_HANDLE_TYPE_NONE), true);
     Offered last{};
     std::strcpy(last.kind, "end");
     check::send(socket_, last);
     // The user reads the released descriptor: it must be refused as stale.
-    Export exported = device_.export_allocation(own, own.base);
+    const CUdeviceptr shown = chunks(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    auto* memory = reinterpret_cast<std::byte*>(shown);
+    Export exported = device_.export_allocation(device_.find(memory, 1).value(), memory);
     device_.forget(exported);
     check::send(socket_, exported);
     check::receive<Order>(socket_);

@@ -32,6 +32,25 @@ API int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   return kSuccess;
 }
 
+// The list has the two GPUs of fake_cuda, as many as may be opened.
+API int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 2;
+  return kSuccess;
+}
+API int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  if (index == 1 && std::getenv("FAKE_NVML_APART") != nullptr) return kNoPermission;
+  *device = reinterpret_cast<void*>(0x10ul + index);
+  return kSuccess;
+}
+API int nvmlDeviceGetName(void*, char* name, unsigned bytes) {
+  std::strncpy(name, "Fake GPU", bytes);
+  return kSuccess;
+}
+API int nvmlDeviceGetMigMode(void*, unsigned* current, unsigned* pending) {
+  *current = *pending = std::getenv("FAKE_NVML_SLICES") != nullptr ? 1 : 0;
+  return kSuccess;
+}
+
 API int nvmlDeviceGetP2PStatus(void* first, void* second, int capability, int* status) {
   const auto larger = reinterpret_cast<unsigned long>(first) > reinterpret_cast<unsigned long>(second)
                           ? reinterpret_cast<unsigned long>(first)

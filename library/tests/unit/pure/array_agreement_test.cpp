@@ -32,7 +32,7 @@ std::string refusal(const std::function<void()>& body) {
   return {};
 }
 
-HaloAsk ask_of(const HaloOpening& halo_opening, std::vector<pw_array> arrays = {}) {
+RequestedHalo ask_of(const HaloOpening& halo_opening, std::vector<pw_array> arrays = {}) {
   return {halo_opening, std::move(arrays)};
 }
 
@@ -87,8 +87,8 @@ struct ArraysThatDiffer {
 class Arrays : public ::testing::TestWithParam<ArraysThatDiffer> {};
 
 TEST_P(Arrays, AreCompared) {
-  const HaloAsk ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
-  HaloAsk other = ask;
+  const RequestedHalo ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
+  RequestedHalo other = ask;
   EXPECT_NO_THROW(check_same(0, ask, 2, other));
   GetParam().spoil(other.arrays[1]);
   const std::string message = refusal([&] { check_same(0, ask, 2, other); });
@@ -116,8 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.name; });
 
 TEST(HaloAgreement, StridesOffsetsAndRegionsAreEachRanksOwn) {
-  const HaloAsk ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
-  HaloAsk other = ask;
+  const RequestedHalo ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
+  RequestedHalo other = ask;
   other.arrays[1].offset = 64;
   other.arrays[1].dim[0].stride = 72;
   other.arrays[1].dim[1].stride = 8;
@@ -125,11 +125,11 @@ TEST(HaloAgreement, StridesOffsetsAndRegionsAreEachRanksOwn) {
 }
 
 TEST(HaloAgreement, AnAskIsReadAsItWasWritten) {
-  const HaloAsk ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
-  EXPECT_NO_THROW(check_same(0, ask, 1, parse_ask(pack(ask))));
+  const RequestedHalo ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
+  EXPECT_NO_THROW(check_same(0, ask, 1, parse_requested_halo(pack(ask))));
   Bytes cut = pack(ask);
   cut.pop_back();
-  EXPECT_THROW(parse_ask(cut), Error);
+  EXPECT_THROW(parse_requested_halo(cut), Error);
 }
 
 std::vector<int> listeners_of(int rank, const pw_grid& shape, std::array<uint64_t, 2> extents,

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "base/status.h"
 #include "device/cuda/pointer.h"
 #include "fake_gpu.h"
@@ -82,20 +84,21 @@ TEST_F(CudaDeviceTest, WhereIpcIsRefusedTheReasonIsKept) {
   EXPECT_NE(allocation.why_none.find("CUDA_ERROR_801"), std::string::npos) << allocation.why_none;
 }
 
-TEST_F(CudaDeviceTest, AllocateIsSharedByDescriptor) {
+TEST_F(CudaDeviceTest, AllocateIsSharedByIpc) {
+  const Allocation allocation = gpu_[0]->allocate(1000);
+  EXPECT_EQ(allocation.handle, cuda::kIpc);
+  EXPECT_EQ(allocation.bytes, 1000u);
+  gpu_[0]->release(allocation);
+  EXPECT_FALSE(gpu_[0]->find(allocation.base, 1).has_value());
+}
+
+TEST_F(CudaDeviceTest, AllocateWithoutIpcIsSharedByDescriptor) {
+  fail("cuIpcGetMemHandle", 801);
   const Allocation allocation = gpu_[0]->allocate(1000);
   EXPECT_EQ(allocation.handle, cuda::kFd);
   EXPECT_EQ(allocation.bytes, 65536u);
   gpu_[0]->release(allocation);
   EXPECT_FALSE(gpu_[0]->find(allocation.base, 1).has_value());
-}
-
-TEST_F(CudaDeviceTest, AllocateWithoutVmmFallsBackToCudaMalloc) {
-  set_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0);
-  make();
-  const Allocation allocation = gpu_[0]->allocate(1000);
-  EXPECT_EQ(allocation.handle, cuda::kIpc);
-  gpu_[0]->release(allocation);
 }
 
 TEST_F(CudaDeviceTest, AllocateWithoutFabricWhereItIsRefused) {
@@ -106,7 +109,7 @@ TEST_F(CudaDeviceTest, AllocateWithoutFabricWhereItIsRefused) {
 }
 
 TEST_F(CudaDeviceTest, OutOfMemoryIsSaidWithTheSize) {
-  fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
+  fail("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
   try {
     gpu_[0]->allocate(1000);
     FAIL();
@@ -117,6 +120,7 @@ TEST_F(CudaDeviceTest, OutOfMemoryIsSaidWithTheSize) {
 }
 
 TEST_F(CudaDeviceTest, AFailedMapLeavesNothing) {
+  fail("cuIpcGetMemHandle", 801);
   fail("cuMemSetAccess", 1);
   EXPECT_THROW(gpu_[0]->allocate(1000), Error);
   EXPECT_EQ(gpu_[0]->allocate(1000).handle, cuda::kFd);
@@ -139,17 +143,32 @@ TEST_F(CudaDeviceTest, ManagedMemoryIsNotShared) {
   EXPECT_NE(find(address).why_none.find("cudaMallocManaged"), std::string::npos);
 }
 
-TEST_F(CudaDeviceTest, VmmIsSharedHandleByHandle) {
+TEST_F(CudaDeviceTest, VmmIsSharedByDescriptors) {
   const CUdeviceptr three = chunks(3, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   const Allocation second = find(three + 65536 + 5, 100);
   EXPECT_EQ(second.handle, cuda::kFd);
   EXPECT_EQ(second.base, at(three + 65536));
   EXPECT_EQ(second.bytes, 65536u);
-  const Allocation across = find(three + 65000, 1000);
-  EXPECT_EQ(across.handle, Handle::none);
-  EXPECT_NE(across.why_none.find("536 of them"), std::string::npos) << across.why_none;
   EXPECT_EQ(find(chunks(1, CU_MEM_HANDLE_TYPE_NONE)).handle, Handle::none);
   EXPECT_EQ(find(chunks(1, CU_MEM_HANDLE_TYPE_FABRIC)).handle, cuda::kFabric);
+}
+
+TEST_F(CudaDeviceTest, VmmSideBySideIsOneAllocation) {
+  const CUdeviceptr three = chunks(3, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const Allocation across = find(three + 65000, 1000);
+  EXPECT_EQ(across.handle, cuda::kSegments);
+  EXPECT_EQ(across.base, at(three));
+  EXPECT_EQ(across.bytes, 2 * 65536u);
+  EXPECT_EQ(across.id, gpu_[0]->allocation_id(at(three + 65000)));
+  EXPECT_EQ(find(three, 3 * 65536).bytes, 3 * 65536u);
+  EXPECT_EQ(find(three, 3 * 65536 + 1).bytes, 3 * 65536u) << "the last mapping ends before the range does";
+  EXPECT_EQ(find(three, 9 * 65536).bytes, 3 * 65536u) << "the reserved addresses do, too";
+  for (const int handles : {CU_MEM_HANDLE_TYPE_NONE, CU_MEM_HANDLE_TYPE_FABRIC}) {
+    const Allocation refused = find(chunks(2, handles), 2 * 65536);
+    EXPECT_EQ(refused.handle, Handle::none);
+    EXPECT_NE(refused.why_none.find("ask for CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR"), std::string::npos)
+        << refused.why_none;
+  }
 }
 
 TEST_F(CudaDeviceTest, TheIdChangesWithTheMemory) {
@@ -195,8 +214,32 @@ TEST_F(CudaDeviceTest, AnotherProcessMapsEveryHandle) {
   }
 }
 
+int open_descriptors() {
+  const std::filesystem::directory_iterator folder("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(folder), end(folder)));
+}
+
+TEST_F(CudaDeviceTest, AnotherProcessMapsVmmSideBySideAsOne) {
+  const CUdeviceptr three = chunks(3, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const CUdeviceptr first = three + 65536 - 32;  // 32 bytes in the first part, 32 in the second
+  const Allocation allocation = find(first, 64);
+  const int before = open_descriptors();
+  const Export exported = gpu_[0]->export_allocation(allocation, at(first));
+  EXPECT_EQ(open_descriptors(), before + 3);
+  at(first)[0] = at(first)[63] = std::byte{41};
+  EXPECT_EQ(add_one(*gpu_[1], exported), 0);
+  EXPECT_EQ(at(first)[0], std::byte{42});
+  EXPECT_EQ(at(first)[63], std::byte{42});
+  Export longer = exported;
+  longer.bytes += 65536;
+  EXPECT_EQ(add_one(*gpu_[1], longer), PW_STALE_KEY);
+  gpu_[0]->forget(exported);
+  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_EQ(add_one(*gpu_[1], exported), PW_STALE_KEY);
+}
+
 TEST_F(CudaDeviceTest, AForgottenDescriptorIsStale) {
-  const Allocation allocation = gpu_[0]->allocate(4096);
+  const Allocation allocation = find(chunks(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   const Export exported = gpu_[0]->export_allocation(allocation, allocation.base);
   gpu_[0]->forget(exported);
   EXPECT_EQ(add_one(*gpu_[1], exported), PW_STALE_KEY);
@@ -204,11 +247,16 @@ TEST_F(CudaDeviceTest, AForgottenDescriptorIsStale) {
 
 TEST_F(CudaDeviceTest, InOneProcessTheOtherGpuIsLetIn) {
   gpu_[1]->make_queue();
-  for (const CUdeviceptr address : {malloc(4096), reinterpret_cast<CUdeviceptr>(gpu_[0]->allocate(4096).base),
-                                    from_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)}) {
-    const Allocation allocation = find(address);
+  constexpr uint64_t kPart = 65536;
+  const std::pair<CUdeviceptr, uint64_t> memories[] = {
+      {malloc(kPart), kPart},
+      {from_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), 4096},
+      {chunks(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), kPart},
+      {chunks(2, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), 2 * kPart}};
+  for (const auto& [address, bytes] : memories) {
+    const Allocation allocation = find(address, bytes);
     const auto queue = gpu_[1]->make_queue();
-    Copy copy{at(address), at(malloc(64, 1)), {}};
+    Copy copy{at(address + bytes - 64), at(malloc(64, 1)), {}};
     copy.layout.shape.block_bytes = 64;
     EXPECT_EQ(queue->copy(copy, Method::kernel), PW_DEVICE);
     const auto mapping = gpu_[1]->import(gpu_[0]->export_allocation(allocation, at(address)));

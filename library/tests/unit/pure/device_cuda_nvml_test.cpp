@@ -44,6 +44,17 @@ TEST(HiddenGpu, IsReachedWhereNvmlSaysSo) {
   }
 }
 
+TEST(HiddenGpu, CountsAmongTheGpusOfTheHost) {
+  EXPECT_EQ(names_of_gpus(kFakeNvml), (std::vector<std::string>{"Fake GPU", "Fake GPU"}));
+  setenv("FAKE_NVML_APART", "1", 1);
+  EXPECT_EQ(names_of_gpus(kFakeNvml).size(), 1u) << "the other one may not be opened";
+  unsetenv("FAKE_NVML_APART");
+  setenv("FAKE_NVML_SLICES", "1", 1);
+  EXPECT_TRUE(names_of_gpus(kFakeNvml).empty());
+  unsetenv("FAKE_NVML_SLICES");
+  EXPECT_TRUE(names_of_gpus("/no/such/library.so").empty());
+}
+
 TEST(HiddenGpu, HasItsUuidAsNvidiaSmiWritesIt) {
   Uuid uuid{};
   uuid[0] = std::byte{0x5b};

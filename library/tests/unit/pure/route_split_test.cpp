@@ -10,7 +10,7 @@
 namespace pw::route {
 namespace {
 
-SplitLane lane(const char* path, double fixed, double gigabytes_per_second) {
+SplitCandidate lane(const char* path, double fixed, double gigabytes_per_second) {
   std::vector<Point> points;
   for (uint64_t bytes = 1024; bytes <= (uint64_t{1} << 30); bytes *= 4)
     points.push_back({bytes, fixed + static_cast<double>(bytes) / (gigabytes_per_second * 1e3), 0});
@@ -60,7 +60,7 @@ TEST(RouteSplit, PiecesFollowTheShares) {
 }
 
 TEST(RouteSplit, ProposesByBandwidth) {
-  const std::vector<SplitLane> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
+  const std::vector<SplitCandidate> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
   const auto split = propose(lanes, 256 << 20);
   ASSERT_TRUE(split);
   EXPECT_EQ(name_of(*split), "peer/copy+staged");
@@ -71,7 +71,7 @@ TEST(RouteSplit, ProposesByBandwidth) {
 }
 
 TEST(RouteSplit, ProposesSeveralRailsAndDropsTheHopeless) {
-  std::vector<SplitLane> lanes = {
+  std::vector<SplitCandidate> lanes = {
       lane("ucx/rail0", 3, 25), lane("slow", 3, 0.01), lane("ucx/rail1", 3, 25), {"unmeasured", {}}};
   const auto split = propose(lanes, 64 << 20);
   ASSERT_TRUE(split);
@@ -80,12 +80,12 @@ TEST(RouteSplit, ProposesSeveralRailsAndDropsTheHopeless) {
   for (size_t i = 0; i < 12; ++i) lanes.push_back(lane(("rail" + std::to_string(i)).c_str(), 3, 10));
   EXPECT_EQ(propose(lanes, 1 << 30)->parts.size(), kMaxParts);
   EXPECT_EQ(sum(*propose(lanes, 1 << 30)), kShares);
-  EXPECT_FALSE(propose(std::vector<SplitLane>{lanes[0]}, 64 << 20));
+  EXPECT_FALSE(propose(std::vector<SplitCandidate>{lanes[0]}, 64 << 20));
   EXPECT_FALSE(propose({}, 64 << 20));
 }
 
 TEST(RouteSplit, KeepsOnlyWhatIsMeasuredBetter) {
-  const std::vector<SplitLane> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
+  const std::vector<SplitCandidate> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
   const auto trial = [](uint16_t share, double gigabytes_per_second) {
     Trial t{.split = {.parts = {{"peer/copy", static_cast<uint16_t>(kShares - share)}, {"staged", share}}},
             .points = {}};

@@ -18,8 +18,8 @@ Pair pair_of(pw_device_kind local, pw_device_kind remote) {
   return pair;
 }
 
-Offer probe(Mapped& path, const Pair& pair, Region& local) {
-  return Mapped::probe(pair, path.facts(pair, local));
+Offer offer_of(Mapped& path, const Pair& pair, Region& local) {
+  return Mapped::offer_for(pair, path.facts(pair, local));
 }
 
 class MappedTest : public testing::FakeGpuTest {
@@ -64,20 +64,20 @@ TEST_F(MappedTest, GpuMemoryHereAndHostMemoryThatIsMappedAreServed) {
   Mapped path(maps_);
   const auto local = region();
   Pair pair = pair_of(PW_CUDA, PW_HOST);
-  EXPECT_TRUE(probe(path, pair, *local).available);
+  EXPECT_TRUE(offer_of(path, pair, *local).available);
   pair = pair_of(PW_CUDA, PW_HOST);
   pair.remote_handle = Handle::process;
-  EXPECT_NE(probe(path, pair, *local).why_not.find("pw_region_allocate"), std::string::npos);
-  EXPECT_TRUE(probe(path, pair, *local).suited);
+  EXPECT_NE(offer_of(path, pair, *local).why_not.find("pw_region_allocate"), std::string::npos);
+  EXPECT_TRUE(offer_of(path, pair, *local).suited);
   pair.same_process = true;
-  EXPECT_TRUE(probe(path, pair, *local).available);
+  EXPECT_TRUE(offer_of(path, pair, *local).available);
 }
 
 TEST_F(MappedTest, EveryOtherPairIsToldWhyNot) {
   Mapped path(maps_);
   bool suited = true;
   const auto reason = [&](Pair pair, Region& local) {
-    const Offer offer = probe(path, pair, local);
+    const Offer offer = offer_of(path, pair, local);
     EXPECT_FALSE(offer.available);
     suited = offer.suited;
     return offer.why_not;

@@ -1,8 +1,8 @@
 """Other libraries that are measured for comparison: Open MPI, bare UCX, NCCL, NVSHMEM and bare CUDA copies.
 
-Each peer is a small program in `programs/`, compiled when it is first needed against the library that is
-installed. All share one measuring loop (`programs/measure.h`): random data validated once per case, warm-up,
-then samples.
+Each peer is a small program in `programs/`. It is compiled against the installed library when it is first
+needed. All programs share one measuring loop (`programs/measure.h`): random data that is checked once for
+each case, warm-up, then samples.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PeerSelection:
-    """A peer to measure, and which of its variants; `by_name`: the user named it, rather than "all"."""
+    """A peer to measure and the chosen variants. `by_name`: the user named it, instead of "all"."""
 
     peer: Peer
     variants: frozenset[str]
@@ -45,10 +45,8 @@ class PeerSelection:
 
 
 def choose(names: str) -> list[PeerSelection]:
-    """Read "openmpi,ucx/tag": the peers, and of each the variants asked for ("openmpi": all of them); or
-    "all".
-
-    Raises ValueError for a name that no peer or variant has.
+    """Read "openmpi,ucx/tag" or "all": the peers, each with the requested variants ("openmpi": all of its
+    variants). Raises ValueError for a name that no peer or variant has.
     """
     if names.strip() == ALL:
         return [PeerSelection(peer(), frozenset(peer.variants), by_name=False) for peer in PEERS.values()]

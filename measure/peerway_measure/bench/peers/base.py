@@ -1,4 +1,6 @@
-"""The base class of all peers: whether they are installed, what they can do, and how their cases are run."""
+"""The base class of all peers: checks whether a peer is installed, says what it can do, and runs
+its cases.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,16 @@ Progress = Callable[[str, int, int], None]
 Ability = frozenset[tuple[str, str]]
 """Pairs of a test and a kind of shape: "contiguous", "block" or "halo"."""
 
-OF_ALL_RANKS = ("put_mbw_mr", "halo")  # every other test is between two
-MOST_DEATHS = 3  # of one variant in a row, before the rest of its cases is given up
+OF_ALL_RANKS = ("put_mbw_mr", "halo")  # tests of all ranks; every other test is between two
+MOST_DEATHS = 3  # after so many deaths in a row, the other cases of a variant are given up
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The peer is installed and its program is built. `environment` is added to this process's, `options` go
-    to the program, and `launcher` starts it.
+    """An installed peer, whose program is built.
 
-    `environment` is set on top of this process's, `options` go to the program, `launcher` is what starts it.
+    `environment` is added to this process's environment, `options` go to the program, and `launcher` is the
+    command that starts it ("" if none is needed).
     """
 
     version: str
@@ -47,7 +49,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The peer cannot be measured here: why, and what to do about it."""
+    """The peer cannot be measured here: the reason, and what to do about it."""
 
     reason: str
     remedy: str
@@ -59,8 +61,8 @@ def pairs(tests: str, kinds: str) -> Ability:
 
 
 class Peer(ABC):
-    """One library. `variants` are its ways of doing a test, each a `via` of the records; `devices` the kinds
-    of memory it moves.
+    """One library. `variants` are its ways of doing a test, each a `via` in records. `devices` are the kinds
+    of memory that it moves.
     """
 
     name: ClassVar[str]
@@ -71,7 +73,7 @@ class Peer(ABC):
         self._installations: dict[str, Installation | Missing] = {}
 
     def find(self, device: str) -> Installation | Missing:
-        """Look for the library and build the program for "host" or "cuda"; once, then remembered."""
+        """Look for the library and build the program for "host" or "cuda". The result is remembered."""
         if device not in self.devices:
             return Missing(f"{self.name} moves GPU memory only", "use --device cuda")
         if device not in self._installations:
@@ -83,18 +85,18 @@ class Peer(ABC):
 
     @abstractmethod
     def ability(self, via: str, device: str) -> Ability:
-        """Say what one variant can do."""
+        """The tests and shapes that one variant can do."""
 
     def job(self, installation: Installation, arguments: list[str], ranks: int) -> launch.Job:
-        """Say which processes to start, with the arguments that all ranks get. The default starts one process
-        for each rank, linked by sockets.
+        """The processes to start, each with these arguments. By default there is one process for each rank,
+        connected by sockets.
         """
         return launch.Job(
             [[str(installation.program), *arguments]] * ranks, installation.environment, linked=True
         )
 
     def tests(self, device: str) -> Ability:
-        """Say what any of the variants can do."""
+        """The tests and shapes that any of the variants can do."""
         return frozenset().union(*(self.ability(via, device) for via in self.variants))
 
     def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed | NoTime, None, None]:
@@ -117,9 +119,10 @@ class Peer(ABC):
                 yield outcome
 
     def _groups(self, plan: Plan) -> list[tuple[str, int, list[Case]]]:
-        """Sort the cases by what one start of the program does: a variant and a number of ranks.
+        """The cases of each start of the program, which has one variant and one number of ranks.
 
-        On GPUs also by what is likely to fail together, so that a crash takes only its like with it.
+        On GPUs, cases that probably fail together are in a group of their own, so that a crash takes no
+        others with it.
         """
         groups: dict[tuple[str, int, str], list[Case]] = {}
         for via in self.variants:
@@ -138,7 +141,7 @@ class Peer(ABC):
         self, installation: Installation, plan: Plan, via: str, ranks: int, cases: list[Case]
     ) -> Iterator[Result | Failed | NoTime]:
         deaths = done = 0
-        first = len({case.test for case in cases})  # one of each test, which begin; they are always done
+        first = len({case.test for case in cases})  # one case of each test comes first, and is always done
         while cases and not (done >= first and _is_over(plan)):
             job = self.job(installation, self._arguments(installation, plan, via, ranks, cases), ranks)
             watched = launch.Outcomes(job, plan.timeout_s)
@@ -173,7 +176,7 @@ class Peer(ABC):
 
 
 def _timed(plan: Plan, part: float, cases: int) -> Plan:
-    """The plan of one group, with the end of its part of the time, which its cases divide."""
+    """The plan of one group, with the end of its part of the time. Its cases divide this part."""
     if not plan.ends:
         return plan
     ends = within(plan.ends, part)
@@ -185,8 +188,8 @@ def _is_over(plan: Plan) -> bool:
 
 
 def _in_turns(cases: list[Case]) -> list[Case]:
-    """The first case of each test, then the second of each, and so on, so that if the time is too short,
-    cases of all tests were measured.
+    """The first case of each test, then the second of each, and so on. So if the time is too short, some
+    cases of every test are measured.
     """
     turns: defaultdict[str, count[int]] = defaultdict(count)
     return sorted(spread(cases, lambda case: case.test), key=lambda case: next(turns[case.test]))

@@ -1,5 +1,5 @@
-"""Compile a peer's program when it is first needed, into a cache whose key includes all that the program
-depends on.
+"""Compiles a peer's program when it is first needed, into a cache whose key includes everything that the
+program depends on.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ COMPILE_S = 300.0
 
 
 class BuildError(RuntimeError):
-    """A program could not be built; the message is the compiler's first error. `remedy` is what to do, where
-    that is not to install what the program needs.
+    """A program could not be built. The message is the compiler's first error. `remedy` says what to do, if
+    installing what the program needs would not help.
     """
 
     def __init__(self, message: str, remedy: str = "") -> None:
@@ -26,7 +26,7 @@ class BuildError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Say where built programs are kept: beside Peerway's compiled device code."""
+    """The folder of built programs, beside Peerway's compiled device code."""
     home = os.environ.get("PEERWAY_CACHE")
     if home:
         return Path(home) / "peers"
@@ -34,10 +34,10 @@ def cache_folder() -> Path:
 
 
 def build(source: str, compiler: list[str], flags: list[str], depends_on: str) -> Path:
-    """Compile `source` (a file in programs/) unless the cache has it; give the program.
+    """Compile `source` (a file in programs/) unless the cache has it, and return the program.
 
-    `compiler` comes before the source and `flags` (libraries) after it; `depends_on` is the version of what
-    the program is built against. Raises BuildError.
+    The words of `compiler` come before the source, `flags` (libraries) after it. `depends_on` is the version
+    of the library that the program is built against. Raises BuildError.
     """
     key = _key(source, [*compiler, *flags], _version_of(compiler[0]) + depends_on)
     folder = cache_folder()
@@ -57,7 +57,7 @@ def build(source: str, compiler: list[str], flags: list[str], depends_on: str) -
 
 
 def first_error(text: str) -> str:
-    """Pick the first line of a compiler's output that says what is wrong."""
+    """The first line of a compiler's output that says what is wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [
         line for line in lines if re.search(r"\berror\b|cannot find|undefined reference", line, re.IGNORECASE)

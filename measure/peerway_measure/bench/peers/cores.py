@@ -1,4 +1,4 @@
-"""Bind the ranks of a peer to different cores, as Peerway's own launcher does."""
+"""Binds the ranks of a peer to different cores, as Peerway's own launcher does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def physical() -> list[int]:
-    """List one CPU of each physical core that this process may use."""
+    """One CPU of each physical core that this process may use."""
     cores: dict[tuple[str, str], int] = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         cores.setdefault(_core_of(cpu), cpu)
@@ -15,8 +15,8 @@ def physical() -> list[int]:
 
 
 def one_each(ranks: int) -> list[int]:
-    """Choose a CPU for each rank, of different cores if possible, otherwise at least different CPUs; [] if
-    there are too few.
+    """A CPU for each rank: on different cores if possible, otherwise at least different CPUs. Empty if there
+    are too few CPUs.
     """
     for cpus in (physical(), sorted(os.sched_getaffinity(0))):
         if len(cpus) >= ranks:

@@ -20,5 +20,5 @@ class Cuda(GpuPeer):
         return program if isinstance(program, Missing) else Installation("CUDA runtime", program)
 
     def ability(self, via: str, device: str) -> Ability:
-        """Bandwidth of one run of bytes."""
+        """Only the bandwidth of contiguous bytes."""
         return pairs("put_bw", "contiguous")

@@ -1,4 +1,4 @@
-"""The GPUs that the NVIDIA driver shows, found without a toolkit and without occupying them."""
+"""Finds the GPUs that the NVIDIA driver shows, without a toolkit and without occupying them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Gpus:
 
 @functools.cache
 def present() -> Gpus:
-    """Query in a separate process, so that this one stays able to fork and holds no GPU."""
+    """The GPUs, queried in a separate process, so that this one holds no GPU and remains able to fork."""
     command = [sys.executable, "-c", "from peerway_measure.bench.peers import gpus; gpus.tell()"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
@@ -59,7 +59,7 @@ def tell() -> None:
 
 
 def shortage(wanted: int = 2) -> str:
-    """Why `wanted` GPUs cannot be used; "" when they can."""
+    """Why `wanted` GPUs cannot be used; "" if they can."""
     gpus = present()
     if gpus.count >= wanted:
         return ""

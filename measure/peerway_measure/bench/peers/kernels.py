@@ -1,4 +1,4 @@
-"""Compile the pack kernels to a cubin for the GPU of this host, with nvcc if it is installed, otherwise with
+"""Compiles the pack kernels to a cubin for the GPU of this host, with nvcc if it is installed, otherwise with
 NVRTC.
 """
 
@@ -14,7 +14,7 @@ from peerway_measure.bench.peers.build import PROGRAMS, BuildError, build, cache
 
 
 def pack_cubin(architecture: str) -> Path:
-    """Compile pack.cu for e.g. "sm_90". Raises BuildError when there is no compiler."""
+    """Compile pack.cu for an architecture such as "sm_90". Raises BuildError if there is no compiler."""
     root = places.cuda_root()
     if root:
         nvcc = [str(root / "bin" / "nvcc"), "-std=c++17", "-cubin", f"-arch={architecture}"]
@@ -71,6 +71,6 @@ def _load_nvrtc() -> tuple[ctypes.CDLL, str]:
             if "alt" in file.name:
                 continue
             for part in sorted(folder.glob("libnvrtc-builtins.so.*[0-9]")):
-                ctypes.CDLL(str(part))  # NVRTC 13.0 looks for it by name only
+                ctypes.CDLL(str(part))  # loaded first, because NVRTC 13.0 looks for it only by name
             return ctypes.CDLL(str(file)), str(file)
     raise BuildError("neither nvcc nor NVRTC is installed; pip install nvidia-cuda-nvrtc")

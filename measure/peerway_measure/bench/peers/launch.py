@@ -1,7 +1,6 @@
-"""Start the ranks of a peer program and read their results.
+"""Starts the ranks of a peer's program and reads their results.
 
-Nothing here waits for ever: a program that falls silent, or of which one rank dies, is ended
-with all its processes.
+Nothing here waits for ever: if a program falls silent or one of its ranks dies, all its processes are ended.
 """
 
 from __future__ import annotations
@@ -23,14 +22,16 @@ from peerway_measure.bench.peers import cores
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOOK_S = 0.2  # how often the processes are looked at while nothing is printed
-GRACE_S = 3.0  # for the ranks to end by themselves after one of them did
+LOOK_S = 0.2  # seconds between checks of the processes while they print nothing
+GRACE_S = 3.0  # seconds for the other ranks to end after one has ended
 LAST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Commands to start at once. `linked`: the ranks get --rank, --ranks, a core, and sockets to rank 0."""
+    """Commands to start at once. With `linked` each rank gets --rank, --ranks, a core, and sockets
+    to rank 0.
+    """
 
     commands: list[list[str]]
     environment: dict[str, str] = field(default_factory=dict)
@@ -38,10 +39,11 @@ class Job:
 
 
 class Outcomes:
-    """Runs a job and iterates over its results in the order of the cases: a dict, or why a case was refused.
+    """Runs a job and iterates over its results in the order of the cases: a dict, or the reason why a case
+    was refused.
 
-    Afterwards `failure` says how the job failed, "" if it did not, and `began` whether a case had begun that
-    has neither result nor refusal.
+    Afterwards `failure` says how the job failed, "" if it did not. `began` says whether a case had begun that
+    has neither a result nor a refusal.
     """
 
     def __init__(self, job: Job, silence_s: float) -> None:
@@ -51,7 +53,7 @@ class Outcomes:
         self._silence_s = silence_s
 
     def __iter__(self) -> Iterator[dict[str, Any] | str]:
-        """Start the job; end it when the iteration ends."""
+        """Start the job. It is ended when the iteration ends."""
         with (
             tempfile.TemporaryFile("w+", errors="replace") as errors,
             _Processes(self._job, errors) as processes,
@@ -71,7 +73,7 @@ class Outcomes:
                 self.failure += _last_words(errors)
 
     def _lines(self, processes: _Processes) -> Iterator[str]:
-        """Lines until the output ends, a rank fails, or nothing was printed for too long."""
+        """Yield lines until the output ends, a rank fails, or nothing was printed for too long."""
         kept = b""
         last = time.monotonic()
         ended = None
@@ -97,7 +99,7 @@ class Outcomes:
 
 
 class _Processes:
-    """The ranks, each leading its own process group, so that all that they start ends with them."""
+    """The ranks. Each leads its own process group, so that the processes that it starts end with it."""
 
     def __init__(self, job: Job, errors: IO[str]) -> None:
         self._started: list[subprocess.Popen[bytes]] = []
@@ -134,7 +136,7 @@ class _Processes:
         return any(process.poll() not in {None, 0} for process in self._started)
 
     def failure(self) -> str:
-        """How the ranks ended: "" if all ended well. Waits a little for those that are about to end."""
+        """How the ranks failed; "" if all ended well. Waits a little for ranks that are about to end."""
         until = time.monotonic() + GRACE_S
         for process in self._started:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -142,7 +144,8 @@ class _Processes:
         statuses = [process.poll() for process in self._started]
         failed = [status for status in statuses if status]
         if failed:
-            return _how_it_ended(min(failed))  # a signal, which is negative, tells more than who noticed it
+            # A signal has a negative status: name the rank that was killed, not one that noticed its death.
+            return _how_it_ended(min(failed))
         return "did not end after its last case" if None in statuses else ""
 
     def __enter__(self) -> _Processes:
@@ -153,7 +156,7 @@ class _Processes:
         self.output.close()
 
     def _end(self) -> None:
-        """Kill all groups; mpirun is first given the time to take down what it started in other groups."""
+        """Kill all groups. mpirun first gets time to end the processes that it started in other groups."""
         for process in self._started:
             if process.poll() is None:
                 process.terminate()
@@ -172,7 +175,7 @@ def _link_options(rank: int, ranks: int, links: list[int], at: list[int]) -> lis
 
 
 def _json_object(line: str) -> dict[str, Any]:
-    """Read the object of a line; empty for anything else that a library prints."""
+    """Parse the object of a line. Empty for anything else that a library prints."""
     if not line.startswith("{"):
         return {}
     try:
@@ -183,7 +186,7 @@ def _json_object(line: str) -> dict[str, Any]:
 
 
 def _how_it_ended(status: int) -> str:
-    if status > 128:  # mpirun's way to say it
+    if status > 128:  # how mpirun reports a signal
         status = 128 - status
     if status < 0:
         try:

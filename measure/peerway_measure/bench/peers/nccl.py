@@ -16,8 +16,8 @@ ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NCCL_SOCKET_IFNAME": "lo"}
 
 
 class Nccl(GpuPeer):
-    """`nccl` sends and receives; `/graph` the same, captured and replayed; `/rma` puts into a registered
-    window; `/pack` packs faces.
+    """`nccl` sends and receives; `/graph` does the same, captured and replayed; `/rma` puts into a registered
+    window; `/pack` packs faces first.
     """
 
     name = "nccl"
@@ -36,7 +36,7 @@ class Nccl(GpuPeer):
         return Installation(f"NCCL {version}", program, ENVIRONMENT | library.environment)
 
     def ability(self, via: str, device: str) -> Ability:
-        """No gets; faces only when packed."""
+        """No gets. Faces only if they are packed."""
         if via == "nccl/pack":
             return pairs("cube put_latency pingpong", "block")
         if via == "nccl/graph":

@@ -1,4 +1,4 @@
-"""Base of the peers that move GPU memory only: they need two GPUs and a program built by nvcc."""
+"""The base class of peers that move only GPU memory. They need two GPUs and a program built by nvcc."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class GpuPeer(Peer):
-    """A library between GPUs."""
+    """A library that moves data between GPUs."""
 
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
@@ -27,13 +27,15 @@ class GpuPeer(Peer):
 
     @abstractmethod
     def built(self, architecture: str) -> Installation | Missing:
-        """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
+        """Build the program for an architecture such as "sm_90", whether or not there is such a GPU."""
 
 
 def compiled(
     source: str, architecture: str, install: str, options: Sequence[str], flags: Sequence[str], version: str
 ) -> Path | Missing:
-    """Compile a file of programs/ for a library of this version; `install` says how to get what it lacks."""
+    """Compile a file of programs/ for a library of this version. `install` says how to get missing parts of
+    the library.
+    """
     root = places.cuda_root()
     if root is None:
         return Missing("nvcc was not found", "set CUDA_HOME, or pip install nvidia-cuda-nvcc")

@@ -19,7 +19,7 @@ INSTALL = "pip install nvidia-nvshmem-cu13"
 MIB = 1 << 20
 HEAP_SLACK = 256 * MIB
 
-# One host only: its loopback is enough to meet, and there is no network between the GPUs.
+# One host only: the loopback interface is enough to connect, and no network is used between the GPUs.
 ENVIRONMENT = {
     "NVSHMEM_DISABLE_NVLS": "1",
     "NVSHMEM_REMOTE_TRANSPORT": "none",
@@ -58,7 +58,7 @@ class Nvshmem(GpuPeer):
         return super().run(plan, progress)
 
     def ability(self, via: str, device: str) -> Ability:
-        """Faces from inside a kernel or packed; a put from the host is contiguous."""
+        """Faces from inside a kernel or packed. A put from the host is contiguous."""
         there_and_back = "put_latency pingpong cube"
         if via == "nvshmem/pack":
             return pairs(there_and_back, "block")

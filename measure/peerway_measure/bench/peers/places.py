@@ -1,6 +1,5 @@
-"""Find libraries and compilers on this machine.
-
-What an environment variable names, Python wheels of this interpreter or the one beneath it, or the system.
+"""Finds libraries and compilers on this machine: where environment variables say, in Python wheels of this
+interpreter or the one beneath its virtual environment, or in the system.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Headers and libraries of one installation. `file` is the library itself."""
+    """The headers and libraries of one installation. `file` is the library itself."""
 
     include: Path
     lib: Path
@@ -26,12 +25,12 @@ class Library:
 
     @property
     def run_path(self) -> list[str]:
-        """Compiler flags that find it when linking and when running."""
+        """Compiler flags that find the library when linking and when running."""
         return [f"-L{self.lib}", f"-Wl,-rpath,{self.lib}"]
 
     @property
     def nvcc_link(self) -> list[str]:
-        """Flags with which nvcc links exactly this file, which may exist only under a name with a version."""
+        """Flags with which nvcc links exactly this file, whose name may always have a version."""
         return [f"-L{self.lib}", f"-l:{self.file.name}", "-Xlinker", f"-rpath={self.lib}"]
 
     @property
@@ -41,7 +40,9 @@ class Library:
 
 
 def library(root: Path, header: str, names: tuple[str, ...]) -> Library | None:
-    """Look under `root` for `header` and a file of one of `names` (patterns)."""
+    """The installation under `root` that has the header and a file with one of these names (patterns); None
+    if there is none.
+    """
     if not (root / "include" / header).is_file():
         return None
     folders = [root / folder for folder in ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")]
@@ -51,7 +52,7 @@ def library(root: Path, header: str, names: tuple[str, ...]) -> Library | None:
 
 
 def search(variables: str, wheel: str, header: str, *names: str) -> Library | None:
-    """Look where environment variables say, then in wheels, then in the system."""
+    """Look where these environment variables say, then in wheels, then in the system."""
     roots = [Path(os.environ[name]) for name in variables.split() if os.environ.get(name)]
     roots += [folder / wheel for folder in site_folders()]
     roots += [Path("/usr/local"), Path("/usr")]
@@ -59,7 +60,9 @@ def search(variables: str, wheel: str, header: str, *names: str) -> Library | No
 
 
 def site_folders() -> Iterator[Path]:
-    """Give folders with Python packages: of this interpreter, then of the one beneath its environment."""
+    """Folders with Python packages: those of this interpreter, then those of the one beneath its virtual
+    environment.
+    """
     seen = set()
     beneath = Path(sys.base_prefix)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -75,12 +78,12 @@ def site_folders() -> Iterator[Path]:
 
 
 def tool(name: str) -> str | None:
-    """Find a program on PATH, or beside this Python, where wheels put theirs."""
+    """Find a program on PATH, or beside this Python, where wheels install theirs."""
     return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
 
 
 def cuda_root() -> Path | None:
-    """Find a CUDA toolkit with bin/nvcc: what CUDA_HOME or PATH names, /usr/local/cuda, or the wheels'."""
+    """Find a CUDA toolkit with bin/nvcc: in CUDA_HOME, on PATH, in /usr/local/cuda, or in the wheels."""
     roots = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     on_path = shutil.which("nvcc")
     roots += [Path(on_path).resolve().parent.parent] if on_path else []
@@ -90,10 +93,12 @@ def cuda_root() -> Path | None:
 
 
 def nvcc_flags(root: Path) -> list[str]:
-    """Give what nvcc needs to link: the wheels' has its libraries in lib, where it does not look."""
+    """Flags with which nvcc links. The toolkit of the wheels has its libraries in lib, where nvcc does not
+    look by itself.
+    """
     return [f"-L{root / 'lib'}"] if (root / "lib" / "libcudart_static.a").is_file() else []
 
 
 def before(variable: str, folder: Path) -> str:
-    """The value of a search path variable with `folder` put first."""
+    """The value of a search path variable, with `folder` put first."""
     return os.pathsep.join(filter(None, (str(folder), os.environ.get(variable, ""))))

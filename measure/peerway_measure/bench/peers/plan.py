@@ -1,4 +1,4 @@
-"""The request to a peer and its results, as plain data."""
+"""The request to a peer and its results as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ cpu_percent, library, device. Times are of one message, one way."""
 
 
 class Form(Protocol):
-    """`blocks` blocks of `block_bytes`, `pitch` bytes apart; `label` is how records spell it."""
+    """`blocks` blocks of `block_bytes` each, `pitch` bytes apart. `label` is its spelling in records."""
 
     @property
     def label(self) -> str: ...
@@ -26,9 +26,8 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test of one shape.
-
-    `window` is the messages in flight, `iterations` the samples (0: what fits the budget).
+    """One test of one shape. `window` is the number of messages in flight, `iterations` the number of samples
+    (0: as many as fit the budget).
     """
 
     test: str
@@ -48,13 +47,13 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """Either "contiguous", "block" or "halo"."""
+        """ "contiguous", "block" or "halo"."""
         if self.test == "halo":
             return "halo"
         return "contiguous" if self.form.blocks == 1 or self.form.pitch == self.form.block_bytes else "block"
 
     def argument(self, via: str) -> str:
-        """The spelling of the case that the programs read."""
+        """The spelling of the case on the command line of the programs."""
         form = self.form
         numbers = (form.blocks, form.block_bytes, form.pitch, self.window, self.iterations)
         return ",".join((via, self.test, form.label, *map(str, numbers)))
@@ -64,11 +63,12 @@ class Case:
 class Plan:
     """Cases on one device ("host" or "cuda").
 
-    `variants` restricts a peer to some of its ways; None is all of them. `budget_s` is the time for the
-    samples of one case, `timeout_s` how long a program may be silent before it is ended. `ranks` is for
-    put_mbw_mr and halo; every other test is between two. `gpus` has the ordinal for each rank; empty: 0, 1,
-    ... `done` are cases that need not be measured over some variant. Where `ends` is given (seconds since
-    1970), the cases divide the time until then, in place of `budget_s`.
+    `variants` restricts a peer to some of its ways; None stands for all. `budget_s` is the time for the
+    samples of one case, and `timeout_s` is how long a program may be silent before it is ended. `ranks`
+    applies to put_mbw_mr and halo; every other test is between two ranks. `gpus` has the ordinal for each
+    rank; if it is empty, they are 0, 1, ... `done` are pairs of variant and case that need not be measured.
+    If `ends` is given (seconds since 1970), the cases divide the time until then, and `budget_s` does not
+    apply.
     """
 
     device: str
@@ -82,13 +82,13 @@ class Plan:
     ends: float = 0
 
     def ordinals(self, ranks: int) -> list[int]:
-        """Give the GPU of each of the first `ranks` ranks."""
+        """The GPU of each of the first `ranks` ranks."""
         return list(self.gpus[:ranks]) if self.gpus else list(range(ranks))
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A case that gave no result over `via`, and why."""
+    """A case that gave no result over `via`, and the reason."""
 
     via: str
     case: Case
@@ -97,7 +97,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class NoTime:
-    """A case that was not measured over `via` because the time was over."""
+    """A case that was not measured over `via`, because the time was over."""
 
     via: str
     case: Case

@@ -1,4 +1,4 @@
-"""Make a record of a peer's result."""
+"""Makes records of a peer's results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TAKEN = (
 
 
 def as_record(result: Result, plan: Plan, known: Mapping[str, Any]) -> records.Record:
-    """Make the record of a result.
+    """The record of a result.
 
-    `known` has what the program cannot know (host, driver, command, and device when it is not a GPU's name).
-    The version is that of the peer's library; window and batch are kept as extras.
+    `known` has the fields that the program cannot know (host, driver, command, and device unless it is a
+    GPU's name). The version is that of the peer's library. Window and batch are kept in `extra`.
     """
     memory = ["host", "host"] if plan.device == "host" else [f"cuda:{gpu}" for gpu in plan.ordinals(2)]
     fields = {name: result[name] for name in _TAKEN}

@@ -1,4 +1,6 @@
-"""Bare UCX: put and get through UCP, a put of a counter to tell that data is there; tagged messages."""
+"""Bare UCX: put and get through UCP, with a put of a counter to tell that data has arrived; and tagged
+messages.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,18 @@ INSTALL = "pip install libucx-cu13, or apt-get install libucx-dev"
 
 
 def installed() -> places.Library | None:
-    """Find UCX with its headers: of UCX_ROOT, a wheel or the system."""
+    """Find UCX with its headers: in UCX_ROOT, in a wheel or in the system."""
     return places.search("UCX_ROOT", "libucx", "ucp/api/ucp.h", "libucp.so", "libucp.so.0")
 
 
 def with_cuda() -> places.Library | None:
-    """Find the same, if it can handle GPU memory."""
+    """Find a UCX with headers that supports GPU memory."""
     library = installed()
     return library if library and (library.lib / "ucx" / "libuct_cuda.so").exists() else None
 
 
 def version_of(library: places.Library) -> str:
-    """Read the version in the headers, e.g. "1.22"."""
+    """The version in the headers, such as "1.22"."""
     text = (library.include / "ucp/api/ucp_version.h").read_text(errors="replace")
     numbers = [re.search(rf"#define\s+UCP_API_{part}\s+(\d+)", text) for part in ("MAJOR", "MINOR")]
     return ".".join(number[1] for number in numbers if number)
@@ -59,7 +61,7 @@ class Ucx(Peer):
         return Installation(f"UCX {version}", program, library.environment)
 
     def ability(self, via: str, device: str) -> Ability:
-        """Faces are one put a block, which only host memory does in reasonable time."""
+        """Faces take one put for each block. Only host memory does this in reasonable time."""
         if via == "ucx/tag":
             return pairs("pingpong", "contiguous")
         tests = "put_latency pingpong cube put_bw put_bibw put_mbw_mr get_latency get_bw"

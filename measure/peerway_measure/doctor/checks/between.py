@@ -59,13 +59,13 @@ _TODO = {
 def peer_access(facts: Facts) -> Finding:
     """Judge whether every GPU may use every other one's memory."""
     if len(facts.gpus) < 2:
-        return _alone(facts, ACCESS)
+        return _fewer_than_two(facts, ACCESS)
     known = [p for p in facts.pairs if p.access is not None]
     if not known:
         return ACCESS.unknown("neither CUDA nor NVML says", "fix CUDA first, see GPUs")
     refused = [p for p in known if not p.access]
     if not refused:
-        kinds = Counter(_way(p) for p in known if p.first < p.second)
+        kinds = Counter(_link_text(p) for p in known if p.first < p.second)
         several = ", ".join(f"{n} over {kind}" for kind, n in kinds.items())
         detail = several if len(kinds) > 1 else "over " + next(iter(kinds))
         return ACCESS.ok(f"every pair ({detail})")
@@ -73,7 +73,7 @@ def peer_access(facts: Facts) -> Finding:
     return ACCESS.off(f"{total}: {_reason(facts, refused)}", _remedy(facts, refused))
 
 
-def _way(pair: GpuPair) -> str:
+def _link_text(pair: GpuPair) -> str:
     return text.count(pair.nvlinks, "NVLink") if pair.nvlinks else f"PCIe, {DESCRIPTIONS[pair.distance]}"
 
 
@@ -107,7 +107,7 @@ def _translated(facts: Facts) -> bool:
 def nvlink(facts: Facts) -> Finding:
     """Judge the active NVLinks."""
     if len(facts.gpus) < 2:
-        return _alone(facts, NVLINK)
+        return _fewer_than_two(facts, NVLINK)
     links = {len(g.nvlinks) for g in facts.gpus}
     if links == {0}:
         todo = "nothing to do, unless bridges or a fabric should be here: then look at nvidia-smi nvlink -s"
@@ -158,7 +158,7 @@ def fabric(facts: Facts) -> Finding:
 def atomics(facts: Facts) -> Finding:
     """Judge atomics between GPUs."""
     if len(facts.gpus) < 2:
-        return _alone(facts, ATOMICS)
+        return _fewer_than_two(facts, ATOMICS)
     known = [p for p in facts.pairs if p.atomics is not None]
     if not known:
         return ATOMICS.cuda_silent()
@@ -190,7 +190,7 @@ def handles(facts: Facts) -> Finding:
     return HANDLES.ok(summary)
 
 
-def _alone(facts: Facts, topic: Topic) -> Finding:
+def _fewer_than_two(facts: Facts, topic: Topic) -> Finding:
     return topic.absent(ONE_GPU, "nothing to do: it takes two GPUs") if facts.gpus else topic.no_gpu()
 
 

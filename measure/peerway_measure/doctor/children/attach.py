@@ -1,6 +1,7 @@
 """Prints, as one line of JSON, whether a process may read the memory of another one of the same user.
 
-Tried with process_vm_readv, as it is and once the other process has allowed it; and memfd_create.
+It tries process_vm_readv as it is, and again once the other process has allowed it. It also tries
+memfd_create.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def attempt(libc: Any, buffer: Any) -> str:
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        ctypes.memset(buffer, 0, len(PATTERN))  # its own copy: what it reads below can only come from us
+        # Clear this process's own copy, so that a pattern read below can only come from the parent.
+        ctypes.memset(buffer, 0, len(PATTERN))
         os.write(theirs, read_from(libc, os.getppid(), ctypes.addressof(buffer)).encode())
         os._exit(0)
     os.close(theirs)

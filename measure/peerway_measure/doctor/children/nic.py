@@ -1,7 +1,7 @@
 """Prints, as one line of JSON, which NICs PEERWAY_NIC names; or loads and opens one of them.
 
-A program of its own: a plugin can crash or block the process that loads it. The question is nothing, or
-{"kind": ENTRY}.
+It is a program of its own, because a plugin can crash or block the process that loads it. The question,
+its argument, is {} or {"kind": ENTRY}.
 """
 
 from __future__ import annotations

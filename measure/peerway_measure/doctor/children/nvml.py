@@ -28,7 +28,7 @@ ANCESTOR = {0: "switch", 10: "switch", 20: "switch", 30: "root", 40: "node", 50:
 
 
 def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Give the answer, or None where the driver is too old or the GPU has no such thing."""
+    """The answer of a function; None if the driver is too old, or the GPU does not have the feature."""
     try:
         return function(*arguments)
     except pynvml.NVMLError:
@@ -108,7 +108,7 @@ def pair(first: Any, second: Any) -> dict[str, Any]:
     """Gather what NVML says about two GPUs."""
 
     def status(capability: Any) -> str:
-        # These constants of pynvml are tuples of one number: a comma too many stands behind each of them.
+        # These constants of pynvml are tuples of one number, because of a stray comma after each.
         index = capability[0] if isinstance(capability, tuple) else capability
         value = ask(pynvml.nvmlDeviceGetP2PStatus, first, second, index)
         return "" if value is None else P2P.get(value, "unknown")

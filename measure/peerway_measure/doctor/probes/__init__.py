@@ -44,7 +44,7 @@ def gather(system: System) -> Facts:
         facts.storage.libcufile = cufile.result()
         host.attach(facts.host, attach.result())
         facts.libraries = library_facts()
-    if facts.host.container:  # other processes may be hidden
+    if facts.host.container:  # a container may hide other processes
         facts.driver.fabric_manager = facts.driver.fabric_manager or None
         facts.driver.mps = facts.driver.mps or None
     facts.problems = sorted(set(system.problems))

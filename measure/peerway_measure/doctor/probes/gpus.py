@@ -99,7 +99,7 @@ def _pair(a: Gpu, b: Gpu, reply: dict[str, Any]) -> GpuPair:
 
 
 def _links(a: Gpu, b: Gpu, status: str) -> int | None:
-    """Count the NVLinks of a pair: direct ones, otherwise those to the switches that both share."""
+    """The number of NVLinks of a pair: direct ones, or else those to the switches that both share."""
     direct = sum(link.remote == b.bus_id for link in a.nvlinks if link.remote)
     if direct:
         return direct
@@ -123,4 +123,5 @@ def _settings(text: str) -> dict[str, str]:
 
 def _process_runs(system: System, name: str) -> bool:
     processes = [entry for entry in system.list("/proc") if entry.isdigit()]
-    return any(system.read(f"/proc/{p}/comm") == name[:15] for p in processes)  # the kernel keeps 15 letters
+    # The kernel keeps only 15 letters of a name.
+    return any(system.read(f"/proc/{p}/comm") == name[:15] for p in processes)

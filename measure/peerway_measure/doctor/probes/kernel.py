@@ -52,7 +52,7 @@ def probe(system: System, gpus: list[Gpu], nics: list[Nic]) -> Kernel:
     bridges = {bridge for place in places for bridge in place if not bridge.startswith("pci")}
     for bridge in sorted(bridges):
         config = system.read_bytes(f"/sys/bus/pci/devices/{bridge}/config", 4096)
-        if len(config) <= 64:  # others than root see only the header
+        if len(config) <= 64:  # users other than root see only the header
             facts.acs_unreadable += 1
         elif redirects(config):
             facts.acs_redirect.append(bridge)
@@ -60,7 +60,7 @@ def probe(system: System, gpus: list[Gpu], nics: list[Nic]) -> Kernel:
 
 
 def redirects(config: bytes) -> bool:
-    """Say whether a PCIe switch's downstream port sends its peers' requests up to the root complex.
+    """Whether a PCIe switch's downstream port sends requests between its peers up to the root complex.
 
     That is ACS P2P request redirect (PCI Express Base Specification, 7.5 and 7.7).
     """

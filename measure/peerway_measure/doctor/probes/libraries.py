@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
-    """Begins the search; the returned function waits for it and returns the facts."""
+    """Begin the search. The returned function waits for it and returns the facts."""
     core = pool.submit(load, system, "core", core_candidates())
     nvrtc = pool.submit(_nvrtc, system)
     ucx = [pool.submit(_ucx, system, origin, path) for origin, path in ucx_places(system)]
@@ -43,11 +43,11 @@ def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
 
 
 def load(system: System, kind: str, candidates: list[str]) -> Library:
-    """Load the first of the candidates that loads, in a child process."""
+    """Load the first candidate that can be loaded, in a child process."""
     return decode(Library, system.child("library", {"kind": kind, "candidates": candidates}))
 
 
-# ---- where to look: the site's own first, then wheels of this Python, then the loader's default ----
+# ---- where to look: libraries of the site, then wheels of this Python, then the loader's default ----
 
 
 def wheel_files(pattern: str) -> list[str]:
@@ -106,7 +106,7 @@ def routes_folder(system: System) -> str:
     return system.environment.get("XDG_CONFIG_HOME", f"{home}/.config") + "/peerway/routes"
 
 
-# ---- what each says about itself ----
+# ---- the version and features of each ----
 
 
 def _nvrtc(system: System) -> tuple[Library, list[int]]:
@@ -130,7 +130,7 @@ def _ucx(system: System, origin: str, path: str) -> Ucx:
         str(beside) if beside.exists() else shutil.which("ucx_info", path=system.environment.get("PATH", ""))
     )
     if program:
-        # The loader could find another UCX than the one that ucx_info belongs to, so it is told.
+        # Without this the loader could choose a UCX other than that of ucx_info.
         output = system.run([program, "-d"], {"LD_LIBRARY_PATH": str(folder)})
         lines = (line.partition("Transport:") for line in output.stdout.splitlines())
         facts.transports = list(dict.fromkeys(name.strip() for _, separator, name in lines if separator))
@@ -139,7 +139,7 @@ def _ucx(system: System, origin: str, path: str) -> Ucx:
 
 
 def _different(futures: list[Future[Ucx]]) -> list[Ucx]:
-    """Each build once. One that does not exist is dropped, unless UCX_ROOT names it."""
+    """Each build once. A build that does not exist is dropped, unless UCX_ROOT names it."""
     builds: dict[str, Ucx] = {}
     for future in futures:
         ucx = future.result()

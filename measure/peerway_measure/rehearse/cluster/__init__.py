@@ -1,19 +1,21 @@
-"""A real Slurm of several virtual nodes on one machine, with file servers where asked for: a library, and
-`python -m peerway_measure.rehearse.cluster` (see __main__.py).
+"""A real Slurm of several virtual nodes on one machine, with file servers on request. It is a library, and a
+program: `python -m peerway_measure.rehearse.cluster` (see __main__.py).
 
-    description.py   what the cluster is, read from TOML
-    configuration.py the texts of slurm.conf and its siblings
-    spaces.py        namespaces in which a node, or the head, lives; all in them dies with this process
-    accounting.py    MariaDB and slurmdbd, where they are installed
-    servers.py       file servers and their clients: the scripts that start them, made of the description,
-                     in glusterfs.py and ganesha.py those of a kind
-    gpus.py          the fake GPUs: device files for Slurm, figures for the agent
-    cgroups.py       the parts of cgroups that the nodes get
-    files.py         what is written for the hosts to read
-    needs.py         what the cluster needs of this machine
-    virtual.py       the cluster as a whole: start, run something as somebody somewhere, kill a node, stop
+    description.py    the description of the cluster, read from TOML
+    configuration.py  the texts of slurm.conf and similar files
+    spaces.py         the namespaces in which a host lives; all processes in them die with this process
+    accounting.py     MariaDB and slurmdbd, if they are installed
+    servers.py        scripts that start file servers and mount them; glusterfs.py and ganesha.py have the
+                      parts of each kind
+    gpus.py           the fake GPUs: device files for Slurm, figures for the agent
+    cgroups.py        the cgroups of the nodes
+    files.py          writes the files that the hosts read
+    user_data.py      writes files of users
+    needs.py          checks whether this machine can run the cluster
+    virtual.py        the whole cluster: start, run a command on a host as a user, kill a node, stop
 
-Needs root, Linux namespaces, and Debian's munge, slurmctld, slurmd, slurm-client; `why_not` says what lacks.
+It needs root, Linux namespaces, and Debian's munge, slurmctld, slurmd and slurm-client. `why_not` says what
+is missing.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from peerway_measure.rehearse.cluster.configuration import DBD, HEAD
 PROGRAMS = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacctmgr")
 PACKAGES = "slurmdbd mariadb-server-core mariadb-client-core"
 
-# No grants: the socket lies in a folder that only root may enter. Nothing has to survive.
+# Without grants: the socket lies in a folder that only root may enter. The data need not survive.
 DATABASE = """
 [mysqld]
 datadir={folder}/db
@@ -63,7 +63,7 @@ def start(
 
 
 def add_users(users: tuple[str, ...], run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    """Each user gets an account of its own."""
+    """Give each user an account of their own."""
     for user in users:
         run("sacctmgr", "-i", "add", "account", f"project-{user}")
         run("sacctmgr", "-i", "add", "user", user, f"account=project-{user}")

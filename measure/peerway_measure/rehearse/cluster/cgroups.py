@@ -1,5 +1,5 @@
-"""The cgroups of version 1 for the nodes of a virtual cluster: a group in each controller, removed at the
-end.
+"""The cgroups (version 1) of the nodes of a virtual cluster: a group in each controller, removed at
+the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def remove(name: str) -> None:
 
 def _remove(folder: Path) -> None:
     deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:  # its last processes are still on their way out
+    while time.monotonic() < deadline:  # its last processes may still be ending
         try:
             folder.rmdir()
             return

@@ -80,7 +80,9 @@ def addresses(description: Description) -> dict[str, str]:
 
 
 def slurm_conf(description: Description, folder: Path, cgroups: bool) -> str:
-    """The whole slurm.conf. `cgroups` puts jobs into cgroups of version 1, else Slurm follows /proc."""
+    """The whole slurm.conf. With `cgroups` jobs are put into cgroups of version 1; otherwise Slurm follows
+    /proc.
+    """
     text = SLURM.format(
         head=HEAD, address=HEAD_ADDRESS, folder=folder,
         proctrack="proctrack/cgroup" if cgroups else "proctrack/linuxproc",
@@ -92,7 +94,7 @@ def slurm_conf(description: Description, folder: Path, cgroups: bool) -> str:
         settings |= {
             "AccountingStorageType": "accounting_storage/slurmdbd",
             "AccountingStorageHost": "127.0.0.1",
-            "AccountingStoragePass": f"{folder}/munge.socket",  # for auth/munge this is where munged is
+            "AccountingStoragePass": f"{folder}/munge.socket",  # for auth/munge the path of munged's socket
             "AccountingStorageTRES": "gres/gpu",
             "AccountingStoreFlags": "job_comment,job_script",
         }

@@ -1,5 +1,5 @@
-"""The description of a virtual cluster: types of nodes with counts, partitions, users. Read from TOML and
-checked.
+"""The description of a virtual cluster: types of nodes with their counts, partitions, users. It is read from
+TOML and checked.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _TYPES = {
     "tuple[str, ...]": (list, "a list of texts"),
     "dict[str, str]": (dict, "a table of texts"),
 }
-LEAST_THREADS = {"glusterfs": 1, "nfs": 2}  # of a server, by the kind of its file system
+LEAST_THREADS = {"glusterfs": 1, "nfs": 2}  # threads of a server, by the kind of its file system
 _NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
-_BANDWIDTH = re.compile(r"(\d+(\.\d+)?([kmgt]i?)?(bit|bps))?", re.IGNORECASE)  # as tc has it
-_LEAST = {  # of whole numbers; those of a file system depend on its kind
+_BANDWIDTH = re.compile(r"(\d+(\.\d+)?([kmgt]i?)?(bit|bps))?", re.IGNORECASE)  # as tc spells it
+_LEAST = {  # the least values of whole numbers; a file system's depend on its kind
     **dict.fromkeys(("count", "sockets", "cores", "memory_mb", "gpu_memory_mb"), 1),
     **dict.fromkeys(("gpus", "latency_us"), 0),
 }
@@ -67,10 +67,11 @@ class Partition:
 
 @dataclass(frozen=True)
 class FileSystem:
-    """A file system that a host of its own serves, mounted on the head and all nodes at /NAME. `threads` are
-    the server's; `cache_mb` is the cache of each client of GlusterFS, and with 0 neither it nor its kernel
-    keeps anything. In the copy /etc/glusterfs/NAME-*.vol or /etc/ganesha/NAME.conf, and
-    /usr/local/sbin/mount-NAME, have them, to be changed.
+    """A file system that a host of its own serves. The head and all nodes mount it at /NAME.
+
+    `threads` are the server's. `cache_mb` is the cache of each client of GlusterFS; with 0, neither the
+    client nor its kernel caches anything. An upgrade can change these settings in the copy's
+    /etc/glusterfs/NAME-*.vol or /etc/ganesha/NAME.conf, and /usr/local/sbin/mount-NAME.
     """
 
     name: str
@@ -85,9 +86,9 @@ class FileSystem:
 
 @dataclass(frozen=True)
 class Fabric:
-    """Limits that tc sets on each host's interface; empty and 0: none."""
+    """Limits that tc sets on each host's interface. Empty and 0 stand for no limit."""
 
-    bandwidth: str = ""  # as tc spells it: 1gbit
+    bandwidth: str = ""  # in tc's spelling, such as 1gbit
     latency_us: int = 0  # needs netem in the kernel
 
 
@@ -190,7 +191,7 @@ def _check_file_system(each: FileSystem, document: LocatedToml, at: int) -> None
 
 
 def _make(kind: Any, values: Any, document: LocatedToml, table: str, number: int = 0) -> Any:
-    """One of a kind from its table, whose keys are its fields."""
+    """An object of `kind` from its table, whose keys are its fields."""
     fields = kind.__dataclass_fields__
     if not isinstance(values, dict):
         document.wrong("", table, f"{table} must be a table: [{table}]")

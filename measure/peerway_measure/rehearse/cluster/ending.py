@@ -1,4 +1,4 @@
-"""End a program that holds a virtual cluster: the first signal ends it, and later ones do not disturb the
+"""Ends a program that holds a virtual cluster: the first signal ends it, and later ones do not disturb the
 clean-up.
 """
 
@@ -12,12 +12,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def end_at_first_signal() -> None:
     """Let the first of Ctrl-C, SIGTERM and a closed terminal raise KeyboardInterrupt, and ignore the rest."""
-    for number in _SIGNALS:  # the first is ignored where a script began this with "&"
+    for number in _SIGNALS:  # SIGINT is ignored in programs that a script starts with "&"
         signal.signal(number, _end)
 
 
 def hold_signals() -> None:
-    """Block signals until `release_signals`, so that what is begun meanwhile is known to the clean-up."""
+    """Block signals until `release_signals`, so that everything started meanwhile is known to the
+    clean-up.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
 
 

@@ -1,8 +1,10 @@
-"""NVML's functions as pynvml spells them, over the files that gpus.py describes: those that the agent calls.
+"""The functions of NVML that the agent calls, as pynvml spells them, over the files that gpus.py describes.
 
-The environment says where: FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing,
-as with a driver, even when its file is left. A GPU with a list "mig" is in MIG mode: as with a driver,
-neither it nor its instances tell a utilization but through GPM, and its processes are those of all instances.
+The variable FAKE_GPUS names the folder gpus/NODE. As with a driver, a dead process uses nothing, even if its
+file is left.
+
+A GPU with a list "mig" is in MIG mode. As with a driver, the utilization of the GPU and its instances is then
+known only through GPM, and the GPU's processes are those of all instances.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ nvmlClocksThrottleReasonHwSlowdown = 0x8
 nvmlClocksThrottleReasonHwThermalSlowdown = 0x40
 nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80
 IDLE_WATTS, LIMIT_WATTS = 60, 400
-RESERVED = 600 << 20  # what the driver keeps of a GPU's memory for itself
+RESERVED = 600 << 20  # the part of a GPU's memory that the driver reserves
 _REASONS = {"": 0, "power": 0x4, "thermal": 0x20, "hardware": 0x8 | 0x80}
 
 
@@ -95,7 +97,9 @@ def nvmlDeviceGetMinorNumber(device: dict[str, Any]) -> int:
 
 
 def nvmlDeviceGetMemoryInfo(device: dict[str, Any], version: int | None = None) -> _Struct:
-    """As with a driver, version 1 counts the driver's own memory as used; those before 510 have only this."""
+    """As with a driver, version 1 counts the driver's own memory as used. Drivers before 510 have only
+    version 1.
+    """
     if version and device.get("old_driver"):
         raise NVMLError(NVML_ERROR_FUNCTION_NOT_FOUND)
     used = sum(use["memory"] for _, use in _uses(device)) + (0 if version else RESERVED)
@@ -158,7 +162,7 @@ def nvmlDeviceGetGpuInstanceId(device: dict[str, Any]) -> int:
     return int(device["instance"])
 
 
-# GPM, which GPUs before Hopper do not have
+# GPM, which exists only from Hopper on
 
 NVML_GPM_METRICS_GET_VERSION = 1
 
@@ -170,7 +174,7 @@ class _Metric:
 
 
 class c_nvmlGpmMetricsGet_t:
-    """Which metrics of which two samples."""
+    """The requested metrics, and the two samples between which they are computed."""
 
     def __init__(self) -> None:
         self.version = self.numMetrics = 0
@@ -207,7 +211,7 @@ def nvmlGpmSampleFree(sample: dict[str, float]) -> None:
 
 
 def nvmlGpmMetricsGet(request: c_nvmlGpmMetricsGet_t) -> None:
-    """Give utilization and SM activity; other metrics are not supported."""
+    """Compute utilization and SM activity. Other metrics are not supported."""
     for metric in request.metrics[: request.numMetrics]:
         name = {1: "busy", 2: "sm"}.get(metric.metricId, "")
         metric.nvmlReturn = 0 if name else NVML_ERROR_NOT_SUPPORTED

@@ -13,7 +13,7 @@ from peerway_measure.rehearse.cluster.description import Description
 
 @dataclass(frozen=True)
 class Contents:
-    """The values that the files name, and where the files lie: in `folder`, some in `root`."""
+    """The values that the files mention, and where the files lie: in `folder`, some in `root`."""
 
     description: Description
     folder: Path
@@ -65,7 +65,9 @@ def write(cluster: Contents) -> None:
 
 
 def _write_file_systems(cluster: Contents) -> None:
-    """Into the root, which is the copy's own: without one there is no place for them."""
+    """Write the files of file systems into the root, which is the copy's own. Without such a root, there is
+    nowhere to put them.
+    """
     if cluster.description.file_systems and cluster.root is None:
         raise RuntimeError("file systems need a copy with a root of its own: `peerway rehearse start`")
     for system in cluster.description.file_systems:
@@ -82,8 +84,8 @@ def _write_file_systems(cluster: Contents) -> None:
 
 
 def _open_interpreter(cluster: Contents) -> None:
-    """Users of the copy run this Python, which may lie in the home of root: in the copy, only there, they
-    may pass through its folders.
+    """Let users of the copy run this Python. It may lie in the home of root; in the copy, and only there,
+    users may pass through its folders.
     """
     for folder in Path(os.path.realpath(sys.executable)).parents if cluster.root else ():
         inside = cluster.root / folder.relative_to("/")  # type: ignore[operator]

@@ -34,7 +34,7 @@ EXPORT {{
 }}
 """
 
-# Each ends with status 0 when what it starts answers, else says why not.
+# Each script ends with status 0 once the program that it starts answers; otherwise it prints why not.
 SERVE = """#!/bin/sh
 # Start the server of /{name}.
 log={folder}/log/{name}-server.log
@@ -51,7 +51,7 @@ echo "the server of /{name} does not start: $(grep -E ':(CRIT|FATAL) ' "$log" | 
 exit 1
 """
 
-# soft: a host of the copy loses its server with it, and must not wait for ever
+# soft: the server may end with the copy, and a host must not wait for it for ever
 MOUNT = """#!/bin/sh
 # Mount /{name} on this host, anew where it is mounted.
 umount -l /{name} 2>/dev/null
@@ -67,5 +67,5 @@ CONFIGURATION = {"/etc/ganesha/{name}.conf": SERVER}
 
 
 def facts(_system: FileSystem) -> dict[str, object]:
-    """Values for the templates, besides those that all kinds of file systems have."""
+    """The values for the templates that only this kind of file system has."""
     return {}

@@ -6,7 +6,7 @@ from peerway_measure.rehearse.cluster.description import FileSystem
 
 PROGRAMS = ("glusterfsd", "glusterfs")
 PACKAGES = "glusterfs-server glusterfs-client"
-IN_KERNEL = ""  # what /proc/filesystems must have; FUSE comes when it is used
+IN_KERNEL = ""  # the file system that /proc/filesystems must list: none, since FUSE is loaded when it is used
 _PORT = 24007
 
 SERVER = """volume posix
@@ -51,7 +51,7 @@ CACHE = """volume cache
 end-volume
 """
 
-# Each ends with status 0 when what it starts answers, else says why not.
+# Each script ends with status 0 once the program that it starts answers; otherwise it prints why not.
 SERVE = """#!/bin/sh
 # Start the server of /{name}.
 log={folder}/log/{name}-server.log
@@ -82,7 +82,7 @@ CONFIGURATION = {
 
 
 def facts(system: FileSystem) -> dict[str, object]:
-    """Values for the templates, besides those that all kinds of file systems have."""
+    """The values for the templates that only this kind of file system has."""
     return {
         "port": _PORT,
         "cache": CACHE.format(cache_mb=system.cache_mb) if system.cache_mb else "",

@@ -1,9 +1,10 @@
-"""What a job runs to "use" its fake GPUs, as a CUDA program would see them.
+"""The program with which a job "uses" its fake GPUs. It sees the GPUs that a CUDA program would see.
 
     python3 gpu_program.py FOLDER --seconds 20 --utilization 0.9 --memory-mb 3000 --sm 0.7 --power 300
 
-FOLDER is gpus/NODE of the cluster. A program sees the GPUs whose device file it may open (cgroup "devices"),
-in NVML's order, and of those the ones that CUDA_VISIBLE_DEVICES numbers; --foreign takes any by UUID instead.
+FOLDER is gpus/NODE of the cluster. The visible GPUs are those whose device file the program may open (cgroup
+"devices"), in NVML's order. CUDA_VISIBLE_DEVICES chooses some of them by number. --foreign uses any GPU by
+its UUID instead.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 
 def may_open(device: Path) -> bool:
-    """Whether the cgroup lets this process open the device; as no driver answers, a permitted one gives
+    """Whether the cgroup lets this process open the device. No driver answers, so a permitted open fails with
     ENXIO.
     """
     try:
@@ -28,7 +29,7 @@ def may_open(device: Path) -> bool:
 
 
 def visible(folder: Path) -> list[str]:
-    """The UUIDs that CUDA would number 0, 1, ..."""
+    """The UUIDs of the GPUs that CUDA would number 0, 1, ..."""
     gpus = json.loads((folder / "gpus.json").read_text())
     devices = folder.parents[1] / "dev"
     seen = [gpu["uuid"] for gpu in gpus if may_open(devices / f"nvidia{gpu['minor']}")]

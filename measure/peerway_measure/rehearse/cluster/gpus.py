@@ -1,8 +1,8 @@
-"""The fake GPUs of the nodes: device files that Slurm hands out, a folder of figures that fake_nvml reads.
+"""The fake GPUs of the nodes: device files that Slurm gives to jobs, and files that fake_nvml reads.
 
-dev/nvidia0 ...            character devices 195:N that no driver answers for; shared by all nodes
-gpus/NODE/gpus.json        what the driver would say of each GPU, in NVML's order
-gpus/NODE/use/UUID.PID     what process PID does to that GPU, written by gpu_program.py
+dev/nvidia0 ...         character devices 195:N without a driver; all nodes share them
+gpus/NODE/gpus.json     what the driver would report about each GPU, in NVML's order
+gpus/NODE/use/UUID.PID  how much of a GPU process PID uses, written by gpu_program.py
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from pathlib import Path
 
 from peerway_measure.rehearse.cluster.description import Description, NodeType
 
-MAJOR = 195  # NVIDIA's
+MAJOR = 195  # the major number of NVIDIA's devices
 PROGRAM = "gpu_program.py"
 _SPACE = uuid.UUID("5a3c1f0e-52cf-4c43-a6a5-1f6f2d1f8e11")
 
 
 def gpu_uuid(node: str, minor: int) -> str:
-    """The same UUID each time, so that tests can name it."""
+    """A UUID that is the same each time, so that tests can name it."""
     return f"GPU-{uuid.uuid5(_SPACE, f'{node}/{minor}')}"
 
 
 def prepare(description: Description, folder: Path) -> None:
     """Make the device files and the folders of figures."""
     (folder / "dev").mkdir()
-    shutil.copy(Path(__file__).with_name(PROGRAM), folder / PROGRAM)  # users may not read this repository
+    # A copy, because users may not read this repository.
+    shutil.copy(Path(__file__).with_name(PROGRAM), folder / PROGRAM)
     for minor in range(max(type_.gpus for type_ in description.nodes)):
         path = folder / "dev" / f"nvidia{minor}"
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(MAJOR, minor))

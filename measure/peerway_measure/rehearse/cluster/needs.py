@@ -1,4 +1,4 @@
-"""What a virtual cluster needs on this machine."""
+"""Checks whether this machine has what a virtual cluster needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def check_folder(folder: Path) -> None:
-    """Raise BadDescription for a folder whose name Slurm, munge or the file servers cannot use."""
+    """Raise BadDescription if Slurm, munge or the file servers cannot use a folder of this name."""
     if any(character.isspace() for character in str(folder)):
         raise BadDescription(
             f"a virtual cluster cannot be in {str(folder)!r}: Slurm's files end a name at a space; name "
@@ -25,7 +25,7 @@ def check_folder(folder: Path) -> None:
 
 
 def why_not(description: Description | None = None) -> str:
-    """Why the cluster cannot start here; empty when it can."""
+    """Why the cluster cannot start here; "" if it can."""
     if os.geteuid() != 0:
         return (
             "only root can start Slurm's daemons in namespaces; run it with sudo, or as root in a container"

@@ -1,5 +1,5 @@
-"""Forward a port of this machine to a TLS server in a virtual host, so that a browser here reaches the page
-there.
+"""Forwards a port of this machine to a TLS server in a virtual host, so that a browser here reaches the
+server's page.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from peerway_measure.rehearse.cluster.spaces import Space, enter_network
 
 def relay(space: Space, address: tuple[str, int], certificate: Path, port: int) -> None:
     """Listen on 127.0.0.1:`port` and forward everything while this process lives. Raises OSError."""
-    listener = socket.create_server(
-        ("127.0.0.1", port)
-    )  # made here; what is made in the thread is of the space
+    # Made in this thread: sockets that the other thread makes are in the space's network.
+    listener = socket.create_server(("127.0.0.1", port))
     trust = ssl.create_default_context(cafile=str(certificate))
 
     def serve() -> None:
         enter_network(space)
         asyncio.run(_serve(listener, address, trust))
 
-    threading.Thread(target=serve, daemon=True).start()  # an executor's thread would keep the process alive
+    # A daemon thread, because an executor's would keep the process alive.
+    threading.Thread(target=serve, daemon=True).start()
 
 
 async def _serve(listener: socket.socket, address: tuple[str, int], trust: ssl.SSLContext) -> None:
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             inner, outer = await asyncio.open_connection(*address, ssl=trust)
-        except OSError:  # the server is not there now
+        except OSError:  # the server is down at the moment
             writer.close()
             return
         try:

@@ -1,5 +1,7 @@
-"""File servers of the copy, each of a kind, and scripts that start them, mount them, and drop the server's
-cache. All lie in the copy, where steps of an upgrade change them.
+"""The file servers of the copy, of several kinds, and the scripts that start them, mount their file systems,
+and drop a server's cache.
+
+All of them lie in the copy, where the steps of an upgrade can change them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ KINDS = {"glusterfs": glusterfs, "nfs": ganesha}
 KERNEL = Path("/proc/filesystems")
 _DROP_PORT = 24107
 
-# On the server, which all clients may ask: it says what is still there.
+# Runs on the server for any client. It prints how much is still cached.
 DROPPER = """#!/usr/bin/python3
 import os, socket, subprocess, time
 try:
@@ -49,13 +51,13 @@ sys.exit(0 if left == "0" else f"the server of /{name} still holds {{left or 'so
 
 
 def programs(systems: Iterable[FileSystem]) -> tuple[list[str], str]:
-    """Programs that these kinds of file systems need, and the packages that have them."""
+    """The programs that these kinds of file systems need, and the packages with them."""
     kinds = [KINDS[kind] for kind in dict.fromkeys(system.kind for system in systems)]
     return [name for kind in kinds for name in kind.PROGRAMS], " ".join(kind.PACKAGES for kind in kinds)
 
 
 def why_not(systems: Iterable[FileSystem], kernel: Path = KERNEL) -> str:
-    """Why this machine's kernel cannot mount one of these; "" where it can."""
+    """Why this machine's kernel cannot mount one of these; "" if it can mount all."""
     known = kernel.read_text().split()
     for system in systems:
         needed = KINDS[system.kind].IN_KERNEL
@@ -68,7 +70,7 @@ def why_not(systems: Iterable[FileSystem], kernel: Path = KERNEL) -> str:
 
 
 def texts(system: FileSystem, folder: Path, address: str) -> dict[str, str]:
-    """The files of a file system by their places in the copy."""
+    """The files of a file system: path in the copy -> content."""
     kind = KINDS[system.kind]
     known = {
         "name": system.name,
@@ -90,5 +92,5 @@ def texts(system: FileSystem, folder: Path, address: str) -> dict[str, str]:
 
 
 def brick(system: FileSystem, folder: Path) -> Path:
-    """Where the server keeps the files."""
+    """The folder in which the server keeps the files."""
     return folder / "bricks" / system.name

@@ -1,7 +1,8 @@
-"""A space: network, UTS, PID and mount namespaces in which one virtual host lives.
+"""A space: the network, UTS, PID and mount namespaces in which one virtual host lives.
 
-Its first process is started with the parent-death signal, so all that runs in the space dies with the process
-that made it, however that ends; the namespaces and their network interfaces go with the last process.
+The first process of a space gets a signal when its parent dies. So all processes of the space die with the
+process that made it, in whatever way that ends. The namespaces and their network interfaces go with the last
+process.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent() -> None:
-    """For preexec_fn: be killed when the thread that forked this process ends."""
+    """A preexec_fn: the process is killed when the thread that forked it ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -52,18 +53,18 @@ class Space:
             )  # fmt: skip
         try:
             self.pid = self._first()
-        except BaseException:  # nobody has it yet who could end it
+        except BaseException:  # no caller knows the space yet, so it is ended here
             self._unshare.kill()
             self._unshare.wait()
             raise
 
     def _first(self) -> int:
-        """The process 1 of the space, by its number outside."""
+        """The id, outside, of process 1 of the space."""
         children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self._unshare.poll() is None:
             pids = children.read_text().split()
-            # It is another process than unshare only after its exec; before, its namespaces are made already.
+            # unshare executes the script only after it has made the namespaces, so wait until it has.
             if pids and Path(f"/proc/{pids[0]}/comm").read_text().strip() == "bash":
                 return int(pids[0])
             time.sleep(0.01)
@@ -83,7 +84,7 @@ class Space:
         """End everything in it at once, as a loss of power would."""
         self._unshare.kill()
         self._unshare.wait()
-        # The kernel ends process 1 asynchronously; what it held (mounts, cgroups) is free after that.
+        # The kernel ends process 1 asynchronously. Its mounts and cgroups are free only after that.
         deadline = time.monotonic() + 10
         while Path(f"/proc/{self.pid}/stat").exists() and time.monotonic() < deadline:
             if Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
@@ -122,13 +123,13 @@ def connect(head: Space, nodes: dict[str, Space], head_address: str, addresses: 
 
 
 def join(head: Space, place: int, node: Space, address: str) -> None:
-    """Connect a node that was started anew."""
+    """Connect a node that was started again."""
     lines = [
         f"link add port{place} type veth peer name eth0 netns {node.pid}",
         f"link set port{place} master bridge0 up",
     ]
     deadline = time.monotonic() + 10
-    while True:  # the old interface goes a moment after the old space
+    while True:  # the old interface disappears a moment after the old space
         try:
             _ip(head, lines, pid_space=False)
             break
@@ -140,7 +141,7 @@ def join(head: Space, place: int, node: Space, address: str) -> None:
 
 
 def limit(space: Space, fabric: Fabric) -> None:
-    """Give the interface of a host the bandwidth and latency of the fabric, for what it sends."""
+    """Limit the bandwidth and latency at which a host sends to those of the fabric."""
     words = []
     if fabric.bandwidth:
         words.append(f"root handle 1: tbf rate {fabric.bandwidth} burst 256kb latency 50ms")
@@ -156,7 +157,7 @@ def limit(space: Space, fabric: Fabric) -> None:
 
 
 def _ip(space: Space, lines: list[str], *, pid_space: bool = True) -> None:
-    """Run ip's commands in the space's network; without pid_space the caller's process numbers hold."""
+    """Run lines of ip in the space's network. Without `pid_space`, process ids are those of the caller."""
     enter = space.enter() if pid_space else ["nsenter", "-t", str(space.pid), "-n", "--"]
     done = subprocess.run(
         [*enter, "ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True, check=False

@@ -1,5 +1,7 @@
-"""Files of the users of a new copy, so that an upgrade can damage some: with several owners, permissions and
-ages, among them links, names that need quoting, and an empty file.
+"""Writes files of users into a new copy, so that an upgrade can damage some.
+
+They have several owners, permissions and ages. Among them are links, names that need quoting, and an empty
+file.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ _JOB = b"""#!/bin/bash
 cd "/scratch/$USER/project" && srun ./model input.nml
 """
 _INPUT = b"&grid nx = 512, ny = 512, levels = 40 /\n&run steps = 86400, restart = .true. /\n"
-_SHARED = "of-all-users"  # no user has such a name
+_SHARED = "of-all-users"  # not a valid name of a user
 
 
 class _File(NamedTuple):
-    """`data`: its content, or how many random bytes; `days`: how long before the copy it was written."""
+    """A file. `data` is its content, or its number of random bytes; `days` is how long before the copy it was
+    written.
+    """
 
     path: str
     data: bytes | int
@@ -44,7 +48,9 @@ _LINK = ("project/latest", "results/run-3.dat")
 
 
 def write(users: Mapping[str, int], homes: Mapping[str, Path], file_systems: Iterable[Path]) -> None:
-    """Into the homes, and into a folder of each user in each file system, by their numbers."""
+    """Write the files into the homes, and into a folder of each user in each file system. `users` are user
+    ids by name.
+    """
     now = time.time()
     for user, number in users.items():
         for file in _AT_HOME:
@@ -65,7 +71,7 @@ def write(users: Mapping[str, int], homes: Mapping[str, Path], file_systems: Ite
 def _folder(path: Path, owner: int, mode: int) -> None:
     path.mkdir()
     os.chown(path, owner, owner)
-    path.chmod(mode)  # whatever the umask took
+    path.chmod(mode)  # regardless of the umask
 
 
 def _write(folder: Path, file: _File, user: str, owner: int, now: float) -> None:

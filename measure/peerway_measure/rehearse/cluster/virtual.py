@@ -24,10 +24,11 @@ FIRST_UID = 7001
 
 
 class VirtualCluster:
-    """Use it in a with statement. Everything lies under `folder`, which is removed at the end.
+    """A cluster; use it in a `with` statement.
 
-    With a `root`, hosts live in that tree instead of this machine's, `folder` lies in it under its own name,
-    and is neither made nor removed here: what was there at the last end is there at the next start.
+    All its files lie under `folder`, which is removed at the end. With a `root`, hosts live in that tree
+    instead of this machine's. `folder` then lies in it under its own name, and is neither made nor removed
+    here, so that it has the same content at the next start.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class VirtualCluster:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="peerway-cluster-"))
         self.folder.chmod(0o755)
         self.spaces: dict[str, Space] = {}
-        self.hooks: dict[str, Path] = {}  # Prolog, Epilog: scripts for slurm.conf, to be set before the start
+        self.hooks: dict[str, Path] = {}  # Prolog, Epilog -> script; set before the start
         self._cgroup = f"peerway-{os.getpid()}"
         self._nodes = list(description.types())
         self._places = description.hosts()
@@ -74,7 +75,7 @@ class VirtualCluster:
         ):
             (self.folder / stale).unlink(missing_ok=True)
         hosts = [configuration.HEAD, *self._places]
-        for name in hosts:  # one after the other: an end meanwhile has to know those that are there
+        for name in hosts:  # one after the other, so that an end meanwhile knows those that exist
             self.spaces[name] = self._space(name)
         self._wait("spaces", lambda: all((self.folder / "nodes" / name / "ready").exists() for name in hosts))
         head = self.spaces[configuration.HEAD]
@@ -119,7 +120,7 @@ class VirtualCluster:
         """End everything and remove the folder; safe to call twice."""
         for space in self.spaces.values():
             space.kill()
-        for program in self._running:  # nsenter; what it ran has ended with its space
+        for program in self._running:  # nsenter, whose command has ended with its space
             program.kill()
             program.wait()
         self.spaces, self._running = {}, []
@@ -153,7 +154,7 @@ class VirtualCluster:
     def run(
         self, *command: str, host: str = configuration.HEAD, user: str | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end and give the output; a hang is ended after a minute."""
+        """Run a command to its end and return its output. A hang is ended after a minute."""
         settings: dict[str, Any] = {
             "capture_output": True,
             "text": True,
@@ -166,7 +167,7 @@ class VirtualCluster:
     def popen(
         self, host: str, *command: str, log: Path, user: str | None = None, **environment: str
     ) -> subprocess.Popen[bytes]:
-        """Start something on a host; what still runs at the end is killed with it."""
+        """Start a command on a host. If it still runs at the end, it is killed with the host."""
         with log.open("ab") as out:
             program = subprocess.Popen(
                 self.command(host, *command, user=user, **environment), stdin=subprocess.DEVNULL, stdout=out,
@@ -177,7 +178,7 @@ class VirtualCluster:
 
     @staticmethod
     def kill(program: subprocess.Popen[bytes]) -> None:
-        """Kill -9 what `popen` started: nsenter, and what it runs in the space."""
+        """Kill -9 a program of `popen`: nsenter, and its command in the space."""
         inside = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
         for pid in (*map(int, inside), program.pid):
             with contextlib.suppress(ProcessLookupError):
@@ -185,7 +186,9 @@ class VirtualCluster:
         program.wait()
 
     def sbatch(self, user: str, *options: str, script: str) -> int:
-        """Submit a script as a user and give the job's number; its output is job-N.out in the user's home."""
+        """Submit a script as a user and return the job's number. The job's output is job-N.out in the user's
+        home.
+        """
         done = self.run(
             "sbatch",
             "--parsable",
@@ -200,12 +203,12 @@ class VirtualCluster:
         return int(str(done.stdout).split(";")[0])
 
     def state(self, job: int) -> str:
-        """State of a job from squeue; empty for a job that it no longer knows."""
+        """The state of a job from squeue; "" for a job that it no longer knows."""
         done = self.run("squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T")
         return done.stdout.strip()
 
     def output(self, user: str, job: int) -> str:
-        """Output of the job so far."""
+        """The output of the job so far."""
         path = self.home(user) / f"job-{job}.out"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -245,7 +248,7 @@ class VirtualCluster:
         )
 
     def _answering(self) -> bool:
-        """Whether all nodes take jobs, or would but for an administrator who drained them earlier."""
+        """Whether all nodes take jobs, except those that an administrator drained earlier."""
         done = self.run("timeout", "5", "sinfo", "-h", "-N", "-o", "%N %T")
         states = dict(line.split() for line in done.stdout.splitlines())
         up = {name for name, state in states.items() if state in ("idle", "mixed", "drained", "allocated")}

@@ -1,4 +1,4 @@
-"""The storage engines: one module each, all with the interface of base.py."""
+"""The storage engines, one in each module, all with the interface of base.py."""
 
 from __future__ import annotations
 

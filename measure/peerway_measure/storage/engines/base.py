@@ -1,4 +1,4 @@
-"""The interface of a storage engine: it writes and reads files, and reports how long that took."""
+"""The interface of a storage engine, which writes and reads files and reports how long that took."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ Operation = str  # write, read, random_write, random_read
 
 @dataclass(frozen=True)
 class Job:
-    """One operation on the files PATH.0, PATH.1, ... of a stream each, or with `files.shared` on parts of
-    PATH.0. These may be some of all nodes: `first` is the number of the first one. `together` is called
-    once, before the operation begins, also where it fails; it returns when all nodes are ready.
+    """One operation on files.
+
+    Each stream has a file, PATH.0, PATH.1, ..., or with `files.shared` a part of PATH.0. If the streams are
+    only some of those of all nodes, `first` is the number of the first one. `together` is called once before
+    the operation begins, even if it fails; it returns when all nodes are ready.
     """
 
     path: Path
@@ -25,7 +27,7 @@ class Job:
     seed: int
     limit_s: float
     block: int
-    count: int = 0  # random: blocks a stream
+    count: int = 0  # for random operations: the blocks of each stream
     first: int = 0
     together: Together | None = None
 
@@ -34,7 +36,7 @@ class Job:
         return [f"{self.path}.{number}" for number in range(1 if self.files.shared else self.files.streams)]
 
     def part(self) -> dict[str, int]:
-        """The place of its bytes in each of its files."""
+        """The offset of its bytes in each of its files."""
         f = self.files
         return {"offset": self.first * f.size, "length": f.size * (f.streams if f.shared else 1)}
 
@@ -58,10 +60,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How long all streams took together, and CPU time meanwhile: all, and that of the program alone, without
-    the kernel's; `times` has that of each random operation, or `quantiles` p50, p99,
-    min and mean of them. `fetched`: bytes from below the page cache, by the process's own count. `right`:
-    None where nothing was checked. `all_ns`: how long the slowest of the nodes took that share a file.
+    """How long all streams took together, and the CPU time meanwhile: that of everything, and that of the
+    program alone, without the kernel.
+
+    `times` has the time of each random operation, or `quantiles` their p50, p99, min and mean. `fetched` is
+    the number of bytes from below the page cache, as counted for the process. `right` is None if nothing was
+    checked. `all_ns` is the time of the slowest of the nodes that share a file.
     """
 
     ns: int
@@ -79,9 +83,9 @@ class Engine(Protocol):
     """A way to move bytes between memory and files."""
 
     name: str
-    memory: str  # where the bytes are that are written: "host", "cuda:0"
+    memory: str  # where the engine's data lies in memory: "host", "cuda:0"
     can: frozenset[Operation]
-    takes_direct: bool  # whether O_DIRECT can be asked of it
+    takes_direct: bool  # whether it can open files with O_DIRECT
 
     def missing(self) -> str:
         """What to install; "" if nothing is missing."""

@@ -1,5 +1,7 @@
-"""The engine fio, whose results come from its JSON. It reads files that `posix` wrote, which are compared
-afterwards; when it writes, it fills the files itself.
+"""The engine fio, whose results come from its JSON.
+
+It reads files that `posix` wrote, and the data is compared afterwards. Files that fio writes, it fills
+itself.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class Fio:
         status, out, err = finished(command(operation, job), job.limit_s, f"fio {operation}")
         fetched = (
             getrusage(RUSAGE_CHILDREN).ru_inblock - before
-        ) * 512  # fio is the only child that ended meanwhile
+        ) * 512  # counts fio alone, the only child that ended meanwhile
         try:
             answer = json.loads(out[out.index("{") :])
         except ValueError:
@@ -114,8 +116,8 @@ def outcome(operation: str, answer: dict[str, Any]) -> Outcome:
 
 
 def _runtime_ns(side: dict[str, Any]) -> float:
-    """The exact run time: fio rounds it to whole milliseconds, which is half a per cent of a fifth of a
-    second.
+    """The exact run time. fio itself rounds it to whole milliseconds, which is half a per cent of a fifth of
+    a second.
     """
     runtime = side["runtime"] * 1e6
     if runtime <= 0:

@@ -1,8 +1,9 @@
-"""GPU memory to file and back, through KvikIO over NVIDIA's cuFile, in a process of its own (gds_child.py).
+"""The engine gds: moves data between GPU memory and files through KvikIO over NVIDIA's cuFile. It runs in a
+process of its own (gds_child.py).
 
-gds/direct  cuFile alone: fails where GPUDirect Storage cannot be used
-gds/compat  KvikIO's compatibility mode: POSIX reads into a bounce buffer of its own
-gds/bounce  by hand: POSIX reads into pinned host memory, then one copy
+    gds/direct  cuFile alone: fails if GPUDirect Storage cannot be used
+    gds/compat  KvikIO's compatibility mode: POSIX calls with a bounce buffer of KvikIO
+    gds/bounce  by hand: POSIX calls with pinned host memory, and one copy between it and the GPU
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Gds:
 
     memory = "cuda:0"
     can = frozenset(("write", "read"))
-    takes_direct = False  # the setting says how files are opened
+    takes_direct = False  # the setting decides how files are opened
 
     def __init__(self, setting: str) -> None:
         self.setting = setting

@@ -1,7 +1,7 @@
-"""The process that moves bytes between GPU memory and files for the engine gds: told by one argument, answers
-with a line of JSON.
+"""The process that moves bytes between GPU memory and files for the engine gds. Its argument is the job, its
+answer a line of JSON.
 
-It has not yet run on a machine whose file system GPUDirect Storage supports.
+It has not yet run on a machine whose file system supports GPUDirect Storage.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-NVIDIA_FS = Path("/proc/driver/nvidia-fs/stats")  # of all processes: others' transfers count, too
+NVIDIA_FS = Path("/proc/driver/nvidia-fs/stats")  # includes transfers of other processes
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one stream moves: all of a buffer of the GPU, and where it lies in a file."""
+    """What one stream moves: a whole buffer of the GPU, and its place in a file."""
 
     buffer: Any
     name: str
@@ -32,8 +32,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Counts:
-    """What is counted before and after: seconds, seconds of CPUs, bytes from below the page cache, and what
-    nvidia-fs has moved.
+    """Counters that are read before and after: seconds, seconds of CPUs, bytes from below the page cache, and
+    the operations of nvidia-fs.
     """
 
     at: float
@@ -50,7 +50,7 @@ class Counts:
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out the job, and report how long it took and what the library really used."""
+    """Carry out the job, and report how long it took and which mechanism the library used."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
     import kvikio  # type: ignore[import-not-found, unused-ignore]
     import kvikio.cufile_driver  # type: ignore[import-not-found, unused-ignore]
@@ -71,9 +71,9 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     return {
         "ns": int((after.at - before.at) * 1e9),
         "cpu_us": int((after.cpu - before.cpu) * 1e6),
-        # What goes from the disk straight to the GPU the kernel need not count for this process.
+        # The kernel may not count bytes that go from the disk directly to the GPU.
         "fetched": after.fetched - before.fetched if really["gds_active"] is False else None,
-        # Both ways: what the GPU holds must be what POSIX reads from the file.
+        # After reads and writes alike, the GPU must hold what POSIX reads from the file.
         "right": all(
             _on_disk(p.name, p.start, p.buffer.size) == cupy.asnumpy(p.buffer).tobytes() for p in parts
         ),
@@ -82,7 +82,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parts(request: dict[str, Any]) -> list[Part]:
-    """The part of each stream. Files to be written are created without truncating what other nodes write."""
+    """The part of each stream. Files to be written are created without truncating what other nodes wrote."""
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
     write, size, shared = request["operation"] == "write", request["size"], request["shared"]
@@ -98,7 +98,9 @@ def _parts(request: dict[str, Any]) -> list[Part]:
 
 
 def _move(request: dict[str, Any], parts: list[Part]) -> tuple[Counts, Counts]:
-    """All streams at once: the counts when the last one was ready, and when the last one had ended."""
+    """Move all parts at once. Returns the counts when the last stream was ready, and when the last
+    had ended.
+    """
     import cupy  # type: ignore[import-not-found, unused-ignore]
 
     write = request["operation"] == "write"
@@ -178,8 +180,10 @@ def _on_disk(name: str, start: int, size: int) -> bytes:
 
 
 def active(direct: bool, available: bool, before: int | None, after: int | None) -> dict[str, str | bool]:
-    """Whether GPUDirect Storage was used, and by what that is known: never because it was asked for. cuFile
-    itself falls back on POSIX without a word, so that its driver has to have moved something.
+    """Whether GPUDirect Storage was used, and how that is known: never from the request.
+
+    cuFile falls back on POSIX without a word. So its use counts as proved only if nvidia-fs has counted
+    operations meanwhile.
     """
     if not direct:
         return {"gds_active": False, "gds_known_by": "the setting, which does not use it"}
@@ -191,7 +195,7 @@ def active(direct: bool, available: bool, before: int | None, after: int | None)
 
 
 def moved(statistics: str) -> int | None:
-    """Reads and writes that nvidia-fs has done; None if it does not count them."""
+    """The reads and writes that nvidia-fs has done; None if it does not count them."""
     if not re.search(r"^IO stats: Enabled", statistics, re.MULTILINE):
         return None
     return sum(int(n) for n in re.findall(r"^(?:Reads|Writes)\s*: n=\d+ ok=(\d+)", statistics, re.MULTILINE))
@@ -206,5 +210,5 @@ def _text(path: Path) -> str:
 
 if __name__ == "__main__":
     request = json.loads(sys.argv[1])
-    os.chdir(request["log"])  # cuFile leaves its log in the current folder
+    os.chdir(request["log"])  # cuFile writes its log into the current folder
     print(json.dumps(main(request)))

@@ -1,5 +1,6 @@
-"""Results of other tools as records: each file is recognised by what it holds. What a tool does not say stays
-unknown, and rows that cannot be records are left out with their reasons.
+"""Converts results of other tools into records. The content of a file shows which tool wrote it.
+
+Values that a tool does not report stay unknown, and rows that cannot be records are left out with the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["BadResult", "Rows", "read"]
 
 
 def read(path: Path, node_type: str = "") -> Rows:
-    """The records of one file, and which rows were left out. Raises BadResult, or OSError."""
+    """The records of one file, and the rows that were left out. Raises BadResult, or OSError."""
     try:
         text = atomic_file.read(path, MOST_BYTES).decode("utf-8", "replace")
     except ValueError as error:

@@ -1,5 +1,6 @@
-"""elbencho: a line of JSON for each phase (--jsonfile), or its CSV (--csvfile). The last thread's end counts,
-and the first one's is kept.
+"""Converts results of elbencho: a line of JSON for each phase (--jsonfile), or its CSV (--csvfile).
+
+The time is that of the last thread to end; that of the first one is kept in `extra`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ENDED = "time ms [last]"
 
 
 def records_of(source: Source) -> Rows | None:
-    """One for each phase; None for a file of something else."""
+    """A record for each phase; None if the file is of something else."""
     entries = source.data if isinstance(source.data, list) else [source.data]
     rows = Rows()
     if entries and all(isinstance(row, dict) and _ENDED in row for row in entries):

@@ -1,4 +1,4 @@
-"""fio's JSON (--output-format=json or json+): a record for each job and direction."""
+"""Converts fio's JSON (--output-format=json or json+): a record for each job and direction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULT = "4k"
 
 
 def records_of(source: Source) -> Rows | None:
-    """One for each job and direction; None for a file of something else."""
+    """A record for each job and direction; None if the file is of something else."""
     data = source.data
     if not (isinstance(data, dict) and "fio version" in data and "jobs" in data):
         return None
@@ -80,14 +80,14 @@ def _record(source: Source, data: dict[str, Any], job: dict[str, Any], op: str) 
 
 
 def _moved_bytes(data: dict[str, Any], side: dict[str, Any]) -> int:
-    """Versions before fio 2.21 count KiB under the name of bytes, and have no `io_kbytes`."""
+    """The bytes of a direction. Versions before fio 2.21 call KiB bytes, and have no `io_kbytes`."""
     count = whole(side["io_bytes"], "io_bytes")
     old = str(data["fio version"]).startswith("fio-2") and "io_kbytes" not in side
     return count * 1024 if old else count
 
 
 def _latency_ns(side: dict[str, Any]) -> dict[str, float]:
-    """fio 2 counts microseconds, and has another name for them."""
+    """The latencies in nanoseconds. fio 2 reports microseconds under other names."""
     unit = 1 if "clat_ns" in side else 1000
     latency = side["clat_ns"] if unit == 1 else side["clat"]
     mean = number(latency["mean"], "the mean latency")
@@ -100,8 +100,10 @@ def _latency_ns(side: dict[str, Any]) -> dict[str, float]:
 
 
 def _blocks(options: dict[str, Any], op: str) -> tuple[int, int]:
-    """The smallest and the largest block of a direction: `bs`, `bsrange` and `bssplit` name those of reads,
-    then those of writes, or one for both; an empty one stays the default.
+    """The smallest and the largest block of a direction.
+
+    `bs`, `bsrange` and `bssplit` name blocks of reads, then those of writes, or one value for both. An empty
+    value stands for the default.
     """
 
     def of(*names: str) -> str:

@@ -1,4 +1,4 @@
-"""gdsio of NVIDIA's cuFile: the line that it prints for a run."""
+"""Converts the line that gdsio of NVIDIA's cuFile prints for a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAYS = {
 
 
 def records_of(source: Source) -> Rows | None:
-    """One for each line; None for a file of something else."""
+    """A record for each line; None if the file is of something else."""
     rows = Rows()
     for at, line in enumerate(source.text.splitlines(), 1):
         if "IoType: " in line and "XferType: " in line:
@@ -43,7 +43,7 @@ def _record(source: Source, line: str) -> Record:
     block = whole(match["io"].partition("-")[0], "IOSize") * 1024
     shape = f"{'random' if random else 'sequential'} {size_text(block)}"
     memory = "host" if match["way"] == "CPUONLY" else "cuda"
-    # Whether GPUDirect Storage was really used is in cuFile's log, not in this line.
+    # The line does not say whether GPUDirect Storage was really used; cuFile's log does.
     extra = {"xfer_type": match["way"], "average_latency_us": number(match["latency"], "Avg_Latency")}
     return source.record(
         _WAYS.get(match["way"], f"gds/{match['way'].lower()}"),

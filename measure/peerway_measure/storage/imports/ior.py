@@ -1,4 +1,4 @@
-"""IOR 3 and 4: its JSON (-O summaryFormat=JSON), or the table that it prints."""
+"""Converts results of IOR 3 and 4: its JSON (-O summaryFormat=JSON), or the table that it prints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from peerway_measure.records import Record
 from peerway_measure.storage.imports.rows import BadRow, Rows, above_zero, number, whole
 from peerway_measure.storage.imports.source import MIB, Source, moved
 
-# By how much a rate, times its time, may miss the bytes of a complete run: each is printed with 3 digits or
-# more. What misses by more moved another amount (-D ends a run early).
+# By how much rate times time may differ from the bytes of a complete run: each is printed with 3 digits or
+# more. With a larger difference the run moved another amount (-D ends a run early).
 _ROUNDING = 0.02
 _HEADER = re.compile(r"access\s+bw\(MiB/s\)\s")
 _OPTION = re.compile(r"([A-Za-z][\w ]*?)\s*: (.*?)\s*$")
@@ -31,7 +31,7 @@ class _Run:
 
 
 def records_of(source: Source) -> Rows | None:
-    """One for each repetition; None for a file of something else."""
+    """A record for each repetition; None if the file is of something else."""
     whole_run = _lower(source.data)
     rows = Rows()
     if "tests" in whole_run and "command line" in whole_run:
@@ -45,7 +45,7 @@ def records_of(source: Source) -> Rows | None:
 
 
 def _lower(data: object) -> dict[str, Any]:
-    """Versions differ in "Command line" and "command line"."""
+    """The data with keys in lower case, because versions differ in "Command line" and "command line"."""
     return {key.lower(): value for key, value in data.items()} if isinstance(data, dict) else {}
 
 
@@ -73,7 +73,7 @@ def _of_object(source: Source, run: _Run, row: dict[str, Any]) -> Record:
 
 
 def _flat(results: list[Any]) -> Iterator[dict[str, Any]]:
-    """Some versions have a list for each repetition."""
+    """The results as one list. Some versions have a list for each repetition."""
     for row in results:
         if isinstance(row, list):
             yield from _flat(row)
@@ -82,7 +82,9 @@ def _flat(results: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _of_text(source: Source, rows: Rows) -> None:
-    """Each test prints its options, then the names of the columns, and its rows up to the summary."""
+    """The records in the printed table. Each test prints its options, the names of the columns, and its rows
+    up to the summary.
+    """
     options: dict[str, str] = {}
     version = re.match(r"\s*IOR-(\S+?):", source.text)
     columns: list[str] = []
@@ -118,8 +120,10 @@ def _of_line(source: Source, run: _Run, columns: list[str], words: list[str]) ->
 
 
 def _record(source: Source, run: _Run, op: str, row: dict[str, Any]) -> Record:
-    """The bytes are those that the run was told to move, and its time follows from its rate: a product of
-    two rounded numbers would be another number of bytes in each repetition.
+    """The record of a row.
+
+    The bytes are those that the run was told to move, and its time follows from the rate. The product of the
+    printed rate and time, which are rounded, would differ in each repetition.
     """
     (rate_name, rate), (time_name, time), (block_name, block), (transfer_name, transfer) = row.items()
     rate, time = above_zero(rate, rate_name), number(time, time_name)
@@ -143,6 +147,6 @@ def _record(source: Source, run: _Run, op: str, row: dict[str, Any]) -> Record:
 
 
 def _last_digit(value: object) -> float:
-    """1.92 -> 0.01: how far a printed number may be off."""
+    """The value of a number's last digit, which is how far it may be off: 1.92 -> 0.01."""
     mantissa, _, exponent = str(value).lower().partition("e")
     return float(10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])))

@@ -1,5 +1,5 @@
-"""mdtest 3 and 4: the summary of rates that it prints. It gives no single iterations, so a record is the mean
-of all.
+"""Converts the summary of rates that mdtest 3 and 4 print. It has no single iterations, so a record is the
+mean of all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMES = {"creation": "create", "stat": "stat", "read": "read", "removal": "remo
 
 
 def records_of(source: Source) -> Rows | None:
-    """One for each operation; None for a file of something else."""
+    """A record for each operation; None if the file is of something else."""
     launched = re.search(
         r"mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node\(s\)", source.text
     )
@@ -42,7 +42,7 @@ def records_of(source: Source) -> Rows | None:
 
 def _record(source: Source, row: re.Match[str], common: dict[str, Any]) -> Record | None:
     mean, best = number(row["mean"], "the mean"), number(row["max"], "the maximum")
-    if mean == best == 0:  # so mdtest says that it did not do this
+    if mean == best == 0:  # this is how mdtest reports an operation that it did not do
         return None
     name, kind = _NAMES[row["operation"]], "file" if row["kind"] == "File" else "folder"
     tasks = common["streams"]

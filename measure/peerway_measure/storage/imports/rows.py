@@ -1,5 +1,5 @@
-"""The rows of a tool's result, one measurement each: a row that cannot be a record is left out with its line
-and the reason, and the others are kept.
+"""Handles the rows of a tool's result, one measurement each. A row that cannot be a record is left out with
+its line and the reason, and the others are kept.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from peerway_measure.records import Record, RecordError
 
 _INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError)
-# printf of C writes these where JSON has no number, and some tools a dash.
+# C's printf writes these for values that JSON has no number for; some tools write a dash.
 _NO_NUMBER = re.compile(r'"(?:\\.|[^"\\])*"|-?\b(?:nan|inf(?:inity)?)\b|-(?=\s*[,}\]])', re.IGNORECASE)
 
 
 class BadRow(ValueError):
-    """Why a row cannot be a record."""
+    """A row cannot be a record; the message says why."""
 
 
 @dataclass
@@ -33,7 +33,9 @@ class Rows:
     def add(
         self, line: int | Callable[[], int], record_of: Callable[..., Record | None], *row: object
     ) -> None:
-        """Keep what `record_of` makes of the row at a line. None means that the row is not a measurement."""
+        """Keep the record that `record_of` makes of the row at a line. It returns None if the row is not a
+        measurement.
+        """
         self._seen += 1
         try:
             kept = record_of(*row)
@@ -46,13 +48,13 @@ class Rows:
         else:
             self.records += [kept] if kept is not None else []
             return
-        # All of a JSON file may be one line.
+        # A whole JSON file may be one line.
         place = f"line {line}" if isinstance(line, int) else f"line {line()}, row {self._seen}"
         self.omitted.append(f"{place}: {why}")
 
 
 def number(value: object, name: str) -> float:
-    """A finite number of 0 or more, as text or from JSON. Raises BadRow."""
+    """A finite number of 0 or more, given as text or in JSON. Raises BadRow."""
     text = str(value).strip()
     try:
         result = float(text)
@@ -81,8 +83,10 @@ def whole(value: object, name: str, least: int = 1) -> int:
 
 
 def read_json(text: str) -> Any:
-    """The JSON of a file, or of each of its lines; None where it is none. Lines of text before it are
-    skipped, as fio prints some. What C prints for no number becomes one that `number` refuses.
+    """The JSON of a file, or of each of its lines; None if it has none.
+
+    Lines of text before it are skipped, because fio prints some. Words that C prints for missing numbers
+    become values that `number` refuses.
     """
     start = text.find("{")
     if start < 0 or text[:start].strip().count("\n") > 20:
@@ -99,7 +103,7 @@ def read_json(text: str) -> Any:
 
 
 def line_of(text: str, data: Any, row: object) -> int:
-    """The line at which an object of a file's JSON begins; objects begin in the order of their braces."""
+    """The line at which an object of a file's JSON begins. Objects begin in the order of their braces."""
     strings_and_braces = re.compile(r'"(?:\\.|[^"\\])*"|\{')
     braces = (match.start() for match in strings_and_braces.finditer(text, text.find("{")) if match[0] == "{")
     for start, each in zip(braces, _objects(data), strict=False):

@@ -1,4 +1,4 @@
-"""A file with results of another tool, and records made of what it says."""
+"""A file with results of another tool, and the records made from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BadResult(ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a file, and its JSON if it is JSON. If the result has no time, that of the file counts."""
+    """The text of a file, and its JSON if it is JSON. If the result has no time, that of the file is used."""
 
     text: str
     data: Any
@@ -36,7 +36,7 @@ class Source:
         return cls(text, read_json(text), _spelled(changed), node_type)
 
     def line(self, row: object) -> Callable[[], int]:
-        """Finds the line of an object of the JSON, where it is asked for."""
+        """The line of an object of the JSON. It is searched only on request."""
         return lambda: line_of(self.text, self.data, row)
 
     def record(
@@ -98,7 +98,7 @@ class Source:
 
 
 def moved(op: str) -> str:
-    """The name of a test that moves whole files; for a read the state of the caches is not known."""
+    """The name of a test that moves whole files. For a read the state of the caches is unknown."""
     return "file_write_bw" if op == "write" else f"file_read_{UNKNOWN}_bw"
 
 

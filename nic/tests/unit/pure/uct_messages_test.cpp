@@ -91,7 +91,7 @@ class UctInbox : public ::testing::Test {
   void store(uint64_t at, uint64_t word) { std::memcpy(memory + at, &word, sizeof word); }
   std::vector<size_t> delivered() {
     std::vector<size_t> sizes;
-    inbox->look_around([](uint32_t) {});
+    inbox->update_senders([](uint32_t) {});
     inbox->poll([&](uint8_t, void*, size_t bytes) { sizes.push_back(bytes); });
     return sizes;
   }

@@ -1,6 +1,4 @@
-// The C functions of requests.
-#include "context/request.h"
-
+// The C functions of requests, and how a request finds out that it is complete.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -9,6 +7,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/handle.h"
+#include "context/request.h"
 #include "trace/call.h"
 
 namespace pw {
@@ -164,7 +163,7 @@ pw_status pw_start_flush(pw_context* context, int rank, pw_request** request) {
 
 pw_status pw_request_test(pw_request* request, int* complete) {
   return pw::guard(__func__, given(request, complete), [&] {
-    if (!request->complete()) request->context->progress().turn_sources();
+    if (!request->complete()) request->context->progress().poll_sources();
     *complete = request->complete() ? 1 : 0;
     return *complete != 0 ? request->ending() : PW_OK;
   });

@@ -1,4 +1,4 @@
-// The probes of both paths of UCX are pure: from the facts of a pair to yes, or to a reason.
+// The offers of both paths of UCX depend on the facts of a pair alone.
 #include <gtest/gtest.h>
 
 #include "team/team.h"
@@ -23,9 +23,9 @@ class Nobody final : public Team {
   [[nodiscard]] std::shared_ptr<void> on_loss(std::function<void(int)>) override { return nullptr; }
 };
 
-class UcxProbe : public ::testing::Test {
+class UcxOffer : public ::testing::Test {
  protected:
-  UcxProbe() {
+  UcxOffer() {
     pair.same_host = false;
     facts.running = facts.key = facts.memory = true;
   }
@@ -44,38 +44,38 @@ class UcxProbe : public ::testing::Test {
   ucx::Facts facts;
 };
 
-TEST_F(UcxProbe, BothServeAnyPairWhereUcxRuns) {
-  EXPECT_TRUE(UcxDirect::probe(pair, facts).available);
-  EXPECT_TRUE(UcxStaged::probe(pair, facts).available);
+TEST_F(UcxOffer, BothServeAnyPairWhereUcxRuns) {
+  EXPECT_TRUE(UcxDirect::offer_for(pair, facts).available);
+  EXPECT_TRUE(UcxStaged::offer_for(pair, facts).available);
   pair.local.kind = pair.remote.kind = PW_CUDA;
-  EXPECT_TRUE(UcxDirect::probe(pair, facts).available);
-  EXPECT_TRUE(UcxStaged::probe(pair, facts).available);
+  EXPECT_TRUE(UcxDirect::offer_for(pair, facts).available);
+  EXPECT_TRUE(UcxStaged::offer_for(pair, facts).available);
 }
 
-TEST_F(UcxProbe, WithoutUcxTheReasonIsGiven) {
+TEST_F(UcxOffer, WithoutUcxTheReasonIsGiven) {
   facts.running = facts.key = false;
   facts.why_not = "at rank 4: no UCX was found";
-  for (const auto probe : {&UcxDirect::probe, &UcxStaged::probe}) {
-    EXPECT_FALSE(probe(pair, facts).available);
-    EXPECT_EQ(probe(pair, facts).why_not, facts.why_not);
+  for (const auto offer_for : {&UcxDirect::offer_for, &UcxStaged::offer_for}) {
+    EXPECT_FALSE(offer_for(pair, facts).available);
+    EXPECT_EQ(offer_for(pair, facts).why_not, facts.why_not);
     pair.same_host = false;
-    EXPECT_TRUE(probe(pair, facts).suited);
+    EXPECT_TRUE(offer_for(pair, facts).suited);
     pair.same_host = true;
-    EXPECT_FALSE(probe(pair, facts).suited);
+    EXPECT_FALSE(offer_for(pair, facts).suited);
   }
 }
 
-TEST_F(UcxProbe, OnlyTheDirectPathNeedsUcxToSeeTheGpu) {
+TEST_F(UcxOffer, OnlyTheDirectPathNeedsUcxToSeeTheGpu) {
   pair.remote.kind = PW_CUDA;
   facts.memory = facts.key = false;
   facts.why_not = "UCX at rank 1 could not register this memory";
   facts.why_no_memory = "UCX 1.13.1 sees no cuda memory";
-  EXPECT_FALSE(UcxDirect::probe(pair, facts).available);
-  EXPECT_EQ(UcxDirect::probe(pair, facts).why_not, "UCX 1.13.1 sees no cuda memory");
-  EXPECT_TRUE(UcxStaged::probe(pair, facts).available);
+  EXPECT_FALSE(UcxDirect::offer_for(pair, facts).available);
+  EXPECT_EQ(UcxDirect::offer_for(pair, facts).why_not, "UCX 1.13.1 sees no cuda memory");
+  EXPECT_TRUE(UcxStaged::offer_for(pair, facts).available);
 }
 
-TEST_F(UcxProbe, AContextThatHasNotStartedUcxMakesNoKeysAndHasNothingUnderWay) {
+TEST_F(UcxOffer, AContextThatHasNotStartedUcxMakesNoKeysAndHasNothingUnderWay) {
   EXPECT_EQ(ucx.engine(), nullptr);
   Key key;
   ucx.attach_signals(key);

@@ -1,4 +1,4 @@
-// The C functions of plans: checks at the border, and nothing thrown past it.
+// The C functions of plans and their builders. Each checks its arguments and turns exceptions into a status.
 #include "base/format.h"
 #include "base/status.h"
 #include "context/handle.h"

@@ -114,7 +114,7 @@ struct Agreed {
 /// Sends this rank's request to its neighbours. Throws Error if they request something else.
 Agreed agree(HaloRequest& request, pw::Team& team, pw::Exchange& exchange) {
   const pw::array::HaloOpening opening = opening_of(request, team);
-  const pw::array::HaloAsk mine{opening, request.arrays};
+  const pw::array::RequestedHalo mine{opening, request.arrays};
   const pw::array::Grid grid(*request.grid, team.size());
   std::vector<pw::array::Distribution> arrays;
   for (size_t a = 0; a < request.arrays.size(); ++a)
@@ -123,14 +123,14 @@ Agreed agree(HaloRequest& request, pw::Team& team, pw::Exchange& exchange) {
   pw::PeerMessages messages;
   for (const int rank : pw::array::listeners(arrays, team.rank(), corners))
     messages.emplace_back(rank, pack(mine));
-  std::map<int, pw::array::HaloAsk> asks{{team.rank(), mine}};
+  std::map<int, pw::array::RequestedHalo> halos{{team.rank(), mine}};
   for (const auto& [rank, text] : exchange.exchange(messages, pw::settings::timeout.nanoseconds()))
-    check_same(team.rank(), mine, rank, asks[rank] = pw::array::parse_ask(text));
+    check_same(team.rank(), mine, rank, halos[rank] = pw::array::parse_requested_halo(text));
   const auto strides_of = [&](int rank, uint32_t a) {
-    return arrays[a].strides(pw::array::given_strides(asks.at(rank).arrays.at(a)), grid.coordinates(rank));
+    return arrays[a].strides(pw::array::given_strides(halos.at(rank).arrays.at(a)), grid.coordinates(rank));
   };
   int32_t kind = mine.opening.device_kind;
-  for (const auto& [rank, other] : asks)
+  for (const auto& [rank, other] : halos)
     if (kind < 0) kind = other.opening.device_kind;
   return {pw::array::halo_of(arrays, strides_of, team.rank(), corners),
           kind < 0 ? static_cast<int32_t>(PW_HOST) : kind};

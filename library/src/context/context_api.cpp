@@ -243,7 +243,7 @@ pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
 namespace pw {
 
 std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
-  return context->context->resolver().probe(*region->region, *remote->remote);
+  return context->context->resolver().offers(*region->region, *remote->remote);
 }
 
 std::shared_ptr<void> memory_of(const pw_region* region) { return region->region->memory(); }

@@ -1,4 +1,4 @@
-"""The server's folder, and how commands open it."""
+"""Opens the server's folder for commands: the option --data, a check of the folder, and the monitor in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def data_option(function: Decorated) -> Decorated:
     """Add the option --data (the server's folder) to a command."""
     return click.option(
         "--data",
-        type=click.Path(path_type=Path, readable=False),  # monitor_at has a better message
+        type=click.Path(path_type=Path, readable=False),  # check_folder has a better message
         envvar="PEERWAY_JOBS_DATA",
         show_envvar=True,
         default=DEFAULT,
@@ -33,8 +33,12 @@ def data_option(function: Decorated) -> Decorated:
     )(function)
 
 
-def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> None:
-    """Raise click.ClickException if this is no server's folder, or this user may not use it."""
+def check_folder(folder: Path, *, make: bool = False, takes_server: bool = False) -> None:
+    """Raise click.ClickException if this is not a server's folder, or this user may not use it.
+
+    With `make` the folder may still lack a database. `takes_server`: the command has the option --server,
+    which the error then recommends.
+    """
     # Not Path.exists, which raises if a parent folder may not be entered.
     if os.path.exists(folder):  # noqa: PTH110
         if not folder.is_dir():
@@ -49,14 +53,14 @@ def check_folder(folder: Path, *, make: bool = False, asks: bool = False) -> Non
                 f"{folder} belongs to {_owner(folder)}: "
                 + (
                     "ask the server with --server URL and a token in PEERWAY_JOBS_TOKEN"
-                    if asks
+                    if takes_server
                     else "run this as that user"
                 )
             )
     if not make and not os.path.exists(folder / "jobs.db"):  # noqa: PTH110
         raise click.ClickException(
             f"there is no database of jobs in {folder}: name the server's folder with --data"
-            + (", or a server with --server" if asks else "; `peerway jobs serve` makes one")
+            + (", or a server with --server" if takes_server else "; `peerway jobs serve` makes one")
         )
 
 
@@ -71,7 +75,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def parse_since(text: str) -> float:
-    """The seconds of "90s", "30m", "12h" or "7d". Raises ValueError."""
+    """Read a duration such as "90s", "30m", "12h" or "7d", in seconds. Raises ValueError."""
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or unit not in _UNITS:
         raise ValueError(f"a time is a number with s, m, h or d, such as 30d, not {text!r}")
@@ -80,14 +84,17 @@ def parse_since(text: str) -> float:
 
 @contextmanager
 def monitor_at(
-    folder: Path, rules: Path | None = None, *, make: bool = False, asks: bool = False
+    folder: Path, rules: Path | None = None, *, make: bool = False, takes_server: bool = False
 ) -> Iterator[Monitor]:
-    """The monitor of a folder while the block runs. `asks`: this command can ask a server instead."""
+    """Open the monitor of a folder while the block runs. Parameters as for check_folder.
+
+    Raises click.ClickException if it cannot be opened, or if its disk fails in the block.
+    """
     from peerway_jobs.monitor import Monitor
     from peerway_jobs.rules.load import BadRules
     from peerway_jobs.store.disk import DiskFailed
 
-    check_folder(folder, make=make, asks=asks)
+    check_folder(folder, make=make, takes_server=takes_server)
     try:
         monitor = Monitor(folder, rules)
     except BadRules as error:

@@ -14,42 +14,42 @@ import click
 
 
 @contextmanager
-def only_one(folder: Path, role: str, mode: int, **how: Any) -> Iterator[None]:
+def locked(folder: Path, role: str, mode: int, **facts: Any) -> Iterator[None]:
     """Keep a second server or agent out of a folder while the block runs. Raises click.ClickException.
 
     Two servers would both judge and send each mail twice; two agents would give two batches the same number.
-    `how` says how this process was started; `started` returns it.
+    `facts` say how this process was started; `started` returns them.
     """
-    with _locked(folder, role, mode) as file:
-        _note(file, {"process": os.getpid(), "host": os.uname().nodename, **how})
+    with _open_locked(folder, role, mode) as file:
+        _note(file, {"process": os.getpid(), "host": os.uname().nodename, **facts})
         yield
 
 
 def started(folder: Path, role: str) -> dict[str, Any]:
-    """How the last process was started: its process, its host, and what `only_one` was given as `how`.
+    """How the last process was started: its process, its host, and the `facts` given to `locked`.
 
     Empty if there was none, or its disk was full.
     """
     with suppress(OSError, ValueError, AttributeError):
-        record = json.loads(_lock(folder, role).read_text())
+        record = json.loads(_path(folder, role).read_text())
         return record if {"process", "host"} <= record.keys() else {}
     return {}
 
 
-def _lock(folder: Path, role: str) -> Path:
+def _path(folder: Path, role: str) -> Path:
     return folder / f"{role}.lock"
 
 
-def _note(file: IO[str], how: dict[str, Any]) -> None:
+def _note(file: IO[str], facts: dict[str, Any]) -> None:
     os.ftruncate(file.fileno(), 0)
     with suppress(OSError):  # on a full disk it works without this record
-        os.write(file.fileno(), (json.dumps(how) + "\n").encode())
+        os.write(file.fileno(), (json.dumps(facts) + "\n").encode())
 
 
-def _locked(folder: Path, role: str, mode: int) -> IO[str]:
+def _open_locked(folder: Path, role: str, mode: int) -> IO[str]:
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
-        file = _lock(folder, role).open("a")
+        file = _path(folder, role).open("a")
     except OSError as error:
         raise _cannot(folder, error) from None
     try:
