@@ -54,6 +54,15 @@ def test_memory_of_others(path: str, op: str, memory: str, two_ranks: Ranks) -> 
     transfer(two_ranks, path, op, memory, memory)
 
 
+@pytest.mark.parametrize("op", ["put", "get"])
+@pytest.mark.parametrize("path", ["peer/copy", "peer/store"])
+def test_a_tensor_across_allocations_of_an_expandable_segment(path: str, op: str, two_ranks: Ranks) -> None:
+    for outcome in answers(two_ranks, path, op, "torch-expandable", "torch-expandable"):
+        assert outcome["available"], outcome["why"]
+        assert outcome["cases"] > 0
+        assert outcome["wrong"] == []
+
+
 @pytest.mark.parametrize(
     ("memory", "reason"),
     [("cuda-async", "handleTypes"), ("malloc", "pw_region_allocate")],
