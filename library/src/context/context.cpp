@@ -234,12 +234,14 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   return remote;
 }
 
-// Maps the memory at the import: the driver takes milliseconds to map memory of another GPU
-// (results/visibility), and the first transfer would have to wait for that. If mapping fails, that transfer
-// reports why or uses another path.
+// Maps the memory and loads the copy kernels at the import: the driver takes milliseconds to map memory of
+// another GPU (results/visibility), and 15 ms to load the kernels, and the first transfer would have to wait
+// for both. If something fails, that transfer reports why or uses another path.
 void Context::map_early(Remote& remote) {
   Device* device = registry_.accelerator();
-  if (device != nullptr && remote.key.device.kind != PW_HOST) reaches(*device, remote);
+  if (device == nullptr || remote.key.device.kind == PW_HOST || !reaches(*device, remote)) return;
+  std::string why_not;
+  device->has_kernels(why_not);
 }
 
 bool Context::reaches(Device& device, Remote& remote) {
