@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from jobs_scene import GIB, START, Job, put
-from launching import ROOT
 
 from peerway_jobs.batch import Note
 from peerway_jobs.monitor import Monitor
@@ -786,14 +785,26 @@ def test_the_rules_say_what_idle_hours_are(tmp_path: Path, defaults: str, idle_h
     monitor.close()
 
 
+RULE_ALONE = """
+[[rule]]
+name = "cpu-low"
+tag = { en = "low CPU use" }
+severity = "warning"
+applies = "job.gpus == 0 and job.cores > 1"
+values.used = "total(mean(step.cpu))"
+values.share = "used / job.cores"
+condition = "share < 0.5"
+conclusion.en = "It kept {used:figure} cores busy ({share:percent})."
+advice.en = "Ask for fewer cores."
+"""
+
+
 def test_a_file_needs_no_defaults(monitor: Monitor) -> None:
-    """The rule of the tutorial, and one that names a default."""
+    """A rule that names no parameter of them, and one that does."""
     put(monitor, good(61, 0, figures={CPU: 0.1}))
     run = monitor.jobs.run("61")
     assert run is not None
-    page = (ROOT / "docs/tutorials/06-jobs-administrator.md").read_text()
-    (rule,) = re.findall(r"```toml[^\n]*\n(\[\[rule.*?)```", page, re.DOTALL)
-    for text in (rule, rule.replace("job.cores > 1", "job.elapsed >= least_elapsed")):
+    for text in (RULE_ALONE, RULE_ALONE.replace("job.cores > 1", "job.elapsed >= least_elapsed")):
         verdict = monitor.judge(run, rules_of(text))
         assert (verdict.state, [each.rule for each in verdict.findings]) == ("inefficient", ["cpu-low"])
 
