@@ -10,6 +10,7 @@ from peerway_xacc.fortran.acc_pragmas import COPIED, Heads, data_of, values_of
 from peerway_xacc.fortran.blocks import Assign, Loop, Node, walk
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.kernel_code import KernelCode, Written, note_changes
+from peerway_xacc.fortran.kernel_functions import called
 from peerway_xacc.fortran.kernel_names import KernelNames
 from peerway_xacc.fortran.loops import Do
 from peerway_xacc.fortran.placement import placed
@@ -48,7 +49,7 @@ def kernel(
     line = directive.place.line
     if directive.place.file != unit.file:
         raise Refused(directive.place, "acc directives in an included file make no kernels yet")
-    names = KernelNames(unit, scope, acc.types)
+    names = KernelNames(unit, scope, acc.types, write_call=called)
     note_changes(names, nodes)
     _mark_parallel(names, directive, nodes)
     for clause in clauses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from peerway_xacc.analysis.mapping import DistributedArray
@@ -64,6 +65,8 @@ class KernelNames:
     shapes: dict[object, str] = field(default_factory=dict)  # the first array of each shape
     returned: str = ""  # what RETURN gives in a function
     local: set[str] = field(default_factory=set)  # scalars that a loop's body declares
+    # Writes the call of a function of the program, which needs all of this for the function's own names.
+    write_call: Callable[[KernelNames, Word, list[Value]], Value] | None = None
 
     def __post_init__(self) -> None:
         self.expressions = Expressions(self)
@@ -159,10 +162,9 @@ class KernelNames:
         return Value(f"(int){self.value(f'{function}({chr(44).join(texts)})')}", INTEGER)
 
     def call(self, word: Word, arguments: list[Value]) -> Value:
-        """A function of the program."""
-        from peerway_xacc.fortran.kernel_functions import called
-
-        return called(self, word, arguments)
+        """A call of a function of the program."""
+        assert self.write_call is not None
+        return self.write_call(self, word, arguments)
 
     # ---- arguments ----
 
