@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Protocol
 
 from peerway_xacc.fortran import intrinsics
-from peerway_xacc.fortran.types import DOUBLE, INTEGER, LOGICAL, REAL, Type
+from peerway_xacc.fortran.types import DOUBLE, LOGICAL, REAL, Type
+from peerway_xacc.fortran.values import Value, promoted
 from peerway_xacc.fortran.words import Word, closing, split
 from peerway_xacc.frontend.diagnostics import Refused
 
@@ -21,14 +21,6 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 _NUMBER = re.compile(r"(\d*\.?\d*)(?:([ed])([-+]?\d+))?(?:_(\w+))?\Z")
 _UNARY_LEVEL = 4  # of + and -
 _NOT_LEVEL = 3  # .not. binds less than relations
-
-
-@dataclass(frozen=True)
-class Value:
-    """An expression of C, in parentheses where another operator could split it, and its Fortran type."""
-
-    text: str
-    type: Type
 
 
 class Names(Protocol):
@@ -86,26 +78,6 @@ class Expressions:
         if value.type.base != "logical":
             raise Refused(words[0].place, f"expected a condition, found {value.type.fortran}")
         return value.text
-
-
-def converted(value: Value, to: Type, place_of: Word) -> str:
-    """A value as assignment converts it."""
-    if (value.type.base == "logical") != (to.base == "logical"):
-        raise Refused(place_of.place, f"{value.type.fortran} cannot become {to.fortran}")
-    if to.base != "complex" and value.type.base == "complex":
-        part = "creal" if value.type.kind == 8 else "crealf"
-        return f"({to.c_text}){part}({value.text})"
-    return value.text if value.type == to else f"({to.c_text})({value.text})"
-
-
-def promoted(lhs: Type, rhs: Type, word: Word) -> Type:
-    """The type of an operation on two numbers."""
-    if "logical" in (lhs.base, rhs.base):
-        raise Refused(word.place, f"'{word.text}' is not for {lhs.fortran} and {rhs.fortran}")
-    order = ("integer", "real", "complex")
-    base = max(lhs.base, rhs.base, key=order.index)
-    kinds = [side.kind for side in (lhs, rhs) if base == "integer" or side.base != "integer"]
-    return Type(base, max(kinds))
 
 
 class _Reader:
@@ -276,6 +248,3 @@ def _operation(lhs: Value, rhs: Value, word: Word) -> Value:
         sign = "==" if word.text == ".eqv." else "!="
         return Value(f"(!{lhs.text} {sign} !{rhs.text})", kind)
     return Value(f"({lhs.text} {word.text} {rhs.text})", promoted(lhs.type, rhs.type, word))
-
-
-__all__ = ["INTEGER", "Expressions", "Names", "Value", "converted", "promoted"]

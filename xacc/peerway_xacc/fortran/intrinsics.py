@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peerway_xacc.fortran.types import DOUBLE, INTEGER, LOGICAL, REAL, Type
+from peerway_xacc.fortran.values import Value, promoted
+from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused
-
-if TYPE_CHECKING:
-    from peerway_xacc.fortran.expressions import Value
-    from peerway_xacc.fortran.words import Word
 
 # Functions that may get a kind, and the number of that argument.
 WITH_KIND = {"int": 1, "real": 1, "nint": 1, "floor": 1, "ceiling": 1, "aint": 1, "anint": 1, "cmplx": 2}
@@ -63,24 +59,18 @@ def power(base: Value, exponent: Value, kind: Type, word: Word) -> Value:
         if base.type.base == "complex":
             raise Refused(word.place, "a power of a complex number is not possible in a kernel yet")
         if exponent.text == "2" and base.text.replace("_", "").isalnum():
-            return _value(f"({base.text} * {base.text})", base.type)
+            return Value(f"({base.text} * {base.text})", base.type)
         suffix = _suffix(base.type) if base.type.base == "real" else "l"
-        return _value(f"(({base.type.c_text})pwf_power_{suffix}({base.text}, {exponent.text}))", base.type)
+        return Value(f"(({base.type.c_text})pwf_power_{suffix}({base.text}, {exponent.text}))", base.type)
     if kind.base != "real":
         raise Refused(word.place, "a power of complex numbers is not possible in a kernel yet")
-    return _value(f"{_named('pow', kind)}({base.text}, {exponent.text})", kind)
+    return Value(f"{_named('pow', kind)}({base.text}, {exponent.text})", kind)
 
 
 def complex_of(real: Value, imaginary: Value, kind: Type) -> Value:
     """A complex number from its parts."""
     part = Type("real", kind.kind).c_text
     text = f"(({part})({real.text}) + ({part})({imaginary.text}) * ({kind.c_text})_Complex_I)"
-    return _value(text, kind)
-
-
-def _value(text: str, kind: Type) -> Value:
-    from peerway_xacc.fortran.expressions import Value
-
     return Value(text, kind)
 
 
@@ -98,8 +88,6 @@ def _needs(word: Word, value: Value, *bases: str) -> None:
 
 
 def _common(word: Word, values: list[Value], *bases: str) -> Type:
-    from peerway_xacc.fortran.expressions import promoted
-
     kind = values[0].type
     for value in values:
         _needs(word, value, *bases)
@@ -115,31 +103,31 @@ def _extreme(word: Word, name: str, values: list[Value]) -> Value:
     for value in values[1:]:
         text = f"pwf_{name}_{_suffix(kind)}({text}, {value.text})"
     if word.text in ("amax1", "amin1", "max0", "min0", "dmax1", "dmin1"):
-        return _value(text, kind)
-    return _value(text if kind.kind in (4, 8) else f"(({kind.c_text}){text})", kind)
+        return Value(text, kind)
+    return Value(text if kind.kind in (4, 8) else f"(({kind.c_text}){text})", kind)
 
 
 def _mathematics(word: Word, name: str, values: list[Value], _kind: int | None) -> Value:
     [value] = values
     if value.type.base == "complex" and name in _OF_COMPLEX:
-        return _value(f"{_named(f'c{name}', value.type)}({value.text})", value.type)
+        return Value(f"{_named(f'c{name}', value.type)}({value.text})", value.type)
     _needs(word, value, "real")
-    return _value(f"{_named(_MATHEMATICS[name], value.type)}({value.text})", value.type)
+    return Value(f"{_named(_MATHEMATICS[name], value.type)}({value.text})", value.type)
 
 
 def _two_reals(word: Word, name: str, values: list[Value], _kind: int | None) -> Value:
     kind = _common(word, values, "real")
-    return _value(f"{_named(name, kind)}({values[0].text}, {values[1].text})", kind)
+    return Value(f"{_named(name, kind)}({values[0].text}, {values[1].text})", kind)
 
 
 def _abs(word: Word, _name: str, values: list[Value], _kind: int | None) -> Value:
     [value] = values
     if value.type.base == "complex":
-        return _value(f"{_named('cabs', value.type)}({value.text})", Type("real", value.type.kind))
+        return Value(f"{_named('cabs', value.type)}({value.text})", Type("real", value.type.kind))
     _needs(word, value, "integer", "real")
     if value.type.base == "integer":
-        return _value(f"(({value.type.c_text})pwf_abs_{_suffix(value.type)}({value.text}))", value.type)
-    return _value(f"{_named('fabs', value.type)}({value.text})", value.type)
+        return Value(f"(({value.type.c_text})pwf_abs_{_suffix(value.type)}({value.text}))", value.type)
+    return Value(f"{_named('fabs', value.type)}({value.text})", value.type)
 
 
 def _pairs(word: Word, name: str, values: list[Value], _kind: int | None) -> Value:
@@ -152,7 +140,7 @@ def _pairs(word: Word, name: str, values: list[Value], _kind: int | None) -> Val
         text = f"{_named('copysign', kind)}({left}, {right})"
     else:
         text = f"pwf_{name}_{_suffix(kind)}({left}, {right})"
-    return _value(f"(({kind.c_text}){text})", kind)
+    return Value(f"(({kind.c_text}){text})", kind)
 
 
 def _number(word: Word, name: str, values: list[Value], kind: int | None) -> Value:
@@ -166,60 +154,60 @@ def _number(word: Word, name: str, values: list[Value], kind: int | None) -> Val
     else:
         to = Type("integer", kind or 4)
     if value.type.base == "complex":
-        value = _value(f"{_named('creal', value.type)}({value.text})", Type("real", value.type.kind))
+        value = Value(f"{_named('creal', value.type)}({value.text})", Type("real", value.type.kind))
     _needs(word, value, "integer", "real")
     rounding = {"nint": "round", "floor": "floor", "ceiling": "ceil", "aint": "trunc", "anint": "round"}
     text = value.text
     if name in rounding:
         _needs(word, value, "real")
         text = f"{_named(rounding[name], value.type)}({text})"
-    return _value(f"(({to.c_text})({text}))", to)
+    return Value(f"(({to.c_text})({text}))", to)
 
 
 def _complex(word: Word, name: str, values: list[Value], kind: int | None) -> Value:
     if name == "cmplx":
         to = Type("complex", kind or 4)
         if values[0].type.base == "complex":
-            return _value(f"(({to.c_text})({values[0].text}))", to)
-        zero = _value("0", INTEGER)
+            return Value(f"(({to.c_text})({values[0].text}))", to)
+        zero = Value("0", INTEGER)
         return complex_of(values[0], values[1] if len(values) > 1 else zero, to)
     [value] = values
     _needs(word, value, "complex")
     if name == "conjg":
-        return _value(f"{_named('conj', value.type)}({value.text})", value.type)
-    return _value(f"{_named('cimag', value.type)}({value.text})", Type("real", value.type.kind))
+        return Value(f"{_named('conj', value.type)}({value.text})", value.type)
+    return Value(f"{_named('cimag', value.type)}({value.text})", Type("real", value.type.kind))
 
 
 def _bits(word: Word, name: str, values: list[Value], _kind: int | None) -> Value:
     if name == "not":
         _needs(word, values[0], "integer")
-        return _value(f"(~{values[0].text})", values[0].type)
+        return Value(f"(~{values[0].text})", values[0].type)
     kind = _common(word, values, "integer")
     if name in _WIDE_ENOUGH:
         kind = values[0].type
         left, right = (value.text for value in values)
         whole = f"unsigned {'char' if kind.kind == 1 else kind.c_text}"
         if name == "btest":
-            return _value(f"((int)((({whole}){left} >> {right}) & 1))", LOGICAL)
+            return Value(f"((int)((({whole}){left} >> {right}) & 1))", LOGICAL)
         moved = {"shiftl": f"({whole}){left} << {right}", "shiftr": f"({whole}){left} >> {right}",
                  "ishft": f"pwf_shift({left}, {right}, {8 * kind.kind})"}  # fmt: skip
-        return _value(f"(({kind.c_text})({moved[name]}))", kind)
+        return Value(f"(({kind.c_text})({moved[name]}))", kind)
     sign = {"iand": "&", "ior": "|", "ieor": "^"}[name]
-    return _value(f"({values[0].text} {sign} {values[1].text})", kind)
+    return Value(f"({values[0].text} {sign} {values[1].text})", kind)
 
 
 def _merge(word: Word, _name: str, values: list[Value], _kind: int | None) -> Value:
     _needs(word, values[2], "logical")
     if values[0].type != values[1].type:
         raise Refused(word.place, "the first two arguments of merge must have the same type")
-    return _value(f"({values[2].text} ? {values[0].text} : {values[1].text})", values[0].type)
+    return Value(f"({values[2].text} ? {values[0].text} : {values[1].text})", values[0].type)
 
 
 def _limit(word: Word, name: str, values: list[Value], _kind: int | None) -> Value:
     kind = values[0].type
     if (name, kind.base, kind.kind) not in _LIMITS:
         raise Refused(word.place, f"{name} of {kind.fortran} is not possible in a kernel")
-    return _value(_LIMITS[name, kind.base, kind.kind], kind)
+    return Value(_LIMITS[name, kind.base, kind.kind], kind)
 
 
 _GROUPS = {

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from peerway_xacc.fortran.acc_clauses import AccDirective
 from peerway_xacc.fortran.blocks import Assign, If, Jump, Loop, Node, walk
-from peerway_xacc.fortran.expressions import converted
 from peerway_xacc.fortran.kernel_names import KernelNames, c_name
 from peerway_xacc.fortran.loops import Do
 from peerway_xacc.fortran.types import LONG
+from peerway_xacc.fortran.values import converted
 from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused
 

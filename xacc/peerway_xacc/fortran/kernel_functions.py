@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from peerway_xacc.fortran.blocks import Blocks
 from peerway_xacc.fortran.declarations import INTRINSIC, Entity
-from peerway_xacc.fortran.expressions import Value, converted
 from peerway_xacc.fortran.kernel_code import KernelCode, note_changes
 from peerway_xacc.fortran.kernel_names import KernelNames, c_name, number_text
 from peerway_xacc.fortran.structure import Scope
 from peerway_xacc.fortran.types import Type, value_words
 from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.values import Value, converted
 from peerway_xacc.fortran.words import Word, written
 from peerway_xacc.frontend.diagnostics import Refused, counted
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.fortran.declarations import Dimension, Entity
-from peerway_xacc.fortran.expressions import Expressions, Value
+from peerway_xacc.fortran.expressions import Expressions
 from peerway_xacc.fortran.grammar import Arguments
 from peerway_xacc.fortran.structure import Scope
 from peerway_xacc.fortran.types import INTEGER, LONG, Type, Types
 from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.values import Value
 from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused, counted
 
