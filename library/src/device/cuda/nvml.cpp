@@ -14,7 +14,7 @@ namespace pw::cuda {
 namespace {
 
 // The part of NVML's interface that is used, with the names and values of nvml.h.
-using nvmlDevice_t = struct nvmlDevice_st*;
+using nvmlDevice_t = void*;  // nvml.h: a pointer to a struct that it does not define
 constexpr int NVML_SUCCESS = 0;
 constexpr int NVML_ERROR_NO_PERMISSION = 4;
 constexpr int NVML_P2P_CAPS_INDEX_READ = 0;
