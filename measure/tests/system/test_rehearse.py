@@ -224,7 +224,8 @@ def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pyte
     unnamed = rows()["file_read_warm_here_bw"]
     assert "state changed: unknown -> warm_here" in unnamed["besides"]
     if rounds == 5:  # fewer are too few for a verdict on one of five tests
-        assert again["verdict"] == "faster"
+        # One campaign ran after the other, with fewer rounds than tell an effect from what time changed.
+        assert again["verdict"] == "confounded with time"
         assert again["interval_percent"][0] > 50
         assert unnamed["verdict"] == "not attributable"
 
