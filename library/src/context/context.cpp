@@ -230,14 +230,14 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   if (remote->same_process())
     check_own(remote->key);
   else
-    map_early(*remote);
+    prepare_for_transfers(*remote);
   return remote;
 }
 
 // Maps the memory and loads the copy kernels at the import: the driver takes milliseconds to map memory of
 // another GPU (results/visibility), and 15 ms to load the kernels, and the first transfer would have to wait
 // for both. If something fails, that transfer reports why or uses another path.
-void Context::map_early(Remote& remote) {
+void Context::prepare_for_transfers(Remote& remote) {
   Device* device = registry_.accelerator();
   if (device == nullptr || remote.key.device.kind == PW_HOST || !reaches(*device, remote)) return;
   std::string why_not;

@@ -128,7 +128,7 @@ class Context {
  private:
   void exchange_facts();
   void check_own(const Key& key);
-  void map_early(Remote& remote);
+  void prepare_for_transfers(Remote& remote);
   static bool is_inside(const RangeTransfer& range) {
     const bool put = range.op == Op::put;
     const uint64_t remote_bytes = put ? range.remote->writable_bytes() : range.remote->bytes();

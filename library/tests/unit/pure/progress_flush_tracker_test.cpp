@@ -21,7 +21,7 @@ TEST(FlushTracker, NothingIsCompleteFromTheStart) {
   EXPECT_FALSE(flushes.due());
 }
 
-TEST(FlushTracker, AProofIsOfWhatWasIssuedBeforeIt) {
+TEST(FlushTracker, AFlushCoversWhatWasIssuedBeforeIt) {
   FlushTracker flushes;
   start(flushes, 3);
   const Mark first = flushes.want();
@@ -43,7 +43,7 @@ TEST(FlushTracker, AProofIsOfWhatWasIssuedBeforeIt) {
   EXPECT_FALSE(flushes.wanting());
 }
 
-TEST(FlushTracker, WhatWaitsForRoomIsProvenOnceItWasIssued) {
+TEST(FlushTracker, WhatWaitsForRoomIsFlushedOnceItWasIssued) {
   FlushTracker flushes;
   start(flushes, 1);
   flushes.accept();
@@ -68,7 +68,7 @@ TEST(FlushTracker, OneThatIsPutOffIsDueAgain) {
   EXPECT_TRUE(flushes.due());
 }
 
-TEST(FlushTracker, WhereThereIsNoneAnyMoreWhatIsWantedIsOver) {
+TEST(FlushTracker, GivingUpEndsTheWaitForWhatIsWanted) {
   FlushTracker flushes;
   start(flushes, 4);
   const Mark mark = flushes.want();
