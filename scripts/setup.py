@@ -95,8 +95,8 @@ def pip_install(title: str, arguments: list[object], wheels: str | None, log: Pa
 
 
 def uv_install(title: str, arguments: list[object], lock: Path) -> bool:
-    """Install packages with uv, in a sixth of pip's CPU time. Returns false if that failed, such as where
-    only pip knows of a mirror.
+    """Install packages with uv, which is faster than pip. Returns false if that failed, such as where only
+    pip knows of a mirror.
     """
     pip_install("install uv", ["--constraint", lock, "uv"], None, LOGS / "uv.log")
     command = [VENV / "bin" / "uv", "pip", "install", "--python", PYTHON]
