@@ -67,8 +67,8 @@ class Operations:
         self._core.get(near.of._core, near_block, far.of._core, far_block)
 
     def start_put(self, to: Far, source: Near, notify: Remote | None = None, by: int = 1) -> Request:
-        """Like put, and returns a request for the put and its notification. The request may complete only
-        after earlier operations on the same paths to the same rank.
+        """Like put, and returns a request for the put and its notification. The request may have to wait for
+        earlier operations on the same paths to the same rank.
         """
         far = far_side("start_put", "to", to)
         near = near_side(self._registered, "start_put", "source", source, written=False)

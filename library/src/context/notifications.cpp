@@ -189,7 +189,7 @@ pw_status Notifications::enter_next(Deferred& deferred) {
 pw_status Notifications::store(const Deferred& deferred) {
   Remote& signal = *deferred.signal;
   SignalSender& sender = *signal.sender();
-  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "" + team_.describe_loss(signal.rank()));
+  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, team_.describe_loss(signal.rank()));
   if (!signal.current())
     return fail(PW_STALE_KEY,
                 format("the signal of rank {} was closed before it could be notified", signal.rank()));

@@ -1,5 +1,6 @@
 // Put, get, notify and flush: checks the arguments, finds the route and hands over to paths. Small copies to
-// memory that the CPU maps do not come here: context.h does them.
+// memory that the CPU maps do not come here from C and C++: context.h does them. Python passes blocks, which
+// all come here.
 #include <bit>
 #include <optional>
 
@@ -115,7 +116,7 @@ pw_status Context::check_notification(const Remote& signal) {
 pw_status Context::why_not(const Remote& remote) {
   if (team_.lost(remote.rank())) {
     record_start(remote.rank(), kAtStart);  // so that a flush reports the loss, too
-    return fail(PW_PEER_LOST, "" + team_.describe_loss(remote.rank()));
+    return fail(PW_PEER_LOST, team_.describe_loss(remote.rank()));
   }
   if (!remote.current())
     return fail(PW_STALE_KEY,
@@ -224,7 +225,7 @@ pw_status Context::flush_untraced(int rank, uint64_t timeout_ns) {
 
 pw_status Context::check_started(int rank) const {
   const auto check = [&](int each) {
-    return team_.lost(each) ? fail(PW_PEER_LOST, "" + team_.describe_loss(each)) : PW_OK;
+    return team_.lost(each) ? fail(PW_PEER_LOST, team_.describe_loss(each)) : PW_OK;
   };
   if (rank != PW_ANY_RANK) return check(rank);
   for (int each = 0; each < team_.size(); ++each)

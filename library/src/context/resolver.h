@@ -16,8 +16,8 @@ namespace pw {
 
 /// The routes of one case, with pointers to their paths. It does not change once it is published.
 struct Resolved {
-  uint64_t restriction;  ///< number of the restriction (Resolver::use) under which it was made; under another
-                         ///< one, the decision is made again
+  uint64_t restriction;  ///< the number of the use() that applied when this was decided; after another use()
+                         ///< it is decided again
   uint64_t small_bytes = 0;   ///< up to this size the path is `small`, which needs no lookup in the route
   uint64_t copied_bytes = 0;  ///< the same if that path copies by the CPU (Path::copies), else 0
   Path* small = nullptr;      ///< null if small transfers are split

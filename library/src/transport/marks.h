@@ -24,8 +24,9 @@ class Marker {
   /// Returns a mark after all that was started towards the rank so far; 0: all of it is complete. From now on
   /// the marker makes sure that the mark is reached, as long as its source is polled.
   virtual Mark mark(int) { return 0; }
-  /// Returns whether everything before the mark is complete at both ends or has failed. It also fails when
-  /// the rank is lost or the context is closed.
+  /// Returns whether everything before the mark is complete at both ends or has failed. Operations that
+  /// cannot complete any more fail when their rank is lost or the context closes; a device finishes its
+  /// copies first.
   virtual bool reached(int, Mark) { return true; }
   /// For a mark that is reached: returns PW_OK, or the first failure before it, with the message. Each
   /// failure is reported once.

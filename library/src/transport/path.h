@@ -1,5 +1,6 @@
-// A path is one method of moving bytes between two regions. The resolver (context/resolver.h) asks each path
-// for its offer: whether it serves a pair of memories. A transfer then goes by the cheapest that does.
+// A path is one way in which a transport moves bytes between two regions. The resolver (context/resolver.h)
+// asks each path for its offer: whether it serves a pair of memories. A transfer then goes by the cheapest
+// that does.
 #pragma once
 
 #include <cstdint>

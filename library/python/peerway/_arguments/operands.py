@@ -33,7 +33,7 @@ class Registered:
         self._regions: list[weakref.ref[Region]] = []
 
     def add(self, region: Region) -> None:
-        """Keep this region until it is closed."""
+        """Adds a region without keeping it alive; forgets those that are closed or collected."""
         with self._lock:
             open_ones = [
                 (start, registered)

@@ -28,7 +28,7 @@ PeerGpu::DeviceQueue& PeerGpu::queue_to(int rank, Device& device) {
   return *entry;
 }
 
-/// `give` passes the copy to the queue.
+/// Starts the transfer on the queue for its rank and device; `give` enqueues the copy.
 template <typename Give>
 pw_status PeerGpu::start_by(const Transfer& transfer, Give&& give) {
   Remote& remote = *transfer.remote;
@@ -69,7 +69,8 @@ Mark PeerGpu::mark(int rank) {
 }
 
 // The device finishes what it was given whether or not the peer lives, and uses the memory until then. So
-// neither a loss nor a close ends the wait. An idle queue has done everything counted before the check.
+// neither a loss nor a close ends the wait. `started` is read before the queue is asked: if the queue is
+// idle, all of these transfers are complete.
 bool PeerGpu::reached(int rank, Mark) {
   std::lock_guard lock(mutex_);
   bool all = true;
