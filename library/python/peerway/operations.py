@@ -6,7 +6,7 @@ import weakref
 from typing import Protocol, TypeVar
 
 from peerway import _core
-from peerway._arguments.operands import Far, Near, Registered, far_side, near_side, signal_of
+from peerway._arguments.operands import Far, Near, RegionsByAddress, far_side, near_side, signal_of
 from peerway._arguments.validation import number, seconds
 from peerway.memory import Remote
 from peerway.request import Request
@@ -29,7 +29,7 @@ class Operations:
 
     def __init__(self, core: _core.Context) -> None:
         self._core = core
-        self._registered = Registered()
+        self._registered = RegionsByAddress()
         self._children: weakref.WeakSet[Closable] = weakref.WeakSet()
 
     def put(

@@ -15,7 +15,7 @@ from peerway._arguments.validation import called
 from peerway.errors import InvalidArgument
 
 
-def span_of(array: object) -> Layout:
+def contiguous_layout_of(array: object) -> Layout:
     """The layout of an array without gaps, of any library and device: the bytes that a region registers.
 
     Raises InvalidArgument for arrays with gaps and objects that expose no memory.
