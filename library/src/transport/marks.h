@@ -52,7 +52,7 @@ class Marks {
     pw_status first = PW_OK;
     std::string message;
     for (const Entry& entry : all_) {
-      const pw_status status = entry.of->outcome(entry.rank, entry.mark);
+      const pw_status status = entry.marker->outcome(entry.rank, entry.mark);
       if (status == PW_OK) continue;
       failed(entry.rank, status);
       if (first != PW_OK) continue;
@@ -76,7 +76,7 @@ class Marks {
 
  private:
   struct Entry {
-    Marker* of;
+    Marker* marker;
     int rank;
     Mark mark;
   };
