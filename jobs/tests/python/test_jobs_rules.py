@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import pytest
 from jobs_scene import GIB, START, Job, put
 
 from peerway_jobs.batch import Note
+from peerway_jobs.measured import SETS, SUMS
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, TAKES_NONE
+from peerway_jobs.rules.job_fields import FIELDS
 from peerway_jobs.rules.load import DEFAULTS, BadRules, read_rules, rules_of
 from peerway_jobs.rules.template import duration, filled, hours, last_days, size, wrong
 from peerway_jobs.series import Series
@@ -25,7 +28,6 @@ from peerway_jobs.verdicts import keep, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CPU = "step_cpu_user_seconds_total"
 GPU = "gpu_utilization_ratio"
@@ -181,6 +183,37 @@ def monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitor]:
     monitor.jobs.update(job.run() for job in swarm)
     yield monitor
     monitor.close()
+
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "jobs" / "rules.md").read_text()
+
+
+def rows_of(title: str) -> dict[str, tuple[str, ...]]:
+    """The rows of the tables in a section of the page on rules: first cell, without quotes -> other cells."""
+    section = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section.splitlines()
+             if line.startswith("| ")]  # fmt: skip
+    return {first.strip("`"): tuple(others) for first, *others in cells}
+
+
+def test_the_page_on_rules_has_each_set_with_its_unit_and_meaning() -> None:
+    page = rows_of("The sets")
+    for name, metric in SETS.items():
+        if name.startswith("fabric."):
+            continue  # the page says that they are those of nic
+        meaning = " + ".join(f"`{part}`" for part in SUMS[name]) if name in SUMS else metric.help
+        unit = f"{metric.unit} per second" if metric.type == "counter" else metric.unit
+        assert page.pop(name, None) == (unit, meaning), f"| `{name}` | {unit} | {meaning} |"
+    assert page.keys() == {"set", "---"}
+
+
+def test_the_page_on_rules_has_each_field_function_and_default_rule() -> None:
+    page = rows_of("The language")
+    fields = {name: meaning for name, (meaning, *_) in page.items() if name.startswith("job.")}
+    assert fields == FIELDS
+    assert {name for name in FUNCTIONS if not re.search(rf"`{name}[`(]", PAGE)} == set()
+    rules = rows_of("The default rules").keys() - {"rule", "---"}
+    assert rules == {rule.name for rule in read_rules().rules}
 
 
 def test_every_rule_has_a_case() -> None:
