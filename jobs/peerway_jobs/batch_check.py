@@ -23,7 +23,7 @@ from peerway_jobs.frames import MOST_PAYLOAD
 from peerway_jobs.metrics import KINDS, METRICS
 from peerway_jobs.untrusted import DEVICE, MOST_NUMBER, MOST_UNKNOWN, BadBatch, Part
 
-MOST_TEXT = 4 << 20  # bytes of JSON in one batch: 40 times that of a node with 256 CPUs and 8 GPUs
+MOST_TEXT = 4 << 20  # bytes of JSON in one batch; one of a node with 256 CPUs and 8 GPUs has about 15 KB
 MOST_RATIO = 200  # of JSON bytes to compressed bytes, above SMALL_TEXT; zlib's own limit is 1,032
 SMALL_TEXT = 256 << 10
 MOST_VALUES = 300_000  # values in one batch, counted by their commas before any is parsed
