@@ -720,10 +720,28 @@ CALLS = {
 }
 
 
+FAULTS = {
+    'values.Used = "1"': "values: a figure's name has only a-z, 0-9 and _, unlike 'Used'",
+    "parameters.used = 1": "values: used is a parameter already: give the figure another name",
+    'frees.node_hours = "1"': "frees: there is no node_hours; there are gpu_hours and core_hours",
+    "parameters = 3": "parameters must be a table, not 3",
+    "severity = 3": "the severity is one of none, note, warning, serious, not 3",
+    'for = [{ partition = "debug", lower = 1 }]': "for: there is no parameter lower; there are efficient, ",
+    "for = [{ low = 1 }]": "[[for]] must name the jobs by partition, node_type, gpu_type",
+}
+
+
+@pytest.mark.parametrize("line", FAULTS)
+def test_an_error_says_what_was_written_and_what_may_be(line: str) -> None:
+    text = RULE.replace("CONDITION", "used > 1").replace("TEXT", "x")
+    with pytest.raises(BadRules, match=f"rule one: {re.escape(FAULTS[line])}"):
+        rules_of(f"{text}{line}\n")
+
+
 def test_what_is_wrong_with_a_rule_that_has_no_name_is_told_with_its_line() -> None:
     text = RULE.replace("CONDITION", "used > 1").replace("TEXT", "x")
     lines = text.count("\n")
-    with pytest.raises(BadRules, match=f"^line {lines + 2}, rule \\?: a rule's name"):
+    with pytest.raises(BadRules, match=f"^line {lines + 2}, rule \\?: name = 7; a rule's name has "):
         rules_of(f"{text}\n[[rule]]\nname = 7\n")
 
 
@@ -843,11 +861,13 @@ def test_a_file_needs_no_defaults(monitor: Monitor) -> None:
 
 
 def test_what_idle_is_must_be_a_figure() -> None:
-    with pytest.raises(BadRules, match="line 2: idle_window of the defaults is a number or a duration"):
+    with pytest.raises(BadRules, match="line 2: defaults: idle_window must be a number or a duration, not "):
         rules_of('[defaults]\nidle_window = "long"')
-    for text in ("1.5", "-1", "true"):
-        with pytest.raises(BadRules, match="line 2: idle of the defaults is a "):
+    for text in ("1.5", "-1"):
+        with pytest.raises(BadRules, match=f"line 2: defaults: idle = {text}; it may be from 0 to below 1"):
             rules_of(f"[defaults]\nidle = {text}")
+    with pytest.raises(BadRules, match="line 2: defaults: idle must be a number or a duration, not True"):
+        rules_of("[defaults]\nidle = true")
 
 
 @pytest.mark.parametrize("text", ["30min", "10 m", "2 hours", "39GB", "39 GiB", "100MB", "1K", "5sec"])
