@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 def command(file: Path, self_test: bool, data: Path | None, as_json: bool) -> None:
     """Check what the agent needs here: cgroups, prolog, GPUs, permissions, token, server and clocks.
 
-    The exit code is 1 if something is broken. Run it as the agent's user while the agent runs.
+    Run it as the agent's user while the agent runs. With --data it checks what a server needs instead: its
+    database, the rules, the disk and Slurm. The exit code is 1 if something is broken.
     """
     if data and self_test:
         raise click.UsageError("--self-test checks an agent and --data a server: give only one")
