@@ -88,7 +88,7 @@ _TABLE = [
         ("gpu_throttled_thermal_ratio", "ratio", "1 when heat holds the clock down, else 0"),
         ("gpu_throttled_hardware_ratio", "ratio", "1 when the hardware's brake holds the clock down, else 0"),
         ("gpu_processes", "processes", "processes that use the GPU"),
-        ("gpu_foreign_processes", "processes", "processes of jobs that do not have the GPU"),
+        ("gpu_foreign_processes", "processes", "processes that use the GPU and are not of its job"),
     ),
     *_of(
         "nic",

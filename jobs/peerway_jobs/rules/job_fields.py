@@ -18,7 +18,7 @@ FIELDS: dict[str, str] = {
     "job.nodes": "nodes allocated",
     "job.memory": "bytes of memory allocated, over all nodes",
     "job.elapsed": "seconds that it has run, without suspended time",
-    "job.time_limit": "time limit in seconds; no data if it has none",
+    "job.time_limit": "time limit in seconds",
     "job.waited": "seconds from its submission to its start",
     "job.partition": "partition",
     "job.qos": "quality of service",
