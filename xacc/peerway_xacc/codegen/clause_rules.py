@@ -119,17 +119,10 @@ def check_default(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     Call it when all directives are known.
     """
     region = Range(stack.statement.start, stack.statement.end)
-    around = [
-        region_directive for inside, region_directive in unit.compute.regions if _within(region, inside)
-    ]
+    around = [construct for inside, construct in unit.compute.regions if _within(region, inside)]
     if default(around[::-1]) != "none":
         return
-    named = {
-        name.text
-        for region_directive in around
-        for clause in region_directive.clauses
-        for name in clause.variables
-    }
+    named = {name.text for construct in around for clause in construct.clauses for name in clause.variables}
     inner = unit.directives_in(region)
     for other in unit.directives:
         if isinstance(other, d.Acc) and (other in inner or other.construct == "declare"):

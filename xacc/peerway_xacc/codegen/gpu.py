@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import For
 from peerway_xacc.analysis.mapped import Stack
-from peerway_xacc.codegen import construct_data, launch, on_host
-from peerway_xacc.codegen import statements as beside
+from peerway_xacc.codegen import construct_data, launch, on_host, statements
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Range
@@ -15,7 +14,7 @@ from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.unit import Unit
 
 
-def later(
+def generate_kernel_later(
     unit: Unit, stack: Stack, directive: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
 ) -> None:
     """Generate a construct's kernel once all directives are known; without loops, one thread executes it."""
@@ -32,9 +31,7 @@ def later(
             unit.diagnostics.warn(
                 why.place or directive.place, f"no kernel for GPUs: {why}; it runs only on CPUs"
             )
-            around = [
-                region_directive for region_directive in (region, *regions) if region_directive is not None
-            ]
+            around = [*([region] if region else []), *regions]
             if on_host.fall_back(
                 unit, stack, directive, around, construct_data.named_scalars([directive, *around])
             ):
@@ -46,7 +43,7 @@ def later(
     unit.compute.pending.append(generate)
 
 
-def later_region(unit: Unit, stack: Stack, construct: d.Acc) -> None:
+def generate_region_later(unit: Unit, stack: Stack, construct: d.Acc) -> None:
     """Generate the kernels of `acc parallel`, `kernels` or `serial` with a statement.
 
     Loops in it that threads share have kernels of their own. Without such loops, one thread executes the
@@ -59,20 +56,20 @@ def later_region(unit: Unit, stack: Stack, construct: d.Acc) -> None:
         loops = [
             directive
             for region, directive in unit.compute.regions
-            if beside.within(region, inside, directive, construct)
+            if statements.within(region, inside, directive, construct)
             and region.start in unit.compute.with_kernels
         ]
         if not loops:
-            later(unit, stack, construct, [], None, [])
+            generate_kernel_later(unit, stack, construct, [], None, [])
             unit.compute.pending.pop()()
             return
         try:
-            statements = beside.beside(unit, stack, inside, construct)
-            if len(loops) + len(statements) > 1:
+            beside = statements.beside_loops(unit, stack, inside, construct)
+            if len(loops) + len(beside) > 1:
                 _keep_data(unit, stack, construct)
-            for statement in statements:
+            for statement in beside:
                 single = Stack(statement, stack.function)
-                later(unit, single, construct, [], None, [])
+                generate_kernel_later(unit, single, construct, [], None, [])
                 unit.compute.pending.pop()()
                 unit.output.edits.before(statement.start, f"{' '.join(single.before)} ")
         except Unsupported as why:

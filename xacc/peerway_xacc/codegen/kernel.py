@@ -54,15 +54,15 @@ def build(
     inside = loops[-1].body if loops else Range(stack.statement.start, stack.statement.end)
     edits = Edits(unit.text)
     blank_directives(unit, edits, inside)
-    given = _inner_loops(unit, edits, stack, inside)
-    held = _arrays(unit, edits, stack, inside)
+    parameters = _inner_loops(unit, edits, stack, inside)
+    extents = _arrays(unit, edits, stack, inside)
     for guard in unit.loops.guards:
         if stack.statement.start <= guard.loop < stack.statement.end and guard.body >= inside.start:
             edits.before(guard.body, guard.text)
-            given += guard.names
+            parameters += guard.names
     atomic.statements(unit, edits, inside)
-    for loop, of, section in unit.compute.private:
-        variable = unit.syntax.variable(section.name.text, of.file, of.start)
+    for loop, directive, section in unit.compute.private:
+        variable = unit.syntax.variable(section.name.text, directive.file, directive.start)
         if variable is not None and inside.start <= loop.start < inside.end:
             edits.before(loop.start, f"{{ {declared(variable, section)} ")
             edits.behind(loop.end, " }")
@@ -74,12 +74,14 @@ def build(
     body = edits.part(inside.start, inside.end)
     skipped = {dimension.index for dimension in dimensions} | {variable.name for _, variable in reductions}
     arguments, locals_ = arguments_of(unit, stack, inside, skipped, clauses)
-    given += [f"pwx_cycle {dimension.index}__c" for dimension in dimensions if dimension.cyclic]
+    parameters += [f"pwx_cycle {dimension.index}__c" for dimension in dimensions if dimension.cyclic]
     arguments += [
-        Argument(f"const {dimension}", f"&{dimension.split()[1]}") for dimension in dict.fromkeys(given)
+        Argument(f"const {parameter}", f"&{parameter.split()[1]}") for parameter in dict.fromkeys(parameters)
     ]
-    arguments += [Argument(f"const long {dimension}", f"&{dimension}", [f"const long {dimension} = {value};"])
-                  for dimension, value in held.items()]  # fmt: skip
+    arguments += [
+        Argument(f"const long {extent}", f"&{extent}", [f"const long {extent} = {value};"])
+        for extent, value in extents.items()
+    ]
     arguments += bounds(dimensions, groups)
     text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared))
     return Kernel(
@@ -98,7 +100,7 @@ def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[
 
     Returns the parameters that they need.
     """
-    given = []
+    parameters = []
     for statement in unit.syntax.loops_in(unit.file, stack.statement):
         if not inside.start <= statement.start < inside.end or statement.start not in unit.loops.localised:
             continue
@@ -106,11 +108,11 @@ def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[
         index = loop.header.index
         if unit.loops.localised[statement.start] == "cyclic":
             cycle(unit, edits, loop, index)
-            given.append(f"pwx_cycle {index}__c")
+            parameters.append(f"pwx_cycle {index}__c")
         else:
             bound(unit, edits, loop, index)
-            given.append(f"pwx_span {index}__s")
-    return given
+            parameters.append(f"pwx_span {index}__s")
+    return parameters
 
 
 def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> dict[str, str]:

@@ -18,8 +18,8 @@ from peerway_xacc.codegen.argument_forms import (
     type,
 )
 from peerway_xacc.codegen.device_code import Unsupported
-from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.clauses import Section
 from peerway_xacc.frontend.source import Function, Range, Use, Variable, used_in
 from peerway_xacc.lowering.subscripts import bases_of
 from peerway_xacc.lowering.unit import Unit
@@ -33,8 +33,8 @@ class Clauses:
     copied: set[str]  # firstprivate
     on_device: set[str]  # scalars whose value is on the GPU
     device_pointers: list[Variable]
-    sections: dict[str, phrases.Section]  # sections in the construct's data clauses
-    pointed: dict[str, phrases.Section]  # sections behind pointers in private and firstprivate
+    sections: dict[str, Section]  # sections in the construct's data clauses
+    pointed: dict[str, Section]  # sections behind pointers in private and firstprivate
     around: Callable[[Variable], str]  # the pwx_data of a data construct around, if it is a part
     rows: set[str]  # pointers to pointers whose rows clauses name
 
@@ -107,12 +107,12 @@ def arguments_of(
         if array:
             arguments.append(distributed(array, changed))
             arguments += [
-                Argument(f"const pwx_cycle {pointer}", f"&{pointer}", [directive])
-                for pointer, directive in cycles_of(array)
+                Argument(f"const pwx_cycle {cycle}", f"&{cycle}", [declaration])
+                for cycle, declaration in cycles_of(array)
             ]
             arguments += [
-                Argument(f"const long {pointer}", f"&{pointer}", [directive])
-                for pointer, directive in bases_of(array)
+                Argument(f"const long {base}", f"&{base}", [declaration])
+                for base, declaration in bases_of(array)
             ]
         elif name in clauses.copied and variable.sizes and not variable.pointer:
             arguments.append(copied(variable))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.codegen import clause_rules
 from peerway_xacc.codegen.kernel_arguments import device_pointers
-from peerway_xacc.frontend import clauses as phrases
+from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, Variable, used_in
@@ -34,7 +34,7 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
             return False
         if variable.has_pointers:
             return False  # the GPU's pointers may point to rows there
-        section = sections.get(variable.name, phrases.Section(phrases.Name(variable.name, directive.place)))
+        section = sections.get(variable.name, clauses.Section(clauses.Name(variable.name, directive.place)))
         try:
             parts.append(memory.described(unit, directive, section, "PRESENT"))
         except Refused:

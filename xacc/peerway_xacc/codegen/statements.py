@@ -12,7 +12,7 @@ from peerway_xacc.lowering import data_clauses
 from peerway_xacc.lowering.unit import Unit
 
 
-def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[Statement]:
+def beside_loops(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[Statement]:
     """The statements of a region outside its loops; a loop around such loops stays on the host.
 
     Raises Unsupported.
@@ -49,13 +49,13 @@ def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[St
             elif statement.start in unit.with_directives and statement.start not in in_order:
                 raise Unsupported("a statement with directives is beside the loops of an acc region", place)
             else:
-                of_loops = loop_nest.indices_in(unit, statement) if statement.kind == "for" else set()
+                own_indices = loop_nest.indices_in(unit, statement) if statement.kind == "for" else set()
                 changed = [
                     use
                     for use in uses
                     if use.written
                     and _is_shared(use, statement, named)
-                    and use.variable.name not in of_loops
+                    and use.variable.name not in own_indices
                     and not own_in_loop(unit, use, Range(statement.start, statement.end))
                 ]
                 if not changed:
@@ -77,6 +77,6 @@ def _is_shared(use: Use, statement: Statement, named: set[str]) -> bool:
     return variable.scalar and not use.subscripts and not own and variable.name not in named
 
 
-def within(region: Range, inside: Range, directive: d.Acc, lines: d.Acc) -> bool:
-    """Is a directive's region inside the one of another directive?"""
-    return directive is not lines and inside.start <= region.start and region.end <= inside.end
+def within(region: Range, inside: Range, directive: d.Acc, construct: d.Acc) -> bool:
+    """Is a directive's region inside the one of a construct, and not that one itself?"""
+    return directive is not construct and inside.start <= region.start and region.end <= inside.end
