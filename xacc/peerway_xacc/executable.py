@@ -1,4 +1,7 @@
-"""Lowers the executable directives of a file in order, each by its entry in the table of directives."""
+"""Lowers the executable directives of a file, each by its entry in the table of directives.
+
+First come the directives that stand alone, then those of each statement, last the kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Lowers OpenACC's data directives: each variable of a clause is a pwx_data, each directive a call.
 
-If a process computes on its CPUs, host and device memory are the same, and the calls return at once.
+If a process computes on its CPUs, host and device memory are the same. The calls then count what is present
+if a file has clauses with zero, and otherwise return at once.
 """
 
 from __future__ import annotations

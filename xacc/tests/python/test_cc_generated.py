@@ -12,6 +12,8 @@ from click import ClickException
 
 from peerway_xacc.analysis import paths
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 @pytest.fixture(autouse=True)
 def _table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,6 +325,17 @@ def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
         "note: paths are those between two ranks of this host (costs measured 2026-11-20); see peerway "
         "explain\n"
     )
+
+
+def test_the_page_shows_what_explain_says_of_laplace(tmp_path: Path) -> None:
+    """But for the path, which depends on the machine. The page has the lines of a few directives only."""
+    page = (ROOT / "docs" / "xacc" / "directives.md").read_text()
+    shown = re.findall(r"^laplace\.c:.*", page.partition("$ peerway cc --explain laplace.c\n")[2], re.M)
+    source = (ROOT / "examples" / "xacc" / "laplace.c").read_text()
+    explained = compiled(tmp_path, source, "--explain", name="laplace.c").text
+    lines = [line.partition(" by ")[0] for line in explained.splitlines()]
+    assert len(shown) == 5
+    assert [line for line in shown if line.partition(" by ")[0] not in lines] == []
 
 
 GRID = """\
