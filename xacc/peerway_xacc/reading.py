@@ -15,7 +15,7 @@ from peerway_xacc.lowering.sections import hidden, with_some_sizes
 
 
 @dataclass(frozen=True)
-class Source:
+class ParsedWithExtensions:
     """A parsed file, with the parts of its text that are not C: descriptors, coarrays and their transfers."""
 
     parsed: Parsed
@@ -31,7 +31,7 @@ def read(
     arguments: list[str],
     diagnostics: Diagnostics,
     foreign_acc: bool,
-) -> Source:
+) -> ParsedWithExtensions:
     """Parse a file with the front end. Raises HasErrors; the errors are in `diagnostics`.
 
     `preprocessor` is the C compiler with its options, `arguments` are libclang's.
@@ -61,7 +61,7 @@ def read(
     if diagnostics:
         raise HasErrors
     parsed = Parsed(file, texts, text, syntax, directives, diagnostics, foreign_acc)
-    return Source(parsed, described, coarrays, transfers)
+    return ParsedWithExtensions(parsed, described, coarrays, transfers)
 
 
 def _sized(

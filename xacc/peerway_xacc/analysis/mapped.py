@@ -23,7 +23,6 @@ class Stack:
     function: Function
     directives: list[d.Directive] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
-    behind: list[str] = field(default_factory=list)
     last: list[str] = field(default_factory=list)
 
 

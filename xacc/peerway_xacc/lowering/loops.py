@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis import bounds as beyond
-from peerway_xacc.analysis import loop_nest, mistakes, restrictions
+from peerway_xacc.analysis import bounds, loop_nest, mistakes, restrictions
 from peerway_xacc.analysis.loop_nest import For
 from peerway_xacc.analysis.mapped import Stack
 from peerway_xacc.analysis.mapping import LoopOver, NodeArray, TemplateOf
@@ -71,7 +70,7 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
     )  # inserted first, so that it ends up outermost where several loops end
     opened, localised, conditions = _distribute(unit, stack, directive, mapping, indices)
     if isinstance(mapping, TemplateOf) and directive.widening is None:
-        beyond.warn(unit, stack, mapping, localised)
+        bounds.warn(unit, stack, mapping, localised)
         mistakes.beyond_template(unit, stack, mapping, localised)
     mistakes.forgotten_reductions(unit, stack, directive)
     first = not any(
@@ -85,8 +84,8 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
         stack.before.append(twice)
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
-    bounds = "; ".join(_bounds_in_words(unit, stack, mapping, *outer) for outer in localised)
-    unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
+    ranges = "; ".join(_bounds_in_words(unit, stack, mapping, *dimension) for dimension in localised)
+    unit.explain(directive, f"loop on {text_of(directive.on)}: {ranges or 'every iteration on each node'}")
 
 
 def _distribute(
@@ -170,26 +169,26 @@ def _offset(expr: clauses.Expr, index: str) -> str:
 
 
 def _owner_condition(
-    node_array: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool
+    mapping: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool
 ) -> str:
     """The condition for a subscript without a loop index: only its owners execute iterations."""
-    if isinstance(node_array, NodeArray):
-        return f"pwx_is_node({node_array.address}, {dimension}, {index.text}{' + 1' if square else ''})"
-    return f"pwx_owns({node_array.address}, {dimension}, {index.text})"
+    if isinstance(mapping, NodeArray):
+        return f"pwx_is_node({mapping.address}, {dimension}, {index.text}{' + 1' if square else ''})"
+    return f"pwx_owns({mapping.address}, {dimension}, {index.text})"
 
 
 def _bounds_in_words(
-    unit: Unit, stack: Stack, node_array: NodeArray | TemplateOf, dimension: int, index: str, offset: str
+    unit: Unit, stack: Stack, mapping: NodeArray | TemplateOf, dimension: int, index: str, offset: str
 ) -> str:
     """Describe the bounds of a loop for --explain."""
     head = loop_nest.with_index(unit, stack.statement, index)[0].header
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
     shift = "" if offset == "0" else f" - ({offset})"
-    if isinstance(node_array, NodeArray):
-        return f"{index} is this node's number in {node_array.name}{shift}"
-    share = node_array.share(dimension)
-    if node_array.kind_of(dimension) == "cyclic":
+    if isinstance(mapping, NodeArray):
+        return f"{index} is this node's number in {mapping.name}{shift}"
+    share = mapping.share(dimension)
+    if mapping.kind_of(dimension) == "cyclic":
         return f"{index} from {first}, {index} {head.relation} {last}, of which this node owns ({share})"
     begin, end = ("last", "first") if head.down else ("first", "last")
     beyond = {"<": " + 1", "!=": " + 1", ">": " - 1"}.get(head.relation, "")
@@ -204,7 +203,7 @@ def _localise(
     unit: Unit,
     stack: Stack,
     directive: d.Loop,
-    node_array: NodeArray | TemplateOf,
+    mapping: NodeArray | TemplateOf,
     dimension: int,
     index: str,
     offset: str,
@@ -226,17 +225,17 @@ def _localise(
             )
     lower, upper = widening.beyond_owned(directive, dimension)
     for inner in loops:
-        unit.loops.over[inner.statement.start] = LoopOver(node_array, dimension, offset, lower, upper)
-    if isinstance(node_array, TemplateOf) and node_array.kind_of(dimension) == "cyclic":
+        unit.loops.over[inner.statement.start] = LoopOver(mapping, dimension, offset, lower, upper)
+    if isinstance(mapping, TemplateOf) and mapping.kind_of(dimension) == "cyclic":
         for inner in loops:
             unit.loops.localised[inner.statement.start] = "cyclic"
             cycle(unit, unit.output.edits, inner, index)
-        return [f"const pwx_cycle {index}__c = pwx_cycle_of({node_array.address}, {dimension}, {offset});"]
+        return [f"const pwx_cycle {index}__c = pwx_cycle_of({mapping.address}, {dimension}, {offset});"]
     for inner in loops:
         unit.loops.localised[inner.statement.start] = "span"
         bound(unit, unit.output.edits, inner, index)
-    call = "pwx_owned_node" if isinstance(node_array, NodeArray) else "pwx_owned"
-    return [f"const pwx_span {index}__s = {call}({node_array.address}, {dimension}, {offset});"]
+    call = "pwx_owned_node" if isinstance(mapping, NodeArray) else "pwx_owned"
+    return [f"const pwx_span {index}__s = {call}({mapping.address}, {dimension}, {offset});"]
 
 
 ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}
