@@ -327,14 +327,19 @@ def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
     )
 
 
-def test_the_page_shows_what_explain_says_of_laplace(tmp_path: Path) -> None:
-    """But for the path, which depends on the machine. The page has the lines of a few directives only."""
-    page = (ROOT / "docs" / "xacc" / "directives.md").read_text()
-    shown = re.findall(r"^laplace\.c:.*", page.partition("$ peerway cc --explain laplace.c\n")[2], re.M)
-    source = (ROOT / "examples" / "xacc" / "laplace.c").read_text()
-    explained = compiled(tmp_path, source, "--explain", name="laplace.c").text
+@pytest.mark.parametrize(
+    ("page", "name", "count"),
+    [("xacc/directives.md", "laplace.c", 5), ("tutorials/03-directives.md", "heat.c", 6)],
+)
+def test_a_page_shows_what_explain_says(page: str, name: str, count: int, tmp_path: Path) -> None:
+    """Some of the lines, but for the path, which depends on the machine."""
+    text = (ROOT / "docs" / page).read_text()
+    written = re.search(rf'```c title="{name}"\n(.*?)```', text, re.S)
+    source = written[1] if written else (ROOT / "examples" / "xacc" / name).read_text()
+    shown = re.findall(rf"^{name}:.*", text.partition(f"$ peerway cc --explain {name}\n")[2], re.M)
+    explained = compiled(tmp_path, source, "--explain", name=name).text
     lines = [line.partition(" by ")[0] for line in explained.splitlines()]
-    assert len(shown) == 5
+    assert len(shown) == count
     assert [line for line in shown if line.partition(" by ")[0] not in lines] == []
 
 
