@@ -46,11 +46,12 @@ def read(
         coarrays, transfers = coarray.find(text)
         described = descriptors.find(text)
         visible = hidden(
-            text, pragmas, [*(coarray.mark for coarray in coarrays), *(use.range for use in described)],
+            text, pragmas, [*(coarray.mark for coarray in coarrays), *(call.range for call in described)],
             [transfer.statement for transfer in transfers],
         )  # fmt: skip
-        for declared in described:
-            visible = visible[: declared.range.start] + "0" + visible[declared.range.start + 1 :]
+        for call in described:
+            start = call.range.start
+            visible = visible[:start] + "0" + visible[start + 1 :]
     except Refused as refused:
         diagnostics.add(refused)
         raise HasErrors from refused

@@ -41,7 +41,7 @@ def fall_back(unit: Unit, stack: Stack, directive: d.Acc, around: list[d.Acc], o
             return False
     name = unit.output.new_name("host")
     test = data_clauses.condition_text(
-        unit, directive, *(statement for statement in around if statement.construct in clause_rules.COMPUTE)
+        unit, directive, *(construct for construct in around if construct.construct in clause_rules.COMPUTE)
     )
     condition = f" && {test}" if test else ""
     listed = f"{len(parts)}, {name}__list, 1, PWX_QUEUE_SYNC, {where(directive)});"

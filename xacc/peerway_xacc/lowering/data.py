@@ -149,9 +149,9 @@ def declare(unit: Unit, directive: d.Acc) -> None:
     if not parts:
         return
     tail = f"PWX_QUEUE_SYNC, {where(directive)});"
-    of_rows = rows.of(unit, directive, KINDS)
+    all_rows = rows.of(unit, directive, KINDS)
     if unit.function_of(directive) is None:
-        if of_rows:
+        if all_rows:
             raise Refused(
                 directive.place,
                 "acc declare outside functions names rows, whose pointers are not set before main; name them "
@@ -167,7 +167,7 @@ def declare(unit: Unit, directive: d.Acc) -> None:
         f"{{{len(parts)}, {name}__list, {where(directive)}}}; "
         f"pwx_enter_data({len(parts)}, {name}__list, {tail}",
         *(f"{row.filled} {row.declared(where(directive))} {row.call('pwx_enter_data', tail)} {row.attached}"
-          for row in of_rows),
+          for row in all_rows),
     ])  # fmt: skip
     unit.explain(directive, f"acc declare: {', '.join(names(directive))}, until this block ends")
 

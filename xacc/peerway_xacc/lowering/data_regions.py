@@ -39,26 +39,20 @@ def _region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     parts = clauses_of(unit, directive)
     if not parts:
         return
-    name, condition_name = unit.output.new_name("data"), unit.output.new_name("asked")
+    name, guard = unit.output.new_name("data"), unit.output.new_name("asked")
     tail = f"{queue_of(directive)}, {where(directive)});"
     call = f"(&{name}, {len(parts)}, {name}__list, {tail}"
-    of_rows = rows.of(unit, directive, KINDS)
-    when = condition(directive) or "1"
+    all_rows = rows.of(unit, directive, KINDS)
+    test = condition(directive) or "1"
     unit.data.lists[directive.start] = f"{name}__list"
+    begins = " ".join([f"pwx_data_begin{call}", *(row.begin(tail) for row in all_rows)])
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
-        f"const int {condition_name} = ({when}) != 0; "
-        f"{' '.join([*waits(directive), *(row.filled for row in of_rows)])} "
-        + " ".join(
-            [
-                f"if ({condition_name}) {{ pwx_data_begin{call}",
-                *(row_section.begin(tail) for row_section in of_rows),
-                "}",
-            ]
-        )
+        f"const int {guard} = ({test}) != 0; "
+        f"{' '.join([*waits(directive), *(row.filled for row in all_rows)])} if ({guard}) {{ {begins} }}"
     )
-    ends = " ".join([*(row_section.end(tail) for row_section in of_rows), f"pwx_data_end{call}"])
-    unit.output.edits.behind(stack.statement.end, f" if ({condition_name}) {{ {ends} }} }}")
+    ends = " ".join([*(row.end(tail) for row in all_rows), f"pwx_data_end{call}"])
+    unit.output.edits.behind(stack.statement.end, f" if ({guard}) {{ {ends} }} }}")
     unit.explain(directive, f"acc data: {', '.join(names(directive))}")
 
 

@@ -44,7 +44,8 @@ class _Finder:
         # arrays passed to a parameter of this file
         self.passed: list[tuple[DistributedArray, DistributedArray]] = []
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
-        self.functions = {known.name: known for known in unit.syntax.functions if known.file == unit.file}
+        in_file = [function for function in unit.syntax.functions if function.file == unit.file]
+        self.functions = {function.name: function for function in in_file}
         self.parallel: set[int] = set()  # starts of statements that other threads or a device may execute
         for directive in unit.directives_in():
             function = unit.function_of(directive)
