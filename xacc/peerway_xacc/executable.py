@@ -73,7 +73,7 @@ def _check_place(
         return
     if isinstance(lowering, StandsAlone) and unit.function_of(directive) is None:
         raise Refused(directive.place, "this directive must be in a function")
-    around = [construct for construct in on_gpu if construct.start <= directive.start < construct.end]
+    around = [statement for statement in on_gpu if statement.start <= directive.start < statement.end]
     if around and directive.file == unit.file:
         note = (unit.text.place(around[0].start), "the statement begins here")
         advice = "move it out of the statement that the GPU executes"
@@ -106,13 +106,13 @@ def _mark_writes(unit: Unit, stacks: dict[int, Stack]) -> None:
 
     If such a statement has directives, the call goes before the first one, so that they stay next to it.
     """
-    directives = {directive.start for directive in unit.directives_in()}
+    starts = {directive.start for directive in unit.directives_in()}
     for start, arrays_ in unit.writes.statements.items():
         text = " ".join(f"pwx_written({array.address});" for array in arrays_)
         at = stacks[start].directives[0].start if start in stacks else start
-        if at in directives:
+        if at in starts:
             text += f"\n#line {unit.text.place(at).line} {quoted(unit.file)}\n"
-        unit.output.edits.before(at, text if at in directives else f"{text} ")
+        unit.output.edits.before(at, text if at in starts else f"{text} ")
 
 
 def _emit(unit: Unit, stack: Stack) -> None:

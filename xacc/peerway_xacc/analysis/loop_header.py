@@ -77,8 +77,8 @@ def _split(spans: list[Span]) -> list[list[Span]]:
 
 def _refused(text: Text, part: list[Span], loop: Span, wanted: str) -> Refused:
     place = text.place(part[0].start, part[-1].end) if part else text.place(loop.start, loop.end)
-    lines = f", found '{text.text[part[0].start : part[-1].end]}'" if part else ""
-    return Refused(place, f"expected {wanted}{lines}")
+    excerpt = f", found '{text.text[part[0].start : part[-1].end]}'" if part else ""
+    return Refused(place, f"expected {wanted}{excerpt}")
 
 
 def _initial(text: Text, part: list[Span], loop: Span) -> tuple[str, str, Range]:

@@ -58,7 +58,7 @@ def forgotten_reductions(unit: Mapped, stack: Stack, directive: d.Loop) -> None:
             continue
         if variable.name in loop_nest.indices_in(unit, stack.statement) or not _adds(unit, use):
             continue
-        if any(operand.address for operand in variable.uses) or _set_inside(unit, variable.uses, inside):
+        if any(other.address for other in variable.uses) or _set_inside(unit, variable.uses, inside):
             continue
         unit.diagnostics.warn(
             unit.text.place(use.range.start, use.range.end),

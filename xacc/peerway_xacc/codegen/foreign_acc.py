@@ -128,8 +128,8 @@ def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[Distr
     ]
     unit.compute.foreign.append(inside)
     clauses = " ".join(f"{kind}({_section(array)})" for array, kind in arrays if kind != "deviceptr")
-    test = directive.all("if")
-    when = f"({test[0].expression.text}) ? " if test and test[0].expression else ""
+    conditions = [clause.expression for clause in directive.all("if") if clause.expression]
+    when = f"({conditions[0].text}) ? " if conditions else ""
     stack.before += [
         " ".join(["{", *(_opened(array) for array, _ in arrays), *shifts]),
         f"#pragma acc data {clauses}", "{",

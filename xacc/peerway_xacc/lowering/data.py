@@ -135,8 +135,8 @@ def device_type(directive: d.Acc) -> int:
 
 def _set(_unit: Unit, directive: d.Acc) -> list[str]:
     def pointer(kind: str, name: str) -> str:
-        text = [clause.expression.text for clause in directive.all(name) if clause.expression]
-        return f"&(const {kind}){{{text[0]}}}" if text else "0"
+        values = [clause.expression.text for clause in directive.all(name) if clause.expression]
+        return f"&(const {kind}){{{values[0]}}}" if values else "0"
 
     number, queue = pointer("int", "device_num"), pointer("long", "default_async")
     return [f"pwx_acc_set({device_type(directive)}, {number}, {queue}, {where(directive)});"]

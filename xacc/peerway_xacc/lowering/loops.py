@@ -84,7 +84,7 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
         stack.before.append(twice)
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
-    ranges = "; ".join(_bounds_in_words(unit, stack, mapping, *dimension) for dimension in localised)
+    ranges = "; ".join(_bounds_in_words(unit, stack, mapping, *loop) for loop in localised)
     unit.explain(directive, f"loop on {text_of(directive.on)}: {ranges or 'every iteration on each node'}")
 
 
@@ -210,8 +210,8 @@ def _localise(
 ) -> list[str]:
     loops = loop_nest.with_index(unit, stack.statement, index)
     if not loops:
-        head = loop_nest.read(unit, stack.statement)  # raises its own error if the header cannot be parsed
-        place = unit.text.place(head.header.whole.start, head.header.whole.end)
+        other = loop_nest.read(unit, stack.statement)  # raises its own error if the header cannot be parsed
+        place = unit.text.place(other.header.whole.start, other.header.whole.end)
         raise Refused(
             directive.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
         )
