@@ -81,7 +81,8 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
     names = []
     if drawn:
         names += ["timeline-data.js", "timeline-draw.js", "timeline.js"]
-    titles = [plot.title for plot in [*analysis.distributions, *analysis.bars]]
+    titles = [distribution.title for distribution in analysis.distributions]
+    titles += [bars.title for bars in analysis.bars]
     if analysis.scatters or titles:
         names += ["plotly/plotly-basic.min.js", "trace-plots.js"]
     drawings = [_plot(scatter) for scatter in analysis.scatters]
