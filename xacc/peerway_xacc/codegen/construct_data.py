@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import kernel_arguments, own_variables
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
@@ -22,11 +22,11 @@ def pointed_to(unit: Unit, directives: list[d.Acc]) -> dict[str, clauses.Section
     return sections
 
 
-def copied_back(unit: Unit, stack: Stack, directive: d.Acc, settled: set[str]) -> list[str]:
+def copied_back(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc, settled: set[str]) -> list[str]:
     """The scalars that a single-threaded kernels construct changes: OpenACC copies them back."""
     if not directive.construct.startswith("kernels"):
         return []
-    return sorted(own_variables.changed(unit, stack) - settled)
+    return sorted(own_variables.changed(unit, annotated) - settled)
 
 
 def copied_in(unit: Unit, directives: list[d.Acc], pointed: dict[str, clauses.Section]) -> set[str]:
@@ -52,7 +52,7 @@ def named_scalars(directives: list[d.Acc]) -> set[str]:
 
 def operands_and_names(
     unit: Unit,
-    stack: Stack,
+    annotated: AnnotatedStatement,
     directives: list[d.Acc],
     own: set[str],
     pointers: list[Variable],
@@ -73,10 +73,10 @@ def operands_and_names(
                 named.add(section.name.text)
                 operands.append(memory.described(unit, directive, section, data_clauses.kind_of(clause)))
     names = sorted(named - own)
-    whole = Range(stack.statement.start, stack.statement.end)
-    for use in used_in(stack.function.uses, whole):
+    whole = Range(annotated.statement.start, annotated.statement.end)
+    for use in used_in(annotated.function.uses, whole):
         variable = use.variable
-        inside = stack.statement.start <= variable.declarator.start < stack.statement.end
+        inside = annotated.statement.start <= variable.declarator.start < annotated.statement.end
         if variable.name in named or (inside and not variable.file_scope) or use.in_sizeof:
             continue
         if not variable.sizes and variable.pointee is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import construct_data, launch, on_host, statements
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.frontend import directives as d
@@ -15,17 +15,24 @@ from peerway_xacc.lowering.unit import Unit
 
 
 def generate_kernel_later(
-    unit: Unit, stack: Stack, directive: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
+    unit: Unit,
+    annotated: AnnotatedStatement,
+    directive: d.Acc,
+    loops: list[For],
+    region: d.Acc | None,
+    private: list[str],
 ) -> None:
     """Generate a construct's kernel once all directives are known; without loops, one thread executes it."""
     unit.output.on_gpu = True
     regions = [
-        other for inside, other in unit.compute.regions if _around(stack, inside) and other is not directive
+        other
+        for inside, other in unit.compute.regions
+        if _around(annotated, inside) and other is not directive
     ]
 
     def generate() -> None:
         try:
-            text = launch.launched(unit, stack, directive, loops, region, private, regions)
+            text = launch.launched(unit, annotated, directive, loops, region, private, regions)
         except Unsupported as why:
             unit.explain(directive, f"acc {directive.construct}: no kernel, because {why}")
             unit.diagnostics.warn(
@@ -33,17 +40,17 @@ def generate_kernel_later(
             )
             around = [*([region] if region else []), *regions]
             if on_host.fall_back(
-                unit, stack, directive, around, construct_data.named_scalars([directive, *around])
+                unit, annotated, directive, around, construct_data.named_scalars([directive, *around])
             ):
                 return
             message = f"{why}, and no kernel is generated for that yet; run it on CPUs (PEERWAY_ACC=host)"
             text = f"if (pwx_gpu()) pwx_error({where(directive)}, {quoted('%s')}, {quoted(message)}); else"
-        stack.before.append(text)
+        annotated.before.append(text)
 
     unit.compute.pending.append(generate)
 
 
-def generate_region_later(unit: Unit, stack: Stack, construct: d.Acc) -> None:
+def generate_region_later(unit: Unit, annotated: AnnotatedStatement, construct: d.Acc) -> None:
     """Generate the kernels of `acc parallel`, `kernels` or `serial` with a statement.
 
     Loops in it that threads share have kernels of their own. Without such loops, one thread executes the
@@ -52,7 +59,7 @@ def generate_region_later(unit: Unit, stack: Stack, construct: d.Acc) -> None:
     unit.output.on_gpu = True
 
     def generate() -> None:
-        inside = Range(stack.statement.start, stack.statement.end)
+        inside = Range(annotated.statement.start, annotated.statement.end)
         loops = [
             directive
             for region, directive in unit.compute.regions
@@ -60,15 +67,15 @@ def generate_region_later(unit: Unit, stack: Stack, construct: d.Acc) -> None:
             and region.start in unit.compute.with_kernels
         ]
         if not loops:
-            generate_kernel_later(unit, stack, construct, [], None, [])
+            generate_kernel_later(unit, annotated, construct, [], None, [])
             unit.compute.pending.pop()()
             return
         try:
-            beside = statements.beside_loops(unit, stack, inside, construct)
+            beside = statements.beside_loops(unit, annotated, inside, construct)
             if len(loops) + len(beside) > 1:
-                _keep_data(unit, stack, construct)
+                _keep_data(unit, annotated, construct)
             for statement in beside:
-                single = Stack(statement, stack.function)
+                single = AnnotatedStatement(statement, annotated.function)
                 generate_kernel_later(unit, single, construct, [], None, [])
                 unit.compute.pending.pop()()
                 unit.output.edits.before(statement.start, f"{' '.join(single.before)} ")
@@ -77,27 +84,27 @@ def generate_region_later(unit: Unit, stack: Stack, construct: d.Acc) -> None:
                 why.place or construct.place, f"no kernel for GPUs: {why}; it runs only on CPUs"
             )
             message = f"{why}, and no kernel is generated for that; run it on CPUs (PEERWAY_ACC=host)"
-            stack.before.append(
+            annotated.before.append(
                 f"if (pwx_gpu()) pwx_error({where(construct)}, {quoted('%s')}, {quoted(message)});"
             )
 
     unit.compute.pending.append(generate)
 
 
-def _keep_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def _keep_data(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     """Keep a region's data on the GPU from its first kernel to its last."""
     parts = data_clauses.clauses_of(unit, directive)
     if not parts:
         return
     name, test = unit.output.new_name("region"), data_clauses.condition_text(unit, directive)
     call = f"(&{name}, {len(parts)}, {name}__list, {data_clauses.queue_of(directive)}, {where(directive)});"
-    stack.before.append(
+    annotated.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"const int {name}__on = pwx_gpu(){f' && {test}' if test else ''}; "
         f"if ({name}__on) {{ {' '.join(data_clauses.waits(directive))} pwx_data_begin{call} }}"
     )
-    unit.output.edits.behind(stack.statement.end, f" if ({name}__on) pwx_data_end{call} }}")
+    unit.output.edits.behind(annotated.statement.end, f" if ({name}__on) pwx_data_end{call} }}")
 
 
-def _around(stack: Stack, inside: Range) -> bool:
-    return inside.start <= stack.statement.start and stack.statement.end <= inside.end
+def _around(annotated: AnnotatedStatement, inside: Range) -> bool:
+    return inside.start <= annotated.statement.start and annotated.statement.end <= inside.end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen.argument_forms import (
     Argument,
     copied,
@@ -71,13 +71,13 @@ def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
 
 
 def arguments_of(
-    unit: Unit, stack: Stack, inside: Range, skipped: set[str], clauses: Clauses
+    unit: Unit, annotated: AnnotatedStatement, inside: Range, skipped: set[str], clauses: Clauses
 ) -> tuple[list[Argument], list[str]]:
     """The arguments of a body, and the declarations of its private variables. Raises Unsupported."""
     arguments: list[Argument] = []
     locals_: list[str] = []
     seen: dict[str, tuple[Variable, bool]] = {}
-    for use in used_in(stack.function.uses, inside):
+    for use in used_in(annotated.function.uses, inside):
         variable = use.variable
         outside = variable.file_scope or not inside.start <= variable.declarator.start < inside.end
         if not outside or variable.name in skipped or own_in_loop(unit, use, inside):

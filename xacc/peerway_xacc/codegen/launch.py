@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import construct_data, device_check, kernel, kernel_arguments, own_variables
 from peerway_xacc.codegen.clause_rules import default
 from peerway_xacc.codegen.device_code import Unsupported
@@ -26,7 +26,7 @@ class _Construct:
     """A compute construct that gets a kernel."""
 
     unit: Unit
-    stack: Stack
+    annotated: AnnotatedStatement
     directive: d.Acc
     region: d.Acc | None  # the compute construct around, if `directive` is a loop in one
     regions: list[d.Acc]  # all constructs around, from the outermost on
@@ -51,7 +51,7 @@ class _Data:
 
 def launched(
     unit: Unit,
-    stack: Stack,
+    annotated: AnnotatedStatement,
     directive: d.Acc,
     loops: list[For],
     region: d.Acc | None,
@@ -63,10 +63,10 @@ def launched(
     directives = [directive, *([region] if region else []), *(shared for _, shared in inner)]
     loops = loops + [loop for loop, _ in inner]
     reductions = _reductions(unit, directives)
-    construct = _Construct(unit, stack, directive, region, regions, directives, loops, reductions)
+    construct = _Construct(unit, annotated, directive, region, regions, directives, loops, reductions)
     variables, data = _variables(construct, private)
-    name = unit.output.new_name(f"{stack.function.name}_{directive.place.line}")
-    built = kernel.build(unit, stack, name, loops, reductions, variables)
+    name = unit.output.new_name(f"{annotated.function.name}_{directive.place.line}")
+    built = kernel.build(unit, annotated, name, loops, reductions, variables)
     device_check.check(unit, built.text)
     _declare(unit, built)
     _explain(unit, directive, built, data.names)
@@ -80,7 +80,7 @@ def launched(
 
 def _variables(construct: _Construct, private: list[str]) -> tuple[kernel_arguments.Clauses, _Data]:
     """What the clauses say of the kernel's variables, and the data that the construct has on the GPU."""
-    unit, stack = construct.unit, construct.stack
+    unit, annotated = construct.unit, construct.annotated
     directives, regions = construct.directives, construct.regions
     own = {name.text for directive in directives for name in directive.named_variables("private")}
     own |= set(private)
@@ -89,13 +89,13 @@ def _variables(construct: _Construct, private: list[str]) -> tuple[kernel_argume
     reduced = {variable.name for _, variable in construct.reductions}
     changed: list[str] = []
     if not construct.loops:
-        changed = construct_data.copied_back(unit, stack, construct.directive, own | copied | reduced)
+        changed = construct_data.copied_back(unit, annotated, construct.directive, own | copied | reduced)
     scalars = construct_data.named_scalars([*directives, *regions]) | set(changed)
-    scalars |= own_variables.declared_on_device(unit, stack.statement)
-    pointers = kernel_arguments.device_pointers(unit, stack.function, [*directives, *regions])
+    scalars |= own_variables.declared_on_device(unit, annotated.statement)
+    pointers = kernel_arguments.device_pointers(unit, annotated.function, [*directives, *regions])
     present = default([*directives, *regions[::-1]]) == "present"
     operands, names = construct_data.operands_and_names(
-        unit, stack, directives, own | copied, pointers, present, regions
+        unit, annotated, directives, own | copied, pointers, present, regions
     )
     for name in changed:
         section = clauses.Section(clauses.Name(name, construct.directive.place))
@@ -103,7 +103,7 @@ def _variables(construct: _Construct, private: list[str]) -> tuple[kernel_argume
         names.append(name)
     for name in sorted(set(pointed) & copied):
         operands.append(memory.described(unit, construct.directive, pointed[name], "COPYIN"))
-    declared = kernel_arguments.declared_in(unit, stack.function)
+    declared = kernel_arguments.declared_in(unit, annotated.function)
     variables = kernel_arguments.Clauses(
         own, copied, scalars - own - copied - reduced, pointers,
         memory.sections_of(directives, data_clauses.KINDS), pointed,

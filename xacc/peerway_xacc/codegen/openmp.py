@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import gpu, own_variables
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.clauses import Clause, Part, Section
@@ -22,11 +22,13 @@ def within(inner: Range, outer: Range) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region: d.Acc | None) -> None:
+def parallel(
+    unit: Unit, annotated: AnnotatedStatement, combined: d.Acc, loops: list[For], region: d.Acc | None
+) -> None:
     clauses = _with_those_of_region(combined, region)
     cyclic = any(
         directive
-        for directive in stack.directives
+        for directive in annotated.directives
         if isinstance(directive, d.Loop) and unit.is_cyclic(directive)
     )
     shared_loops = 1 if len(loops) < 3 or cyclic else 2
@@ -34,9 +36,9 @@ def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region
         unit, loops[shared_loops - 1], [loop.header.index for loop in loops[: shared_loops - 1]]
     ):
         shared_loops -= 1
-    private, copied = _own_scalars(unit, stack, clauses, loops[:shared_loops])
-    unit.compute.with_kernels.add(stack.statement.start)
-    gpu.generate_kernel_later(unit, stack, combined, loops, region, private)
+    private, copied = _own_scalars(unit, annotated, clauses, loops[:shared_loops])
+    unit.compute.with_kernels.add(annotated.statement.start)
+    gpu.generate_kernel_later(unit, annotated, combined, loops, region, private)
     reductions = _reductions(unit, combined, clauses)
     sharing = [f"collapse({shared_loops})"] if shared_loops > 1 else []
     pointed = _pointed(unit, combined, region)
@@ -45,17 +47,17 @@ def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region
     copies = [name for name in copied if name not in pointed]
     owned += [f"firstprivate({', '.join(copies)})"] if copies else []
     if pointed:  # each thread has its own memory behind these pointers, for all its iterations
-        stack.last.append(" ".join(["#pragma omp parallel", *owned]))
-        stack.last.append("{")
-        unit.output.edits.behind(stack.statement.end, " }")
+        annotated.last.append(" ".join(["#pragma omp parallel", *owned]))
+        annotated.last.append("{")
+        unit.output.edits.behind(annotated.statement.end, " }")
         for name, (directive, section) in pointed.items():
             begin, end = own_variables.opened(unit, directive, section, name in copied)
-            stack.last.append(begin)
-            unit.output.edits.behind(stack.statement.end, end)
+            annotated.last.append(begin)
+            unit.output.edits.behind(annotated.statement.end, end)
         pragma = " ".join(["#pragma omp for", *sharing, *reductions])
     else:
         pragma = " ".join(["#pragma omp parallel for", *sharing, *reductions, *owned])
-    stack.last.append(pragma)
+    annotated.last.append(pragma)
     vector = len(loops) == 2 and not cyclic and not copies and set(kept) <= {loops[1].header.index}
     if vector and not _has_loop(unit, loops[1]):
         _simd(unit, loops[1], reductions)
@@ -146,14 +148,14 @@ def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
 
 
 def _own_scalars(
-    unit: Unit, stack: Stack, clauses: list[Clause], loops: list[For]
+    unit: Unit, annotated: AnnotatedStatement, clauses: list[Clause], loops: list[For]
 ) -> tuple[list[str], list[str]]:
     """The private and the firstprivate variables: from clauses, and scalars that the loops write.
 
     By OpenACC, a scalar without a clause is private to a gang and begins with its outer value; a scalar in a
     data clause is shared.
     """
-    statement = stack.statement
+    statement = annotated.statement
     private = {name.text: None for clause in clauses if clause.name == "private" for name in clause.variables}
     copied = {
         name.text: None for clause in clauses if clause.name == "firstprivate" for name in clause.variables
@@ -170,9 +172,9 @@ def _own_scalars(
     settled |= own_variables.declared_on_device(unit, statement)
     indices = {loop.header.index for loop in loops}
     settled |= indices
-    headers = {loop.header.index for loop in _all_loops(unit, stack)}
+    headers = {loop.header.index for loop in _all_loops(unit, annotated)}
     region = Range(statement.start, statement.end)
-    for use in used_in(stack.function.uses, region):
+    for use in used_in(annotated.function.uses, region):
         variable = use.variable
         if not _outside(variable, region) or not use.written or not variable.scalar or use.subscripts:
             continue
@@ -188,9 +190,9 @@ def _outside(variable: Variable, region: Range) -> bool:
     return variable.file_scope or not region.start <= variable.declarator.start < region.end
 
 
-def _all_loops(unit: Unit, stack: Stack) -> list[For]:
+def _all_loops(unit: Unit, annotated: AnnotatedStatement) -> list[For]:
     loops = []
-    for statement in unit.syntax.loops_in(unit.file, stack.statement):
+    for statement in unit.syntax.loops_in(unit.file, annotated.statement):
         try:
             loops.append(loop_nest.read(unit, statement))
         except Refused:
