@@ -145,7 +145,7 @@ def _text(
 ) -> str:
     parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
-    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_ready_next();"]
+    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_begin_in_order();"]
     lines += [f"  {argument.opened}" for argument in arguments if argument.opened]
     for operator, variable in reductions:
         kind = c_type(variable)
