@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from peerway.errors import Unsupported
+from peerway.launch.first_failure import End, asked_for, first_failure
 from peerway.launch.lines import MOST_HELD_BYTES, Lines
 from peerway.launch.output import names
 from peerway.launch.places import Host, assign, parse_list, read_host, visible_gpus
 from peerway.launch.preload import preload
 from peerway.launch.stand_in import Far, keeper_command
 from peerway.launch.tracebacks import Traceback, lost_ranks
-from peerway.launch.verdict import End, asked_for, first_failure
 
 
 def cores(ranks: int, host: Host) -> list[list[int]]:
