@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from peerway_jobs.frames import MOST_BODY
 from peerway_jobs.rules.load import BadRules, rules_of
-from peerway_jobs.serve import answers
+from peerway_jobs.serve import answers, cluster_answers
+from peerway_jobs.serve.cluster_pages import visible
 from peerway_jobs.serve.dependencies import (
     Administrator,
     AgentNode,
@@ -32,7 +33,9 @@ from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.audit import entries
 from peerway_jobs.store.lists import MOST, Filter, Order, Place, listed, sums
 from peerway_jobs.store.pending import is_final
+from peerway_jobs.store.queue import queue
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.utilization import Range, utilization
 from peerway_jobs.verdicts import read_verdict
 
 Short = Annotated[str, Query(max_length=64)]
@@ -178,12 +181,27 @@ def _as_listed(run: Run) -> dict[str, Any]:
 @ROUTER.get(
     "/cluster",
     tags=["cluster"],
-    response_model=answers.Cluster,
+    response_model=cluster_answers.Cluster,
     response_model_exclude_unset=True,
 )
 def cluster(server: Server, _viewer: ClusterReader) -> Any:
     """The cluster now."""
     return server.cluster()
+
+
+@ROUTER.get("/cluster/use", tags=["cluster"], response_model=cluster_answers.ClusterUse)
+def cluster_use(
+    server: Server, _viewer: ClusterReader, length: Annotated[Range, Query(alias="range")] = "day"
+) -> Any:
+    """How much of the CPUs, GPUs, memory and power was in use, by node type."""
+    return asdict(utilization(server.monitor.jobs.reader, server.monitor.clock(), length))
+
+
+@ROUTER.get("/cluster/waiting", tags=["cluster"], response_model=cluster_answers.Waiting)
+def cluster_waiting(server: Server, viewer: ClusterReader) -> Any:
+    """Why jobs wait, and the waiting jobs that you may see, those with the highest priority first."""
+    report = queue(server.monitor.jobs.reader)
+    return {**asdict(report), "lines": visible(report, viewer)}
 
 
 @ROUTER.get("/sums/{by}", tags=["jobs"], response_model=list[answers.Sum])
