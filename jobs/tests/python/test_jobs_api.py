@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from jobs_scene import GIB
-from jobs_server import EVIL, NOW, PASSWORD, Server, filed, node_batch, served, serving
+from jobs_server import EVIL, EVIL_QUOTED, NOW, PASSWORD, Server, filed, node_batch, served, serving
 
 from peerway_jobs import serve
 from peerway_jobs.batch import Facts, Gpu, Samples, encode
@@ -27,7 +27,7 @@ from peerway_jobs.clock import Sent
 from peerway_jobs.frames import MOST_BODY, frame
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.serve import admin_pages, connections, pages
+from peerway_jobs.serve import admin_pages, connections, pages, statistics_page
 from peerway_jobs.serve.access import Portal
 from peerway_jobs.serve.attempts import FREE, LONGEST_S, Attempts
 from peerway_jobs.serve.limits import MOST_BYTES, Buckets
@@ -39,8 +39,10 @@ from peerway_jobs.store.audit import entries
 from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
+from peerway_jobs.store.queue import Line, ReasonSum, keep_queue
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import Filed
+from peerway_jobs.store.utilization import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -360,12 +362,12 @@ def test_rules_that_cannot_be_written_are_said_so_and_are_still_in_the_editor(
 
 
 def test_lists_that_are_cut_say_so(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_SUMS", 2)
+    monkeypatch.setattr(statistics_page, "MOST_SUMS", 2)
     monkeypatch.setattr(admin_pages, "MOST_WASTED", 2)
     with logged_in(server, "admin") as client:
         for path in ("/statistics?by=user&days=366", "/admin/jobs?days=366"):
             assert "The first 2 are shown." in client.get(path).text
-        monkeypatch.setattr(pages, "MOST_SUMS", 50)
+        monkeypatch.setattr(statistics_page, "MOST_SUMS", 50)
         assert "are shown" not in client.get("/statistics?by=user&days=366").text
 
 
@@ -385,6 +387,9 @@ def test_a_list_says_which_finding_or_partition_it_is_of(server: Server) -> None
 
 
 def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
+    waiting = Line("9", "bob", EVIL_QUOTED, EVIL, EVIL_QUOTED, EVIL, 1, 1, 1, 0, NOW, None)
+    keep_queue(server.monitor.jobs, [ReasonSum(EVIL, 1), ReasonSum(EVIL_QUOTED, 1)], [waiting], 0, NOW)
+    record(server.monitor.jobs, NOW, {kind: {"minutes": 1, "cores": 1} for kind in ("h100", EVIL_QUOTED)})
     with logged_in(server, "admin") as client:
         for path in (
             "/jobs?everyone=true",
@@ -392,6 +397,8 @@ def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
             "/admin/jobs?days=366",
             "/statistics?by=account&days=366",
             "/cluster",
+            "/cluster/waiting",
+            "/wall/now",
         ):
             page = client.get(path)
             assert page.status_code == 200
