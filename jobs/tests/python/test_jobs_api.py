@@ -11,6 +11,7 @@ import json
 import re
 import socket
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,7 +35,9 @@ from peerway_jobs.serve.limits import MOST_BYTES, Buckets
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.oidc import LoginFailed, Provider
 from peerway_jobs.serve.people import People
+from peerway_jobs.serve.recorder import Recorder
 from peerway_jobs.serve.words import LANGUAGES, WORDS
+from peerway_jobs.store import utilization as rollups
 from peerway_jobs.store.audit import entries
 from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
@@ -209,6 +212,41 @@ def test_what_was_wasted_in_a_week_is_also_of_jobs_that_began_before_it(tmp_path
 def test_the_cluster_page_says_why_jobs_wait(server: Server, client: httpx.Client) -> None:
     page = client.get("/cluster", headers=bearer(server.token("alice"))).text
     assert "Why jobs wait: Priority 9, Resources 3" in page
+
+
+def test_the_server_records_its_cluster_and_sums_its_months_while_it_runs(
+    server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = bearer(server.token("alice"))
+    client.get("/api/v1/cluster/use", headers=head).raise_for_status()
+    monkeypatch.setattr(rollups, "MINUTE_S", 0.01)
+    jobs, failures, stop = server.monitor.jobs, [], threading.Event()
+    record = rollups.record
+
+    def fail_once(*figures: Any) -> None:
+        monkeypatch.setattr(rollups, "record", record)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(rollups, "record", fail_once)
+    recorder = Recorder(server.app.state.peerway)
+    work = threading.Thread(target=recorder.work, args=(stop, lambda *failure: failures.append(failure)))
+    work.start()
+    try:
+        for table in ("utilization", "months"):
+            while not jobs.reader.execute(f"SELECT 1 FROM {table}").fetchone():
+                time.sleep(0.01)
+    finally:
+        stop.set()
+        work.join()
+    assert [(task, str(error)) for task, error in failures] == [
+        ("recording the use of the cluster", "the disk is full")
+    ]
+    use = client.get("/api/v1/cluster/use?range=hour", headers=head).json()
+    assert use["whole"]["curves"]["cpu_allocated"][-1] == pytest.approx(176 / 576)  # as the page counts
+    assert use["whole"]["curves"]["gpu_allocated"][-1] == pytest.approx(12 / 40)
+    assert set(use["types"]) == {""}  # none of these nodes has a feature
+    assert client.get("/statistics?years=1", headers=head).text.count("2026-09") >= 1
+    assert client.get("/api/v1/cluster/use?range=year", headers=head).status_code == 422
 
 
 def test_a_component_of_a_heterogeneous_job_is_shown_with_its_siblings(

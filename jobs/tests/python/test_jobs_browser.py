@@ -224,10 +224,13 @@ def test_the_cluster_page_counts_and_has_a_tile_for_each_node(
 
 def test_the_cluster_page_updates_itself(shown: Callable[..., Chrome], server: Server) -> None:
     browser = shown("alice", "/cluster?every=500")
-    browser.execute_script("window.same = true")
+    browser.execute_script("window.same = true; document.querySelectorAll('.tile')[3].focus()")
+    named = "return document.activeElement.querySelector('b').textContent"
+    focused = browser.execute_script(named)
     server.app.state.peerway.live.saw(filed(node_batch(2, "fresh-node")))
     until(browser, "return document.querySelector('.tiles').innerText.includes('fresh-node')")
     assert browser.execute_script("return window.same")
+    assert browser.execute_script(named) == focused  # a reader who uses the keyboard stays where they are
 
 
 def test_an_administrator_sees_what_was_wasted_and_tries_rules(shown: Callable[..., Chrome]) -> None:
