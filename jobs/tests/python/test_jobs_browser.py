@@ -588,6 +588,7 @@ def test_a_graph_says_its_figures_where_the_pointer_is(shown: Callable[..., Chro
             "tag name", "output"
         )
         assert re.fullmatch(r"2026-09-21 0\d:\d\d UTC: " + figure, output.text), output.text
+        assert output.rect["x"] + output.rect["width"] <= 1280
     picture(browser, "cluster-pointer")
     assert complaints(browser) == []
 
