@@ -14,6 +14,7 @@ from peerway_jobs.serve.charts import Chart, charts
 from peerway_jobs.serve.dependencies import ClusterReader, LoggedIn, Server, Templates, page_link
 from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.reasons import explained
+from peerway_jobs.serve.squares import squares
 from peerway_jobs.store.cluster import NODE_STATES
 from peerway_jobs.store.queue import Line, Queue, queue
 from peerway_jobs.store.runs import Run
@@ -70,7 +71,7 @@ def cluster(
         panels=panels(use),
         length=length,
         ranges=tuple(RANGES),
-        use_of=tiles.use_of,
+        squares=squares,
         link=page_link(request),
     )
 
@@ -123,7 +124,7 @@ def wall_now(
         most=tiles.MOST_SQUARES,
         panels=panels(utilization(base, server.monitor.clock(), length)),
         length=length,
-        use_of=tiles.use_of,
+        squares=squares,
         reasons=queue(base).reasons,
         explained=lambda reason: explained(reason, language),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from peerway_jobs.hosts import expand_hosts
@@ -45,7 +46,9 @@ class State:
         now = self.monitor.clock()
         nodes = {node["name"]: node for node in state.nodes}
         for name, seen in self.live.nodes().items():
-            node = nodes.setdefault(name, _unknown_to_slurm(asdict(seen)))
+            if name not in nodes:
+                nodes[name] = _unknown_to_slurm(asdict(seen))
+            node = nodes[name]
             if now - seen.seen < STALE_S:
                 node["now"] = {
                     "cpu": seen.cpu,
@@ -98,6 +101,7 @@ def _unknown_to_slurm(seen: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@lru_cache(1 << 14)
 def _natural(name: str) -> list[Any]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 

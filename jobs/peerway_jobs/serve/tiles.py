@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 MOST_FULL = 96  # nodes that are shown as tiles with all their figures; more are squares
@@ -61,6 +62,7 @@ def rack_pattern(text: str) -> re.Pattern[str]:
     return pattern
 
 
+@lru_cache(1 << 14)
 def rack_of(name: str, pattern: re.Pattern[str]) -> str:
     """The rack in a node's name; empty if the name has none."""
     match = pattern.search(name) if pattern.pattern else None

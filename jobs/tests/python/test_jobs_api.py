@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from jobs_cluster import record_queue
 from jobs_scene import GIB
 from jobs_server import EVIL, EVIL_QUOTED, NOW, PASSWORD, Server, filed, node_batch, served, serving
 
@@ -212,6 +213,19 @@ def test_what_was_wasted_in_a_week_is_also_of_jobs_that_began_before_it(tmp_path
 def test_the_cluster_page_says_why_jobs_wait(server: Server, client: httpx.Client) -> None:
     page = client.get("/cluster", headers=bearer(server.token("alice"))).text
     assert "Why jobs wait: Priority 9, Resources 3" in page
+
+
+def test_the_queue_has_only_the_jobs_that_one_may_see(server: Server, client: httpx.Client) -> None:
+    record_queue(server.monitor)
+    for who, jobs in (("alice", ["9002", "9004"]), ("admin", ["9001", "9002", "9003_[0-499]", "9004"])):
+        head = bearer(server.token(who, "jobs:read", "cluster:read", "admin"))
+        waiting = client.get("/api/v1/cluster/waiting", headers=head).json()
+        assert [line["job"] for line in waiting["lines"]] == jobs
+        assert [(each["reason"], each["jobs"]) for each in waiting["reasons"]][:2] == [
+            ("Priority", 500), ("Resources", 100),
+        ]  # fmt: skip
+    head = bearer(server.token("admin", "cluster:read"))
+    assert client.get("/api/v1/cluster/waiting", headers=head).json()["lines"] == []
 
 
 def test_the_server_records_its_cluster_and_sums_its_months_while_it_runs(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jobs_cluster import large_cluster
 
+from peerway_jobs.serve.squares import squares
 from peerway_jobs.serve.tiles import (
     RACKS,
     BadPattern,
@@ -88,6 +89,17 @@ def test_a_group_sums_what_is_not_off() -> None:
     (group,) = [each for each in grouped(nodes(), "") if each.name == "r03"]
     assert group.count("gpus") == 8 * 19  # one of its nodes is off
     assert choices(nodes()) == {"type": ["a100", "h100", "milan"], "partition": ["cpu", "gpu"]}
+
+
+def test_a_square_obeys_nothing_in_a_name() -> None:
+    (node,) = nodes(1)
+    evil = {**node, "name": "\"'><script>\x1b[31m&x=1"}
+    html = str(squares([evil], str, lambda use: f"{use:.0%}", "/cluster?size=tiles"))
+    assert html.count("<") == 2  # of the square alone
+    assert "script&gt;" in html
+    assert "\x1b" not in html
+    assert 'href="/cluster?size=tiles&amp;text=%22%27%3E%3Cscript%3E%1B%5B31m%26x%3D1"' in html
+    assert "href" not in str(squares([evil], str, str))
 
 
 def test_a_square_shows_the_gpus_of_a_node_or_its_cores() -> None:
