@@ -603,7 +603,9 @@ def test_the_queue_says_why_jobs_wait_and_whose(
     text = text_of(browser)
     assert "other jobs have a higher priority" in text
     assert "will never start as it is" in text
-    assert [each.text for each in browser.find_elements("css selector", ".queue .id")] == lines
+    ids = browser.find_elements("css selector", ".queue .id")
+    assert [each.text for each in ids] == lines
+    assert all(each.size["height"] < 30 for each in ids)  # no number is broken
     hidden = "return [...document.querySelectorAll('.wide')].map((b) => b.scrollWidth - b.clientWidth)"
     assert set(browser.execute_script(hidden)) <= {0}
     picture(browser, f"waiting-{who}")
