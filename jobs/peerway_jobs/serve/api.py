@@ -31,7 +31,8 @@ from peerway_jobs.serve.series_data import DRAWN, plots
 from peerway_jobs.serve.state import State
 from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.audit import entries
-from peerway_jobs.store.lists import MOST, Filter, Order, Place, listed, sums
+from peerway_jobs.store.lists import MOST, Filter, Order, Place, SumOrder, listed, sums
+from peerway_jobs.store.months import YEAR_S, Month, growth, month_of
 from peerway_jobs.store.pending import is_final
 from peerway_jobs.store.queue import queue
 from peerway_jobs.store.runs import Run
@@ -211,13 +212,23 @@ def usage(
     by: Literal["user", "account", "project", "partition", "tag"],
     days: Annotated[float, Query(gt=0, le=3660)] = 30,
     running: Annotated[bool, Query(description="Also jobs that run, up to now.")] = False,
+    order: SumOrder = "wasted",
 ) -> Any:
     """What users, accounts, projects (Slurm's WCKey) … had and wasted, summed over the jobs that you may
     see.
     """
     now = server.monitor.clock()
     since = now - days * 86400
-    return sums(server.monitor.jobs.reader, viewer.clause(), by, since, now=now if running else None)
+    return sums(
+        server.monitor.jobs.reader, viewer.clause(), by, since, now=now if running else None, order=order
+    )
+
+
+@ROUTER.get("/months", tags=["jobs"], response_model=list[Month])
+def months(server: Server, viewer: Reader, years: Annotated[int, Query(ge=1, le=10)] = 1) -> Any:
+    """The users, new users, jobs and hours of each month, of the jobs that you may see."""
+    first = month_of(server.monitor.clock() - years * YEAR_S)
+    return growth(server.monitor.jobs.reader, viewer.clause(), first)
 
 
 # -- rules

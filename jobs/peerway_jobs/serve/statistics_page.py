@@ -9,13 +9,12 @@ from fastapi.responses import HTMLResponse
 
 from peerway_jobs.serve.dependencies import LoggedIn, Reader, Server, Templates, page_link
 from peerway_jobs.store.lists import SUMMED, SumOrder, sums
-from peerway_jobs.store.months import growth, month_of, sums_of_months
+from peerway_jobs.store.months import YEAR_S, growth, month_of, sums_of_months
 
 MOST_SUMS = 100
 DAYS = (1, 7, 30, 90)
 YEARS = (1, 3)
 DAY_S = 86_400
-YEAR_S = 365 * DAY_S
 ROUTER = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, dependencies=[LoggedIn])
 
 

@@ -19,6 +19,7 @@ from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import LAST_S, MOST_SIZE, TEXT, is_damaged, number
 from peerway_jobs.store.transaction import transaction
 
+YEAR_S = 365 * 86_400
 _OPEN_S = 7 * 86_400  # after its end, a month's last jobs may still be judged again
 _COUNTS = ("jobs", "inefficient")
 _SUMS = ("core_hours", "gpu_hours", *HOURS)
