@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import re
 import socket
 import ssl
 import stat
@@ -16,6 +17,7 @@ import click
 from peerway_common.cli.numbers import Whole
 from peerway_common.terminal import say
 from peerway_jobs.lock_file import locked
+from peerway_jobs.serve.tiles import RACKS, BadPattern, rack_pattern
 from peerway_jobs.server_folder import check_folder, data_option, monitor_at
 from peerway_jobs.store.samples import Policy
 
@@ -75,6 +77,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=_FILE,
     help="TOML file with the settings of mails to owners  [default: send none]",
 )
+@click.option(
+    "--racks",
+    default=RACKS,
+    show_default=True,
+    metavar="PATTERN",
+    callback=lambda _context, _option, text: _racks(text),
+    help="A regular expression whose one group is the rack in a node's name; '' for no racks.",
+)
 @data_option
 def command(
     listen: str,
@@ -90,6 +100,7 @@ def command(
     proxy: tuple[str, ...],
     oidc: Path | None,
     mail: Path | None,
+    racks: re.Pattern[str],
     data: Path,
 ) -> None:
     """Run the server: store what agents send, judge jobs, and serve the pages and the API.
@@ -164,12 +175,20 @@ def command(
             slurm=slurm,
             mail=notices,
             proxies=proxies,
+            racks=racks,
         )
         listening = _listening(host, port)
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
         config = settings(app, tls_cert, tls_key)
         with suppress(KeyboardInterrupt):  # Ctrl-C ends the server
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _racks(text: str) -> re.Pattern[str]:
+    try:
+        return rack_pattern(text)
+    except BadPattern as error:
+        raise click.UsageError(f"--racks: {error}") from None
 
 
 def _network(text: str, option: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
