@@ -85,11 +85,13 @@ std::unique_ptr<const Driver> Driver::load(const std::string& library, std::stri
   return driver;
 }
 
+std::string Driver::device_name(int ordinal) const { return format("{}:{}", vendor.device, ordinal); }
+
 std::string Driver::text(CUresult result) const {
   const char* name = nullptr;
   const char* meaning = nullptr;
   if (cuGetErrorName == nullptr || cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr)
-    return format("CUDA error {}", result);
+    return format("{} error {}", vendor.api, result);
   if (cuGetErrorString(result, &meaning) != CUDA_SUCCESS || meaning == nullptr) return name;
   return format("{} ({})", name, meaning);
 }
