@@ -185,10 +185,17 @@ program bad
     a(1:4, 2:k) = b(1:4, 1:5)
   else if (which == 'element') then
     a(1, k - 1) = 3
+  else if (which == 'argument') then
+    call outside(k)
   else
 !$xmp reflect (b) width(0, k)
   end if
 end program bad
+
+subroutine outside(x)
+  integer :: x[*]
+  x[1] = 3
+end subroutine outside
 """
 
 
@@ -199,6 +206,7 @@ def test_errors_count_as_fortran_does(tmp_path: Path) -> None:
     for which, error in (
         ("section", "gmove: subscripts 2 to 6 in dimension 2 of a at the left, which has 1 to 5"),
         ("element", "element 5 of dimension 2 of a is used, but this node has others: it is distributed"),
+        ("argument", "argument x is in no coarray; pass a coarray, or a part of one without gaps"),
         ("width", "reflect of dimension 2 of b with a width of 6:6, but its shadow is 1:1"),
     ):
         done = run(PEERWAY, "run", "-n", 2, "--", program, which, folder=tmp_path)
