@@ -64,28 +64,28 @@ def main() -> None:
 def built(folder: Path, size: int, steps: int, mpirun: list[str], fortran: bool) -> dict[str, list[str]]:
     """Compile the programs for a size; the command that runs each."""
     ours, theirs = [str(PEERWAY), "run", "-n", "2"], [*mpirun, "-n", "2"]
-    made = {name: str(folder / f"{name}{size}") for name in ("xacc", "mpi", "fortran", "fortran_mpi")}
+    programs = {name: str(folder / f"{name}{size}") for name in ("xacc", "mpi", "fortran", "fortran_mpi")}
     in_c = [*FLAGS, f"-DN={size}"]
-    subprocess.check_call([PEERWAY, "cc", *in_c, HERE / "laplace.c", "-lm", "-o", made["xacc"]])
-    by_hand = [HERE / "laplace_mpi.c", "-lm", "-o", made["mpi"]]
+    subprocess.check_call([PEERWAY, "cc", *in_c, HERE / "laplace.c", "-lm", "-o", programs["xacc"]])
+    by_hand = [str(HERE / "laplace_mpi.c"), "-lm", "-o", programs["mpi"]]
     subprocess.check_call(["mpicc", "-fopenmp", *in_c, *by_hand])
-    commands = {"xacc": [*ours, made["xacc"], str(steps)], "mpi": [*theirs, made["mpi"], str(steps)]}
+    commands = {"xacc": [*ours, programs["xacc"], str(steps)], "mpi": [*theirs, programs["mpi"], str(steps)]}
     if fortran:
         for name in ("laplace", "laplace_mpi"):
             text = (HERE / f"{name}.f90").read_text()
             sized = text.replace("n = 64, steps = 20000", f"n = {size}, steps = {steps}")
             (folder / f"{name}.f90").write_text(sized)
-        with_directives = [*FLAGS, folder / "laplace.f90", "-o", made["fortran"]]
+        with_directives = [*FLAGS, str(folder / "laplace.f90"), "-o", programs["fortran"]]
         subprocess.check_call([PEERWAY, "fc", *with_directives])
-        subprocess.check_call(["mpif90", *FLAGS, folder / "laplace_mpi.f90", "-o", made["fortran_mpi"]])
-        commands["fortran"] = [*ours, made["fortran"]]
-        commands["fortran_mpi"] = [*theirs, made["fortran_mpi"]]
+        subprocess.check_call(["mpif90", *FLAGS, folder / "laplace_mpi.f90", "-o", programs["fortran_mpi"]])
+        commands["fortran"] = [*ours, programs["fortran"]]
+        commands["fortran_mpi"] = [*theirs, programs["fortran_mpi"]]
     return commands
 
 
-def ratio(speeds: dict[str, list[float]], one: str, other: str) -> float:
+def ratio(speeds: dict[str, list[float]], program: str, other: str) -> float:
     """The median of the ratios of neighbours."""
-    pairs = zip(speeds[one], speeds[other], strict=True)
+    pairs = zip(speeds[program], speeds[other], strict=True)
     return round(statistics.median(first / second for first, second in pairs), 3)
 
 
