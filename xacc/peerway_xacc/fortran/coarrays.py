@@ -63,6 +63,9 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
         _point_at_dummy(unit, scope, entity)
     elif "target" not in entity.attributes and "pointer" not in entity.attributes:
         unit.generated.next_to(typed.logical.number, f"target :: {name}")  # others change it behind our back
+    if scope.kind == "program" and not is_allocatable and "save" not in entity.attributes:
+        # not on the stack: other images use it until they end, too
+        unit.generated.next_to(typed.logical.number, f"save :: {name}")
     if is_dummy:
         calls.append(_init(unit, scope, entity, lowers, place, "bind"))
     elif not is_allocatable:

@@ -232,7 +232,7 @@ class ProcedureNames(KernelNames):
         listed = ", ".join(parameters[dummy.text] for dummy in self.scope.dummies)
         end = self.leaving if kind else " ".join([f"{_END}:;" if _END in body else "", *self.ending])
         return (
-            f"static {kind.c_text if kind else 'void'} {name}({listed or 'void'}) "
+            f"static inline {kind.c_text if kind else 'void'} {name}({listed or 'void'}) "
             f"{{ {' '.join(self.declared)} {body} {end} }}"
         )
 
@@ -244,7 +244,7 @@ class ProcedureNames(KernelNames):
         self._check_function(dummy, kind)
         self.declared.append(f"{of_dummy.c_text} {name} = *pwr_{dummy.text};")
         self.ending.append(f"*pwr_{dummy.text} = {name};")
-        return f"{of_dummy.c_text}* pwr_{dummy.text}"
+        return f"{of_dummy.c_text}* restrict pwr_{dummy.text}"
 
     def _array_parameter(self, dummy: Word, kind: Type | None) -> str:
         if self.changes(dummy):
@@ -261,7 +261,7 @@ class ProcedureNames(KernelNames):
             extents.append(f"({high} - {low} + 1)" if high else "")
         self.arrays[dummy.text] = ArrayOf(dummy.text, of_dummy, lower, extents, -1)
         const = "" if self.changes(dummy) else "const "
-        return f"{const}{of_dummy.c_text}* {c_name(dummy.text)}"
+        return f"{const}{of_dummy.c_text}* restrict {c_name(dummy.text)}"
 
     def _number(self, text: str, dummy: Word) -> str:
         """A bound: a constant, or an expression of other arguments."""

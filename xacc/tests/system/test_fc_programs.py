@@ -50,6 +50,32 @@ def test_images_put_get_and_wait(coarrays: Path, images: int) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{images} images, 0 wrong\n", "")
 
 
+ENDS = """\
+program ends
+  integer :: x(3)[*], y
+  integer(8) :: start, now, rate
+  x = this_image()
+  y = 1
+  sync all
+  call system_clock(start, rate)
+  do while (this_image() == 2 .and. y == 1)
+    y = x(2)[1]
+    call system_clock(now)
+    if (now - start > rate / 4) exit
+  end do
+  if (this_image() == 2) print '(i0)', y
+end program ends
+"""
+
+
+def test_others_reach_a_coarray_of_an_image_that_has_ended(tmp_path: Path) -> None:
+    """Its memory is not on the stack of the main program."""
+    (tmp_path / "ends.f90").write_text(ENDS)
+    program = compiled(tmp_path, "ends.f90")
+    done = run(PEERWAY, "run", "-n", 2, "--", program, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
 def test_a_module_of_another_file_keeps_its_mapping(tmp_path: Path) -> None:
     """Compiled apart and linked, the two files are the same program."""
     fields, _, main = (FORTRAN / "directives.f90").read_text().partition("program directives")
