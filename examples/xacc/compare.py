@@ -2,8 +2,9 @@
 
     python examples/xacc/compare.py --out results/xacc/laplace.jsonl [--repeat 9] [--fortran]
 
-With --fortran also laplace.f90 and laplace_mpi.f90. A record has the speeds of all runs in million points a
-second, and the medians of the ratios of neighbours: a machine that others use slows all.
+With --points only these sizes, with --fortran also laplace.f90 and laplace_mpi.f90. A record has the speeds
+of all runs in million points a second, and the medians of the ratios of neighbours: a machine that others
+use slows all.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--repeat", type=int, default=9)
     options.add_argument("--fortran", action="store_true")
+    options.add_argument("--points", type=int, nargs="*", choices=SIZES, default=list(SIZES))
     options.add_argument("--mpirun", default="mpirun --bind-to core")
     given = options.parse_args()
     records = []
     with tempfile.TemporaryDirectory() as folder:
-        for size, steps in SIZES.items():
+        for size in given.points:
+            steps = SIZES[size]
             commands = built(Path(folder), size, steps, given.mpirun.split(), given.fortran)
             speeds: dict[str, list[float]] = {name: [] for name in commands}
             for _ in range(given.repeat):
