@@ -37,6 +37,7 @@ ELSEWHERE = {
     "docs/xacc/directives.md 1": "an excerpt of a program with directives",
     "docs/xacc/directives.md 2": "an excerpt of what `peerway cc` generates",
     "docs/xacc/directives.md 3": "an excerpt of what `peerway cc` generates",
+    "docs/xacc/fortran.md 1": "an excerpt of examples/xacc/cg.c",
 }
 BLOCKS = blocks("c", "cpp", "c++")
 

@@ -138,7 +138,7 @@ def indices(letter: str, group: list[Dimension]) -> list[str]:
                 if dimension.literal
                 else f"(unsigned){dimension.index}__count"
             )
-            at, rest = f"{dimension.index}__q", f"{dimension.index}__rest"
+            at, rest = f"{dimension.index}__at", f"{dimension.index}__rest"
             lines.append(f"const unsigned {at} = {quotient} % {count}, {rest} = {quotient} / {count};")
             quotient = rest
         first = dimension.first if dimension.literal else f"{dimension.index}__first"

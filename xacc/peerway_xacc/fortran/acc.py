@@ -10,9 +10,10 @@ from peerway_xacc.fortran import acc_data
 from peerway_xacc.fortran.acc_clauses import COMPUTE, AccClause, AccDirective, read
 from peerway_xacc.fortran.acc_kernel import Acc, kernel
 from peerway_xacc.fortran.acc_pragmas import WITH_VALUES
-from peerway_xacc.fortran.blocks import Assign, Blocks, Loop, Node, walk
+from peerway_xacc.fortran.blocks import Assign, Blocks, CallOf, Loop, Node, walk
+from peerway_xacc.fortran.do_loops import loop_end, read_do
+from peerway_xacc.fortran.kernel_functions import Procedures
 from peerway_xacc.fortran.kernel_names import KernelNames
-from peerway_xacc.fortran.loops import loop_end, read_do
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.types import Types
 from peerway_xacc.fortran.unit import FortranUnit
@@ -173,8 +174,11 @@ def _beside(acc: Acc, directive: AccDirective, scope: Scope, lines: list[int]) -
 
 def _check_beside(acc: Acc, scope: Scope, nodes: list[Node]) -> None:
     """Each kernel of a region has its own copies of scalars, which the next one does not see."""
-    names = KernelNames(acc.unit, scope, acc.types)
+    names = KernelNames(acc.unit, scope, acc.types, Procedures(acc.unit))
     for node in walk(nodes):
+        if isinstance(node, CallOf):
+            message = "a call beside the loops of acc parallel is not possible; use acc kernels or acc serial"
+            raise Refused(node.name.place, message)
         if isinstance(node, Assign) and not names.is_array(node.target[0]):
             message = (
                 f"this statement beside the loops of acc parallel changes '{node.target[0].text}', which "

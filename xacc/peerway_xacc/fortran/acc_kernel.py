@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from peerway_xacc.fortran.acc_clauses import AccClause, AccDirective
 from peerway_xacc.fortran.acc_pragmas import COPIED, Heads, data_of, values_of
 from peerway_xacc.fortran.blocks import Assign, Loop, Node, walk
+from peerway_xacc.fortran.do_loops import Do
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.kernel_code import KernelCode, Written, note_changes
-from peerway_xacc.fortran.kernel_functions import called
+from peerway_xacc.fortran.kernel_functions import Procedures
 from peerway_xacc.fortran.kernel_names import KernelNames
-from peerway_xacc.fortran.loops import Do
 from peerway_xacc.fortran.placement import placed
 from peerway_xacc.fortran.structure import Scope
 from peerway_xacc.fortran.types import Types
@@ -49,7 +49,7 @@ def kernel(
     line = directive.place.line
     if directive.place.file != unit.file:
         raise Refused(directive.place, "acc directives in an included file make no kernels yet")
-    names = KernelNames(unit, scope, acc.types, write_call=called)
+    names = KernelNames(unit, scope, acc.types, Procedures(unit))
     note_changes(names, nodes)
     _mark_parallel(names, directive, nodes)
     for clause in clauses:
@@ -154,6 +154,8 @@ def _emit(
     for number in range(first, last + 1):
         if number in unit.structure.by_number:
             unit.generated.remove(number)
+            if number in unit.margins:
+                unit.generated.forget_behind(number)
     lines = [f"call {call.text()}"]
     for local in sorted({*names.local, *names.own_arrays}):
         declared = unit.fortran.entity(local, scope)

@@ -86,22 +86,34 @@ def redeclare(unit: FortranUnit, array: DistributedArray) -> None:
     lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
     start = " => null()" if lives_on else ""
     declared = f"{_type_of(entity)}, pointer, contiguous{attributes} :: {array.name}({_colons(rank)}){start}"
+    lines = [declared]
+    if is_dummy(scope, array.name):
+        replace_dummy(unit, scope, entity, [*lines, f"{_type_of(entity)} :: {argument_of(array.name)}(*)"])
+    else:
+        _replace(unit, entity, lines)
+
+
+def replace_dummy(unit: FortranUnit, scope: Scope, entity: Entity, lines: list[str]) -> None:
+    """Declare a dummy argument otherwise; in the header it has the name of `argument_of`."""
+    word = next(dummy for dummy in scope.dummies if dummy.text == entity.name)
+    unit.generated.edit(scope.header, word.start, word.end, argument_of(entity.name))
+    _replace(unit, entity, lines)
+
+
+def _replace(unit: FortranUnit, entity: Entity, lines: list[str]) -> None:
+    """Take a variable's declarations out, and put these lines in their place."""
     mentions = [entity.typed] if entity.typed else []
     others = [mention for mention in entity.others if _drops(mention)]
     last = (mentions + others)[-1] if entity.typed is None else entity.typed
     assert last is not None
-    number = last.logical.number
-    lines = [declared]
-    if is_dummy(scope, array.name):
-        lines.append(f"{_type_of(entity)} :: {_argument(array)}(*)")
-        _rename_dummy(unit, scope, array)
-    unit.generated.behind(number, *lines)
+    unit.generated.behind(last.logical.number, *lines)
     for mention in [*mentions, *others]:
         _take_out(unit, mention)
 
 
-def _argument(array: DistributedArray) -> str:
-    return f"pwx_{array.name}"
+def argument_of(name: str) -> str:
+    """What the dummy argument is called whose name is a pointer's."""
+    return f"pwx_{name}"
 
 
 def _colons(rank: int) -> str:
@@ -117,11 +129,6 @@ def _type_of(entity: Entity) -> str:
     if entity.type_text:
         return entity.type_text
     return "integer" if entity.name[0] in "ijklmn" else "real"
-
-
-def _rename_dummy(unit: FortranUnit, scope: Scope, array: DistributedArray) -> None:
-    word = next(dummy for dummy in scope.dummies if dummy.text == array.name)
-    unit.generated.edit(scope.header, word.start, word.end, _argument(array))
 
 
 def _take_out(unit: FortranUnit, mention: Mention) -> None:
@@ -160,7 +167,7 @@ def make(array: DistributedArray, dimensions: list[Dimension], arguments: Argume
     assert array.template is not None
     rank = len(dimensions)
     lower, sizes = _bounds(dimensions, arguments)
-    name = _argument(array) if how == "bind" else array.name
+    name = argument_of(array.name) if how == "bind" else array.name
     element = arguments.c_text(f"storage_size({name})/8")
     low = f"{array.symbol}__lb"
     aligned = [-1 if match is None else match[0] for match in array.dimensions]

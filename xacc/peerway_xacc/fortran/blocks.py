@@ -1,4 +1,6 @@
-"""The statements of an acc construct as a tree: assignments, IFs, loops and jumps; kernels have no others."""
+"""The statements of an acc construct as a tree: assignments, IFs, loops, jumps and calls; kernels have no
+others.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from peerway_xacc.fortran.acc_clauses import AccDirective
-from peerway_xacc.fortran.loops import Do, do_header, loop_end, read_do
+from peerway_xacc.fortran.do_loops import Do, do_header, loop_end, read_do
 from peerway_xacc.fortran.structure import Statement
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word, closing
+from peerway_xacc.fortran.words import Word, closing, split
 from peerway_xacc.frontend.diagnostics import Refused
 
 
@@ -52,7 +54,17 @@ class Jump:
     target: str
 
 
-Node = Assign | If | Loop | Jump
+@dataclass
+class CallOf:
+    """CALL of a subroutine; `changed` are the variables and arrays that it changes, once that is known."""
+
+    statement: Statement
+    name: Word
+    arguments: list[list[Word]]
+    changed: set[str] = field(default_factory=set)
+
+
+Node = Assign | If | Loop | Jump | CallOf
 
 
 class Blocks:
@@ -129,9 +141,8 @@ class Blocks:
         equal = _equal(words)
         if equal:
             return Assign(statement, words[:equal], words[equal + 1 :])
-        if first == "call":
-            message = "calls of procedures are not possible in a kernel yet; write their statements here"
-            raise Refused(words[0].place, message)
+        if first == "call" and len(words) > 1 and words[1].kind == "name":
+            return _call(statement, words)
         raise Refused(words[0].place, f"a kernel cannot have this statement ({first.upper()}) yet")
 
     def _loop(self, statement: Statement) -> Loop:
@@ -184,6 +195,19 @@ class Blocks:
                 return nodes, statement
             depth += is_if - ends
         raise Refused(begin.words[0].place, "this IF has no end")
+
+
+def _call(statement: Statement, words: list[Word]) -> CallOf:
+    if len(words) == 2:
+        return CallOf(statement, words[1], [])
+    if words[2].text != "(" or closing(words, 2) != len(words) - 1:
+        raise Refused(words[1].place, "a kernel can call subroutines of this file only")
+    parts = split(words[3:-1], ",")
+    arguments = [] if parts == [[]] else parts
+    for part in arguments:
+        if not part or (len(part) > 1 and part[1].text == "="):
+            raise Refused(words[1].place, "give all arguments of a call in a kernel, without their names")
+    return CallOf(statement, words[1], arguments)
 
 
 def _equal(words: list[Word]) -> int | None:

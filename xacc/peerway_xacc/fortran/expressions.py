@@ -46,7 +46,7 @@ class Names(Protocol):
         """size, lbound or ubound of an array."""
         ...
 
-    def call(self, word: Word, arguments: list[Value]) -> Value:
+    def call(self, word: Word, arguments: list[list[Word]]) -> Value:
         """A function that is no intrinsic one."""
         ...
 
@@ -183,7 +183,7 @@ class _Reader:
             return self._names.bound(word.text, parts, word)
         if word.text in intrinsics.WITH_KIND or word.text in intrinsics.KNOWN:
             return self._intrinsic(word, parts)
-        return self._names.call(word, [self._value(part) for part in parts])
+        return self._names.call(word, parts)
 
     def _value(self, part: list[Word]) -> Value:
         reader = _Reader(part, self._names)

@@ -131,6 +131,10 @@ class Generated:
         """Statements behind a statement, before those asked for earlier: constructs end as brackets do."""
         self._behind.setdefault(number, [])[:0] = lines
 
+    def forget_behind(self, number: int) -> None:
+        """Take back the statements behind a statement that a kernel replaces."""
+        self._behind.pop(number, None)
+
     def next_to(self, number: int, *lines: str) -> None:
         """Statements behind a statement, behind those asked for earlier."""
         self._behind.setdefault(number, []).extend(lines)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from peerway_xacc.fortran.acc_clauses import AccDirective
-from peerway_xacc.fortran.blocks import Assign, If, Jump, Loop, Node, walk
+from peerway_xacc.fortran.blocks import Assign, CallOf, If, Jump, Loop, Node, walk
+from peerway_xacc.fortran.do_loops import Do
 from peerway_xacc.fortran.kernel_names import KernelNames, c_name
-from peerway_xacc.fortran.loops import Do
 from peerway_xacc.fortran.types import LONG
 from peerway_xacc.fortran.values import converted
 from peerway_xacc.fortran.words import Word
@@ -37,6 +37,12 @@ def note_changes(names: KernelNames, nodes: list[Node]) -> None:
             into.add(node.target[0].text)
         elif isinstance(node, Loop) and node.do:
             names.assigned.add(node.do.index.text)
+        elif isinstance(node, CallOf):
+            for word in names.procedures.changed(names, node):
+                into = names.written if names.is_array(word) else names.assigned
+                into.add(word.text)
+                if not names.is_array(word):
+                    node.changed.add(word.text)
 
 
 @dataclass
@@ -60,6 +66,8 @@ class KernelCode:
                 self._if(node)
             elif isinstance(node, Loop):
                 self.loop(node)
+            elif isinstance(node, CallOf):
+                self.out.put(node.name.place.line, self.names.procedures.statement(self.names, node))
             else:
                 self._jump(node)
 
@@ -88,9 +96,9 @@ class KernelCode:
     def _jump(self, node: Jump) -> None:
         line = node.word.place.line
         if node.word.text == "return":
-            if not self.names.returned:
+            if not self.names.leaving:
                 raise Refused(node.word.place, "RETURN leaves a construct of acc before its end")
-            self.out.put(line, f"return {self.names.returned};")
+            self.out.put(line, self.names.leaving)
             return
         around = self._open[-1] if self._open else None
         wanted = next((loop for loop in reversed(self._open) if loop.name == node.target), None)
@@ -124,6 +132,7 @@ class KernelCode:
                 self.out.put(node.acc.place.line, self.pragma(node.acc, node))
             self.out.put(line, f"{header} {{")
             self._declare(node, line)
+            self._skip(node, line)
         self._open.append(node)
         self.nodes(node.body)
         self._open.pop()
@@ -134,6 +143,21 @@ class KernelCode:
             self.out.put(line, f"{over}:;")
         if node.do and before:
             self.out.put(line, "}")
+
+    def _skip(self, node: Loop, line: int) -> None:
+        """A loop with margin skips the iterations that are in both of its ranges or in none."""
+        margin = self.names.unit.margins.get(node.statement.number)
+        if not margin:
+            return
+        tests = []
+        for at in range(2):
+            bounds = [(c_name(index), *ranges[at]) for index, ranges in margin.items()]
+            parts = [
+                f"{index} >= {self.names.value(low)} && {index} <= {self.names.value(high)}"
+                for index, low, high in bounds
+            ]
+            tests.append(f"({' && '.join(parts)})")
+        self.out.put(line, f"if ({tests[0]} == {tests[1]}) continue;")
 
     def _declare(self, node: Loop, line: int) -> None:
         for name in self.own.get(id(node), []):
@@ -237,6 +261,8 @@ def _words(node: Node) -> list[Word]:
             words += inner.target + inner.value
         elif isinstance(inner, If):
             words += [word for _, condition, _ in inner.branches for word in condition or ()]
+        elif isinstance(inner, CallOf):
+            words += [word for part in inner.arguments for word in part]
         elif isinstance(inner, Loop):
             words += inner.condition
             if inner.do:

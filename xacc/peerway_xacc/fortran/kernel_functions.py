@@ -1,67 +1,158 @@
-"""Functions of the program that kernels call: those of scalars, as functions of C before the kernel."""
+"""Functions and subroutines of the program that kernels call, as functions of C before the kernel.
+
+A scalar that a procedure changes is passed by its address, and has its own copy inside: Fortran lets nobody
+else use it meanwhile. An array is passed by the address of its first element.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from peerway_xacc.fortran.blocks import Blocks
+from peerway_xacc.fortran.blocks import Blocks, CallOf, Node
 from peerway_xacc.fortran.declarations import INTRINSIC, Entity
 from peerway_xacc.fortran.kernel_code import KernelCode, note_changes
-from peerway_xacc.fortran.kernel_names import KernelNames, c_name, number_text
+from peerway_xacc.fortran.kernel_names import ArrayOf, KernelNames, c_name, number_text
 from peerway_xacc.fortran.structure import Scope
-from peerway_xacc.fortran.types import Type, value_words
+from peerway_xacc.fortran.types import LONG, Type, value_words
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.values import Value, converted
-from peerway_xacc.fortran.words import Word, written
+from peerway_xacc.fortran.words import Word, words_in, written
 from peerway_xacc.frontend.diagnostics import Refused, counted
 
 _DEEPEST = 20
+_END = "pwf_end"
 
 
-def called(names: KernelNames, word: Word, arguments: list[Value], depth: int = 0) -> Value:
-    """A call of a function of this file. Raises Refused where a kernel cannot have it."""
-    function = _function(names.unit, names.scope, word.text)
-    if function is None:
-        message = f"the function '{word.text}' is not in this file, so a kernel cannot call it"
-        raise Refused(word.place, message)
-    if depth > _DEEPEST:
-        raise Refused(word.place, f"'{word.text}' calls itself, which kernels do not have")
-    if len(arguments) != len(function.dummies):
-        message = f"'{word.text}' has {counted(len(function.dummies), 'argument')}, and "
-        raise Refused(word.place, f"{message}{len(arguments)} here")
-    name = f"pwf_of_{function.name}_{function.number}"
-    own = FunctionNames(names.unit, function, names.types, functions=names.functions, depth=depth)
-    kind = own.result_type(word)
-    if name not in names.functions:
-        text = own.text(name, kind)
-        names.functions[name] = text
-    texts = [
-        converted(value, own.type_of(dummy), word)
-        for value, dummy in zip(arguments, function.dummies, strict=True)
-    ]
-    return Value(f"{name}({', '.join(texts)})", kind)
+class Procedures:
+    """The procedures of a file, as a kernel's statements call them."""
+
+    def __init__(self, unit: FortranUnit) -> None:
+        self._unit = unit
+        self._depth = 0
+
+    def value(self, names: KernelNames, word: Word, parts: list[list[Word]]) -> Value:
+        """A call of a function. Raises Refused where a kernel cannot have it."""
+        procedure = self._read(names, word, "function", parts)
+        kind = procedure.result_type(word)
+        return Value(self._call(names, procedure, word, parts, kind), kind)
+
+    def statement(self, names: KernelNames, node: CallOf) -> str:
+        """A call of a subroutine, as a statement of C."""
+        procedure = self._read(names, node.name, "subroutine", node.arguments)
+        return f"{self._call(names, procedure, node.name, node.arguments, None)};"
+
+    def changed(self, names: KernelNames, node: CallOf) -> list[Word]:
+        """The variables and arrays of the caller that a call changes."""
+        procedure = self._read(names, node.name, "subroutine", node.arguments)
+        arguments = zip(procedure.scope.dummies, node.arguments, strict=True)
+        return [part[0] for dummy, part in arguments if procedure.changes(dummy)]
+
+    def _read(self, names: KernelNames, word: Word, kind: str, parts: list[list[Word]]) -> ProcedureNames:
+        scope = _procedure(self._unit, names.scope, word.text, kind)
+        if scope is None:
+            message = f"the {kind} '{word.text}' is not in this file, so a kernel cannot call it"
+            raise Refused(word.place, message)
+        if self._depth > _DEEPEST:
+            raise Refused(word.place, f"'{word.text}' calls itself, which kernels do not have")
+        if len(parts) != len(scope.dummies):
+            message = f"'{word.text}' has {counted(len(scope.dummies), 'argument')}, and {len(parts)} here"
+            raise Refused(word.place, message)
+        procedure = ProcedureNames(
+            names.unit, scope, names.types, functions=names.functions, procedures=names.procedures
+        )
+        self._depth += 1
+        procedure.read()
+        self._depth -= 1
+        return procedure
+
+    def _call(
+        self,
+        names: KernelNames,
+        procedure: ProcedureNames,
+        word: Word,
+        parts: list[list[Word]],
+        kind: Type | None,
+    ) -> str:
+        scope = procedure.scope
+        name = f"pwf_of_{scope.name}_{scope.number}"
+        arguments = zip(scope.dummies, parts, strict=True)
+        texts = [_argument(names, procedure, dummy, part) for dummy, part in arguments]
+        if name not in names.functions:
+            self._depth += 1
+            text = procedure.text(name, kind, word)
+            self._depth -= 1
+            names.functions[name] = text
+        return f"{name}({', '.join(texts)})"
 
 
-def _function(unit: FortranUnit, scope: Scope, name: str) -> Scope | None:
-    """The function that a name means: of the program units around, or of the modules that they use."""
+def _procedure(unit: FortranUnit, scope: Scope, name: str, kind: str) -> Scope | None:
+    """The procedure that a name means: of the program units around, of the modules that they use, or, of
+    subroutines, of the file.
+    """
+    outside: list[Scope | None] = [None] if kind == "subroutine" else []
     for around in scope.chain():
         places = [around, *(unit.fortran.module(module) for module, _ in around.modules)]
-        for place in places:
+        for place in [*(place for place in places if place), *(outside if around.parent is None else [])]:
             for other in unit.structure.scopes:
-                if other.kind == "function" and other.name == name and other.parent is place and place:
+                if other.kind == kind and other.name == name and other.parent is place:
                     return None if other.foreign else other
     return None
 
 
-@dataclass
-class FunctionNames(KernelNames):
-    """The names of a function: its dummy arguments, its own variables and constants."""
+def _argument(names: KernelNames, procedure: ProcedureNames, dummy: Word, part: list[Word]) -> str:
+    """An argument as C text."""
+    wanted = procedure.type_of(dummy)
+    if procedure.is_array(dummy):
+        return _address(names, dummy, part, wanted, procedure.scope.name)
+    value = names.expressions.read(part)
+    if not procedure.changes(dummy):
+        return converted(value, wanted, part[0])
+    is_variable = value.text == c_name(part[0].text) or names.is_array(part[0])
+    if not is_variable or value.type != wanted:
+        message = f"'{procedure.scope.name}' changes its argument '{dummy.text}', so a variable of "
+        raise Refused(part[0].place, f"{message}{wanted.fortran} must be here")
+    return f"&{value.text}"
 
-    depth: int = 0
+
+def _address(names: KernelNames, dummy: Word, part: list[Word], wanted: Type, procedure: str) -> str:
+    word = part[0]
+    if not names.is_array(word):
+        raise Refused(word.place, f"argument '{dummy.text}' of '{procedure}' is an array")
+    kind = names.type_of(word)
+    if kind != wanted:
+        message = f"argument '{dummy.text}' of '{procedure}' is of {wanted.fortran}, and '{word.text}' of "
+        raise Refused(word.place, message + kind.fortran)
+    if len(part) > 1:
+        return f"&{names.expressions.read(part).text}"
+    distributed = names.unit.array_at(word.text, names.scope)
+    if distributed and word.text not in names.own_arrays:
+        message = f"'{word.text}' is a distributed array; pass the element where the argument begins, as in "
+        raise Refused(word.place, f"{message}{word.text}(1, j)")
+    names.array(word)
+    return c_name(word.text)
+
+
+@dataclass
+class ProcedureNames(KernelNames):
+    """The names of a procedure: its dummy arguments, its own variables and constants."""
+
     own: dict[str, Type] = field(default_factory=dict)
+    blocks: list[Node] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Read its statements."""
+        self.blocks = Blocks(self.unit, {}).read(self.scope.first_executable, self._last())
+        note_changes(self, self.blocks)
+
+    def _last(self) -> int:
+        return (self.scope.end if self.scope.contains is None else self.scope.contains) - 1
+
+    def changes(self, dummy: Word) -> bool:
+        """Does it change an argument?"""
+        return dummy.text in self.assigned | self.written
 
     def result_type(self, word: Word) -> Type:
-        """The type of its value: in its header, or of the variable that has it."""
+        """The type of a function's value: in its header, or of the variable that has it."""
         name = self.scope.result_name
         if name in self.scope.entities:
             return self.types.of(self.scope, self.scope.entities[name], word.place)
@@ -77,7 +168,7 @@ class FunctionNames(KernelNames):
         return self.types.of(self.scope, Entity(name, word), word.place)
 
     def scalar(self, word: Word) -> Value:
-        """A variable of the function, or a constant."""
+        """A variable of the procedure, or a constant."""
         name = word.text
         if name in self.own:
             return Value(c_name(name), self.own[name])
@@ -91,53 +182,98 @@ class FunctionNames(KernelNames):
             if words:
                 constant = self.expressions.read(words)
                 return Value(f"(({kind.c_text}){constant.text})", kind)
-        if declared and declared[0] is not self.scope:
-            message = f"'{self.scope.name}', which a kernel calls, uses '{name}', which is not its own; "
-            raise Refused(word.place, message + "pass it as an argument")
-        if declared and (declared[1].initialised or "save" in declared[1].attributes):
-            message = f"'{self.scope.name}', which a kernel calls, keeps '{name}' from call to call"
-            raise Refused(word.place, message)
+        self._check_own(word, declared)
         kind = self.type_of(word)
         self.own[name] = kind
         self.declared.append(f"{kind.c_text} {c_name(name)};")
         return Value(c_name(name), kind)
 
+    def _check_own(self, word: Word, declared: tuple[Scope, Entity] | None) -> None:
+        procedure = f"'{self.scope.name}', which a kernel calls,"
+        if declared and declared[0] is not self.scope:
+            message = f"{procedure} uses '{word.text}', which is not its own; pass it as an argument"
+            raise Refused(word.place, message)
+        if declared and (declared[1].initialised or "save" in declared[1].attributes):
+            raise Refused(word.place, f"{procedure} keeps '{word.text}' from call to call")
+
+    def array(self, word: Word) -> ArrayOf:
+        """A dummy argument, or an array of its own whose size is a constant."""
+        if word.text not in self.arrays and word.text not in self.own_arrays:
+            self._check_own(word, self.entity(word))
+            self.own_array(word)
+        return super().array(word)
+
     def value(self, fortran: str) -> str:
-        """Fortran computes nothing for a function."""
+        """Fortran computes nothing for a procedure."""
         place = self.scope.statements[0].words[0].place
         message = f"a kernel cannot call '{self.scope.name}', which needs {fortran} when it begins"
         raise Refused(place, message)
 
-    def call(self, word: Word, arguments: list[Value]) -> Value:
-        """Another function."""
-        return called(self, word, arguments, self.depth + 1)
-
-    def text(self, name: str, kind: Type) -> str:
-        """The function as C, in one line."""
-        blocks = Blocks(self.unit, {}).read(self.scope.first_executable, self.scope.end - 1)
-        note_changes(self, blocks)
-        parameters = []
-        for dummy in self.scope.dummies:
-            if self.is_array(dummy):
-                message = f"'{self.scope.name}', which a kernel calls, has the array '{dummy.text}'; "
-                raise Refused(dummy.place, message + "only scalars are possible yet")
-            if dummy.text in self.assigned:
-                message = f"'{self.scope.name}', which a kernel calls, changes its argument '{dummy.text}'"
-                raise Refused(dummy.place, message)
-            of_dummy = self.type_of(dummy)
-            self.own[dummy.text] = of_dummy
-            parameters.append(f"{of_dummy.c_text} {c_name(dummy.text)}")
-        self.own[self.scope.result_name] = kind
-        self.returned = c_name(self.scope.result_name)
-        self.declared.append(f"{kind.c_text} {c_name(self.scope.result_name)};")
+    def text(self, name: str, kind: Type | None, word: Word) -> str:
+        """The procedure as C, in one line. A function has a `kind`."""
+        arrays = [dummy for dummy in self.scope.dummies if self.is_array(dummy)]
+        parameters = {
+            dummy.text: self._scalar_parameter(dummy, kind)
+            for dummy in self.scope.dummies
+            if dummy not in arrays
+        }
+        for dummy in arrays:
+            parameters[dummy.text] = self._array_parameter(dummy, kind)
+        if kind:
+            result = c_name(self.scope.result_name)
+            self.own[self.scope.result_name] = kind
+            self.leaving = f"return {result};"
+            self.declared.append(f"{kind.c_text} {result};")
+        else:
+            self.leaving = f"goto {_END};"
         code = KernelCode(self, lambda _: None, lambda directive, _: _no_directive(directive.place), {})
-        code.nodes(blocks)
+        code.nodes(self.blocks)
         body = " ".join(text for _, text in code.out.pieces)
-        end = f"return {self.returned};"
+        listed = ", ".join(parameters[dummy.text] for dummy in self.scope.dummies)
+        end = self.leaving if kind else " ".join([f"{_END}:;" if _END in body else "", *self.ending])
         return (
-            f"static {kind.c_text} {name}({', '.join(parameters) or 'void'}) "
+            f"static inline {kind.c_text if kind else 'void'} {name}({listed or 'void'}) "
             f"{{ {' '.join(self.declared)} {body} {end} }}"
         )
+
+    def _scalar_parameter(self, dummy: Word, kind: Type | None) -> str:
+        of_dummy, name = self.type_of(dummy), c_name(dummy.text)
+        self.own[dummy.text] = of_dummy
+        if not self.changes(dummy):
+            return f"{of_dummy.c_text} {name}"
+        self._check_function(dummy, kind)
+        self.declared.append(f"{of_dummy.c_text} {name} = *pwr_{dummy.text};")
+        self.ending.append(f"*pwr_{dummy.text} = {name};")
+        return f"{of_dummy.c_text}* restrict pwr_{dummy.text}"
+
+    def _array_parameter(self, dummy: Word, kind: Type | None) -> str:
+        if self.changes(dummy):
+            self._check_function(dummy, kind)
+        entity, of_dummy = self.scope.entities[dummy.text], self.type_of(dummy)
+        lower, extents = [], []
+        for dimension in entity.dimensions or ():
+            if dimension.upper is None and not dimension.assumed:
+                message = f"'{self.scope.name}', which a kernel calls, has '{dummy.text}' without bounds; "
+                raise Refused(dummy.place, f"{message}give them, as in {dummy.text}(n)")
+            low = self._number(dimension.lower or "1", dummy)
+            high = self._number(dimension.upper, dummy) if dimension.upper else ""
+            lower.append(low)
+            extents.append(f"({high} - {low} + 1)" if high else "")
+        self.arrays[dummy.text] = ArrayOf(dummy.text, of_dummy, lower, extents, -1)
+        const = "" if self.changes(dummy) else "const "
+        return f"{const}{of_dummy.c_text}* restrict {c_name(dummy.text)}"
+
+    def _number(self, text: str, dummy: Word) -> str:
+        """A bound: a constant, or an expression of other arguments."""
+        value = self.types.integer(self.scope, text)
+        if value is not None:
+            return number_text(value, LONG)
+        return f"(long){self.expressions.integer(words_in(text, dummy.place)).text}"
+
+    def _check_function(self, dummy: Word, kind: Type | None) -> None:
+        if kind:
+            message = f"'{self.scope.name}', which a kernel calls, changes its argument '{dummy.text}'"
+            raise Refused(dummy.place, message)
 
 
 def _no_directive(place: object) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.fortran.blocks import CallOf
 from peerway_xacc.fortran.declarations import Dimension, Entity
 from peerway_xacc.fortran.expressions import Expressions
 from peerway_xacc.fortran.grammar import Arguments
@@ -46,6 +47,22 @@ class ArrayOf:
         return "" if _UNKNOWN_EXTENT in self.extents else f"pwn_{self.name}"
 
 
+class Calls(Protocol):
+    """Writes the calls of procedures of the program, which need all of this for a procedure's own names."""
+
+    def value(self, names: KernelNames, word: Word, parts: list[list[Word]]) -> Value:
+        """A call of a function."""
+        ...
+
+    def statement(self, names: KernelNames, node: CallOf) -> str:
+        """A call of a subroutine, as C text."""
+        ...
+
+    def changed(self, names: KernelNames, node: CallOf) -> list[Word]:
+        """What a call changes in the caller."""
+        ...
+
+
 @dataclass
 class KernelNames:
     """The variables of one kernel. `assigned` are the scalars that its statements change."""
@@ -53,6 +70,7 @@ class KernelNames:
     unit: FortranUnit
     scope: Scope
     types: Types
+    procedures: Calls
     assigned: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)  # arrays
     values: Arguments = field(default_factory=lambda: Arguments("pwv"))
@@ -64,10 +82,8 @@ class KernelNames:
     ending: list[str] = field(default_factory=list)  # C behind it
     functions: dict[str, str] = field(default_factory=dict)  # C of functions that are called
     shapes: dict[object, str] = field(default_factory=dict)  # the first array of each shape
-    returned: str = ""  # what RETURN gives in a function
+    leaving: str = ""  # what RETURN is in a procedure
     local: set[str] = field(default_factory=set)  # scalars that a loop's body declares
-    # Writes the call of a function of the program, which needs all of this for the function's own names.
-    write_call: Callable[[KernelNames, Word, list[Value]], Value] | None = None
 
     def __post_init__(self) -> None:
         self.expressions = Expressions(self)
@@ -162,10 +178,9 @@ class KernelNames:
             raise Refused(word.place, f"{function} in a kernel needs a dimension, as {function}(a, 1)")
         return Value(f"(int){self.value(f'{function}({chr(44).join(texts)})')}", INTEGER)
 
-    def call(self, word: Word, arguments: list[Value]) -> Value:
+    def call(self, word: Word, arguments: list[list[Word]]) -> Value:
         """A call of a function of the program."""
-        assert self.write_call is not None
-        return self.write_call(self, word, arguments)
+        return self.procedures.value(self, word, arguments)
 
     # ---- arguments ----
 

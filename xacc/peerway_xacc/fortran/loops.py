@@ -1,114 +1,26 @@
-"""Loops and tasks of xmp: a DO goes over what its node owns, a task runs on its nodes only."""
+"""Loops of xmp: a DO goes over what its node owns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from peerway_xacc.analysis.mapping import NodeArray, TemplateOf
+from peerway_xacc.fortran import widening
+from peerway_xacc.fortran.do_loops import Do, do_header, loop_end, nest, read_do
 from peerway_xacc.fortran.generated import KINDS, Call
-from peerway_xacc.fortran.grammar import Arguments, End, FortranExpr, place_of
+from peerway_xacc.fortran.grammar import Arguments, FortranExpr, place_of
 from peerway_xacc.fortran.scopes import call_of
-from peerway_xacc.fortran.structure import Scope, Statement
+from peerway_xacc.fortran.structure import Scope
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word, closing, split, written
+from peerway_xacc.fortran.words import closing
 from peerway_xacc.frontend import directives as d
-from peerway_xacc.frontend.clauses import Expr, Name, Subscript, Widening
-from peerway_xacc.frontend.diagnostics import Place, Refused, counted
+from peerway_xacc.frontend.clauses import Expr, Name, Subscript
+from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.tokens import quoted
-from peerway_xacc.lowering.c_text import reference, referred, where
+from peerway_xacc.lowering.c_text import referred, where
 from peerway_xacc.lowering.loop_reductions import all_owners
 from peerway_xacc.lowering.loops import text_of
 from peerway_xacc.lowering.types import OPERATORS
 
 _NUMBERS_OF_SPAN, _NUMBERS_OF_CYCLE = 2, 5
-
-
-@dataclass(frozen=True)
-class Do:
-    """A DO over an index: its statement, the words of its bounds, and the number of the line that ends it."""
-
-    statement: Statement
-    index: Word
-    first: list[Word]
-    last: list[Word]
-    step: list[Word]
-    end: int
-    construct: str = ""
-
-    def text(self, words: list[Word]) -> str:
-        """What the program has for some of its words."""
-        return written(self.statement.logical, words)
-
-
-def do_header(statement: Statement) -> tuple[list[Word], str, str] | None:
-    """The words behind DO and its label, the label, the name of the construct; None of other statements."""
-    words = statement.words
-    construct = ""
-    if len(words) > 2 and words[1].text == ":" and words[0].kind == "name":
-        construct, words = words[0].text, words[2:]
-    if words[0].text != "do" or (len(words) > 1 and words[1].text in ("=", "(", "%")):
-        return None
-    words, label = words[1:], ""
-    if words and words[0].kind == "number":
-        label, words = words[0].text, words[1:]
-    if words and words[0].text == ",":
-        words = words[1:]
-    return words, label, construct
-
-
-def loop_end(unit: FortranUnit, statement: Statement) -> int:
-    """The number of the statement that ends the DO that begins with a statement."""
-    head = do_header(statement)
-    assert head is not None
-    open_loops = [head[1]]
-    last = statement.number
-    for other in unit.statements_behind(statement.number):
-        if other.scope is not statement.scope or other.number >= statement.scope.end:
-            break
-        last = other.number
-        texts = [word.text for word in other.words[:2]]
-        nested = do_header(other)
-        if nested is not None:
-            open_loops.append(nested[1])
-        elif (texts[0] == "enddo" or texts == ["end", "do"]) and open_loops[-1] == "":
-            open_loops.pop()
-        while open_loops and open_loops[-1] and _same(open_loops[-1], other.logical.label):
-            open_loops.pop()
-        if not open_loops:
-            return other.number
-    place = statement.words[0].place
-    raise Refused(
-        place, "this DO has no end", (unit.text.place(unit.structure.logicals[last].start), "up to here")
-    )
-
-
-def _same(label: str, other: str) -> bool:
-    return bool(other) and int(label) == int(other)
-
-
-def read_do(unit: FortranUnit, statement: Statement) -> Do | None:
-    """A DO that counts; None of any other statement."""
-    head = do_header(statement)
-    if head is None:
-        return None
-    words, _label, construct = head
-    if len(words) < 2 or words[1].text != "=" or words[0].kind != "name":
-        return None
-    bounds = split(words[2:], ",")
-    if len(bounds) not in (2, 3) or not all(bounds):
-        return None
-    step = bounds[2] if len(bounds) == 3 else []
-    return Do(statement, words[0], bounds[0], bounds[1], step, loop_end(unit, statement), construct)
-
-
-def nest(unit: FortranUnit, outer: Do) -> list[Do]:
-    """The counting loops of a nest, the outermost first."""
-    inner = [
-        statement
-        for statement in unit.statements_behind(outer.statement.number)
-        if statement.number < outer.end
-    ]
-    return [outer, *(do for statement in inner if (do := read_do(unit, statement)))]
 
 
 def loop(unit: FortranUnit, directive: d.Loop) -> None:
@@ -123,19 +35,21 @@ def loop(unit: FortranUnit, directive: d.Loop) -> None:
     if directive.on.subscripts is None:
         name = directive.on.name
         raise Refused(name.place, f"the on clause of a loop needs subscripts, as in {name.text}(i)")
-    _check_widening(directive)
     mapping = referred(unit, directive.on, directive)
     loops = nest(unit, outer)
     localised, conditions = _matched(unit, directive, loops)
     scope = unit.scope_of(directive)
     variable = f"pwx_s{directive.place.line}_{unit.number_of(directive)}"
-    lines, size = [], 0
+    widened = widening.read(unit, directive, variable)
+    lines, size = widened.opening(directive) if widened else [], 0
     if isinstance(mapping, TemplateOf) and mapping.opened:
         lines.append(f"pwx_need_template({mapping.address}, {where(directive)});")
     for dimension, index, offset in localised:
         same = [do for do in loops if do.index.text == index]
         for do in same:
             _check_jumps(unit, do)
+        if widened:
+            widening.check(widened, mapping, dimension, same, {index for _, index, _ in localised})
         if isinstance(mapping, TemplateOf) and mapping.kind_of(dimension) == "cyclic":
             _not_for_threads(unit, directive, outer)
             lines += _cycle_lines(mapping, dimension, offset, size)
@@ -145,47 +59,67 @@ def loop(unit: FortranUnit, directive: d.Loop) -> None:
         else:
             call = "pwx_owned_node" if isinstance(mapping, NodeArray) else "pwx_owned"
             span = f"{call}({mapping.address}, {dimension}, {offset})"
-            unbound = False
-            if directive.widening:
-                span, unbound = _widened(directive.widening, dimension, span, same, arguments)
-            lines.append(f"{{ const pwx_span s = {span}; c0[{size}] = s.first; c0[{size + 1}] = s.last; }}")
+            if widened:
+                lines += widened.numbers(dimension, index, span, same, size)
+            else:
+                lines.append(
+                    f"{{ const pwx_span s = {span}; c0[{size}] = s.first; c0[{size + 1}] = s.last; }}"
+                )
             for do in same:
-                _bound(unit, scope, do, variable, size, unbound)
-            size += _NUMBERS_OF_SPAN
+                _bound(unit, scope, do, variable, size, exact=widened is not None)
+            size += widened.size if widened else _NUMBERS_OF_SPAN
+    if widened:
+        widening.guard(unit, widened, loops)
     if conditions:
         lines.append(f"c0[{size}] = {' && '.join(conditions)};")
-    _emit(unit, directive, outer, variable, size + bool(conditions), lines, bool(conditions), arguments)
+    twice = widened.turn if widened and widened.executes_twice else ""
+    numbers = (variable, size + bool(conditions))
+    _emit(unit, directive, outer, numbers, lines, bool(conditions), arguments, twice)
     bounds = ", ".join(f"{index} over what this node owns" for _, index, _ in localised)
     unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
 
 
 def _emit(
-    unit: FortranUnit, directive: d.Loop, outer: Do, variable: str, size: int, lines: list[str],
-    guarded: bool, arguments: Arguments,
+    unit: FortranUnit, directive: d.Loop, outer: Do, numbers: tuple[str, int], lines: list[str],
+    guarded: bool, arguments: Arguments, twice: str,
 ) -> None:  # fmt: skip
-    """Write the calls before and behind a loop."""
+    """Write the calls before and behind a loop; one that is executed twice is in a loop over `twice`."""
     scope = unit.scope_of(directive)
+    variable, size = numbers
     opened, closed = _reductions(unit, directive, arguments)
     before = list(opened)
+    if twice:
+        unit.generated.declare(scope, f"integer(8) :: {twice}")
+        before.append(f"do {twice} = 0, 1")
     if lines and size:
         call = call_of(unit, "loop", lines, arguments, directive)
         call.others.insert(0, ("numbers", variable))
         unit.generated.declare(scope, f"integer(8) :: {variable}({size})")
         before.append(unit.generated.call(scope, call))
-    behind = list(closed)
+    behind = ["end do", *closed] if twice else list(closed)
     if guarded:
         before.append(f"if ({variable}({size}) /= 0) then")
         behind.insert(0, "end if")
     number = unit.number_of(directive)
     unit.generated.before(number, *before)
-    unit.generated.behind(_end_with_directives(unit, outer.end), *behind)
+    unit.generated.behind(_end_with_directives(unit, number, outer), *behind)
 
 
-def _end_with_directives(unit: FortranUnit, end: int) -> int:
-    """The line that ends a loop, or the last `end` directive of OpenMP or OpenACC behind it."""
-    logicals = unit.structure.logicals
+def _end_with_directives(unit: FortranUnit, number: int, outer: Do) -> int:
+    """The line that ends a loop, or behind it that of a directive of OpenMP or OpenACC that ends one which
+    begins between the loop and the directive on line `number`.
+    """
+    logicals, end = unit.structure.logicals, outer.end
+    begun = [
+        (line.model, " ".join(line.text.lower().split()))
+        for line in logicals[number + 1 : outer.statement.number]
+    ]
     while end + 1 < len(logicals) and logicals[end + 1].model in ("omp", "acc"):
-        if not logicals[end + 1].text.strip().lower().startswith("end"):
+        words = logicals[end + 1].text.lower().split()
+        ended = " ".join(words)[3:].strip()
+        if not words or not words[0].startswith("end"):
+            break
+        if not any(model == logicals[end + 1].model and text.startswith(ended) for model, text in begun):
             break
         end += 1
     return end
@@ -250,45 +184,15 @@ def _one_place(mapping: NodeArray | TemplateOf, dimension: int, index: Expr) -> 
     return f"pwx_owns({mapping.address}, {dimension}, {index.text})"
 
 
-def _is_one(do: Do) -> bool:
-    return not do.step or do.text(do.step) == "1"
-
-
-def _check_widening(directive: d.Loop) -> None:
-    widening = directive.widening
-    assert directive.on is not None
-    if widening is None:
-        return
-    if widening.kind != "expand":
-        raise Refused(widening.place, f"the clause {widening.kind} is not supported in Fortran yet")
-    count = len(directive.on.subscripts or ())
-    if len(widening.widths) != count:
-        message = f"{counted(len(widening.widths), 'width')} of expand for {counted(count, 'dimension')}"
-        raise Refused(widening.place, message)
-
-
-def _widened(
-    widening: Widening, dimension: int, span: str, loops: list[Do], arguments: Arguments
-) -> tuple[str, bool]:
-    """The span of a loop with expand, and: may it leave the loop's bounds?"""
-    width = widening.widths[dimension]
-    if len(loops) != 1 or not _is_one(loops[0]):
-        raise Refused(widening.place, f"expand needs one loop over '{loops[0].index.text}', upwards by 1")
-    assert width.lower is not None
-    assert width.upper is not None
-    first, last = (arguments.c_text(loops[0].text(words)) for words in (loops[0].first, loops[0].last))
-    own = f"pwx_local_span({span}, {first}, {last})"
-    widths = f"{width.lower.text}, {width.upper.text}, {int(width.unbound)}"
-    return f"pwx_expanded({own}, {widths}, {first}, {last})", width.unbound
-
-
-def _bound(unit: FortranUnit, scope: Scope, do: Do, variable: str, at: int, unbound: bool) -> None:
-    """Edit the first and the last value of a DO: between them what the node owns."""
+def _bound(unit: FortranUnit, scope: Scope, do: Do, variable: str, at: int, exact: bool) -> None:
+    """Edit the first and the last value of a DO: between them what the node owns. `exact` numbers are within
+    the loop's bounds already, or leave them on purpose.
+    """
     first, last = do.text(do.first), do.text(do.last)
     span = f"{variable}({at + 1}:{at + 2})"
-    if unbound:
+    if exact:
         low, high = f"{variable}({at + 1})", f"{variable}({at + 2})"
-    elif _is_one(do):
+    elif do.counts_by_one:
         low = f"max(int({first}, 8), {variable}({at + 1}))"
         high = f"min(int({last}, 8), {variable}({at + 2}))"
     else:
@@ -342,7 +246,7 @@ def _deal(unit: FortranUnit, scope: Scope, do: Do, variable: str, at: int) -> No
     unit.generated.edit(number, do.last[0].start, end, f"pwx_f_dealt({cycle}, int({last}, 8) + 1) - 1")
     value = f"{lower} + ({count}/{width}*{parts} + {mine})*{width} + mod({count}, {width})"
     lines = [f"{do.index.text} = int({value}, kind({do.index.text}))"]
-    if not _is_one(do):
+    if not do.counts_by_one:
         lines.append(f"if (mod({do.index.text} - ({first}), {do.text(do.step)}) /= 0) cycle")
     unit.generated.behind(number, *lines)
 
@@ -428,66 +332,3 @@ def _located(
         f"{where(directive)});"
     )
     return [unit.generated.call(unit.scope_of(directive), Call(unit.name("reduced"), [line], others=others))]
-
-
-# ---- tasks ----
-
-
-def task(unit: FortranUnit, directive: d.Task) -> None:
-    """The statements up to `end task` run on the nodes of the reference only."""
-    scope = unit.scope_of(directive)
-    number = unit.number_of(directive)
-    end = _end_of_task(unit, directive)
-    _check_returns(unit, directive, end)
-    variable = f"pwx_t{directive.place.line}_{number}"
-    unit.generated.declare(scope, f"integer(8) :: {variable}(2)")
-    nodes = reference(unit, directive.on, directive)
-    lines = [
-        f"const pwx_task task = pwx_task_begin({nodes}, {int(directive.nocomm)}, {where(directive)});",
-        "c0[0] = task.inside;", "c0[1] = task.pushed;",
-    ]  # fmt: skip
-    begin = call_of(unit, "task", lines, unit.reads[id(directive)].arguments, directive)
-    begin.others.insert(0, ("numbers", variable))
-    over = Call(unit.name("task_end"), [
-        "pwx_task task = {(int)c0[0], (int)c0[1]};", "pwx_task_end(&task);"
-    ], others=[("numbers", variable)])  # fmt: skip
-    unit.generated.before(number, unit.generated.call(scope, begin), f"if ({variable}(1) /= 0) then")
-    unit.generated.before(unit.number_of(end), "end if", unit.generated.call(scope, over))
-    unit.explain(directive, f"task: what follows runs on {text_of(directive.on)} only")
-
-
-def _end_of_task(unit: FortranUnit, directive: d.Task) -> End:
-    depth = 0
-    for other in unit.directives:
-        if other.start <= directive.start or unit.scope_of(other) is not unit.scope_of(directive):
-            continue
-        if isinstance(other, d.Task):
-            depth += 1
-        elif isinstance(other, End) and other.construct == "task":
-            if depth == 0:
-                return other
-            depth -= 1
-    raise Refused(directive.place, "this task has no end; write '!$xmp end task' behind its statements")
-
-
-def _check_returns(unit: FortranUnit, directive: d.Task, end: End) -> None:
-    for statement in unit.statements_behind(unit.number_of(directive)):
-        if statement.number > unit.number_of(end):
-            return
-        words = statement.words
-        if words[-1].text == "return" and (len(words) == 1 or words[0].text == "if"):
-            note: tuple[Place, str] = (directive.place, "the task begins here")
-            raise Refused(words[-1].place, "RETURN leaves a task before its end", note)
-
-
-def ends(unit: FortranUnit, directive: End) -> None:
-    """An `end task` or `end tasks` must end something."""
-    kind = d.Task if directive.construct == "task" else d.Tasks
-    depth = 0
-    for other in unit.directives:
-        if other.start > directive.start or unit.scope_of(other) is not unit.scope_of(directive):
-            continue
-        depth += isinstance(other, kind)
-        depth -= isinstance(other, End) and other.construct == directive.construct
-    if depth < 0:
-        raise Refused(directive.place, f"there is no {directive.construct} that this could end")

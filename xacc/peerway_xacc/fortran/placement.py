@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from peerway_xacc.fortran.blocks import Assign, If, Loop, Node
+from peerway_xacc.fortran.blocks import Assign, CallOf, If, Loop, Node
 from peerway_xacc.fortran.words import Word
 
 _Around = tuple[Loop, ...]  # the parallel loops around a place, the outermost first
@@ -34,6 +34,9 @@ class _Uses:
                 if len(node.target) == 1:
                     self.changed.add(node.target[0].text)
                 self.note((*node.target, *node.value), around)
+            elif isinstance(node, CallOf):
+                self.changed |= node.changed
+                self.note((word for part in node.arguments for word in part), around)
 
     def _loop(self, node: Loop, around: _Around) -> None:
         if node.do:

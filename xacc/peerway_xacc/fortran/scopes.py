@@ -55,7 +55,8 @@ def _scope(unit: FortranUnit, scope: Scope) -> None:
         return
     c_lines = [*(line for directive in directives for line in unit.output_lines(directive)), *making]
     calls = _calls(unit, scope, c_lines, directives)
-    lines = [unit.generated.call(scope, call) for call in [*calls, *bound]]
+    lines = [*unit.pointing.get(scope.number, [])]
+    lines += [unit.generated.call(scope, call) for call in [*calls, *bound]]
     for array in attached:
         lines += arrays.attach(unit, scope, array)
     if scope.kind == "module":
@@ -152,11 +153,12 @@ def _left(mine: list[DistributedArray]) -> list[DistributedArray]:
 
 
 def _leave(unit: FortranUnit, scope: Scope, mine: list[DistributedArray]) -> None:
-    """The arrays of a procedure end where it does; their memory waits for its next call."""
-    ending = _left(mine)
+    """Arrays and coarrays of a procedure end where it does; the memory of arrays waits for its next call."""
+    ending = [f"pwx_array_leave({array.address});" for array in _left(mine)]
+    ending += unit.leaving.get(scope.number, [])
     if not ending:
         return
-    call = Call(unit.name("leave"), [f"pwx_array_leave({array.address});" for array in ending])
+    call = Call(unit.name("leave"), ending)
     text = unit.generated.call(scope, call)
     for statement in scope.statements:
         _before_return(unit, statement, text)
@@ -187,7 +189,9 @@ def declare(unit: FortranUnit) -> None:
         lines = [*(["interface", *interfaces, "end interface"] if interfaces else []), *declarations]
         if lines:
             generated.first_before(scope.head_end + 1, *lines)
-        if scope.number in unit.needs_pointers and scope.header >= 0:
-            generated.behind(scope.header, arrays.POINTERS)
-        elif scope.number in unit.needs_pointers:
-            generated.first_before(scope.begin, arrays.POINTERS)
+        pointers = {arrays.POINTERS} if scope.number in unit.needs_pointers else set()
+        uses = sorted(pointers | unit.uses_of.get(scope.number, set()))
+        if uses and scope.header >= 0:
+            generated.behind(scope.header, *uses)
+        elif uses:
+            generated.first_before(scope.begin, *uses)

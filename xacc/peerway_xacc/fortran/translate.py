@@ -18,8 +18,10 @@ from peerway_xacc.fortran import (
     coarrays,
     communication,
     gmove,
+    inquiry,
     loops,
     scopes,
+    tasks,
     transformations,
     uses,
 )
@@ -54,9 +56,9 @@ _LOWERING: dict[type, Callable[[FortranUnit, Any], None]] = {
     d.Gmove: gmove.gmove,
     d.ArrayOn: array_on.array_on,
     d.Loop: loops.loop,
-    d.Task: loops.task,
+    d.Task: tasks.task,
     d.Tasks: lambda _unit, _directive: None,
-    End: loops.ends,
+    End: tasks.ends,
     d.Acc: lambda _unit, _directive: None,
 }
 
@@ -95,6 +97,7 @@ def translate(
     arrays.allocations(unit)
     coarrays.coarrays(unit)
     transformations.transformations(unit)
+    inquiry.inquiries(unit)
     uses.uses(unit)
     if diagnostics:
         raise HasErrors
@@ -187,11 +190,11 @@ def _companion(unit: FortranUnit) -> str:
         for scope in unit.structure.scopes
         if (arguments := unit.shared[scope.number]).texts
     ]
-    setups = unit.module_setups
+    setups = [*unit.program_setups, *(f"pwf_module_{name}();" for name in unit.module_setups)]
     ending = []
     if setups:
         ending += _module_setups(unit)
-        calls = " ".join(f"pwf_module_{name}();" for name in setups)
+        calls = " ".join(setups)
         ending += [
             f"static void pwx__set_up(void) {{ {calls} }}",
             "static pwx_unit pwx__unit = {pwx__set_up, 0, 0};",

@@ -151,7 +151,13 @@ class FortranUnit(Unit):
     moved: set[int] = field(default_factory=set)  # assignments that became calls
     set_up_calls: dict[int, list[Call]] = field(default_factory=dict)  # of coarrays, by the scope's number
     temporaries: dict[int, list[str]] = field(default_factory=dict)  # declarations behind those of a scope
+    pointing: dict[int, list[str]] = field(default_factory=dict)  # statements before those calls
+    leaving: dict[int, list[str]] = field(default_factory=dict)  # C where a procedure ends, by its number
+    uses_of: dict[int, set[str]] = field(default_factory=dict)  # USE statements that a scope needs
+    program_setups: list[str] = field(default_factory=list)  # C that all processes run as the program begins
     module_setups: dict[str, str] = field(default_factory=dict)
+    # Loops that execute a margin only, by the number of the DO: of each index two ranges, as Fortran text.
+    margins: dict[int, dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
 
     @property
     def fortran(self) -> FortranSyntax:

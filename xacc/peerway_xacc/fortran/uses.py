@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.fortran import inquiry
 from peerway_xacc.fortran.declarations import heading
 from peerway_xacc.fortran.generated import KINDS
 from peerway_xacc.fortran.structure import Scope, Statement
@@ -35,12 +36,15 @@ def _functions(unit: FortranUnit, statement: Statement) -> None:
     for number, word in enumerate(words[:-1]):
         if word.kind != "name" or not word.text.startswith("xmp_") or words[number + 1].text != "(":
             continue
+        if word.text in inquiry.FUNCTIONS or word.text == inquiry.DESCRIPTOR:
+            continue
         if unit.fortran.entity(word.text, statement.scope):
             continue
         kind = "integer" if word.text in _INTEGERS else "double precision" if word.text in _REALS else ""
         if not kind and word.text not in _SUBROUTINES:
             known = ", ".join((*_INTEGERS, *_REALS, *_SUBROUTINES))
-            raise Refused(word.place, f"{word.text} is not supported in Fortran yet; there are {known}")
+            message = f"{word.text} is not supported in Fortran yet; there are {known} and inquiry functions"
+            raise Refused(word.place, message)
         if kind:
             unit.generated.declare(statement.scope, f"{kind}, external :: {word.text}")
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from peerway_xacc.fortran.source import FortranText, Logical
+from peerway_xacc.frontend.diagnostics import Place
 from peerway_xacc.frontend.tokens import Token
 
 _TOKEN = re.compile(
@@ -43,6 +44,12 @@ def words_of(text: FortranText, logical: Logical) -> list[Word]:
             words.append(Word(match.lastgroup, word, place, at, match.end()))
         at = match.end()
     return words
+
+
+def words_in(text: str, place: Place) -> list[Word]:
+    """The tokens of a text that stands elsewhere, all with one place."""
+    matches = [match for match in _TOKEN.finditer(text.lower()) if match.lastgroup != "blank"]
+    return [Word(match.lastgroup or "", match[0], place, match.start(), match.end()) for match in matches]
 
 
 def closing(words: list[Word], opening: int) -> int:

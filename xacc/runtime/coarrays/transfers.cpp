@@ -43,6 +43,13 @@ void same_counts(const pwx_coarray& x, const Ends& sides) {
            " on the other side; the sections must have the same dimensions and lengths");
 }
 
+/// A section in the memory of the whole coarray, of which a dummy argument may be a part.
+SectionLayout in_whole(const pwx_coarray& x, SectionLayout section) {
+  const auto* const first = static_cast<const std::byte*>(x.state->memory.here().address());
+  section.offset += static_cast<const std::byte*>(x.base) - first;
+  return section;
+}
+
 /// The local side of a transfer, in registered memory.
 struct Local {
   peerway::Region* region;
@@ -73,7 +80,7 @@ void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pw
   if (places != 0) wait_for_unqueued();
   if ((places & PWX_COARRAY_HERE) != 0) {
     const Local local = local_on_gpu(other, sides.here);
-    for (const BlockPair& pair : blocks_between(sides.there, local.layout))
+    for (const BlockPair& pair : blocks_between(in_whole(to, sides.there), local.layout))
       check(program().context.put(remote_of(to, image, (places & PWX_COARRAY_THERE) != 0).block(pair.to),
                                   local.region->block(pair.from)));
     // kernels may overwrite the source after this
@@ -88,7 +95,7 @@ void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pw
   if (image == program().rank() && !to_gpu)
     return unpack(static_cast<std::byte*>(to.base), packed, sides.there);
   peerway::Remote& remote = remote_of(to, image, to_gpu);
-  for (const BlockPair& pair : blocks_between(sides.there, packed_as(sides.there, span.offset)))
+  for (const BlockPair& pair : blocks_between(in_whole(to, sides.there), packed_as(sides.there, span.offset)))
     check(program().context.put(remote.block(pair.to), {span.of, pair.from}));
 }
 
@@ -104,7 +111,7 @@ void get(const pwx_section& other, const pwx_coarray& from, long image, const pw
   const auto fetch = [&](pw_region* into, const SectionLayout& layout) {
     peerway::Remote& remote = remote_of(from, image, from_gpu);
     complete();  // after this image's own puts
-    for (const BlockPair& pair : blocks_between(sides.there, layout))
+    for (const BlockPair& pair : blocks_between(in_whole(from, sides.there), layout))
       check(program().context.get({into, pair.from}, remote.block(pair.to)));
     complete();
   };

@@ -29,6 +29,10 @@ peerway::Region* coarray_on_gpu(const void* address, size_t bytes, size_t& offse
   return nullptr;
 }
 
+void free_coarray(const pwx_coarray_state* coarray) {
+  std::erase_if(coarrays(), [&](const auto& other) { return other.get() == coarray; });
+}
+
 void free_coarrays() {
   coarrays().clear();
   bounce().free();
@@ -58,6 +62,27 @@ void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, in
     x->base = state->memory.here().address();
     x->state = state.get();
     pwx::coarrays().push_back(std::move(state));
+  });
+}
+
+void pwx_coarray_bind(pwx_coarray* x, void* argument, const char* name, size_t element_bytes, int ndims,
+                      const long* sizes, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    size_t bytes = element_bytes;
+    for (int d = 0; d < ndims; ++d) bytes *= static_cast<size_t>(x->size[d] = sizes[d]);
+    const auto* const at = static_cast<const std::byte*>(argument);
+    for (const auto& coarray : pwx::coarrays()) {
+      const peerway::Region& memory = coarray->memory.here();
+      const auto* const first = static_cast<const std::byte*>(memory.address());
+      if (at < first || at + bytes > first + memory.bytes()) continue;
+      x->name = name;
+      x->element_bytes = element_bytes;
+      x->ndims = ndims;
+      x->base = argument;
+      x->state = coarray.get();
+      return;
+    }
+    pwx::refuse("argument ", name, " is in no coarray; pass a coarray, or a part of one without gaps");
   });
 }
 

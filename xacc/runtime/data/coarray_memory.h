@@ -19,6 +19,9 @@ namespace pwx {
 /// in no coarray that takes part in transfers between GPUs.
 peerway::Region* coarray_on_gpu(const void* address, size_t bytes, size_t& offset);
 
+/// Ends a coarray. No image may use it any more.
+void free_coarray(const pwx_coarray_state* coarray);
+
 /// Call it before the context ends.
 void free_coarrays();
 

@@ -186,9 +186,9 @@ prog.f90:2:6: note: 'x' is declared here
     "acc call": (
         in_program("!$acc parallel loop", "do i = 1, n", "  call s(i)", "end do"),
         """\
-prog.f90:11:3: error: calls of procedures are not possible in a kernel yet; write their statements here
+prog.f90:11:8: error: the subroutine 's' is not in this file, so a kernel cannot call it
    11 |   call s(i)
-      |   ^~~~
+      |        ^
 """,
     ),
     "acc print": (
@@ -362,12 +362,202 @@ prog.f90:9:14: error: a component of a derived type has no mapping yet; align a 
       |              ^
 """,
     ),
-    "not yet": (
-        in_program("!$xmp loop on t(i) margin(1)", "do i = 1, n", "end do"),
+    "margin between": (
+        in_program("!$xmp loop (i, j) on t(j) margin(1)", "do j = 1, n", "  b(j) = 0", "end do"),
         """\
-prog.f90:9:20: error: the clause margin is not supported in Fortran yet
-    9 | !$xmp loop on t(i) margin(1)
-      |                    ^~~~~~
+prog.f90:9:13: error: index 'i' of the loop is not in the on clause
+    9 | !$xmp loop (i, j) on t(j) margin(1)
+      |             ^
+""",
+    ),
+    "margin statements": (
+        in_program(
+            "!$xmp template w(n, n)",
+            "!$xmp distribute w(block, *) onto p",
+            "!$xmp loop (i, j) on w(i, j) margin(1, 0)",
+            "do j = 1, n",
+            "  b(j) = 0",
+            "  do i = 1, n",
+            "  end do",
+            "end do",
+        ),
+        """\
+prog.f90:11:30: error: margin needs loops that are nested directly, and end with END DO or CONTINUE
+   11 | !$xmp loop (i, j) on w(i, j) margin(1, 0)
+      |                              ^~~~~~
+""",
+    ),
+    "margin bounds": (
+        in_program(
+            "!$xmp template w(n, n)",
+            "!$xmp distribute w(block, *) onto p",
+            "!$xmp loop (i, j) on w(i, j) margin(1, 0)",
+            "do j = 1, n",
+            "  do i = 1, j",
+            "  end do",
+            "end do",
+        ),
+        """\
+prog.f90:13:13: error: the bounds of a loop with margin must not need other indices
+   13 |   do i = 1, j
+      |             ^
+""",
+    ),
+    "margin widths": (
+        in_program("!$xmp loop (j) on t(j) peel_and_wait(1, -1, -1)", "do j = 1, n", "end do"),
+        """\
+prog.f90:9:24: error: 2 widths of peel_and_wait for 1 dimension
+    9 | !$xmp loop (j) on t(j) peel_and_wait(1, -1, -1)
+      |                        ^~~~~~~~~~~~~
+""",
+    ),
+    "described": (
+        in_program("status = xmp_array_ndims(xmp_desc_of(b), k)"),
+        """\
+prog.f90:9:38: error: 'b' is neither a node array nor a template nor a distributed array
+    9 | status = xmp_array_ndims(xmp_desc_of(b), k)
+      |                                      ^
+""",
+    ),
+    "critical": (
+        in_program("critical", "i = 1"),
+        """\
+prog.f90:9:1: error: this CRITICAL has no end
+    9 | critical
+      | ^~~~~~~~
+""",
+    ),
+    "critical return": (
+        in_program("critical", "if (i > 1) return", "end critical"),
+        """\
+prog.f90:10:12: error: RETURN leaves CRITICAL before its end
+   10 | if (i > 1) return
+      |            ^~~~~~
+prog.f90:9:1: note: the construct begins here
+    9 | critical
+      | ^~~~~~~~
+""",
+    ),
+    "critical end": (
+        in_program("end critical"),
+        """\
+prog.f90:9:1: error: there is no CRITICAL that this could end
+    9 | end critical
+      | ^~~
+""",
+    ),
+    "lock": (
+        in_program("lock (b)"),
+        """\
+prog.f90:9:1: error: LOCK needs a coarray of type(lock_type)
+    9 | lock (b)
+      | ^~~~
+""",
+    ),
+    "unlock": (
+        "program prog\nuse iso_fortran_env\ntype(lock_type) :: l(2)[*]\nunlock (l(1), acquired_lock=i)\nlock (l)\nend\n",
+        """\
+prog.f90:4:1: error: UNLOCK has no acquired_lock=; there are stat, errmsg
+    4 | unlock (l(1), acquired_lock=i)
+      | ^~~~~~
+prog.f90:5:7: error: 'l' has 1 dimension; name one of its locks
+    5 | lock (l)
+      |       ^
+""",
+    ),
+    "co_reduce": (
+        in_program("call co_reduce(b, f)", "call co_broadcast(b)"),
+        """\
+prog.f90:9:6: error: co_reduce is not supported; there are co_sum, co_max, co_min, co_broadcast
+    9 | call co_reduce(b, f)
+      |      ^~~~~~~~~
+prog.f90:10:6: error: co_broadcast needs the image that has the value
+   10 | call co_broadcast(b)
+      |      ^~~~~~~~~~~~
+""",
+    ),
+    "atomic": (
+        in_program("call atomic_add(b, 1)", "call atomic_define(b(1), 2)"),
+        """\
+prog.f90:9:6: error: atomic_add is not supported: the run-time library has atomic_define and atomic_ref only; change the variable between LOCK and UNLOCK
+    9 | call atomic_add(b, 1)
+      |      ^~~~~~~~~~
+prog.f90:10:20: error: the atom of atomic_define must be a coarray, or an element of one
+   10 | call atomic_define(b(1), 2)
+      |                    ^
+""",
+    ),
+    "coarray dummy": (
+        "subroutine s(x)\nreal :: x(:)[*]\nend\nrecursive subroutine r(x)\nreal :: x(2)[*]\nend\n",
+        """\
+prog.f90:2:9: error: give the coarray 'x' bounds: it is an argument of a procedure outside of modules
+    2 | real :: x(:)[*]
+      |         ^
+prog.f90:5:9: error: 'x' is a dummy argument of a recursive procedure, which coarrays cannot be yet
+    5 | real :: x(2)[*]
+      |         ^
+""",
+    ),
+    "kernel call": (
+        in_program("!$acc parallel loop", "do i = 1, n", "  call there(b(i))", "end do"),
+        """\
+prog.f90:11:8: error: the subroutine 'there' is not in this file, so a kernel cannot call it
+   11 |   call there(b(i))
+      |        ^~~~~
+""",
+    ),
+    "kernel argument": (
+        in_program(
+            "!$acc parallel loop",
+            "do i = 1, n",
+            "  call twice(3d0)",
+            "end do",
+            "contains",
+            "subroutine twice(x)",
+            "real(8) :: x",
+            "x = 2*x",
+            "end subroutine",
+        ),
+        """\
+prog.f90:11:14: error: 'twice' changes its argument 'x', so a variable of real(8) must be here
+   11 |   call twice(3d0)
+      |              ^~~
+""",
+    ),
+    "kernel array": (
+        in_program(
+            "!$acc parallel loop",
+            "do i = 1, n",
+            "  call clear(a)",
+            "end do",
+            "contains",
+            "subroutine clear(x)",
+            "real(8) :: x(n)",
+            "x(1) = 0",
+            "end subroutine",
+        ),
+        """\
+prog.f90:11:14: error: 'a' is a distributed array; pass the element where the argument begins, as in a(1, j)
+   11 |   call clear(a)
+      |              ^
+""",
+    ),
+    "kernel shape": (
+        in_program(
+            "!$acc parallel loop",
+            "do i = 1, n",
+            "  call clear(b)",
+            "end do",
+            "contains",
+            "subroutine clear(x)",
+            "real(8) :: x(:)",
+            "x(1) = 0",
+            "end subroutine",
+        ),
+        """\
+prog.f90:14:18: error: 'clear', which a kernel calls, has 'x' without bounds; give them, as in x(n)
+   14 | subroutine clear(x)
+      |                  ^
 """,
     ),
     "two errors": (
@@ -382,11 +572,11 @@ prog.f90:10:14: error: 'a' is a distributed array; bcast of it is not supported 
 """,
     ),
     "function": (
-        in_program("i = xmp_desc_of(a)"),
+        in_program("i = xmp_get_mpi_comm()"),
         """\
-prog.f90:9:5: error: xmp_desc_of is not supported in Fortran yet; there are xmp_node_num, xmp_num_nodes, xmp_all_node_num, xmp_all_num_nodes, xmp_wtime, xmp_wtick, xmp_barrier, xmp_exit
-    9 | i = xmp_desc_of(a)
-      |     ^~~~~~~~~~~
+prog.f90:9:5: error: xmp_get_mpi_comm is not supported in Fortran yet; there are xmp_node_num, xmp_num_nodes, xmp_all_node_num, xmp_all_num_nodes, xmp_wtime, xmp_wtick, xmp_barrier, xmp_exit and inquiry functions
+    9 | i = xmp_get_mpi_comm()
+      |     ^~~~~~~~~~~~~~~~
 """,
     ),
     "eqv": (

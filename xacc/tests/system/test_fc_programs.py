@@ -50,6 +50,32 @@ def test_images_put_get_and_wait(coarrays: Path, images: int) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{images} images, 0 wrong\n", "")
 
 
+ENDS = """\
+program ends
+  integer :: x(3)[*], y
+  integer(8) :: start, now, rate
+  x = this_image()
+  y = 1
+  sync all
+  call system_clock(start, rate)
+  do while (this_image() == 2 .and. y == 1)
+    y = x(2)[1]
+    call system_clock(now)
+    if (now - start > rate / 4) exit
+  end do
+  if (this_image() == 2) print '(i0)', y
+end program ends
+"""
+
+
+def test_others_reach_a_coarray_of_an_image_that_has_ended(tmp_path: Path) -> None:
+    """Its memory is not on the stack of the main program."""
+    (tmp_path / "ends.f90").write_text(ENDS)
+    program = compiled(tmp_path, "ends.f90")
+    done = run(PEERWAY, "run", "-n", 2, "--", program, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
 def test_a_module_of_another_file_keeps_its_mapping(tmp_path: Path) -> None:
     """Compiled apart and linked, the two files are the same program."""
     fields, _, main = (FORTRAN / "directives.f90").read_text().partition("program directives")
@@ -157,6 +183,68 @@ def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gp
         assert_alike(done.stdout, wanted)
 
 
+@pytest.mark.parametrize(
+    ("sample", "published"),
+    [("ep.f90", "sums"), ("ep.c", "sums"), ("cg.f90", "zeta 8.5971775079")],
+)
+def test_npb_has_the_published_results(tmp_path: Path, sample: str, published: str) -> None:
+    words = ["fc", "-cpp"] if sample.endswith(".f90") else ["cc"]
+    compilation = run(PEERWAY, *words, "-O2", SAMPLES / sample, "-lm", "-o", "made", folder=tmp_path)
+    assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    done = run(PEERWAY, "run", "-n", 2, "--", "./made", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    line = done.stdout.splitlines()[-1]
+    assert line.startswith(published)
+    assert line.endswith(", as published")
+
+
+LATTICE = PROGRAMS.parents[3] / "apps" / "lqcd"
+BITS = """\
+int main(void) {
+  const struct gauge gauge = {GAUGE_RANDOM, 1, "random:1", 0};
+  load(&gauge);
+#pragma acc enter data copyin(u, p, r) create(x, b, v, w)
+#pragma xmp reflect(u) width(0, / periodic / HT : 0, / periodic / HZ : 0, 0, 0, 0) orthogonal acc
+  hop(v, p);
+#pragma acc exit data copyout(v)
+  unsigned long bits = 0;
+#pragma xmp loop(it, iz) on lattice(iz, it) reduction(^ : bits)
+  for (int it = 0; it < NT; it++)
+    for (int iz = 0; iz < NZ; iz++)
+      for (int iy = 0; iy < NY; iy++)
+        for (int ix = 0; ix < NX; ix++)
+          for (int k = 0; k < SPINOR; k++) {
+            const int turn = (k + 5 * ix + 11 * iy + 23 * iz + 37 * it) % 64;
+            unsigned long word;
+            memcpy(&word, &v[it][iz][iy] AT(ix, k), sizeof word);
+            bits ^= turn ? word << turn | word >> (64 - turn) : word;
+          }
+#pragma xmp task on processes(1, 1)
+  printf("bits %016lX\\n", bits);
+  return 0;
+}
+"""
+
+
+def test_the_hop_in_fortran_has_the_bits_of_the_one_in_c(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    """It is linked with C, too, which makes its fields."""
+    text = (LATTICE / "xacc.c").read_text()
+    (tmp_path / "hop.c").write_text(text[: text.index("int main(")] + BITS)
+    flags = ("-O2", "-DEDGE=4")
+    c = ["cc", *flags, f"-I{LATTICE}", "-DPT=2", "hop.c", "-lm", "-o", "of_c"]
+    fields = ["cc", "-c", *flags, LATTICE / "fields.c", "-o", "fields.o"]
+    for words in (c, fields):
+        done = run(PEERWAY, *words, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    program = compiled(tmp_path, "-cpp", *flags, LATTICE / "hop.f90", "fields.o", "-lm")
+    wanted = run(PEERWAY, "run", "-n", 2, "--", "./of_c", folder=tmp_path).stdout
+    assert wanted.startswith("bits ")
+    for nodes, settings in ((1, {}), (2, {}), (2, fake_gpu)):
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, **settings)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == wanted
+
+
 def test_c_and_fortran_are_one_program(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     compilation = run(PEERWAY, "cc", "-c", "-O1", FORTRAN / "both.c", "-o", "part.o", folder=tmp_path)
     assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
@@ -185,10 +273,17 @@ program bad
     a(1:4, 2:k) = b(1:4, 1:5)
   else if (which == 'element') then
     a(1, k - 1) = 3
+  else if (which == 'argument') then
+    call outside(k)
   else
 !$xmp reflect (b) width(0, k)
   end if
 end program bad
+
+subroutine outside(x)
+  integer :: x[*]
+  x[1] = 3
+end subroutine outside
 """
 
 
@@ -199,6 +294,7 @@ def test_errors_count_as_fortran_does(tmp_path: Path) -> None:
     for which, error in (
         ("section", "gmove: subscripts 2 to 6 in dimension 2 of a at the left, which has 1 to 5"),
         ("element", "element 5 of dimension 2 of a is used, but this node has others: it is distributed"),
+        ("argument", "argument x is in no coarray; pass a coarray, or a part of one without gaps"),
         ("width", "reflect of dimension 2 of b with a width of 6:6, but its shadow is 1:1"),
     ):
         done = run(PEERWAY, "run", "-n", 2, "--", program, which, folder=tmp_path)

@@ -13,6 +13,7 @@
 PWX_API void xmp_transpose(void* to, void* from, int may_change_from);
 PWX_API void xmp_pack(void* vector, void* from, void* mask);
 PWX_API void xmp_unpack(void* to, void* vector, void* mask);
+PWX_API int xmpc_this_image(void);
 
 #define PWX_UNUSED __attribute__((unused)) static
 
@@ -208,6 +209,11 @@ PWX_UNUSED void pwx_f_bcast(const pwx_ref* on, const pwx_ref* from, const CFI_cd
 }
 
 /* ---- coarrays ---- */
+
+PWX_UNUSED void pwx_f_co_reduce(pwx_op op, const CFI_cdesc_t* value, const char* name,
+                                const pwx_where* where) {
+  pwx_co_reduce(op, pwx_f_type(value, op, name, where), value->base_addr, pwx_f_count(value), where);
+}
 
 /* SYNC IMAGES of one image or of a list of them, counted from 1. */
 PWX_UNUSED void pwx_f_sync_images(const CFI_cdesc_t* images, const pwx_where* where) {

@@ -392,6 +392,11 @@ typedef struct pwx_coarray {
  * memory, or NULL to allocate it. */
 PWX_API void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, int ndims,
                               const long* sizes, const pwx_where* where);
+/* Binds a dummy argument: `x` becomes the part at `argument` of a coarray that this image has. */
+PWX_API void pwx_coarray_bind(pwx_coarray* x, void* argument, const char* name, size_t element_bytes,
+                              int ndims, const long* sizes, const pwx_where* where);
+/* Ends a coarray, which may be no coarray yet; collective over all images. */
+PWX_API void pwx_coarray_end(pwx_coarray* x, const pwx_where* where);
 /* Lets other images reach the copy on the GPU, too. Collective over all images, after pwx_coarray_init. */
 PWX_API void pwx_coarray_on_gpus(pwx_coarray* x, const pwx_where* where);
 /* Which sides of a transfer are copies on GPUs: the coarray's, or the local one, whose `base` is then an
@@ -432,6 +437,12 @@ PWX_API int pwx_lock(const pwx_locks* locks, long element, long image, int* acqu
 /* Unlocks. What this image put before is complete for the next image that gets the lock. */
 PWX_API int pwx_unlock(const pwx_locks* locks, long element, long image, int may_fail,
                        const pwx_where* where);
+
+/* Values of all images, whichever nodes execute: co_sum and its kind, and co_broadcast. */
+PWX_API void pwx_co_reduce(pwx_op op, pwx_type type, void* value, size_t count, const pwx_where* where);
+PWX_API void pwx_co_broadcast(long image, void* value, size_t bytes, const pwx_where* where);
+/* To call between two looks at a variable that another image changes: an error if one has ended. */
+PWX_API void pwx_look_again(const pwx_where* where);
 
 PWX_API void pwx_sync_memory(const pwx_where* where);
 PWX_API void pwx_sync_all(const pwx_where* where);

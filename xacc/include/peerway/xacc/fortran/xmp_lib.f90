@@ -1,4 +1,5 @@
-! What `use xmp_lib` gives: constants. `peerway fc` declares the functions where a program calls them.
+! What `use xmp_lib` gives: constants and the type of descriptors. `peerway fc` declares the functions where a
+! program calls them.
 module xmp_lib
   include 'xmp_lib.h'
 end module xmp_lib

@@ -89,8 +89,103 @@ program acc
   call jumps(50)
   call jacobi(16)
   call functions(20)
+  call overlapped
+  call procedures(20)
 
 contains
+
+  ! The inner part is computed while the halos are under way.
+  subroutine overlapped
+    real(wp) :: total
+!$acc data copyin(u) copyout(next)
+!$xmp reflect (u) async(4) acc
+!$xmp loop (j) on t(j) peel_and_wait(4, -1)
+!$acc parallel loop collapse(2)
+    do j = 2, ny - 1
+      do i = 2, nx - 1
+        next(i, j) = u(i, j - 1) + 2*u(i, j + 1) + u(i - 1, j)
+      end do
+    end do
+!$acc end data
+    total = 0
+!$xmp loop (j) on t(j) reduction(+: total)
+    do j = 2, ny - 1
+      do i = 2, nx - 1
+        total = total + next(i, j)*(i + 100*j)
+      end do
+    end do
+!$xmp task on p(1)
+    print '(a, 2es24.15)', 'overlapped', total
+!$xmp end task
+  end subroutine overlapped
+
+  ! Subroutines that change scalars and arrays, and functions of arrays.
+  subroutine procedures(n)
+    integer, intent(in) :: n
+    real(wp) :: a(3, 2, n), weights(3), mean, difference, total, tmp(3)
+    integer :: k
+    weights = [1, 2, 3]
+    total = 0
+!$acc data create(a) copyin(weights)
+!$acc parallel loop private(mean, difference, tmp)
+    do i = 1, n
+      do k = 1, 3
+        difference = k
+        call blend(weights(k), real(i, wp), mean, difference)
+        a(k, 1, i) = mean
+        a(k, 2, i) = difference
+        tmp(k) = 10*k
+      end do
+      call scaled(3, a(1, 1, i), 2._wp)
+      call blend(tmp(1), tmp(2), a(1, 1, i), tmp(3))
+      a(2, 1, i) = a(2, 1, i) + tmp(3) + product3(2, tmp(2), weights)
+    end do
+!$acc parallel loop reduction(+: total)
+    do i = 1, n
+      total = total + product3(3, a(1, 2, i), weights) + a(1, 1, i) - a(2, 1, i)/7
+    end do
+!$acc end data
+!$xmp task on p(1)
+    print '(a, es24.15)', 'procedures', total
+!$xmp end task
+  end subroutine procedures
+
+  pure subroutine blend(x, y, mean, difference)
+    real(wp), intent(in) :: x, y
+    real(wp), intent(out) :: mean
+    real(wp), intent(inout) :: difference
+    mean = 0.5_wp*(x + y)
+    if (x > y) then
+      difference = difference + x - y
+      return
+    end if
+    difference = y - x
+  end subroutine blend
+
+  pure subroutine scaled(rows, values, by)
+    integer, intent(in) :: rows
+    real(wp), intent(inout) :: values(rows, 2)
+    real(wp), intent(in) :: by
+    integer :: r, c
+    real(wp) :: own(2)
+    own(1) = by
+    own(2) = by + 1
+    do c = 1, 2
+      do r = 1, rows
+        values(r, c) = values(r, c)*own(c)
+      end do
+    end do
+  end subroutine scaled
+
+  pure real(wp) function product3(n, x, y)
+    integer, intent(in) :: n
+    real(wp), intent(in) :: x(n), y(0:n - 1)
+    integer :: k
+    product3 = 0
+    do k = 1, n
+      product3 = product3 + x(k)*y(k - 1)
+    end do
+  end function product3
 
   ! Functions of the program, which call others.
   subroutine functions(n)

@@ -1,4 +1,5 @@
-! Coarrays: sections on both sides, images in one dimension and in two, synchronisation, post and wait.
+! Coarrays: sections on both sides, images in one dimension and in two, synchronisation, post and wait, locks,
+! collective and atomic subroutines, coarrays as arguments and in procedures.
 module shared
   implicit none
   integer, parameter :: dp = kind(1d0)
@@ -8,8 +9,13 @@ end module shared
 
 program coarrays
   use shared
+  use, intrinsic :: iso_fortran_env, only: lock_type, stat_locked
   implicit none
 !$xmp nodes p(*)
+  type(lock_type) :: locks(0:1, 2)[*], busy[*]
+  integer :: flag[*], status, sums(3)
+  logical :: acquired, ready[*]
+  real(dp) :: smallest
   integer :: me, all_of, next, before, i
   integer, codimension[*] :: one
   integer :: grid(3, 4)[*], local(3, 4)
@@ -68,6 +74,77 @@ program coarrays
   end if
   sync images (*)
 
+  one = 0
+  flag = 0
+  ready = .false.
+  sync all
+  do i = 1, 5
+    critical
+      one[1] = one[1] + 1
+    end critical
+    lock (locks(1, 2)[all_of])
+    flag[1] = flag[1] + 2
+    unlock (locks(1, 2)[all_of])
+  end do
+  sync all (stat=status)
+  if (me == 1) call check(one == 5 * all_of .and. flag == 10 * all_of .and. status == 0, 'critical and lock')
+  lock (busy, acquired_lock=acquired)
+  call check(acquired, 'a lock of this image')
+  if (acquired) lock (busy, stat=status)
+  call check(status == stat_locked, 'the state of a lock')
+  unlock (busy, stat=status)
+  call check(status == 0, 'unlock')
+  sync all
+
+  i = me
+  call co_sum(i)
+  sums = [me, -me, 3]
+  call co_max(sums)
+  smallest = me + 0.5_dp
+  call co_min(smallest, result_image=1, stat=status)
+  call check(i == all_of * (all_of + 1) / 2 .and. all(sums == [all_of, -1, 3]), 'co_sum and co_max')
+  if (me == 1) call check(smallest == 1.5_dp .and. status == 0, 'co_min')
+  i = 7 * me
+  if (all_of > 0) call co_broadcast(i, source_image=all_of)
+  call check(i == 7 * all_of, 'co_broadcast')
+
+  flag = 0
+  sync all
+  if (me == all_of) then
+    call atomic_define(flag[1], 7_8)
+    if (i > 0) call atomic_define(ready[1], .true., status)
+  end if
+  if (me == 1) then
+    i = 0
+    do while (i /= 7)
+      call atomic_ref(i, flag)
+    end do
+    acquired = .false.
+    do while (.not. acquired)
+      call atomic_ref(acquired, ready[1])
+    end do
+  end if
+  sync all
+
+  deallocate (later)
+  allocate (later(0:7)[*])
+  later = me
+  sync all
+  later(0)[next] = -me
+  sync all
+  call check(later(0) == -before .and. later(7) == me, 'a coarray that is allocated again')
+  do i = 1, 3
+    call allocates(10 * i)
+  end do
+  grid = 0
+  sync all
+  call shaped(grid)
+  call part_of(grid(:, 2))
+  row = 0
+  sync all
+  call outside(row(1:8), one, me, all_of, i)
+  call check(i == 0 .and. row(4) == before .and. row(3) == 0, 'arguments of a procedure without an interface')
+
 !$xmp post (p(next), 5)
 !$xmp wait (p(before), 5)
 !$xmp reduction (+: wrong)
@@ -75,6 +152,37 @@ program coarrays
   if (wrong /= 0) error stop 1
 
 contains
+
+  ! a coarray of a procedure, which ends at its return
+  subroutine allocates(n)
+    integer, intent(in) :: n
+    integer, allocatable :: own(:)[:]
+    integer, save :: calls[*] = 0
+    allocate (own(n)[*])
+    own = me
+    sync all
+    own(n)[next] = n
+    calls[next] = n
+    sync all
+    call check(own(n) == n .and. own(1) == me .and. calls == n, 'a coarray of a procedure')
+  end subroutine allocates
+
+  ! coarrays as arguments
+  subroutine shaped(all_of_it)
+    integer, intent(inout) :: all_of_it(0:, :)[*]
+    all_of_it(0, :)[next] = me
+    sync all
+    call check(all(grid(1, :) == before) .and. all(grid(2:, :) == 0), 'an assumed-shape argument')
+    sync all
+  end subroutine shaped
+
+  subroutine part_of(part)
+    integer, intent(inout) :: part(3)[*]
+    part(2)[next] = 1000 + me
+    part(3) = part(2)[me]
+    sync all
+    call check(grid(2, 2) == 1000 + before .and. part(2) == 1000 + before, 'a part of a coarray')
+  end subroutine part_of
 
   subroutine check(right, about)
     logical, intent(in) :: right
@@ -84,3 +192,18 @@ contains
     print *, me, 'wrong: ', about
   end subroutine check
 end program coarrays
+
+! without an interface: the compiler must look again at what other images change
+subroutine outside(x, scalar, me, images, wrong)
+  implicit none
+  integer, intent(in) :: me, images
+  real(8) :: x(2:9)[*]
+  integer :: scalar[*], wrong
+  x(5)[mod(me, images) + 1] = me
+  scalar = -1
+  sync all
+  scalar[mod(me, images) + 1] = me
+  wrong = merge(0, 1, scalar == -1 .or. images > 0)
+  sync all
+  if (scalar /= mod(me + images - 2, images) + 1 .or. nint(x(5)) /= scalar) wrong = 1
+end subroutine outside

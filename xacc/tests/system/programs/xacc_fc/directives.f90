@@ -207,6 +207,8 @@ program directives
   call middle
   call shaped(whole, a, n)
   call transformed(5, 7)
+  call widened
+  call inquiries
   call dummy(a, n)
   call dummy(a, n)
   do i = 1, 3
@@ -276,6 +278,107 @@ contains
     end do
     call check(worst == 0, 'an assumed-shape array')
   end subroutine shaped
+
+  ! margin executes what expand adds or takes away, and peel_and_wait both, with a wait between
+  subroutine widened
+!$xmp nodes r(*)
+!$xmp template w(n, m)
+!$xmp distribute w(*, block) onto r
+    integer :: first(n, m), second(n, m), i, j, inner, outer, columns, beyond
+!$xmp align first(i, j) with w(i, j)
+!$xmp align second(i, j) with w(i, j)
+!$xmp shadow first(0, 1)
+!$xmp shadow second(0, 1)
+    first = 0
+!$xmp loop (i, j) on w(i, j) expand(0, -1)
+    do j = 1, m
+      do i = 1, n
+        first(i, j) = first(i, j) + 1
+      end do
+    end do
+!$xmp loop (i, j) on w(i, j) margin(0, -1)
+    do j = 1, m
+      do i = 1, n
+        first(i, j) = first(i, j) + 10
+      end do
+    end do
+    inner = 0
+    outer = 0
+!$xmp loop (j) on w(*, j)
+    do j = 1, m
+      inner = inner + count(first(:, j) == 1)
+      outer = outer + count(first(:, j) == 10)
+    end do
+    i = xmp_array_lsize(xmp_desc_of(first), 2, columns)
+    call check(outer == n * min(2, columns) .and. inner == n * max(0, columns - 2), 'margin of fewer iterations')
+    second = 0
+!$xmp loop (i, j) on w(i, j) margin(0, /unbound/1)
+    do j = 1, m
+      do 20 i = 1, n
+        second(i, j) = second(i, j) + 1
+20    continue
+    end do
+    beyond = sum(second)
+    inner = 0
+!$xmp loop (j) on w(*, j)
+    do j = 1, m
+      inner = inner + sum(second(:, j))
+    end do
+    call check(inner == 0 .and. beyond == merge(2 * n, 0, columns > 0), 'margin beyond the bounds')
+!$xmp loop (i, j) on w(i, j)
+    do j = 1, m
+      do i = 1, n
+        first(i, j) = i + 100 * j
+        second(i, j) = 0
+      end do
+    end do
+!$xmp reflect (first) async(3)
+    inner = 5
+!$xmp loop (j) on w(*, j) peel_and_wait(3, 0, -1) reduction(+: inner)
+    do j = 2, m - 1
+      do i = 1, n
+        second(i, j) = second(i, j) + first(i, j - 1) + first(i, j + 1) - 2 * i - 200 * j + 1
+      end do
+      inner = inner + 1
+    end do
+    call check(inner == 5 + m - 2, 'a reduction with peel_and_wait')
+    outer = 0
+!$xmp loop (j) on w(*, j) reduction(+: outer)
+    do j = 2, m - 1
+      outer = outer + count(second(:, j) == 1)
+    end do
+    call check(outer == n * (m - 2), 'peel_and_wait')
+  end subroutine widened
+
+  ! dimensions and subscripts count as the program declares them
+  subroutine inquiries
+    type(xmp_desc) :: of_template, of_nodes, of_q
+    integer :: low, high, number, columns, place, status
+    logical :: fixed, replicated
+    status = xmp_array_ndims(xmp_desc_of(whole), number)
+    status = status + xmp_array_lbound(xmp_desc_of(whole), 1, low)
+    status = status + xmp_array_ubound(xmp_desc_of(whole), 1, high)
+    call check(status == 0 .and. number == 2 .and. low == 0 .and. high == n + 1, 'bounds of an array')
+    status = xmp_array_lshadow(xmp_desc_of(whole), 2, low) + xmp_array_ushadow(xmp_desc_of(whole), 2, high)
+    call check(status == 0 .and. low == 2 .and. high == 1, 'shadows of an array')
+    status = xmp_array_gcllbound(xmp_desc_of(whole), 2, low) + xmp_array_gclubound(xmp_desc_of(whole), 2, high)
+    status = status + xmp_array_lsize(xmp_desc_of(whole), 2, columns)
+    status = status + xmp_array_gtol(xmp_desc_of(whole), 2, low, place)
+    if (columns > 0) call check(status == 0 .and. high - low + 1 == columns .and. place == 2, 'a part of an array')
+    call check(xmp_array_lbound(xmp_desc_of(whole), 3, low) == -1, 'a dimension that does not exist')
+    status = xmp_align_template(xmp_desc_of(whole), of_template) + xmp_dist_nodes(of_template, of_nodes)
+    status = status + xmp_template_lbound(of_template, 1, low) + xmp_template_ubound(of_template, 1, high)
+    call check(status == 0 .and. low == 0 .and. high == n + 1, 'bounds of a template')
+    status = xmp_dist_format(of_template, 2, number) + xmp_template_fixed(of_template, fixed)
+    call check(status == 0 .and. number == xmp_block .and. fixed, 'a template')
+    status = xmp_nodes_size(of_nodes, 1, number) + xmp_nodes_index(of_nodes, 1, place)
+    call check(status == 0 .and. number == xmp_all_num_nodes() .and. place == xmp_all_node_num(), 'nodes')
+    of_q = xmp_desc_of(q)
+    if (xmp_nodes_ndims(of_q, number) == 0) call check(number == 1, 'nodes by their name')
+    status = xmp_align_axis(xmp_desc_of(whole), 2, number) + xmp_align_offset(xmp_desc_of(whole), 1, low)
+    status = status + xmp_align_replicated(xmp_desc_of(d), 1, replicated)
+    call check(status == 0 .and. number == 2 .and. low == 0 .and. .not. replicated, 'an alignment')
+  end subroutine inquiries
 
   ! an array of a procedure, which ends at its return
   subroutine mine(number)

@@ -1,0 +1,277 @@
+"""What other images have, in statements: `x(1:3)[2]` is put or fetched by a call beside the statement.
+
+`x(1:3)[2] = expr` puts a temporary that has the type of x, so Fortran converts and spreads the value. In an
+expression, `x(1:3)[2]` becomes a temporary that a call before the statement fills.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.fortran.declarations import Entity
+from peerway_xacc.fortran.generated import Call
+from peerway_xacc.fortran.grammar import Arguments, place_of
+from peerway_xacc.fortran.structure import Scope, Statement
+from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.words import Word, closing, split, written
+from peerway_xacc.frontend.diagnostics import Place, Refused, counted
+from peerway_xacc.frontend.tokens import quoted
+
+_OPENING = ("do", "else", "elseif", "select", "case", "where", "elsewhere", "forall", "associate", "block")
+
+
+@dataclass(frozen=True)
+class Coindexed:
+    """`x(1:3)[2]` in a statement: its words from the name to the last bracket. Without `images` it is this
+    image's own.
+    """
+
+    scope: Scope
+    entity: Entity
+    words: list[Word]
+    subscripts: list[Word] | None  # between the parentheses
+    images: list[Word] | None
+    start: int  # numbers of words in the statement
+    end: int
+
+    @property
+    def symbol(self) -> str:
+        """How the names of its descriptor begin."""
+        return symbol_of(self.scope, self.entity)
+
+
+def symbol_of(scope: Scope, entity: Entity) -> str:
+    """How the names of a coarray's descriptor begin."""
+    return f"{entity.name}{scope.suffix}"
+
+
+def where(place: Place) -> str:
+    """A place as C text."""
+    return f"&(const pwx_where){{{quoted(place.file)}, {place.line}}}"
+
+
+# ---- statements ----
+
+
+def action_of(statement: Statement) -> int:
+    """The number of the word that begins what a statement executes, behind the condition of a one-line IF."""
+    words = statement.words
+    if words[0].text != "if" or len(words) < 2 or words[1].text != "(":
+        return 0
+    action = closing(words, 1) + 1
+    return action if action < len(words) and words[action].text not in ("then", "=", "%") else 0
+
+
+def surround(
+    unit: FortranUnit, statement: Statement, action: int, before: list[str], behind: list[str]
+) -> None:
+    """Put statements before and behind an action; that of a one-line IF becomes a block."""
+    if action:
+        unit.generated.split(statement.number, statement.words[action].start, before)
+        unit.generated.behind(statement.number, *behind, "end if")
+        return
+    unit.generated.before(statement.number, *before)
+    unit.generated.behind(statement.number, *behind)
+
+
+# ---- references ----
+
+
+def coarray_at(unit: FortranUnit, statement: Statement, at: int) -> Coindexed | None:
+    """The coarray that a word names, with the subscripts and images behind it."""
+    words = statement.words
+    word = words[at]
+    declared = unit.fortran.entity(word.text, statement.scope) if word.kind == "name" else None
+    if declared is None or declared[1].images is None or (at and words[at - 1].text == "%"):
+        return None
+    end, subscripts, images = at, None, None
+    if at + 1 < len(words) and words[at + 1].text == "(":
+        end = closing(words, at + 1)
+        subscripts = words[at + 2 : end]
+    if end + 1 < len(words) and words[end + 1].text == "[":
+        opening = end + 1
+        end = closing(words, opening)
+        images = words[opening + 1 : end]
+    return Coindexed(*declared, words[at : end + 1], subscripts, images, at, end)
+
+
+def _coindexed(unit: FortranUnit, statement: Statement) -> list[Coindexed]:
+    references: list[Coindexed] = []
+    words, at = statement.words, 0
+    while at < len(words):
+        reference = coarray_at(unit, statement, at)
+        if reference is None:
+            at += 1
+            continue
+        behind = words[reference.end + 1].text if reference.end + 1 < len(words) else ""
+        has_images = reference.images is not None
+        of_component = behind == "%" and any(word.text == "[" for word in words[reference.end :])
+        if (has_images and behind in ("%", "(")) or (not has_images and of_component):
+            message = f"a component of the coarray '{words[at].text}' at another image is not supported yet"
+            raise Refused(words[at].place, message)
+        if has_images:
+            references.append(reference)
+            at = reference.end
+        at += 1
+    return references
+
+
+def transfer(unit: FortranUnit, statement: Statement) -> None:
+    """Replace what other images have by temporaries, and calls that bring or take these."""
+    words = statement.words
+    if statement.number < statement.scope.first_executable or words[0].text in ("allocate", "deallocate"):
+        return
+    references = _coindexed(unit, statement)
+    if not references:
+        return
+    _check_construct(statement, references[0])
+    action = action_of(statement)
+    condition = [reference for reference in references if reference.start < action]
+    rest = [reference for reference in references if reference not in condition]
+    put = next(
+        (reference for reference in rest if reference.start == action and _is_assigned(words, reference)),
+        None,
+    )
+    before = [line for reference in condition for line in _get(unit, statement, reference)]
+    inner = [line for reference in rest if reference is not put for line in _get(unit, statement, reference)]
+    behind: list[str] = []
+    if put:
+        prepared, behind = _put(unit, statement, put)
+        inner += prepared
+    unit.generated.before(statement.number, *before)
+    surround(unit, statement, action if rest else 0, inner, behind)
+
+
+def _check_construct(statement: Statement, reference: Coindexed) -> None:
+    words = statement.words
+    construct = words[2].text if len(words) > 2 and words[1].text == ":" else words[0].text
+    is_name = len(words) > 1 and words[1].text in ("=", "(", "%")
+    if construct in _OPENING and (not is_name or construct in ("elseif", "select", "case", "where")):
+        raise Refused(
+            place_of(reference.words),
+            f"a coarray of another image in {construct.upper()} is not supported yet; "
+            "assign it to a variable before",
+        )
+
+
+def _is_assigned(words: list[Word], reference: Coindexed) -> bool:
+    return reference.end + 1 < len(words) and words[reference.end + 1].text == "="
+
+
+def _sections(statement: Statement, reference: Coindexed, arguments: Arguments) -> tuple[str, int, str]:
+    """The section as C text, its rank, and how Fortran writes it at this image."""
+    entity = reference.entity
+    rank = len(entity.dimensions or ())
+    low = f"{reference.symbol}__clb"
+    coarray = f"{reference.symbol}__c"
+    if reference.subscripts is None:
+        parts: list[list[Word]] = [[] for _ in range(rank)]
+    else:
+        parts = split(reference.subscripts, ",")
+    if len(parts) != rank:
+        message = (
+            f"'{entity.name}' has {counted(rank, 'dimension')}, and {counted(len(parts), 'subscript')} here"
+        )
+        raise Refused(place_of(reference.words), message)
+    triplets, ranked = [], 0
+    for at, part in enumerate(parts):
+        d = rank - 1 - at
+        texts = [written(statement.logical, bound) for bound in split(part, ":")]
+        if len(texts) == 1 and reference.subscripts is not None:
+            index = arguments.c_text(texts[0])
+            triplets.append(f"pwx_f_triplet({index}, {index}, 1, 1, {low}[{d}])")
+            continue
+        ranked += 1
+        first = arguments.c_text(texts[0]) if texts[0] else f"{low}[{d}]"
+        last = (
+            arguments.c_text(texts[1])
+            if len(texts) > 1 and texts[1]
+            else f"{low}[{d}] + {coarray}.size[{d}] - 1"
+        )
+        step = arguments.c_text(texts[2]) if len(texts) > 2 and texts[2] else "1"
+        triplets.append(f"pwx_f_triplet({first}, {last}, {step}, 0, {low}[{d}])")
+    text = f"(const pwx_triplet[]){{{', '.join(triplets[::-1]) or '{0, 1, 1, 1}'}}}"
+    subscripts = f"({written(statement.logical, reference.subscripts)})" if reference.subscripts else ""
+    return text, ranked, f"{entity.name}{subscripts}"
+
+
+def image_of(statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
+    """The number of the image, counted from 0, as C text."""
+    assert reference.entity.images is not None
+    if reference.images is None:
+        return "xmpc_this_image()"
+    subscripts = [written(statement.logical, part) for part in split(reference.images, ",")]
+    sizes = [part.strip() for part in reference.entity.images.split(",")]
+    if len(subscripts) != len(sizes) and "allocatable" not in reference.entity.attributes:
+        message = f"'{reference.entity.name}' has {counted(len(sizes), 'dimension')} of images"
+        raise Refused(place_of(reference.images or reference.words), message)
+    if len(subscripts) > 1 and (":" in reference.entity.images):
+        raise Refused(
+            place_of(reference.words),
+            "an image has one number here; more dimensions need their sizes, as in [2, *]",
+        )
+    text, size = "0", "1"
+    for number, subscript in enumerate(subscripts):
+        text += f" + ({arguments.c_text(subscript)} - 1) * ({size})"
+        if number + 1 < len(subscripts):
+            size += f" * ({arguments.c_text(sizes[number])})"
+    return text
+
+
+# ---- transfers ----
+
+
+def _temporary(
+    unit: FortranUnit, statement: Statement, reference: Coindexed, rank: int, local: str
+) -> tuple[str, list[str]]:
+    """A variable with the type of a coarray and the shape of a section, and the statements that make it."""
+    name = unit.output.new_name("pwx_c").replace("__", "")
+    kind = reference.entity.type_text
+    if rank == 0:
+        unit.temporaries.setdefault(statement.scope.number, []).append(f"{kind} :: {name}")
+        return name, [f"{name} = {local}"]
+    shape = ",".join(":" * rank)
+    unit.temporaries.setdefault(statement.scope.number, []).append(f"{kind}, allocatable :: {name}({shape})")
+    return name, [f"if (allocated({name})) deallocate({name})", f"allocate({name}, source={local})"]
+
+
+def _get(unit: FortranUnit, statement: Statement, reference: Coindexed) -> list[str]:
+    name, _, lines = fetched(unit, statement, reference)
+    unit.generated.edit(statement.number, reference.words[0].start, reference.words[-1].end, name)
+    return lines
+
+
+def fetched(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[str, int, list[str]]:
+    """A temporary with its rank, and the statements that fetch what an image has into it."""
+    arguments = Arguments()
+    section, rank, local = _sections(statement, reference, arguments)
+    name, lines = _temporary(unit, statement, reference, rank, local)
+    image = image_of(statement, reference, arguments)
+    place = where(reference.words[0].place)
+    call = Call(unit.name("get"), [
+        "const pwx_section here = pwx_f_section(c0);",
+        f"pwx_coarray_get(&here, &{reference.symbol}__c, {image}, {section}, 0, {place});",
+    ], arguments.texts, [("any", name)])  # fmt: skip
+    return name, rank, [*lines, unit.generated.call(statement.scope, call)]
+
+
+def _put(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[list[str], list[str]]:
+    name, rank, lines, call = sent(unit, statement, reference)
+    whole = f"({','.join(':' * rank)})" if rank else ""
+    unit.generated.edit(statement.number, reference.words[0].start, reference.words[-1].end, name + whole)
+    return lines, [call]
+
+
+def sent(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[str, int, list[str], str]:
+    """A temporary with its rank, the statements that make it, and the one that puts it to an image."""
+    arguments = Arguments()
+    section, rank, local = _sections(statement, reference, arguments)
+    name, lines = _temporary(unit, statement, reference, rank, local)
+    image = image_of(statement, reference, arguments)
+    place = where(reference.words[0].place)
+    call = Call(unit.name("put"), [
+        "const pwx_section here = pwx_f_section(c0);",
+        f"pwx_coarray_put(&{reference.symbol}__c, {image}, {section}, &here, 0, {place});",
+        f"pwx_sync_memory({place});",
+    ], arguments.texts, [("any", name)])  # fmt: skip
+    return name, rank, lines, unit.generated.call(statement.scope, call)

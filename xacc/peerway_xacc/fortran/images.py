@@ -1,0 +1,298 @@
+"""Statements about images: SYNC, LOCK, CRITICAL, this_image, collective and atomic subroutines."""
+
+from __future__ import annotations
+
+from peerway_xacc.fortran.coindexed import (
+    Coindexed,
+    action_of,
+    coarray_at,
+    fetched,
+    image_of,
+    sent,
+    surround,
+    symbol_of,
+    where,
+)
+from peerway_xacc.fortran.declarations import Entity
+from peerway_xacc.fortran.generated import Call
+from peerway_xacc.fortran.grammar import Arguments
+from peerway_xacc.fortran.structure import Scope, Statement
+from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.words import Word, closing, split, written
+from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.frontend.tokens import quoted
+
+_REDUCTIONS = {"co_sum": "PWX_SUM", "co_max": "PWX_MAX", "co_min": "PWX_MIN"}
+_ATOMICS = ("atomic_define", "atomic_ref")
+_STATES = (
+    "use, intrinsic :: iso_fortran_env, only: pwx_locked => stat_locked, pwx_unlocked => stat_unlocked, "
+    "pwx_locked_there => stat_locked_other_image"
+)
+
+
+def is_lock(entity: Entity) -> bool:
+    """Is a coarray one of locks?"""
+    return (entity.type_text or "").lower().replace(" ", "") == "type(lock_type)"
+
+
+def replaced(unit: FortranUnit, statement: Statement) -> bool:
+    """Replace a statement about images by a call; False if a statement is another one."""
+    words, action = statement.words, action_of(statement)
+    first = words[action].text
+    callee = words[action + 1].text if first == "call" and action + 1 < len(words) else ""
+    if callee and not _is_own(unit, callee):
+        return _called(unit, statement, action, callee)
+    if unit.fortran.entity(first, statement.scope) is not None or _is_assignment(words[action:]):
+        return False
+    if first in ("lock", "unlock") and words[action + 1 : action + 2] and words[action + 1].text == "(":
+        _lock(unit, statement, action)
+        return True
+    return _synchronised(unit, statement, action)
+
+
+def _is_own(unit: FortranUnit, name: str) -> bool:
+    """Is this a procedure of the file?"""
+    return any(
+        scope.name == name and scope.kind in ("subroutine", "function") for scope in unit.structure.scopes
+    )
+
+
+def _is_assignment(words: list[Word]) -> bool:
+    return len(words) > 1 and words[1].text == "(" and closing(words, 1) + 1 < len(words)
+
+
+def _items(words: list[Word], opening: int) -> tuple[list[list[Word]], dict[str, list[Word]]]:
+    """What stands between parentheses: the items, and those with a name by it."""
+    if opening >= len(words) or words[opening].text != "(":
+        return [], {}
+    items = [item for item in split(words[opening + 1 : closing(words, opening)], ",") if item]
+    named = {item[0].text: item[2:] for item in items if len(item) > 2 and item[1].text == "="}
+    return [item for item in items if not (len(item) > 2 and item[1].text == "=")], named
+
+
+# ---- synchronisation ----
+
+
+def _synchronised(unit: FortranUnit, statement: Statement, at: int) -> bool:
+    words = statement.words
+    first = words[at].text
+    joined = first in ("syncall", "syncmemory", "syncimages")
+    if not joined and (
+        first != "sync" or at + 1 >= len(words) or words[at + 1].text not in ("all", "memory", "images")
+    ):
+        return False
+    kind = first[4:] if joined else words[at + 1].text
+    plain, named = _items(words, at + (1 if joined else 2))
+    place = where(words[at].place)
+    others: list[tuple[str, str]] = []
+    line = f"pwx_sync_{kind}({place});"
+    if kind == "images":
+        if len(plain) != 1:
+            raise Refused(words[at].place, "SYNC IMAGES needs the images, or '*'")
+        if plain[0][0].text == "*":
+            line = f"pwx_sync_all({place});"
+        else:
+            others = [("any", written(statement.logical, plain[0]))]
+            line = f"pwx_f_sync_images(c0, {place});"
+    _call(unit, statement, at, Call(unit.name("sync"), [line], others=others), named)
+    return True
+
+
+def _call(unit: FortranUnit, statement: Statement, at: int, call: Call, named: dict[str, list[Word]]) -> None:
+    """Replace an action by a call that cannot fail: what its `stat` names becomes 0."""
+    text = unit.generated.call(statement.scope, call)
+    unit.generated.edit(statement.number, statement.words[at].start, len(statement.logical.text), text)
+    if "stat" in named:
+        surround(unit, statement, at, [], [f"{written(statement.logical, named['stat'])} = 0"])
+
+
+def inquire(unit: FortranUnit, statement: Statement) -> None:
+    """this_image() and num_images()."""
+    words = statement.words
+    for at, word in enumerate(words[:-1]):
+        if word.text not in ("this_image", "num_images") or words[at + 1].text != "(":
+            continue
+        if unit.fortran.entity(word.text, statement.scope) is not None:
+            continue
+        if at + 2 < len(words) and words[at + 2].text != ")":
+            raise Refused(word.place, f"{word.text} with arguments is not supported yet")
+        name = f"xmp_{word.text}"
+        unit.generated.edit(statement.number, word.start, word.end, name)
+        unit.generated.declare(statement.scope, f"integer, external :: {name}")
+
+
+# ---- locks ----
+
+
+def declare_lock(unit: FortranUnit, entity: Entity) -> None:
+    """The lock's own memory in the program is of no use; the type is not one without coarrays."""
+    typed = entity.typed
+    if typed is None or entity.name != typed.word.text:
+        raise Refused(entity.word.place, f"declare '{entity.name}' with its type")
+    if "allocatable" in entity.attributes:
+        raise Refused(entity.word.place, f"'{entity.name}' is allocatable; locks are not supported so yet")
+    words = unit.structure.by_number[typed.logical.number].words
+    unit.generated.edit(typed.logical.number, words[0].start, words[closing(words, 1)].end, "integer(1)")
+
+
+def set_up_lock(unit: FortranUnit, scope: Scope, entity: Entity, lowers: list[str]) -> Call:
+    """The call that sets a coarray of locks up, once."""
+    symbol, arguments = symbol_of(scope, entity), Arguments()
+    rank = len(lowers)
+    lines = [f"{symbol}__clb[{rank - 1 - at}] = {arguments.c_text(text)};" for at, text in enumerate(lowers)]
+    lines += [f"{symbol}__c.size[{rank - 1 - d}] = c0->dim[{d}].extent;" for d in range(rank)]
+    count = f"(long)pwx_f_count(c0), {where(entity.word.place)}"
+    lines.append(f"if (!{symbol}__k.state) pwx_locks_init(&{symbol}__k, {quoted(entity.name)}, {count});")
+    return Call(unit.name("locks"), lines, arguments.texts, [("any", entity.name)])
+
+
+def _lock(unit: FortranUnit, statement: Statement, at: int) -> None:
+    words = statement.words
+    verb = words[at].text
+    plain, named = _items(words, at + 1)
+    reference = coarray_at(unit, statement, at + 2) if len(plain) == 1 else None
+    if reference is None or not is_lock(reference.entity):
+        raise Refused(words[at].place, f"{verb.upper()} needs a coarray of type(lock_type)")
+    allowed = ("stat", "errmsg", "acquired_lock") if verb == "lock" else ("stat", "errmsg")
+    wrong = next((name for name in named if name not in allowed), None)
+    if wrong:
+        raise Refused(words[at].place, f"{verb.upper()} has no {wrong}=; there are {', '.join(allowed)}")
+    arguments = Arguments()
+    variable = f"pwx_k{statement.number}"
+    which = f"&{reference.symbol}__k, {_element(statement, reference, arguments)}, "
+    which += image_of(statement, reference, arguments)
+    fails = f"{int('stat' in named)}, {where(words[at].place)}"
+    lines = [f"c0[1] = pwx_unlock({which}, {fails});"]
+    if verb == "lock":
+        acquired = "&acquired" if "acquired_lock" in named else "0"
+        lines = ["int acquired = 0;", f"c0[1] = pwx_lock({which}, {acquired}, {fails});", "c0[0] = acquired;"]
+    call = Call(unit.name(verb), lines, arguments.texts, [("numbers", variable)])
+    unit.generated.declare(statement.scope, f"integer(8) :: {variable}(2)")
+    text = unit.generated.call(statement.scope, call)
+    unit.generated.edit(statement.number, words[at].start, len(statement.logical.text), text)
+    behind = []
+    if "acquired_lock" in named:
+        behind.append(f"{written(statement.logical, named['acquired_lock'])} = {variable}(1) /= 0")
+    if "stat" in named:
+        unit.uses_of.setdefault(statement.scope.number, set()).add(_STATES)
+        states = "[0, pwx_locked, pwx_unlocked, pwx_locked_there]"
+        unit.generated.declare(statement.scope, f"integer, parameter :: pwx_states(0:3) = {states}")
+        behind.append(f"{written(statement.logical, named['stat'])} = pwx_states({variable}(2))")
+    surround(unit, statement, at if behind else 0, [], behind)
+
+
+def _element(statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
+    """Which of the locks of an image is meant, as C text."""
+    rank = len(reference.entity.dimensions or ())
+    parts = split(reference.subscripts, ",") if reference.subscripts else []
+    if len(parts) != rank or any(len(split(part, ":")) > 1 for part in parts):
+        message = f"'{reference.entity.name}' has {counted(rank, 'dimension')}; name one of its locks"
+        raise Refused(reference.words[0].place, message)
+    text = "0"
+    for at in range(rank - 1, -1, -1):
+        d = rank - 1 - at
+        index = arguments.c_text(written(statement.logical, parts[at]))
+        text = f"({text}) * {reference.symbol}__c.size[{d}] + ({index} - {reference.symbol}__clb[{d}])"
+    return text
+
+
+def criticals(unit: FortranUnit, scope: Scope) -> None:
+    """CRITICAL constructs of a scope: each has a lock, at the first image."""
+    inside: list[tuple[Statement, str]] = []
+    for statement in scope.statements:
+        words = statement.words
+        texts = [word.text for word in words]
+        named = 2 if len(texts) > 2 and texts[1] == ":" else 0
+        if texts[named] == "critical" and (len(texts) == named + 1 or texts[named + 1] == "("):
+            if not _is_assignment(words[named:]):
+                name = unit.name("critical")
+                inside.append((statement, name))
+                unit.generated.top.append(f"static pwx_locks {name};")
+                place = where(words[named].place)
+                unit.program_setups.append(f'pwx_locks_init(&{name}, "critical", 1, {place});')
+                call = Call(unit.name("enter"), [f"pwx_lock(&{name}, 0, 0, 0, 0, {place});"])
+                _, items = _items(words, named + 1)
+                _call(unit, statement, 0, call, items)
+        elif texts[:2] == ["end", "critical"] or texts[0] == "endcritical":
+            if not inside:
+                raise Refused(words[0].place, "there is no CRITICAL that this could end")
+            _, name = inside.pop()
+            call = Call(unit.name("leave"), [f"pwx_unlock(&{name}, 0, 0, 0, {where(words[0].place)});"])
+            _call(unit, statement, 0, call, {})
+        elif inside and words[-1].text == "return" and (len(words) == 1 or action_of(statement)):
+            note = (inside[-1][0].words[0].place, "the construct begins here")
+            raise Refused(words[-1].place, "RETURN leaves CRITICAL before its end", note)
+    if inside:
+        raise Refused(inside[-1][0].words[0].place, "this CRITICAL has no end")
+
+
+# ---- intrinsic subroutines ----
+
+
+def _called(unit: FortranUnit, statement: Statement, at: int, callee: str) -> bool:
+    """A call of an intrinsic subroutine about images."""
+    word = statement.words[at + 1]
+    if callee in _ATOMICS:
+        _atomic(unit, statement, at, callee)
+    elif callee in _REDUCTIONS or callee == "co_broadcast":
+        _collective(unit, statement, at, callee)
+    elif callee == "co_reduce":
+        raise Refused(
+            word.place, "co_reduce is not supported; there are co_sum, co_max, co_min, co_broadcast"
+        )
+    elif callee.startswith("atomic_"):
+        message = f"{callee} is not supported: the run-time library has atomic_define and atomic_ref only; "
+        raise Refused(word.place, message + "change the variable between LOCK and UNLOCK")
+    else:
+        return False
+    return True
+
+
+def _collective(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:
+    word = statement.words[at + 1]
+    plain, named = _items(statement.words, at + 2)
+    value = plain[0] if plain else named.get("a")
+    if value is None:
+        raise Refused(word.place, f"{callee} needs a variable")
+    text, place = written(statement.logical, value), where(word.place)
+    arguments = Arguments()
+    if callee == "co_broadcast":
+        source = plain[1] if len(plain) > 1 else named.get("source_image")
+        if source is None:
+            raise Refused(word.place, "co_broadcast needs the image that has the value")
+        image = arguments.c_text(written(statement.logical, source))
+        line = f"pwx_co_broadcast({image} - 1, c0->base_addr, pwx_f_count(c0) * c0->elem_len, {place});"
+    else:
+        line = f"pwx_f_co_reduce({_REDUCTIONS[callee]}, c0, {quoted(text)}, {place});"
+    if len(plain) > 2 and "stat" not in named:
+        named = {**named, "stat": plain[2]}
+    _call(unit, statement, at, Call(unit.name("co"), [line], arguments.texts, [("any", text)]), named)
+
+
+def _atomic(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:
+    """`call atomic_define(x[2], value)` puts one element, and `call atomic_ref(value, x[2])` gets it."""
+    words, logical = statement.words, statement.logical
+    parts, named = _items(words, at + 2)
+    if len(parts) < 2:
+        raise Refused(words[at + 1].place, f"{callee} needs an atom and a value, in their order")
+    atom, value = (parts[0], parts[1]) if callee == "atomic_define" else (parts[1], parts[0])
+    reference = coarray_at(unit, statement, words.index(atom[0]))
+    if reference is None or reference.words[-1] is not atom[-1]:
+        raise Refused(atom[0].place, f"the atom of {callee} must be a coarray, or an element of one")
+    begin, end = words[at].start, len(logical.text)
+    text = written(logical, value)
+    if callee == "atomic_define":
+        name, rank, before, call = sent(unit, statement, reference)
+        unit.generated.edit(statement.number, begin, end, f"{name} = {text}")
+        behind = [call]
+    else:
+        name, rank, before = fetched(unit, statement, reference)
+        unit.generated.edit(statement.number, begin, end, f"{text} = {name}")
+        look = Call(unit.name("look"), [f"pwx_look_again({where(atom[0].place)});"])
+        behind = [unit.generated.call(statement.scope, look)]
+    if rank:
+        raise Refused(atom[0].place, f"the atom of {callee} must be one element")
+    status = parts[2] if len(parts) > 2 else named.get("stat")
+    if status:
+        behind.append(f"{written(logical, status)} = 0")
+    surround(unit, statement, at, before, behind)
