@@ -218,6 +218,12 @@ CLASSES = {
     "peerway jobs user alice --admin --data ~/jobs": VERB,
     "peerway jobs serve --data ~/jobs": VERB,
     "peerway jobs notices --mail mail.toml --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs notices --webhooks webhooks.toml --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs token --user prometheus --scope cluster:read --days 3650 "
+    "--data /var/lib/peerway-jobs": VERB,
+    "peerway jobs user prometheus --admin --no-password --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs policy policies.toml --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs acts --data /var/lib/peerway-jobs": VERB,
     "peerway jobs show 4242 --data ~/jobs": VERB,
     "peerway jobs list --data ~/jobs --user alice --inefficient": VERB,
     "peerway jobs top --data ~/jobs": VERB,

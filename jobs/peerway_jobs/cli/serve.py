@@ -75,6 +75,18 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=_FILE,
     help="TOML file with the settings of mails to owners  [default: send none]",
 )
+@click.option("--webhooks", type=_FILE, help="TOML file that describes webhooks  [default: none]")
+@click.option(
+    "--policies",
+    type=_FILE,
+    help="TOML file with policies that act on jobs with idle GPUs  [default: none]",
+)
+@click.option(
+    "--admin-comment/--no-admin-comment",
+    default=False,
+    show_default=True,
+    help="Write verdicts into the AdminComment of ended jobs in Slurm.",
+)
 @data_option
 def command(
     listen: str,
@@ -90,6 +102,9 @@ def command(
     proxy: tuple[str, ...],
     oidc: Path | None,
     mail: Path | None,
+    webhooks: Path | None,
+    policies: Path | None,
+    admin_comment: bool,
     data: Path,
 ) -> None:
     """Run the server: store what agents send, judge jobs, and serve the pages and the API.
@@ -99,14 +114,14 @@ def command(
     """
     import uvicorn
 
-    from peerway_jobs.mail.settings import read
     from peerway_jobs.serve.access import Portal
     from peerway_jobs.serve.app import create_app
     from peerway_jobs.serve.connections import settings
     from peerway_jobs.serve.oidc import Provider
+    from peerway_jobs.serve.outward import read_outward
 
     host, port = _address(listen)
-    for file in (tls_cert, tls_key, rules, oidc, mail):
+    for file in (tls_cert, tls_key, rules, oidc, mail, webhooks, policies):
         if file and not file.is_file():
             raise click.ClickException(f"there is no file {file}")
     if bool(tls_cert) != bool(tls_key):
@@ -123,7 +138,7 @@ def command(
         )
     try:
         provider = Provider.read(oidc) if oidc else None
-        notices = read(mail) if mail else None
+        outward = read_outward(mail, webhooks, policies, admin_comment, slurm)
     except OSError as error:
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from None
     except ValueError as error:
@@ -158,7 +173,7 @@ def command(
             provider=provider,
             secure=tls_cert is not None or provider is not None,
             slurm=slurm,
-            mail=notices,
+            outward=outward,
             proxies=proxies,
         )
         listening = _listening(host, port)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from peerway_jobs.hosts import expand_hosts
@@ -14,11 +14,12 @@ from peerway_jobs.serve.access import Access
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.people import People, Viewer
+from peerway_jobs.serve.request_times import RequestTimes
 from peerway_jobs.store.cluster import NODE_STATES, cluster_state
 from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import is_damaged
 
-_STALE_S = 120
+STALE_S = 120  # a node's figures are older than that: they are no longer those of now
 _MOST_RUNNING = 20_000  # jobs on the cluster's page
 LOG = logging.getLogger("peerway_jobs")
 
@@ -32,6 +33,7 @@ class State:
     people: People
     live: Live
     ingest: Ingest
+    requests: RequestTimes = field(default_factory=RequestTimes)
 
     def cluster(self) -> dict[str, Any]:
         """The cluster now: what Slurm says of it, and what the agents sent."""
@@ -41,7 +43,7 @@ class State:
         nodes = {node["name"]: node for node in state.nodes}
         for name, seen in self.live.nodes().items():
             node = nodes.setdefault(name, _unknown_to_slurm(asdict(seen)))
-            if now - seen.seen < _STALE_S:
+            if now - seen.seen < STALE_S:
                 node["now"] = {
                     "cpu": seen.cpu,
                     "memory": seen.memory,
