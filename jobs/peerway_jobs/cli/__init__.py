@@ -19,6 +19,7 @@ VERBS = {
     "slurm-mail": "Send one of Slurm's mails, with the job's summary: Slurm's MailProg.",
     "policy": "Show what policies would do now.",
     "acts": "List what policies did.",
+    "history": "Import past jobs from sacct, Jobstats and Prometheus.",
     "user": "Add a person who may log in, or change one.",
     "token": "Make a token for an agent or for a program.",
     "doctor": "Check that this node, or the server, has everything it needs.",

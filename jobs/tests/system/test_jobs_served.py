@@ -10,6 +10,7 @@ import dataclasses
 import email
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -23,8 +24,9 @@ from typing import Any
 import pytest
 from jobs_kinds import COUNTERPARTS, HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet, right
 from jobs_served import MONITOR, ServedSite
-from jobs_site import INTERVAL_S
+from jobs_site import INTERVAL_S, ROOT
 
+from peerway_jobs.history import sacct
 from peerway_jobs.rules.load import read_rules
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.samples import Filed, columns
@@ -350,6 +352,39 @@ def test_policies_commands_hold_release_and_cancel_in_a_real_slurm(site: ServedS
     assert answer_of("slurm.hold('999999')") != "done"
     assert answer_of("slurm.state_of('999999')") is None
     site.cluster.run("scancel", str(job))
+
+
+def test_what_sacct_says_is_imported_as_text_and_as_json(site: ServedSite, jobs: Jobs) -> None:
+    """`peerway jobs history sacct` reads the output of a real sacct, and finds what squeue has said."""
+    columns = re.search(r"-o (JobIDRaw,\S+) > past.txt", (ROOT / "docs/jobs/history.md").read_text())
+    assert columns is not None
+    options = ("--allusers", "--duplicates", "--starttime", "now-1days")
+    text = site.cluster.run("sacct", *options, "--parsable2", "--units=K", "-o", columns[1]).stdout
+    as_text = {job.run.job: job for job in sacct.read(text).jobs}
+    as_json = {
+        job.run.job: job for job in sacct.read(site.cluster.run("sacct", *options, "--json").stdout).jobs
+    }
+    assert sacct.read(text).unreadable == []
+    # Without gpu_type: accounting may count GPUs without their type.
+    names = (
+        "user",
+        "account",
+        "partition",
+        "name",
+        "state",
+        "cores",
+        "gpus",
+        "node_list",
+        "started",
+        "ended",
+    )
+    for number in (jobs["serial"], jobs["one_of_two"]):
+        known = site.job(number)
+        for past in (as_text[str(number)], as_json[str(number)]):
+            differs = {name: (getattr(past.run, name), known[name]) for name in names
+                       if getattr(past.run, name) != known[name]}  # fmt: skip
+            assert not differs
+        assert as_text[str(number)].cpu_seconds == pytest.approx(as_json[str(number)].cpu_seconds, abs=1)
 
 
 def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
