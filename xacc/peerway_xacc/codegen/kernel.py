@@ -143,7 +143,7 @@ def _text(
 ) -> str:
     parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
-    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_ready_next();"]
+    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_begin_in_order();"]
     lines += [f"  {argument.opened}" for argument in arguments if argument.opened]
     for operator, variable in reductions:
         kind = c_type(variable)
@@ -152,7 +152,7 @@ def _text(
         if group:
             lines.append(BLOCKS if by_block else stride(letter))
     if not groups[0]:
-        lines.append("  if (blockIdx.x == 0 && threadIdx.x == 0)")
+        lines.append("  PWX_ONE_THREAD")
     lines.append("  {")
     for letter, group in zip("xyz", groups, strict=True):
         lines += [f"    {line}" for line in indices(letter, group)]

@@ -31,6 +31,7 @@ constexpr size_t kMostCompilers = 4;  // at once; the host's other ranks compile
 struct pwx_kernel_state {
   pw::cuda::CUfunction function = nullptr;
   pw::cuda::CUmodule module = nullptr;
+  bool in_order = false;  ///< it waits for the work before it itself
 };
 
 namespace pwx {
@@ -66,6 +67,9 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
     if (option.starts_with("--std=")) option = "--std=c++20";
   options.emplace_back("--restrict");
   options.emplace_back("--device-as-default-execution-space");
+  // Without it, arithmetic between loops would have other bits than on the host.
+  if (std::string_view(kernel.source).find("PWX_ONE_THREAD") != std::string_view::npos)
+    options.emplace_back("--fmad=false");
   const std::string text = std::string(prelude()) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
   std::string key = "peerway cc 2\nnvrtc " + nvrtc().version() + "\n";
   for (const std::string& option : options) key += option + "\n";
@@ -87,6 +91,8 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto state = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
+  state->in_order = kernel.exchanges != 0 ||
+                    std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
 }
@@ -125,8 +131,8 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
-  const KernelLaunch launched{loaded(kernel).function, kernel.exchanges != 0,
-                              grid_of(shape, count > 0, gpu.processors())};
+  const pwx_kernel_state& state = loaded(kernel);
+  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, count > 0, gpu.processors())};
   if (queue == PWX_QUEUE_SYNC && count == 0)
     return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;
@@ -134,6 +140,12 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   KernelReductions totals;
   if (count > 0) totals = prepare_reductions(reduction_count, reductions, queue);
   for (size_t i = 0; i < count; ++i) all[argument_count + i] = &totals.arguments[i];
+  if (queue == PWX_QUEUE_SYNC && totals.slots.empty() && kernel.sizes != nullptr) {
+    std::array<unsigned, kMostArguments> sizes;
+    std::copy_n(kernel.sizes, argument_count, sizes.data());
+    std::fill_n(sizes.begin() + static_cast<ptrdiff_t>(argument_count), count, sizeof(Total));
+    return launch_in_order(launched, all.data(), sizes.data(), argument_count + count);
+  }
   launch_on(stream_of(queue), launched, all.data());
   deliver_reductions(totals, reductions, reduction_count, queue);
 }
