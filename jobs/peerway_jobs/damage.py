@@ -15,8 +15,11 @@ from peerway_jobs.store.acts import ACTS
 from peerway_jobs.store.alarms import ALARMS
 from peerway_jobs.store.audit import AUDIT
 from peerway_jobs.store.cluster import CLUSTER
+from peerway_jobs.store.months import MONTHS
+from peerway_jobs.store.queue import QUEUE
 from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import Kind, is_damaged, readable
+from peerway_jobs.store.utilization import UTILIZATION
 from peerway_jobs.verdicts import VERDICTS
 
 TABLES: Mapping[str, Mapping[str, Kind]] = {
@@ -37,6 +40,9 @@ TABLES: Mapping[str, Mapping[str, Kind]] = {
     "clocks": stored.CLOCKS,
     "alarms": ALARMS,
     "audit": AUDIT,
+    "months": MONTHS,
+    "queue": QUEUE,
+    "utilization": UTILIZATION,
 }
 _SECRET = ("hash", "password")
 MOST_SHOWN = 20  # per table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import re
 import socket
 import ssl
 import stat
@@ -16,6 +17,7 @@ import click
 from peerway_common.cli.numbers import Whole
 from peerway_common.terminal import say
 from peerway_jobs.lock_file import locked
+from peerway_jobs.serve.tiles import RACKS, BadPattern, rack_pattern
 from peerway_jobs.server_folder import check_folder, data_option, monitor_at
 from peerway_jobs.store.samples import Policy
 
@@ -87,6 +89,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Write verdicts into the AdminComment of ended jobs in Slurm.",
 )
+@click.option(
+    "--racks",
+    default=RACKS,
+    show_default=True,
+    metavar="PATTERN",
+    callback=lambda _context, _option, text: _racks(text),
+    help="A regular expression whose one group is the rack in a node's name; '' for no racks.",
+)
 @data_option
 def command(
     listen: str,
@@ -105,6 +115,7 @@ def command(
     webhooks: Path | None,
     policies: Path | None,
     admin_comment: bool,
+    racks: re.Pattern[str],
     data: Path,
 ) -> None:
     """Run the server: store what agents send, judge jobs, and serve the pages and the API.
@@ -179,12 +190,20 @@ def command(
             slurm=slurm,
             outward=outward,
             proxies=proxies,
+            racks=racks,
         )
         listening = _listening(host, port)
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
         config = settings(app, tls_cert, tls_key)
         with suppress(KeyboardInterrupt):  # Ctrl-C ends the server
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _racks(text: str) -> re.Pattern[str]:
+    try:
+        return rack_pattern(text)
+    except BadPattern as error:
+        raise click.UsageError(f"--racks: {error}") from None
 
 
 def _network(text: str, option: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import threading
 import time
@@ -15,7 +16,16 @@ from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
 
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.serve import admin_pages, api, health, logins, pages, token_pages
+from peerway_jobs.serve import (
+    admin_pages,
+    api,
+    cluster_pages,
+    health,
+    logins,
+    pages,
+    statistics_page,
+    token_pages,
+)
 from peerway_jobs.serve.access import Access, Network, Portal
 from peerway_jobs.serve.connections import Bounded, Heads, Proxied
 from peerway_jobs.serve.errors import add_errors
@@ -25,8 +35,10 @@ from peerway_jobs.serve.logins import Logins
 from peerway_jobs.serve.oidc import Provider
 from peerway_jobs.serve.outward import Outward
 from peerway_jobs.serve.people import People
+from peerway_jobs.serve.recorder import Recorder
 from peerway_jobs.serve.rendering import Pages
 from peerway_jobs.serve.state import LOG, State
+from peerway_jobs.serve.tiles import RACKS, rack_pattern
 from peerway_jobs.slurm_watch import Watch
 from peerway_jobs.store.disk import DiskFailed
 
@@ -56,17 +68,19 @@ def create_app(
     slurm: bool = False,
     outward: Outward | None = None,
     proxies: Sequence[Network] = (),
+    racks: re.Pattern[str] | None = None,
 ) -> FastAPI:
     """The application of a monitor.
 
     `work`: also judge and tidy. `secure`: send cookies only over TLS. `slurm`: ask Slurm for jobs and nodes.
     `outward`: send mails and messages, and act. `proxies`: trust X-Forwarded headers of these and of the
-    portal.
+    portal. `racks`: the pattern of racks in the names of nodes (tiles.py).
     """
     outward = outward or Outward()
     people, live = People(monitor.jobs), Live(monitor.jobs.facts)
     ingest = Ingest(monitor, live, _report)
-    state = State(monitor, Access(monitor, people, portal), people, live, ingest)
+    access = Access(monitor, people, portal)
+    state = State(monitor, access, people, live, ingest, racks or rack_pattern(RACKS))
     app = FastAPI(
         title="Peerway jobs",
         version="1",
@@ -84,6 +98,9 @@ def create_app(
         *([logins.OF_PROVIDER] if provider else []),
         pages.ROUTER,
         pages.OF_PEOPLE,
+        cluster_pages.ROUTER,
+        cluster_pages.WALL,
+        statistics_page.ROUTER,
         admin_pages.ROUTER,
         token_pages.ROUTER,
     ):
@@ -114,7 +131,8 @@ async def _beside(state: State, work: bool, slurm: bool, outward: Outward) -> As
     writer = asyncio.create_task(state.ingest.write())
     workers = []
     if work:
-        workers.append(threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True))
+        for task in (state.monitor.work, Recorder(state).work):
+            workers.append(threading.Thread(target=task, args=(stop, _report), daemon=True))
     for target in outward.workers(state.monitor, LOG.warning):
         workers.append(threading.Thread(target=target, args=(stop,), daemon=True))
     watch = Watch(state.monitor.jobs, LOG.warning, _report) if slurm else None
