@@ -131,7 +131,7 @@ def ended_by(run: Run, entries: Sequence[Entry], starts: Sequence[float]) -> Run
         started=_at(entry, "start"),
         ended=_at(entry, "end"),
         suspended=number(_part(entry, "time").get("suspended")) or run.suspended,
-        max_rss=max(_max_rss(entry), run.max_rss),
+        max_rss=max(max_rss_of(entry), run.max_rss),
     )
 
 
@@ -170,7 +170,7 @@ def _described(run: Run, entry: Entry) -> Run:
     )
 
 
-def _max_rss(entry: Entry) -> float:
+def max_rss_of(entry: Entry) -> float:
     """The largest memory (bytes) of one task of any of its steps."""
     steps = entry.get("steps")
     sizes = [0.0]

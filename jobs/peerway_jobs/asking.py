@@ -93,14 +93,26 @@ def of_node(server: str, job: str, token: str, ca_file: str) -> KnownRun | None:
     else at this address; click.ClickException for other errors.
     """
     _check(job)
-    try:
-        context = ssl.create_default_context(cafile=ca_file or None)
-    except OSError as error:
-        raise click.ClickException(str(error)) from None
-    known = _known_run(server, _ask(server, f"agent/jobs/{job}", {}, token, context))
+    known = _known_run(server, _ask(server, f"agent/jobs/{job}", {}, token, _context(ca_file)))
     if known and not known.nodes:
         _not_ours(server)
     return known
+
+
+def with_token(server: str, job: str, token: str, ca_file: str) -> KnownRun | None:
+    """A run, asked with the token of a person; None if there is no such job, or the person may not see it.
+
+    Raises NotNow if the server may answer later, click.ClickException for other errors.
+    """
+    _check(job)
+    return _known_run(server, _ask(server, f"jobs/{job}", {}, token, _context(ca_file)))
+
+
+def _context(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file or None)
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _check(job: str) -> None:

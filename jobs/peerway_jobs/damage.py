@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from peerway_common.printable import shortened
 from peerway_jobs.store import stored
+from peerway_jobs.store.acts import ACTS
 from peerway_jobs.store.alarms import ALARMS
 from peerway_jobs.store.audit import AUDIT
 from peerway_jobs.store.cluster import CLUSTER
@@ -34,6 +35,8 @@ TABLES: Mapping[str, Mapping[str, Kind]] = {
     "sessions": stored.SESSIONS,
     "tokens": stored.TOKENS,
     "notices": stored.NOTICES,
+    "deliveries": stored.DELIVERIES,
+    "acts": ACTS,
     "clocks": stored.CLOCKS,
     "alarms": ALARMS,
     "audit": AUDIT,

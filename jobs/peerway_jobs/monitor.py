@@ -52,6 +52,8 @@ class Monitor:
         self._deleted = 0.0  # when runs that Slurm has not confirmed were last deleted
         self.damage: list[Damage | SampleDamage] = []  # as it was last looked for
         self._looked = 0.0  # when that was
+        self.verdicts = 0  # since this monitor was opened
+        self.judging_s = 0.0  # the time that they took
         self._stamp: tuple[int, int] | None = None
         self.rules: RuleSet = self._first_rules(rules)
 
@@ -109,13 +111,17 @@ class Monitor:
         runs = due(self.jobs, now)
         failed: NotJudged | None = None
         for run in runs:
+            begun = time.monotonic()
             try:
                 keep(self.jobs, run, self.judge(run), now)
+                self.verdicts += 1
             except StoreFailed:
                 raise  # no run's samples can be read
             except Exception as error:
                 failed = NotJudged(f"job {run.job} cannot be judged: {type(error).__name__}: {error}")
                 failed.__cause__ = error
+            finally:
+                self.judging_s += time.monotonic() - begun
         if failed:
             raise failed
         return len(runs)

@@ -1,6 +1,6 @@
 """Samples of one device while a job held it, and statistics over their times.
 
-A sample stands for the time since the sample before it, but for at most `_STRETCH` periods: a longer gap has
+A sample stands for the time since the sample before it, but for at most `STRETCH` periods: a longer gap has
 no data. So means are weighted by time, samples of several resolutions can follow one another, and for every
 figure the share of the time with data is known.
 """
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_STRETCH = 2.5  # periods that a sample may stand for: one lost sample is bridged, two are a gap
+STRETCH = 2.5  # periods that a sample may stand for: one lost sample is bridged, two are a gap
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Series:
         if not self.times.size:
             return np.empty(0)
         since = np.diff(self.times, prepend=max(self.start, self.times[0] - self.period))
-        longest = _STRETCH * self.period
+        longest = STRETCH * self.period
         return np.where(since > longest, self.period, np.maximum(since, 0.0))
 
     @property
@@ -105,7 +105,7 @@ class Series:
         if not self.values.size:
             return []
         low = self.values <= limit
-        gap = np.diff(self.times) > _STRETCH * self.period
+        gap = np.diff(self.times) > STRETCH * self.period
         begins = np.flatnonzero(np.concatenate(([True], (low[1:] != low[:-1]) | gap)))
         ends = np.append(begins[1:], low.size) - 1
         return [

@@ -225,6 +225,17 @@ CLASSES = {
     "peerway jobs user alice --admin --data ~/jobs": VERB,
     "peerway jobs serve --data ~/jobs": VERB,
     "peerway jobs notices --mail mail.toml --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs notices --webhooks webhooks.toml --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs token --user prometheus --scope cluster:read --days 3650 "
+    "--data /var/lib/peerway-jobs": VERB,
+    "peerway jobs user prometheus --admin --no-password --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs policy policies.toml --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs acts --data /var/lib/peerway-jobs": VERB,
+    "sacct --allusers --duplicates --starttime 2026-01-01 --parsable2 --units=K -o JobIDRaw,JobID,User,"
+    "Account,JobName,Partition,QOS,WCKey,State,ExitCode,Submit,Start,End,Suspended,TimelimitRaw,NNodes,"
+    "NodeList,AllocTRES,TotalCPU,MaxRSS,AdminComment > past.txt": FOREIGN,
+    "peerway jobs history sacct past.txt --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs history prometheus http://prometheus:9090 --since 30d --data /var/lib/peerway-jobs": VERB,
     "peerway jobs show 4242 --data ~/jobs": VERB,
     "peerway jobs list --data ~/jobs --user alice --inefficient": VERB,
     "peerway jobs top --data ~/jobs": VERB,

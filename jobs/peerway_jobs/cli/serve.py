@@ -77,6 +77,18 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=_FILE,
     help="TOML file with the settings of mails to owners  [default: send none]",
 )
+@click.option("--webhooks", type=_FILE, help="TOML file that describes webhooks  [default: none]")
+@click.option(
+    "--policies",
+    type=_FILE,
+    help="TOML file with policies that act on jobs with idle GPUs  [default: none]",
+)
+@click.option(
+    "--admin-comment/--no-admin-comment",
+    default=False,
+    show_default=True,
+    help="Write verdicts into the AdminComment of ended jobs in Slurm.",
+)
 @click.option(
     "--racks",
     default=RACKS,
@@ -100,6 +112,9 @@ def command(
     proxy: tuple[str, ...],
     oidc: Path | None,
     mail: Path | None,
+    webhooks: Path | None,
+    policies: Path | None,
+    admin_comment: bool,
     racks: re.Pattern[str],
     data: Path,
 ) -> None:
@@ -110,14 +125,14 @@ def command(
     """
     import uvicorn
 
-    from peerway_jobs.mail.settings import read
     from peerway_jobs.serve.access import Portal
     from peerway_jobs.serve.app import create_app
     from peerway_jobs.serve.connections import settings
     from peerway_jobs.serve.oidc import Provider
+    from peerway_jobs.serve.outward import read_outward
 
     host, port = _address(listen)
-    for file in (tls_cert, tls_key, rules, oidc, mail):
+    for file in (tls_cert, tls_key, rules, oidc, mail, webhooks, policies):
         if file and not file.is_file():
             raise click.ClickException(f"there is no file {file}")
     if bool(tls_cert) != bool(tls_key):
@@ -134,7 +149,7 @@ def command(
         )
     try:
         provider = Provider.read(oidc) if oidc else None
-        notices = read(mail) if mail else None
+        outward = read_outward(mail, webhooks, policies, admin_comment, slurm)
     except OSError as error:
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from None
     except ValueError as error:
@@ -173,7 +188,7 @@ def command(
             provider=provider,
             secure=tls_cert is not None or provider is not None,
             slurm=slurm,
-            mail=notices,
+            outward=outward,
             proxies=proxies,
             racks=racks,
         )

@@ -69,10 +69,10 @@ def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
     since = now - mail.every_s
     oldest = min([since, *last.values()])
     of_user: defaultdict[str, list[Run]] = defaultdict(list)
-    for run in _inefficient(base, max(oldest, now - 14 * 86_400)):
+    for run in inefficient(base, max(oldest, now - 14 * 86_400)):
         of_user[run.user].append(run)
     for user, runs in sorted(of_user.items()):
-        if user in none or last.get(user, 0) > since or not _USER.fullmatch(user):
+        if user in none or last.get(user, 0) > since or not is_user_name(user):
             continue
         new = [run for run in runs if run.ended is None or run.judged > last.get(user, since)]
         digest = Digest(user, new)
@@ -80,7 +80,12 @@ def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
             yield digest
 
 
-def _inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
+def is_user_name(user: str) -> bool:
+    """Whether this may be a user's name, so that it may stand in an address."""
+    return _USER.fullmatch(user) is not None
+
+
+def inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
     """Running inefficient runs, and those that ended and were judged after `since`; the most wasteful
     first.
     """

@@ -15,8 +15,6 @@ from pathlib import Path
 from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
 
-from peerway_jobs.mail.notices import Notices
-from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve import (
     admin_pages,
@@ -35,6 +33,7 @@ from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.logins import Logins
 from peerway_jobs.serve.oidc import Provider
+from peerway_jobs.serve.outward import Outward
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.recorder import Recorder
 from peerway_jobs.serve.rendering import Pages
@@ -67,16 +66,17 @@ def create_app(
     work: bool = True,
     secure: bool = False,
     slurm: bool = False,
-    mail: Mail | None = None,
+    outward: Outward | None = None,
     proxies: Sequence[Network] = (),
     racks: re.Pattern[str] | None = None,
 ) -> FastAPI:
     """The application of a monitor.
 
     `work`: also judge and tidy. `secure`: send cookies only over TLS. `slurm`: ask Slurm for jobs and nodes.
-    `mail`: send mails to owners. `proxies`: trust X-Forwarded headers of these and of the portal. `racks`:
-    the pattern of racks in the names of nodes (tiles.py).
+    `outward`: send mails and messages, and act. `proxies`: trust X-Forwarded headers of these and of the
+    portal. `racks`: the pattern of racks in the names of nodes (tiles.py).
     """
+    outward = outward or Outward()
     people, live = People(monitor.jobs), Live(monitor.jobs.facts)
     ingest = Ingest(monitor, live, _report)
     access = Access(monitor, people, portal)
@@ -87,9 +87,9 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda _: _beside(state, work, slurm, mail),
+        lifespan=lambda _: _beside(state, work, slurm, outward),
     )
-    shown = Pages(state, provider is not None, mail is not None)
+    shown = Pages(state, provider is not None, outward.mail is not None)
     app.state.peerway, app.state.pages, app.state.logins = state, shown, Logins(provider, secure)
     for router in (
         api.ROUTER,
@@ -114,7 +114,9 @@ def create_app(
 
     @app.middleware("http")
     async def headers(request: Request, follow: Callable[[Request], Awaitable[Response]]) -> Response:
+        begun = time.monotonic()
         response = await follow(request)
+        state.requests.saw(request.url.path, response.status_code, time.monotonic() - begun)
         response.headers.update(HEADERS)
         if not request.url.path.startswith(("/static", "/plotly")):
             response.headers["Cache-Control"] = "no-store"
@@ -124,16 +126,15 @@ def create_app(
 
 
 @asynccontextmanager
-async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> AsyncIterator[None]:
+async def _beside(state: State, work: bool, slurm: bool, outward: Outward) -> AsyncIterator[None]:
     stop = threading.Event()
     writer = asyncio.create_task(state.ingest.write())
     workers = []
     if work:
         for task in (state.monitor.work, Recorder(state).work):
             workers.append(threading.Thread(target=task, args=(stop, _report), daemon=True))
-    if mail:
-        notices = Notices(state.monitor, mail, LOG.warning)
-        workers.append(threading.Thread(target=notices.work, args=(stop,), daemon=True))
+    for target in outward.workers(state.monitor, LOG.warning):
+        workers.append(threading.Thread(target=target, args=(stop,), daemon=True))
     watch = Watch(state.monitor.jobs, LOG.warning, _report) if slurm else None
     for worker in workers:
         worker.start()

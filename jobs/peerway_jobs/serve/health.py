@@ -1,59 +1,27 @@
-"""The server's own health: /healthz for a watchdog, /metrics for a Prometheus."""
+"""The server's own health: /healthz for a watchdog, /metrics and /metrics/nodes for a Prometheus."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from peerway_jobs.serve.job_metrics import AccountMetrics, JobMetrics
+from peerway_jobs.serve.node_metrics import ClusterMetrics, NodeMetrics
+from peerway_jobs.serve.server_metrics import ServerMetrics
 from peerway_jobs.serve.state import State
-
-_COUNTS = {
-    "jobs": ("Runs that are kept.", "SELECT count(*) FROM jobs WHERE NOT provisional"),
-    "jobs_not_judged": ("Ended runs without a verdict.", "SELECT count(*) FROM jobs WHERE ended IS NOT NULL "
-                        "AND judged <= 0 AND NOT provisional"),
-    "jobs_unconfirmed": ("Runs that Slurm has not confirmed.", "SELECT count(*) FROM jobs WHERE provisional"),
-    "alarms": ("Alarms about agents.", "SELECT count(*) FROM alarms"),
-    "nodes": ("Nodes whose agents have told what they are.", "SELECT count(*) FROM nodes"),
-}  # fmt: skip
-
-
-class Figures(Collector):
-    """The server's own metrics, read on each scrape."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield every metric."""
-        ingest, monitor = self._state.ingest, self._state.monitor
-        for name, text, value in (
-            ("batches_taken", "Batches of agents that were written.", ingest.taken),
-            ("batches_refused", "POSTs of agents that were refused.", ingest.refused),
-        ):
-            yield CounterMetricFamily(f"peerway_jobs_{name}", text, value)
-        yield GaugeMetricFamily(
-            "peerway_jobs_posts_waiting", "POSTs that wait to be written.", ingest.waiting
-        )
-        for name, (text, query) in _COUNTS.items():
-            count = monitor.jobs.reader.execute(query).fetchone()[0]
-            yield GaugeMetricFamily(f"peerway_jobs_{name}", text, count)
-        if answered := monitor.jobs.slurm_answered:
-            age = monitor.clock() - answered
-            yield GaugeMetricFamily("peerway_jobs_slurm_age_seconds", "Since squeue last answered.", age)
 
 
 def router(state: State) -> APIRouter:
-    """The two routes."""
+    """The three routes."""
     plain = APIRouter(include_in_schema=False)
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Figures(state))
+    common = (ServerMetrics(state), JobMetrics(state), ClusterMetrics(state), ProcessCollector(registry=None))
+    of_server, of_admins = _registry(*common), _registry(*common, AccountMetrics(state))
+    of_nodes = _registry(NodeMetrics(state))
 
     @plain.get("/healthz")
     def health() -> Response:
@@ -70,8 +38,27 @@ def router(state: State) -> APIRouter:
 
     @plain.get("/metrics")
     def metrics(request: Request) -> Response:
+        """The figures; those by account only if the sender is an administrator. The token need not have the
+        scope admin, with which Prometheus could change rules.
+        """
+        viewer = state.access.person(request, "cluster:read")
+        return _page(of_admins if viewer.role == "admin" else of_server)
+
+    @plain.get("/metrics/nodes")
+    def metrics_of_nodes(request: Request) -> Response:
         state.access.person(request, "cluster:read")
-        text = generate_latest(registry)  # type: ignore[no-untyped-call]
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
+        return _page(of_nodes)
 
     return plain
+
+
+def _registry(*collectors: Collector) -> CollectorRegistry:
+    registry = CollectorRegistry(auto_describe=False)
+    for collector in collectors:
+        registry.register(collector)
+    return registry
+
+
+def _page(registry: CollectorRegistry) -> Response:
+    text = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -16,6 +16,7 @@ from peerway_jobs.serve.access import Access
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.people import People, Viewer
+from peerway_jobs.serve.request_times import RequestTimes
 from peerway_jobs.serve.tiles import RACKS, rack_of, rack_pattern
 from peerway_jobs.store.cluster import NODE_STATES, cluster_state
 from peerway_jobs.store.runs import JOBS
@@ -38,6 +39,7 @@ class State:
     live: Live
     ingest: Ingest
     racks: re.Pattern[str] = field(default_factory=lambda: rack_pattern(RACKS))
+    requests: RequestTimes = field(default_factory=RequestTimes)
 
     def cluster(self) -> dict[str, Any]:
         """The cluster now: what Slurm says of it, and what the agents sent."""

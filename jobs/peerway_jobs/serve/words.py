@@ -47,6 +47,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "audit token made": ("made a token", "создан токен"),
     "audit token revoked": ("revoked a token", "отозван токен"),
     "audit rules changed": ("changed the rules", "изменены правила"),
+    "audit policy acted": ("a policy acted", "политика подействовала"),
     "audit person added": ("added a person", "добавлен человек"),
     "audit person changed": ("changed a person", "изменён человек"),
     "audit person deleted": ("deleted a person", "удалён человек"),

@@ -12,7 +12,7 @@ from peerway_jobs.store.transaction import transaction
 
 ACTIONS = (
     "logged in", "wrong password", "logged out", "token made", "token revoked", "rules changed",
-    "person added", "person changed", "person deleted",
+    "person added", "person changed", "person deleted", "policy acted",
 )  # fmt: skip
 AUDIT = {"at": TIME, "who": TEXT, "address": TEXT, "action": choice(*ACTIONS, absent=""), "detail": TEXT}
 HERE = "command line"  # instead of an address

@@ -169,6 +169,20 @@ VERSIONS = [
     ) WITHOUT ROWID;
     CREATE INDEX months_of_user ON months (user, month);
     """,
+    # messages to webhooks, and what policies did
+    """
+    CREATE TABLE deliveries (
+      hook TEXT NOT NULL, event TEXT NOT NULL, sent REAL NOT NULL, upto REAL NOT NULL, outcome TEXT NOT NULL
+    );
+    CREATE INDEX deliveries_of ON deliveries (hook, event, sent);
+    CREATE TABLE acts (
+      at REAL NOT NULL, policy TEXT NOT NULL, form TEXT NOT NULL, act TEXT NOT NULL, job TEXT NOT NULL,
+      restart INTEGER NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, dry INTEGER NOT NULL,
+      outcome TEXT NOT NULL, evidence TEXT NOT NULL
+    );
+    CREATE INDEX acts_of_job ON acts (job, at);
+    CREATE INDEX acts_at ON acts (at);
+    """,
 ]
 
 

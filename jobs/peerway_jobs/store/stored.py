@@ -191,6 +191,7 @@ PEOPLE = {
 SESSIONS = {"hash": TEXT, "name": TEXT, "ends": TIME}
 TOKENS = {"hash": TEXT, "name": TEXT, "scopes": TEXT, "node": TEXT, "made": TIME, "ends": maybe(TIME)}
 NOTICES = {"name": TEXT, "sent": TIME, "body": TEXT}
+DELIVERIES = {"hook": TEXT, "event": TEXT, "sent": TIME, "upto": TIME, "outcome": TEXT}
 RULESETS = {"hash": TEXT, "since": TIME, "text": TEXT, "by": TEXT}
 
 

@@ -35,6 +35,7 @@ from peerway_jobs.serve.attempts import FREE, LONGEST_S, Attempts
 from peerway_jobs.serve.limits import MOST_BYTES, Buckets
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.oidc import LoginFailed, Provider
+from peerway_jobs.serve.outward import Outward
 from peerway_jobs.serve.people import People
 from peerway_jobs.serve.recorder import Recorder
 from peerway_jobs.serve.words import LANGUAGES, WORDS
@@ -59,7 +60,7 @@ PORTAL = Portal("Remote-User", (ipaddress.ip_network("127.0.0.0/8"),))
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("jobs"), mail=MAIL) as server:
+    with served(tmp_path_factory.mktemp("jobs"), outward=Outward(mail=MAIL)) as server:
         yield server
 
 

@@ -28,6 +28,8 @@ from peerway_jobs.mail.digest import digests
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.checks import all_checks
+from peerway_jobs.store import acts, deliveries
+from peerway_jobs.store.acts import Act
 from peerway_jobs.store.lists import ORDERS
 from peerway_jobs.store.unconfirmed import delete_unconfirmed
 
@@ -136,6 +138,9 @@ def fill(damaged: Damaged) -> None:
     )
     add("audit", {"at": NOW, "who": "w", "address": "a", "action": "logged in", "detail": ""}, lambda n: {})
     add("notices", {"name": "bob", "sent": NOW - 99, "body": ""}, lambda n: {})
+    add("deliveries", {"hook": "h", "event": "jobs", "sent": NOW, "upto": NOW, "outcome": ""}, lambda n: {})
+    act = {"at": NOW, "policy": "p", "form": "f", "act": "hold", "user": "u", "account": "a", "dry": 0}
+    add("acts", {**act, "restart": 0, "outcome": "done", "evidence": "{}"}, lambda n: {"job": str(n)})
     add("people", {}, lambda n: {"name": f"p{n}"})
     add("rulesets", {"since": NOW, "text": "", "by": ""}, lambda n: {"hash": f"h{n}"})
     secret = lambda n: {"hash": hashlib.sha256(SECRET.format(n).encode()).hexdigest()}  # noqa: E731
@@ -359,3 +364,15 @@ def test_administrators_learn_of_every_damaged_table(damaged: Damaged) -> None:
     (rows,) = [each for each in all_checks(monitor.folder) if each.check == "rows"]
     assert rows.state == "warning"
     assert "cannot be read in full" in rows.observed
+
+
+def test_damaged_acts_and_deliveries_hold_up_no_policy_and_no_webhook(damaged: Damaged) -> None:
+    store, base = damaged.server.monitor.jobs, damaged.server.monitor.jobs.reader
+    acts.record(store, Act(NOW, "p", "f", "hold", "4242", dry=False))
+    assert "4242" in {act.job for act in acts.held(base)}
+    assert [act.job for act in acts.of_run(base, "p", "4242", 0, NOW - 1)] == ["4242"]
+    assert acts.newest(base, 1000)
+    assert acts.first_seen(base, "p", "f") is None
+    deliveries.record(store, "h", "jobs", NOW, NOW + 1, deliveries.SENT)
+    assert deliveries.covered(base, "h", "jobs") == NOW + 1
+    assert deliveries.outcomes(base, NOW - 60)["webhook", "sent"] >= 1

@@ -460,4 +460,4 @@ def test_pages_and_api_ask_the_same_rights_of_a_token(server: Server) -> None:
             assert httpx.get(server.url + "/tokens", headers=head).status_code == 403
     pages = {each.path for each in routes_of(server) if "GET" in each.methods and not each.include_in_schema}
     named = {re.sub(r"\d+", "{job}", page) for page in pairs}
-    assert pages - named == {"/", "/login", "/tokens", "/healthz", "/metrics", "/wall"}
+    assert pages - named == {"/", "/login", "/tokens", "/healthz", "/metrics", "/metrics/nodes", "/wall"}

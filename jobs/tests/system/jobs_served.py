@@ -89,6 +89,34 @@ class ServedSite(Site):
             scopes = ["jobs:read", "cluster:read", *(["admin"] if name == "root" else [])]
             self._people[name] = people.make_token(name, scopes, time.time())
         monitor.close()
+        self.mails = self.folder / "mails"
+        self.cluster.hooks["MailProg"] = self._mail_program(program)
+
+    def _mail_program(self, program: str) -> Path:
+        """Slurm's MailProg, whose mails become files in `mails`."""
+        self.mails.mkdir()
+        sendmail, token = self.folder / "sendmail", self.folder / "mail.token"
+        mails = shlex.quote(str(self.mails))
+        sendmail.write_text(
+            f'#!/bin/sh\nfile=$(mktemp {mails}/.XXXXXX) && cat >"$file" && mv "$file" {mails}/$$\n'
+        )
+        sendmail.chmod(0o755)
+        token.write_text(self._people["root"])
+        token.chmod(0o600)
+        settings = self.folder / "mail.toml"
+        settings.write_text(
+            f'server = "https://{HEAD_ADDRESS}:{PORT}"\ntoken_file = "{token}"\n'
+            f'mail = "sendmail:{sendmail}"\nsender = "slurm@example.org"\ndomain = "example.org"\n'
+            f'ca_file = "{self.folder}/cert.pem"\n'
+        )
+        hook = self.folder / "mail.sh"
+        hook.write_text(
+            f"#!/bin/sh\nexport PEERWAY_JOBS_PROGRAM={program}\n"
+            f"export PEERWAY_JOBS_MAIL_SETTINGS={shlex.quote(str(settings))}\n"
+            f'exec {shlex.quote(f"{SLURM}/mail.sh")} "$@"\n'
+        )
+        hook.chmod(0o755)
+        return hook
 
     def _program(self) -> Path:
         """A `peerway` program like that of an installation."""
@@ -114,7 +142,7 @@ class ServedSite(Site):
         self._receiver = self.cluster.popen(
             HEAD, *ordinary, sys.executable, "-m", "peerway", "jobs", "serve", "--data", str(self.data),
             "--listen", f"{HEAD_ADDRESS}:{PORT}", "--tls-cert", str(self.folder / "cert.pem"),
-            "--tls-key", str(self.folder / "key.pem"), "--rules", str(self.rules),
+            "--tls-key", str(self.folder / "key.pem"), "--rules", str(self.rules), "--admin-comment",
             log=self.folder / "server.log",
         )  # fmt: skip
 

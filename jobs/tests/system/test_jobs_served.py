@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import email
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from email.message import EmailMessage
+from email.policy import default
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jobs_kinds import COUNTERPARTS, HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet, right
 from jobs_served import MONITOR, ServedSite
-from jobs_site import INTERVAL_S
+from jobs_site import INTERVAL_S, ROOT
 
+from peerway_jobs.history import sacct
 from peerway_jobs.rules.load import read_rules
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.samples import Filed, columns
@@ -286,6 +292,99 @@ def test_the_epilog_writes_the_summary_beside_the_output(site: ServedSite, jobs:
     )
     assert not target.exists()
     assert not any(token in (folder / "environments").read_text() for token in site.tokens.values())
+
+
+def test_slurm_has_the_verdicts_as_comments(site: ServedSite, jobs: Jobs) -> None:
+    """The server runs as an ordinary user with the rights of an operator."""
+    other = site.cluster.sbatch("ann", "-w", "cpu-2", "--comment=mine", script="sleep 2")
+    site.wait("the start", lambda: site.cluster.state(other) == "RUNNING")
+    site.cluster.run("scontrol", "update", f"JobId={other}", "AdminComment=JS1:None")
+
+    def written(job: int) -> list[str]:
+        done = site.cluster.run("sacct", "-X", "-n", "-P", "-j", str(job), "-o", "AdminComment,Comment")
+        return str(done.stdout).strip().split("|")
+
+    site.wait("the comment", lambda: written(jobs["idle"])[0].startswith("peerway: inefficient; gpu 0 %"))
+    assert written(jobs["idle"])[0].endswith("; gpu-idle")
+    site.wait("the other's verdict", lambda: site.finally_judged(other))
+    site.wait("the other's comment", lambda: written(other)[0] != "")
+    assert written(other) == ["JS1:None", "mine"]
+
+
+def test_slurms_end_mail_has_the_summary(site: ServedSite, jobs: Jobs) -> None:
+    job = site.cluster.sbatch("ann", "-w", "cpu-2", "--mail-type=BEGIN,END", script="sleep 1")
+
+    def mails() -> list[EmailMessage]:
+        files = [file.read_bytes() for file in site.mails.iterdir() if not file.name.startswith(".")]
+        return [email.message_from_bytes(content, policy=default) for content in files]  # type: ignore[misc]
+
+    site.wait("two mails", lambda: len(mails()) == 2)
+    begun, ended = sorted(mails(), key=lambda mail: "Ended" in mail["Subject"])
+    assert f"Job_id={job} " in ended["Subject"]
+    assert ended["To"] == "ann@example.org"
+    text = ended.get_content()
+    assert f"{job} sbatch" in text
+    assert "Verdict" in text
+    assert "not judged yet" not in text
+    assert begun.get_content().strip() == ""
+
+
+def test_policies_commands_hold_release_and_cancel_in_a_real_slurm(site: ServedSite) -> None:
+    job = site.cluster.sbatch("ben", "-p", "cpu", "-c2", "--begin=now+1hour", script="true")
+    running = site.cluster.sbatch("ben", "-w", "cpu-2", script=SLEEP)
+    site.wait("the start", lambda: site.cluster.state(running) == "RUNNING")
+
+    def answer_of(expression: str) -> Any:
+        code = f"import json; from peerway_jobs.policies import slurm; print(json.dumps({expression}))"
+        done = site.cluster.run(sys.executable, "-c", code, host=HEAD)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    waiting = "[each.job for each in slurm.waiting_jobs('project-ben')]"
+    assert answer_of(waiting) == [str(job)]
+    assert answer_of(f"slurm.hold('{job}')") == "done"
+    assert answer_of(waiting) == []  # it is held
+    assert answer_of(f"slurm.release('{job}')") == "done"
+    site.wait("its release", lambda: answer_of(waiting) == [str(job)])
+    assert answer_of(f"slurm.state_of('{running}')")[0] == "RUNNING"
+    assert answer_of(f"slurm.cancel('{running}')") == "done"
+    site.wait("its end", lambda: site.cluster.state(running) != "RUNNING")
+    assert answer_of("slurm.hold('999999')") != "done"
+    assert answer_of("slurm.state_of('999999')") is None
+    site.cluster.run("scancel", str(job))
+
+
+def test_what_sacct_says_is_imported_as_text_and_as_json(site: ServedSite, jobs: Jobs) -> None:
+    """`peerway jobs history sacct` reads the output of a real sacct, and finds what squeue has said."""
+    columns = re.search(r"-o (JobIDRaw,\S+) > past.txt", (ROOT / "docs/jobs/history.md").read_text())
+    assert columns is not None
+    options = ("--allusers", "--duplicates", "--starttime", "now-1days")
+    text = site.cluster.run("sacct", *options, "--parsable2", "--units=K", "-o", columns[1]).stdout
+    as_text = {job.run.job: job for job in sacct.read(text).jobs}
+    as_json = {
+        job.run.job: job for job in sacct.read(site.cluster.run("sacct", *options, "--json").stdout).jobs
+    }
+    assert sacct.read(text).unreadable == []
+    # Without gpu_type: accounting may count GPUs without their type.
+    names = (
+        "user",
+        "account",
+        "partition",
+        "name",
+        "state",
+        "cores",
+        "gpus",
+        "node_list",
+        "started",
+        "ended",
+    )
+    for number in (jobs["serial"], jobs["one_of_two"]):
+        known = site.job(number)
+        for past in (as_text[str(number)], as_json[str(number)]):
+            differs = {name: (getattr(past.run, name), known[name]) for name in names
+                       if getattr(past.run, name) != known[name]}  # fmt: skip
+            assert not differs
+        assert as_text[str(number)].cpu_seconds == pytest.approx(as_json[str(number)].cpu_seconds, abs=1)
 
 
 def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
