@@ -137,6 +137,8 @@ def fill(damaged: Damaged) -> None:
     add("audit", {"at": NOW, "who": "w", "address": "a", "action": "logged in", "detail": ""}, lambda n: {})
     add("notices", {"name": "bob", "sent": NOW - 99, "body": ""}, lambda n: {})
     add("people", {}, lambda n: {"name": f"p{n}"})
+    add("arrivals", {"newest": 1}, lambda n: {"node": f"a{n}"})
+    add("shared", {"since": NOW, "text": ""}, lambda n: {"name": f"s{n}"})
     add("rulesets", {"since": NOW, "text": "", "by": ""}, lambda n: {"hash": f"h{n}"})
     secret = lambda n: {"hash": hashlib.sha256(SECRET.format(n).encode()).hexdigest()}  # noqa: E731
     add("sessions", {"name": "alice", "ends": NOW + 999}, secret)
