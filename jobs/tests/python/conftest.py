@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from postgres_server import PostgresServer, postgres, why_not
 
+IN_POSTGRES = os.environ.get("PEERWAY_TEST_POSTGRESQL") == "1"  # each test begins without such variables
+
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> Iterator[None]:
@@ -38,7 +40,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture(autouse=True)
 def jobs_in_postgres(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With PEERWAY_TEST_POSTGRESQL=1, each file of jobs that a test opens is a schema of PostgreSQL."""
-    if os.environ.get("PEERWAY_TEST_POSTGRESQL") != "1":
+    if not IN_POSTGRES:
         return
     from peerway_jobs.store import jobs
     from peerway_jobs.store.database import database_at
