@@ -1,11 +1,11 @@
-"""Asks `sacct` how runs ended whose end nobody saw; slurmdbd remembers a job long after squeue forgot it.
+"""Asks `sacct` about runs whose end, state or memory Slurm's queue did not report.
 
-It is asked only about three kinds of runs: runs that should still be going but that squeue does not list;
-runs whose end only agents reported, because agents know neither state nor exit code; and runs killed for lack
-of memory, which may have been too short for a sample of how much memory they used.
+slurmdbd keeps a job long after squeue has forgotten it. These are three kinds of runs: runs that should still
+be going but that squeue does not list; runs whose end only agents reported, because agents know neither state
+nor exit code; and runs killed for lack of memory, which may have ended before a sample of their memory.
 
-Slurm writes its accounts late, or keeps none. So each run is asked about a few times, with growing pauses. If
-slurmdbd does not answer, that is not counted as one of these times.
+Slurm writes its accounts late, or keeps none. So the server asks a few times about each run, with growing
+pauses. A question that slurmdbd does not answer does not count.
 """
 
 from __future__ import annotations

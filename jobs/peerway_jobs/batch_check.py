@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ from peerway_jobs.frames import MOST_PAYLOAD
 from peerway_jobs.metrics import KINDS, METRICS
 from peerway_jobs.untrusted import DEVICE, MOST_NUMBER, MOST_UNKNOWN, BadBatch, Part
 
-MOST_TEXT = 4 << 20  # bytes of JSON in one batch: 40 times that of a node with 256 CPUs and 8 GPUs
+MOST_TEXT = 4 << 20  # bytes of JSON in one batch; one of a node with 256 CPUs and 8 GPUs has about 15 KB
 MOST_RATIO = 200  # of JSON bytes to compressed bytes, above SMALL_TEXT; zlib's own limit is 1,032
 SMALL_TEXT = 256 << 10
 MOST_VALUES = 300_000  # values in one batch, counted by their commas before any is parsed
@@ -40,7 +41,7 @@ NOTES = {
     "dropped": "the spool was full; count batches, the oldest, are gone",
     "foreign_process": "a process uses a GPU that was not allocated to its job",
     "leftover": "processes of a job that has ended on this node",
-    "oom_kill": "the kernel killed count processes of the job for want of memory",
+    "oom_kill": "the kernel killed a process of the job for want of memory",
     "unreadable": "a source of figures could not be read; text says why",
 }
 
@@ -50,6 +51,7 @@ _STEP = re.compile(r"(?:[0-9]{1,10}(?:\+[0-9]{1,5})?|batch|extern|interactive)",
 _STREAM = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _BOOT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SOURCES = ("prolog", "slurm", "processes")
+_ENTRIES = {"intervals": "an interval", "notes": "a note"}  # what an entry of each list is called in errors
 _T = TypeVar("_T")
 _U32 = (1 << 32) - 1
 _MOST_MS = 1 << 48  # the year 10889
@@ -70,8 +72,8 @@ def is_device_name(text: str) -> bool:
 def decode(payload: bytes) -> Batch:
     """The batch in these bytes. Raises BadBatch."""
     content = Part(_parse(_inflate(payload)), "batch")
-    if content.take("version") != VERSION:
-        content.refuse("version", f"is not {VERSION}")
+    if (version := content.take("version")) != VERSION:
+        content.refuse("version", f"is {shortened(repr(version), 24)}, this server reads version {VERSION}")
     batch = Batch(
         node=content.name("node", _NODE),
         stream=content.name("stream", _STREAM),
@@ -122,9 +124,13 @@ def _inflate(payload: bytes) -> bytes:
     try:
         text = inflater.decompress(payload, most)
     except zlib.error:
-        raise BadBatch("the bytes are not deflated by zlib") from None
-    if inflater.unconsumed_tail or inflater.unused_data or not inflater.eof:
-        raise BadBatch(f"the deflated text is cut off, has more than {most:,} bytes, or more follows it")
+        raise BadBatch("the bytes are not compressed by zlib") from None
+    if not inflater.eof and len(text) == most:
+        raise BadBatch(f"{len(payload):,} bytes unpack to {most:,} or more, allowed are fewer")
+    if not inflater.eof:
+        raise BadBatch(f"the compressed text is cut off after {len(payload):,} bytes")
+    if inflater.unused_data:
+        raise BadBatch(f"{len(inflater.unused_data):,} bytes follow the compressed text")
     if (values := text.count(b",")) > MOST_VALUES:
         raise BadBatch(f"{values:,} values, allowed are {MOST_VALUES:,}")
     return text
@@ -133,8 +139,10 @@ def _inflate(payload: bytes) -> bytes:
 def _parse(text: bytes) -> Any:
     try:
         return json.loads(text)  # accepts NaN and Infinity: a figure with such a value is dropped alone
-    except (ValueError, RecursionError):
-        raise BadBatch("the text is not JSON, or nested too deeply") from None
+    except ValueError as error:
+        raise BadBatch(f"the text is not JSON: {shortened(str(error), 128)}") from None
+    except RecursionError:
+        raise BadBatch("the JSON is nested too deeply") from None
 
 
 def _known(word: Any, known: Iterable[str], unknown: list[str], where: str) -> bool:
@@ -147,7 +155,7 @@ def _known(word: Any, known: Iterable[str], unknown: list[str], where: str) -> b
 def _samples(content: Part, unknown: list[str], reasons: list[str]) -> dict[str, Samples]:
     kinds = content.take("samples") or {}
     if not isinstance(kinds, dict):
-        content.refuse("samples", "is no object")
+        content.refuse("samples", "is not an object")
     return {
         kind: _columns(Part(part, f"samples of {kind}"), kind, unknown, reasons)
         for kind, part in kinds.items()
@@ -157,11 +165,12 @@ def _samples(content: Part, unknown: list[str], reasons: list[str]) -> dict[str,
 
 def _columns(part: Part, kind: str, unknown: list[str], reasons: list[str]) -> Samples:
     devices = part.names("devices")
-    if len(set(devices)) != len(devices):
-        part.refuse("devices", "names one twice")
+    device, times = Counter(devices).most_common(1)[0] if devices else ("", 0)
+    if times > 1:
+        part.refuse("devices", f"contains {device} {times:,} times")
     values = part.take("values")
     if not isinstance(values, dict):
-        part.refuse("values", "is no object")
+        part.refuse("values", "is not an object")
     part.rest(unknown)
     kept = {}
     for name, column in values.items():
@@ -169,8 +178,10 @@ def _columns(part: Part, kind: str, unknown: list[str], reasons: list[str]) -> S
             continue
         if METRICS[name].kind != kind:
             part.refuse(name, f"is a metric of kind {METRICS[name].kind}")
-        if not isinstance(column, list) or len(column) != len(devices):
-            part.refuse(name, f"has no {len(devices)} values")
+        if not isinstance(column, list):
+            part.refuse(name, "is not a list")
+        if len(column) != len(devices):
+            part.refuse(name, f"has {len(column):,} values for {len(devices):,} devices")
         kept[name] = column
     reasons += [f"{kind} {device}: {why}" for device, _, why in plausible.sift(devices, kept)]
     return Samples(devices, kept)
@@ -188,11 +199,11 @@ def _readable(parts: list[Part], read: Callable[[Part], _T], reasons: list[str])
     """The intervals or notes that can be read; the others are dropped, each with a reason."""
     kept: list[_T] = []
     for part in parts:
-        job = shortened(repr(part.peek("job")), 24)
+        job = "" if part.peek("job") is None else f" of job {shortened(repr(part.peek('job')), 24)}"
         try:
             kept.append(read(part))
         except BadBatch as error:
-            reasons.append(f"job {job}: left out of {error}")
+            reasons.append(f"{_ENTRIES[part.where]}{job} was left out: {error}")
     return kept
 
 
@@ -228,9 +239,9 @@ def _interval(part: Part, reasons: list[str]) -> Interval:
         source=part.text("source", 16),
     )
     if interval.source not in _SOURCES:
-        part.refuse("source", f"is none of {', '.join(_SOURCES)}")
+        part.refuse("source", f"is {interval.source!r}, which is none of {', '.join(_SOURCES)}")
     if (interval.step is None) != (interval.slot is None):
-        part.refuse("slot", "belongs to a step, and each step has one")
+        part.refuse("slot", "and step must be given together")
     return _whole(part, interval)
 
 
@@ -269,7 +280,7 @@ def _facts(part: Part, reasons: list[str]) -> Facts:
 
 
 def _gpu(part: Part, reasons: list[str]) -> Gpu:
-    memory = plausible.judged("gpu_memory_total_bytes", part.take("memory_bytes"))
+    memory = plausible.checked("gpu_memory_total_bytes", part.take("memory_bytes"))
     if memory.reason:
         reasons.append(f"facts of a GPU: {memory.reason}")
     return _whole(

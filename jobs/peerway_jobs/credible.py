@@ -39,16 +39,25 @@ def credible(batch: Batch, shift_ms: int, now_ms: int) -> tuple[Batch, list[str]
     allocations: Counter[int] = Counter()
     for each in batch.intervals:
         if wrong := [t for t in (each.start_ms, each.end_ms) if t is not None and not is_time(t)]:
-            reasons.append(f"job {each.job}: an interval begins or ends at {wrong[0] + shift_ms:,} ms")
+            reasons.append(
+                f"job {each.job}: an interval was left out: it begins or ends at {wrong[0] + shift_ms:,} ms "
+                f"since 1970, before the year 2000 or more than a minute after the server's {now_ms:,}"
+            )
             continue
         allocations[each.job] += each.step is None
         if each.step is None and allocations[each.job] > MOST_ALLOCATIONS:
-            reasons.append(f"job {each.job}: more than {MOST_ALLOCATIONS} allocations in one batch")
+            reasons.append(
+                f"job {each.job}: an interval was left out: a batch may have {MOST_ALLOCATIONS} allocations "
+                "of a job"
+            )
             continue
         kept.append(_within_sizes(each, reasons))
     notes = [each for each in batch.notes if is_time(each.time_ms)]
     if len(notes) < len(batch.notes):
-        reasons.append(f"{len(batch.notes) - len(notes)} notes are of an impossible time")
+        reasons.append(
+            f"{len(batch.notes) - len(notes)} notes were left out: their times are before the year 2000, or "
+            f"more than a minute after the server's {now_ms:,} ms since 1970"
+        )
     if not reasons:
         return batch, []
     return replace(batch, intervals=kept, notes=notes), reasons
@@ -56,9 +65,14 @@ def credible(batch: Batch, shift_ms: int, now_ms: int) -> tuple[Batch, list[str]
 
 def _within_sizes(of: Interval, reasons: list[str]) -> Interval:
     if of.memory_bytes is not None and of.memory_bytes > MOST_MEMORY:
-        reasons.append(f"job {of.job}: {of.memory_bytes:,} bytes of memory on one node")
+        reasons.append(
+            f"job {of.job}: its memory was left out: {of.memory_bytes:,} bytes on one node, possible are "
+            f"{MOST_MEMORY:,}"
+        )
         of = replace(of, memory_bytes=None)
     if of.cpus is not None and of.cpus > MOST_CPUS:
-        reasons.append(f"job {of.job}: {of.cpus:,} CPUs on one node")
+        reasons.append(
+            f"job {of.job}: its CPUs were left out: {of.cpus:,} on one node, possible are {MOST_CPUS:,}"
+        )
         of = replace(of, cpus=None)
     return of

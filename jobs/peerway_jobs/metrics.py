@@ -2,8 +2,8 @@
 
 A metric belongs to one kind of device. A sample is (node, kind, device, metric, time, value), without a job.
 Counters end in _total and grow until their device starts again (a reboot, a new step in a slot; a new agent,
-if the help says "since the agent saw it"), so a reader takes a fall for a new start from zero. All other
-metrics are gauges: values of one moment.
+if the help says "since the agent saw the step"), so a reader takes a fall for a new start from zero. All
+other metrics are gauges: values of one moment.
 """
 
 from __future__ import annotations
@@ -72,23 +72,23 @@ _TABLE = [
     *_of(
         "gpu",
         ("gpu_utilization_ratio", "ratio", "share of the last sampling period with a kernel running"),
-        ("gpu_memory_utilization_ratio", "ratio", "share of it in which memory was read or written"),
+        ("gpu_memory_utilization_ratio", "ratio", "share of the last sampling period with memory traffic"),
         ("gpu_sm_activity_ratio", "ratio", "mean share of SMs with a warp, since the last sample (GPM)"),
         ("gpu_sm_occupancy_ratio", "ratio", "mean share of the warps that SMs can hold (GPM)"),
         ("gpu_tensor_activity_ratio", "ratio", "share of cycles with the tensor pipe active (GPM)"),
         ("gpu_dram_activity_ratio", "ratio", "share of the memory's bandwidth in use (GPM)"),
-        ("gpu_memory_used_bytes", "bytes", "memory in use"),
-        ("gpu_memory_total_bytes", "bytes", "memory there is"),
+        ("gpu_memory_used_bytes", "bytes", "memory of the GPU in use"),
+        ("gpu_memory_total_bytes", "bytes", "memory of the GPU"),
         ("gpu_power_watts", "watts", "power drawn"),
         ("gpu_power_limit_watts", "watts", "power limit in force"),
         ("gpu_energy_joules_total", "joules", "energy drawn since the driver was loaded"),
         ("gpu_temperature_celsius", "celsius", "temperature"),
         ("gpu_sm_clock_hertz", "hertz", "clock of the SMs"),
-        ("gpu_throttled_power_ratio", "ratio", "1 when the clock is held down by a power limit, else 0"),
-        ("gpu_throttled_thermal_ratio", "ratio", "1 when it is held down by heat, else 0"),
-        ("gpu_throttled_hardware_ratio", "ratio", "1 when it is held down by the hardware's brake, else 0"),
-        ("gpu_processes", "processes", "processes that use it"),
-        ("gpu_foreign_processes", "processes", "processes of jobs that it was not allocated to"),
+        ("gpu_throttled_power_ratio", "ratio", "1 when a power limit holds the clock down, else 0"),
+        ("gpu_throttled_thermal_ratio", "ratio", "1 when heat holds the clock down, else 0"),
+        ("gpu_throttled_hardware_ratio", "ratio", "1 when the hardware's brake holds the clock down, else 0"),
+        ("gpu_processes", "processes", "processes that use the GPU"),
+        ("gpu_foreign_processes", "processes", "processes that use the GPU and are not of its job"),
     ),
     *_of(
         "nic",
@@ -120,17 +120,17 @@ _TABLE = [
         ("step_cpu_pressure_seconds_total", "seconds", "time with a thread waiting for a CPU (cgroup v2)"),
         ("step_memory_bytes", "bytes", "private and shared memory with /dev/shm, without file cache"),
         ("step_memory_cache_bytes", "bytes", "file cache charged to the step"),
-        ("step_memory_peak_bytes", "bytes", "the most of it; of a killed step the cgroup's own peak"),
+        ("step_memory_peak_bytes", "bytes", "largest memory so far; at a kill, the cgroup's peak"),
         ("step_memory_limit_bytes", "bytes", "limit of the step's or its job's cgroup"),
         ("step_oom_kills_total", "processes", "processes killed for want of memory within the limit"),
-        ("step_read_bytes_total", "bytes", "bytes read from files and sockets, since the agent saw it"),
-        ("step_written_bytes_total", "bytes", "bytes written to files and sockets, since the agent saw it"),
-        ("step_major_faults_total", "faults", "page faults that read a disk, since the agent saw it"),
-        ("step_processes", "processes", "processes"),
-        ("step_threads", "threads", "threads"),
+        ("step_read_bytes_total", "bytes", "bytes read (files, sockets) since the agent saw the step"),
+        ("step_written_bytes_total", "bytes", "bytes written (files, sockets) since the agent saw the step"),
+        ("step_major_faults_total", "faults", "page faults that read a disk since the agent saw the step"),
+        ("step_processes", "processes", "processes of the step"),
+        ("step_threads", "threads", "threads of the step"),
         ("step_running_processes", "processes", "processes that run or wait for a CPU"),
         ("step_blocked_processes", "processes", "processes that wait for I/O (uninterruptible sleep)"),
-        ("step_suspended_ratio", "ratio", "1 while it is frozen or all its processes are stopped, else 0"),
+        ("step_suspended_ratio", "ratio", "1 while the step is frozen or all its processes are stopped"),
     ),
 ]  # fmt: skip
 

@@ -1,9 +1,10 @@
 """Whether a figure from a driver, the kernel or an agent can be true: a table of ranges, and checks by it.
 
 A counter of -1, a register with all bits set, NaN, a utilization of 4,294,967,295 %: drivers return such
-values when they know nothing. Such a figure is left out with a reason, and the others are kept. It is never
-clamped to its range, because a 0 instead of NaN would read as idle. Agents check what they measure, the
-server checks what arrives, and readers check what an older server has stored.
+values when they know nothing. Such a figure is left out with a reason, and the others are kept. It is not
+replaced by the nearest possible value, because a 0 instead of NaN would read as idle. Only a share of up to
+101 % becomes 100 %: this is the rounding of a period that was measured slightly too short. Agents check what
+they measure, the server checks what arrives, and readers check what an older server has stored.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Figure:
     reason: str = ""
 
 
-def judged(metric: str, value: object) -> Figure:
+def checked(metric: str, value: object) -> Figure:
     """Check a figure of a metric. None means that it is absent, which needs no reason."""
     if value is None:
         return Figure(None)
@@ -84,7 +85,7 @@ def register(metric: str, value: int, unit: int = 1) -> Figure:
     """Check a hardware counter of 32 or 64 bits; each count stands for `unit`."""
     if any(value == (1 << bits) - 1 for bits in _REGISTERS):
         return Figure(None, f"{metric}: all bits of its counter are set ({value})")
-    return judged(metric, value * unit)
+    return checked(metric, value * unit)
 
 
 def summed(metric: str, parts: Iterable[object]) -> Figure:
@@ -93,11 +94,11 @@ def summed(metric: str, parts: Iterable[object]) -> Figure:
     """
     total: float | int = 0
     for part in parts:
-        figure = judged(metric, part)
+        figure = checked(metric, part)
         if figure.value is None:
             return figure
         total += figure.value
-    return judged(metric, total)
+    return checked(metric, total)
 
 
 def largest(metric: Metric) -> float:
@@ -113,7 +114,7 @@ def sift(devices: list[str], values: dict[str, list[Value]]) -> list[tuple[str, 
         for place, value in enumerate(column):
             if type(value) in (int, float) and 0 <= value <= limit:  # type: ignore[operator]
                 continue  # the usual case
-            figure = judged(metric, value)
+            figure = checked(metric, value)
             column[place] = figure.value
             if figure.reason:
                 wrong.append((devices[place], metric, figure.reason))

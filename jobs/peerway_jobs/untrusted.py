@@ -60,7 +60,9 @@ class Part:
     def whole(self, name: str, least: int, most: int) -> int:
         value = self.take(name)
         if type(value) is not int or not least <= value <= most:
-            self.refuse(name, f"is not a whole number from {least} to {most}")
+            self.refuse(
+                name, f"is {shortened(repr(value), 24)}, not a whole number from {least:,} to {most:,}"
+            )
         return value
 
     def maybe(self, name: str, least: int = 0, most: int = MOST_NUMBER - 1) -> int | None:
@@ -68,14 +70,19 @@ class Part:
 
     def wholes(self, name: str, most: int) -> list[int]:
         values = self._list(name, MOST_LIST)
-        if not all(type(item) is int and 0 <= item <= most for item in values):
-            self.refuse(name, f"holds something else than whole numbers from 0 to {most}")
+        for item in values:
+            if type(item) is not int or not 0 <= item <= most:
+                self.refuse(
+                    name,
+                    f"contains {shortened(repr(item), 24)}, which is not a whole number from 0 to {most:,}",
+                )
         return values
 
     def names(self, name: str) -> list[str]:
         values = self._list(name, MOST_LIST)
-        if not all(isinstance(item, str) and DEVICE.fullmatch(item) for item in values):
-            self.refuse(name, "holds something that may not be a name")
+        for item in values:
+            if not isinstance(item, str) or not DEVICE.fullmatch(item):
+                self.refuse(name, f"contains {shortened(repr(item))}, which may not be a device's name")
         return values
 
     def parts(self, name: str, most: int, unknown: list[str]) -> list[Part]:
@@ -85,6 +92,8 @@ class Part:
         values = self.take(name)
         if values is None:
             return []
-        if not isinstance(values, list) or len(values) > most:
-            self.refuse(name, f"is not a list of at most {most:,}")
+        if not isinstance(values, list):
+            self.refuse(name, "is not a list")
+        if len(values) > most:
+            self.refuse(name, f"has {len(values):,} entries, allowed are {most:,}")
         return values

@@ -86,20 +86,20 @@ def read_verdict(store: JobStore, run: Run) -> tuple[dict[str, Any] | None, list
 
 
 @cache
-def _kept() -> TypeAdapter[Verdict]:
+def _verdict_type() -> TypeAdapter[Verdict]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Verdict)
 
 
-def _body(content: Any) -> dict[str, Any]:
+def _checked_body(body: Any) -> dict[str, Any]:
     """A stored verdict, checked, with the fields that later versions added. Raises Unreadable or
     ValueError.
     """
-    if not isinstance(content, dict) or not isinstance(content.get("hours"), dict):
+    if not isinstance(body, dict) or not isinstance(body.get("hours"), dict):
         raise Unreadable
-    hours = {each.name: None for each in fields(Hours)} | content["hours"]
-    verdict = _kept().validate_python({**content, "hours": hours})  # raises ValueError
+    hours = {each.name: None for each in fields(Hours)} | body["hours"]
+    verdict = _verdict_type().validate_python({**body, "hours": hours})  # raises ValueError
     for finding in verdict.findings:
         texts = (finding.tag, finding.conclusion, finding.advice)
         if finding.severity not in SEVERITIES or any(set(each) < set(LANGUAGES) for each in texts):
@@ -109,4 +109,4 @@ def _body(content: Any) -> dict[str, Any]:
     return verdict.body()
 
 
-VERDICTS = {"body": content(_body), "judged": TIME}
+VERDICTS = {"body": content(_checked_body), "judged": TIME}

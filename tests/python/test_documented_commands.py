@@ -200,7 +200,8 @@ CLASSES = {
     "peerway trace shares heat --application heat --node-type a100 -o heat.csv": VERB,
     "peerway worth --usage usage.csv --shares heat.csv --before before --after after": VERB,
     "peerway worth --notices notices.csv": VERB,
-    "peerway jobs doctor --data /var/lib/peerway-jobs": VERB,
+    "sudo -u peerway-jobs /opt/peerway/bin/peerway jobs doctor --data /var/lib/peerway-jobs": FOREIGN,
+    "sudo -u peerway-jobs /opt/peerway/bin/peerway jobs user alice --admin": FOREIGN,
     "python3 -m venv /opt/peerway": FOREIGN,
     "/opt/peerway/bin/pip install ./common ./jobs": FOREIGN,
     "/opt/peerway/bin/pip install ./common './jobs[server]'": FOREIGN,
@@ -219,6 +220,11 @@ CLASSES = {
     "install -m 600 -o peerway-jobs token /etc/peerway/jobs-agent.token": FOREIGN,
     "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/slurm/jobs-agent.toml /etc/peerway/": FOREIGN,
     "systemctl enable --now peerway-jobs-agent": FOREIGN,
+    "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/slurm/peerway-jobs.service "
+    "/etc/systemd/system/": FOREIGN,
+    "install -m 644 jobs.pem /etc/peerway/jobs.pem": FOREIGN,
+    "install -m 600 -o peerway-jobs jobs.key /etc/peerway/jobs.key": FOREIGN,
+    "systemctl enable --now peerway-jobs": FOREIGN,
     "pip install ./common './jobs[server]'": FOREIGN,
     'python -c "from peerway_jobs.rules.load import SHIPPED; '
     "print(SHIPPED.read_text(), end='')\" > new.toml": FOREIGN,

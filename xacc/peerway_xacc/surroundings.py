@@ -32,6 +32,7 @@ def surround(unit: Unit) -> None:
         kernels = ", ".join(f"&{name}" for name in unit.compute.kernel_names)
         listed = f"static pwx_kernel *const pwx__kernels[] = {{{kernels}, 0}};"
         add = ("pwx_gmove_one_sided(); " if output.one_sided else "") + "pwx_unit_add(&pwx__unit);"
+        add = ("pwx_has_loops(); " if output.has_loops else "") + add
         add = ("pwx_data_zero(); " if output.has_zero else "") + add
         output.ending = "\n".join([
             *hooks, "", "static void pwx__set_up(void) {", *("  " + line for line in output.setup), "}",

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from peerway_xacc import executable, surroundings
 from peerway_xacc.analysis.paths import Communication
+from peerway_xacc.device_loops import loops as device_loops
+from peerway_xacc.device_loops.loops import DeviceLoops
 from peerway_xacc.directive_table import lowerings_of
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Place, Refused
@@ -56,6 +58,14 @@ def translate(
         texts.put(file, text)
         source = read(texts, file, preprocessor, arguments, diagnostics, foreign_acc)
         unit = _declared(source.parsed)
+    loops = device_loops.written(unit) if not (diagnostics or foreign_acc) else DeviceLoops(None, [])
+    if loops.text is not None:
+        texts.keep(loops.text)
+        seen = [*arguments, "-include", "peerway/xacc/acc.h"]  # what the loops for the device call
+        source = read(texts, file, preprocessor, seen, diagnostics, foreign_acc)
+        unit = _declared(source.parsed)
+        unit.output.has_loops = True
+    unit.output.explained.extend(loops.explained)
     unit = replace(unit, writes=dataflow.writes(unit, source.described))
     unit = replace(unit, reflect_runs=reflects.runs_of(unit))
     coarray.generate(unit, source.coarrays, source.transfers)

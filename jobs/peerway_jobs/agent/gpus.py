@@ -18,7 +18,7 @@ from peerway_jobs.agent.gpm import Gpm, scaled
 from peerway_jobs.agent.system import Figures
 from peerway_jobs.batch import Gpu, Samples
 from peerway_jobs.batch_check import MOST_MINOR, is_device_name
-from peerway_jobs.plausible import judged, sift
+from peerway_jobs.plausible import checked, sift
 
 _POWER = 0x4  # nvmlClocksEventReasonSwPowerCap
 _THERMAL = 0x20 | 0x40  # the thermal slowdowns of software and of hardware
@@ -129,7 +129,7 @@ class Gpus:
             raise ValueError(f"NVML calls a GPU {device.facts.uuid!r}")
         device.facts.name = shortened(_text(self._ask(device, "nvmlDeviceGetName") or ""), 128)
         memory = self._memory(device)
-        total = None if memory is None else judged("gpu_memory_total_bytes", memory.total).value
+        total = None if memory is None else checked("gpu_memory_total_bytes", memory.total).value
         device.facts.memory_bytes = None if total is None else int(total)
         device.facts.index = index
         device.facts.minor = self._minor(device) if parent is None else parent.minor

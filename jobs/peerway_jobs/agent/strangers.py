@@ -1,4 +1,4 @@
-"""Finds processes on a GPU of another job, and processes that are still here after their job has ended.
+"""Finds processes that use a GPU allocated to another job, and processes left over after their job's end.
 
 Each process is noted once; the gauges give the number of such processes at any moment.
 """

@@ -1,4 +1,4 @@
-"""`peerway jobs doctor`: checks the whole chain from Slurm to the server on this host."""
+"""`peerway jobs doctor`: checks this node's agent or, with --data, the server."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 def command(file: Path, self_test: bool, data: Path | None, as_json: bool) -> None:
     """Check what the agent needs here: cgroups, prolog, GPUs, permissions, token, server and clocks.
 
-    The exit code is 1 if something is broken. Run it as the agent's user while the agent runs.
+    Run it as the agent's user while the agent runs. With --data it checks what a server needs instead: its
+    database, the rules, the disk and Slurm. The exit code is 1 if something is broken.
     """
     if data and self_test:
-        raise click.UsageError("--self-test is of an agent, --data of the server")
+        raise click.UsageError("--self-test checks an agent and --data a server: give only one")
     diagnoses = _of_server(data) if data else _of_node(file, self_test)
     for each in diagnoses:
         if as_json:

@@ -130,7 +130,7 @@ def command(
         if file and not file.is_file():
             raise click.ClickException(f"there is no file {file}")
     if bool(tls_cert) != bool(tls_key):
-        raise click.UsageError("--tls-cert and --tls-key belong together")
+        raise click.UsageError("--tls-cert and --tls-key must be given together: the certificate and its key")
     if bool(portal_header) != bool(portal_from):
         raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
     policy = _policy(samples, raw_days, thin_days)
@@ -155,7 +155,11 @@ def command(
         _check_tls(tls_cert, tls_key)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     if os.geteuid() == 0:
-        say("running as root, without need: peerway-jobs.service shows how to give it a user", err=True)
+        say(
+            "the server runs as root, which it does not need: give it a user of its own, as in "
+            "peerway-jobs.service",
+            err=True,
+        )
     with (
         locked(data, "server", 0o700, slurm=slurm),
         monitor_at(data, rules, make=True, database=database) as monitor,
@@ -237,7 +241,10 @@ def _check_tls(cert: Path, key: Path) -> None:
 
 def _policy(samples: str | None, raw_days: int | None, thin_days: int | None) -> Policy:
     if samples and (raw_days or thin_days):
-        raise click.UsageError("with --samples the database there says how long samples are kept")
+        raise click.UsageError(
+            "with --samples that database decides how long it keeps samples: leave out --raw-days and "
+            "--thin-days"
+        )
     policy = Policy(raw_days or Policy.raw_days, thin_days or Policy.thin_days)
     if policy.thin_days < policy.raw_days:
         raise click.UsageError(

@@ -32,7 +32,8 @@ _AGAIN_S = 5.0  # between two questions
     "--wait",
     callback=parsed(parse_since),
     metavar="TIME",
-    help="Wait at most this long for the final verdict: 30s, 2m. Then print what is known.  [default: not]",
+    help="Wait at most this long for the final verdict: 30s, 2m. Then print what is known.  "
+    "[default: do not wait]",
 )
 @click.option(
     "--agent",

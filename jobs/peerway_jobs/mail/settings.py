@@ -83,4 +83,4 @@ def _check(mail: Mail, file: Path) -> None:
     except ValueError as error:
         raise BadMail(f"{file}: every = {mail.every!r}: {error}") from None
     if bool(mail.user) != bool(mail.password_file):
-        raise BadMail(f"{file}: user and password_file belong together")
+        raise BadMail(f"{file}: user and password_file must be given together")

@@ -29,18 +29,18 @@ def former_part(measured: Measured) -> Former:
     run, former = measured.run, Former()
     if not run.former_nodes:
         return former
-    lost = expand_hosts(run.former_nodes) - expand_hosts(run.node_list)
-    left = max(run.nodes, 1)
-    for node in lost:
+    taken = expand_hosts(run.former_nodes) - expand_hosts(run.node_list)
+    remaining = max(run.nodes, 1)
+    for node in taken:
         parts = [part for part in measured.intervals if part["step"] is None and part["node"] == node]
         if not parts:
             continue
-        cores = max(part["cpus"] or run.cores / left for part in parts)
+        cores = max(part["cpus"] or run.cores / remaining for part in parts)
         gpus = max(len(part["gpus"]) for part in parts)
         former.nodes += 1
         former.cores += cores
         former.gpus += gpus
-        former.memory += max(part["memory"] or run.memory / left for part in parts)
+        former.memory += max(part["memory"] or run.memory / remaining for part in parts)
         seconds = sum(min(part["end"] / 1000, measured.now) - part["start"] / 1000 for part in parts)
         former.node_seconds += seconds
         former.core_seconds += cores * seconds

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from peerway_jobs.device_series import Devices
 from peerway_jobs.series import Floats, Series
-
-Devices = tuple[Series, ...]
 
 
 def _devices(value: Any) -> Devices:

@@ -1,6 +1,4 @@
-"""Computes idle hours and efficiencies of a run, the only place with the definitions of
-docs/jobs/definitions.md.
-"""
+"""Computes the hours and efficiencies of a run, as docs/jobs/definitions.md defines them."""
 
 from __future__ import annotations
 
@@ -32,8 +30,9 @@ class Hours:
 
 
 def hours(measured: Measured, idle: float, window: float) -> Hours:
-    """The hours and efficiencies of a run. A GPU is idle
-    if its use is at most `idle` for at least `window` s.
+    """The hours and efficiencies of a run.
+
+    A GPU is idle while its utilization is at most `idle` for at least `window` s.
     """
     run = measured.run
     elapsed = run.elapsed(measured.now)

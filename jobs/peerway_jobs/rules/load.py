@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from peerway_common import atomic_file
+from peerway_common.printable import shortened
 from peerway_common.suggestion import meant
 from peerway_jobs.measured import SETS
 from peerway_jobs.rules.expression import BadExpression, Expression
@@ -63,6 +64,11 @@ def rules_of(text: str) -> RuleSet:
     return RuleSet(_hash(text), text, rules, *reader.of_every_job(), tuple(reader.notes))
 
 
+def _shown(value: object) -> str:
+    """A value from the file, in an error."""
+    return shortened(repr(value))
+
+
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -84,11 +90,16 @@ class _Reader:
         self._rule = ""
         for name in EVERY_JOB:
             if isinstance(defaults[name], bool) or not isinstance(defaults[name], (int, float)):
-                self._refuse(f"{name} of the defaults is a number or a duration", f"{name} =")
+                self._refuse(
+                    f"defaults: {name} must be a number or a duration, not {_shown(defaults[name])}",
+                    f"{name} =",
+                )
         if not 0 <= defaults["idle"] < 1:
-            self._refuse("idle of the defaults is a utilization, from 0 to below 1", "idle =")
+            self._refuse(f"defaults: idle = {defaults['idle']:g}; it may be from 0 to below 1", "idle =")
         if not 0 <= defaults["efficient"] <= 1:
-            self._refuse("efficient of the defaults is a share, from 0 to 1", "efficient =")
+            self._refuse(
+                f"defaults: efficient = {defaults['efficient']:g}; it may be from 0 to 1", "efficient ="
+            )
         return float(defaults["idle"]), float(defaults["idle_window"]), float(defaults["efficient"])
 
     def _defaults(self) -> dict[str, Any]:
@@ -103,13 +114,13 @@ class _Reader:
         names: set[str] = set()
         tables = self._content.get("rule", [])
         if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-            self._refuse("rules are tables [[rule]]")
+            self._refuse("each rule must be a table [[rule]]")
         starts = [match.start(1) for match in _TABLE.finditer(self._text)]
         for number, table in enumerate(tables):
             self._start = starts[number] if len(starts) == len(tables) else 0
             rule = self._rule_of(table, defaults, variants)
             if rule.name in names:
-                self._refuse("there are two rules of this name")
+                self._refuse("an earlier rule has this name: give this one another")
             names.add(rule.name)
             yield rule
 
@@ -117,7 +128,9 @@ class _Reader:
         name = table.get("name")
         self._rule = name if isinstance(name, str) else "?"
         if not isinstance(name, str) or not _RULE_NAME.fullmatch(name):
-            self._refuse("a rule's name may contain only a-z, 0-9 and -, and begins with a letter")
+            self._refuse(
+                f"name = {_shown(name)}; a rule's name has up to 64 of a-z, 0-9 and -, first a letter"
+            )
         if unknown := set(table) - _KEYS:
             self._refuse(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KEYS))}")
         own = self._parameters(self._table(table, "parameters"), "parameters")
@@ -131,16 +144,18 @@ class _Reader:
         applies = self._expression(table, "applies", set(FIELDS) | set(parameters))
         values: dict[str, Expression] = {}
         for key in self._table(table, "values"):
-            if not _NAME.fullmatch(key) or key in parameters:
-                self._refuse(f"a figure may not be called {key}")
+            if not _NAME.fullmatch(key):
+                self._refuse(f"values: a figure's name has only a-z, 0-9 and _, unlike {_shown(key)}")
+            if key in parameters:
+                self._refuse(f"values: {key} is a parameter already: give the figure another name")
             values[key] = self._expression(table["values"], key, known | set(values))
         condition = self._expression(table, "condition", known | set(values))
         frees = {
             key: self._expression(table["frees"], key, known | set(values))
             for key in self._table(table, "frees")
         }
-        if set(frees) - {"gpu_hours", "core_hours"}:
-            self._refuse("frees has gpu_hours and core_hours")
+        if extra := set(frees) - {"gpu_hours", "core_hours"}:
+            self._refuse(f"frees: there is no {', '.join(sorted(extra))}; there are gpu_hours and core_hours")
         severity = table.get("severity", "warning")
         if severity not in SEVERITIES:
             self._refuse(f"the severity is one of {', '.join(SEVERITIES)}, not {severity!r}")
@@ -179,7 +194,7 @@ class _Reader:
     def _table(self, of: dict[str, Any], key: str) -> dict[str, Any]:
         table = of.get(key, {})
         if not isinstance(table, dict):
-            self._refuse(f"{key} is a table")
+            self._refuse(f"{key} must be a table, not {_shown(table)}")
         return dict(table)
 
     def _parameters(self, table: dict[str, Any], where: str) -> dict[str, Any]:
@@ -187,27 +202,30 @@ class _Reader:
 
     def _quantity(self, where: str, key: str, value: Any) -> Any:
         if not _NAME.fullmatch(key):
-            self._refuse(f"{where}: a parameter's name is of a-z, 0-9 and _, not {key!r}")
+            self._refuse(f"{where}: a parameter's name has only a-z, 0-9 and _, unlike {_shown(key)}")
         try:
             value = quantity(value)
         except ValueError as error:
             self._refuse(f"{where}: {key} = {error}", f'"{value}"')
         if not isinstance(value, (bool, int, float, str)):
-            self._refuse(f"{where}: {key} is a number, a text, a duration or a size")
+            self._refuse(f"{where}: {key} must be a number, a text, a duration or a size")
         return value
 
     def _variants(self, of: dict[str, Any], parameters: Mapping[str, Any]) -> list[Variant]:
         variants = []
         several = of.get("for", [])
         if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
-            self._refuse("what is for some jobs are tables [[for]]")
+            self._refuse("parameters for some jobs must be tables [[for]]")
         for table in several:
             chooses = {name: table[name] for name in _CHOOSERS if name in table}
             if not chooses:
-                self._refuse(f"[[for]] needs one of {', '.join(_CHOOSERS)}")
+                self._refuse(f"[[for]] must name the jobs by {', '.join(_CHOOSERS)}")
             rest = self._parameters({k: v for k, v in table.items() if k not in _CHOOSERS}, "for")
             if unknown := set(rest) - set(parameters):
-                self._refuse(f"for: there is no parameter {', '.join(sorted(unknown))}")
+                self._refuse(
+                    f"for: there is no parameter {', '.join(sorted(unknown))}; there are "
+                    f"{', '.join(sorted(parameters))}"
+                )
             variants.append(Variant(chooses, rest))
         return variants
 
@@ -227,7 +245,7 @@ class _Reader:
     def _expression(self, table: dict[str, Any], key: str, known: set[str]) -> Expression:
         text = table.get(key)
         if not isinstance(text, str):
-            self._refuse(f"{key} is an expression in quotes")
+            self._refuse(f"{key} must be an expression in quotes")
         try:
             expression = Expression(text, FUNCTIONS, TAKES_NONE, RENAMED)
             self.notes += [

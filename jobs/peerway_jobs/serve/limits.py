@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 MOST_BYTES = 64 << 20  # burst
-BYTES_A_SECOND = 1 << 20  # sustained; a large node with a batch every 10 s sends 10 KiB
+BYTES_A_SECOND = 1 << 20  # sustained; a node with 64 cores and 8 GPUs sends 2.3 KB in 10 s
 POST_BYTES = 16 << 10  # added to the bytes of each POST
 
 

@@ -9,14 +9,14 @@ from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run, of_row
 
-# In sampling periods: between two verdicts on a running run, and between a run's end and its verdict.
-EVERY, SETTLE = 30, 6
+EVERY = 30  # sampling periods between two verdicts on a running run
+SETTLE = 6  # sampling periods from a run's end to its verdict
 # Each verdict on a running run reads all its samples. So the next one is made only after the run has become
 # longer by this share: five minutes change little in a long run. All verdicts on a run together then cost a
 # few times as much as the last.
 LONGER = 1 / 20
-# Seconds that a verdict waits for agents that are behind (as all are after the server was away), and for
-# Slurm.
+# The longest time in seconds that a verdict waits for late agents (all are late after the server was away),
+# or for Slurm.
 HOLD = 3600
 _ALIVE_MS = 2 * 3_600_000  # an agent sends its node's facts at least once an hour
 _OLDEST = 14 * 86_400  # seconds; runs that ended earlier are no longer judged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import zlib
 from typing import Any
 
@@ -112,6 +113,22 @@ def test_what_is_wrong_refuses_the_batch(change: dict[str, Any]) -> None:
     assert len(str(refused.value)) < 300
 
 
+FAULTS = {
+    "another version": f"version is {VERSION + 1}, this server reads version {VERSION}",
+    "seq 0": "seq is 0, not a whole number from 1 to ",
+    "a device named twice": "devices contains 0 2 times",
+    "a device with a path": "devices contains '../x', which may not be a device's name",
+    "a column too short": "core_busy_seconds_total has 2 values for 3 devices",
+    "intervals as an object": "intervals is not a list",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_error_says_what_was_sent_and_what_may_be(name: str) -> None:
+    with pytest.raises(BadBatch, match=re.escape(FAULTS[name])):
+        decode(content(**HOSTILE[name]))
+
+
 # Changes that make a batch's first interval or only note unreadable.
 UNREADABLE: dict[str, dict[str, Any]] = {
     "job 0": {"intervals__job": 0},
@@ -141,7 +158,9 @@ def test_an_interval_or_note_that_cannot_be_read_costs_only_itself(change: dict[
     assert decoded.intervals == (batch.intervals if in_notes else batch.intervals[1:])
     assert decoded.notes[:-1] == ([] if in_notes else batch.notes)
     assert decoded.notes[-1].kind == "unreadable"
-    assert "left out of " in decoded.notes[-1].text
+    entry = "a note of job 4711" if in_notes else "an interval of job "
+    assert decoded.notes[-1].text.startswith(entry)
+    assert " was left out: " in decoded.notes[-1].text
     assert decoded.notes[-1].text.isprintable()
     assert (decoded.samples, decoded.facts) == (batch.samples, batch.facts)
 
@@ -231,26 +250,29 @@ def test_what_is_new_is_left_out_and_named() -> None:
     assert changed.samples["gpu"] == batch.samples["gpu"]
 
 
-BOMBS = {
-    "nothing": b"",
-    "not deflated": b"hello",
-    "cut off": encode(full_batch())[:-8],
-    "followed by more": encode(full_batch()) + b"x",
-    "a bomb": zlib.compress(b" " * (64 << 20)),
-    "too long": b"x" * (MOST_PAYLOAD + 1),
-    "deeply nested": zlib.compress(b"[" * 200_000),
-    "deep in samples": zlib.compress(b'{"version":1,"samples":' + b'{"a":' * 100_000),
-    "a list": zlib.compress(b"[]"),
-    "a number of many digits": zlib.compress(b'{"version":' + b"9" * 100_000 + b"}"),
-    "no text": zlib.compress(b"\xff\xfe"),
-    "a lone surrogate": zlib.compress(b'{"version":1,"node":"\\ud800"}'),
+# Bytes that are no batch, and words of the error.
+BOMBS: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "cut off after 0 bytes"),
+    "not compressed": (b"hello", "not compressed by zlib"),
+    "cut off": (encode(full_batch())[:-8], "cut off after "),
+    "followed by more": (encode(full_batch()) + b"x", "1 bytes follow the compressed text"),
+    "a bomb": (zlib.compress(b" " * (64 << 20)), "or more, allowed are fewer"),
+    "too long": (b"x" * (MOST_PAYLOAD + 1), "bytes, allowed are "),
+    "deeply nested": (zlib.compress(b"[" * 200_000), "nested too deeply"),
+    "deep in samples": (zlib.compress(b'{"version":1,"samples":' + b'{"a":' * 40_000), "nested too deeply"),
+    "a list": (zlib.compress(b"[]"), "batch is not an object"),
+    "a number of many digits": (zlib.compress(b'{"version":' + b"9" * 100_000 + b"}"), "not JSON: Exceeds"),
+    "no text": (zlib.compress(b"\xff\xfe"), "not JSON: "),
+    "a lone surrogate": (zlib.compress(b'{"version":1,"node":"\\ud800"}'), "batch: node may not be "),
 }
 
 
-@pytest.mark.parametrize("payload", BOMBS.values(), ids=list(BOMBS))
-def test_other_bytes_are_refused(payload: bytes) -> None:
-    with pytest.raises(BadBatch):
+@pytest.mark.parametrize(("payload", "words"), BOMBS.values(), ids=list(BOMBS))
+def test_other_bytes_are_refused_with_their_fault(payload: bytes, words: str) -> None:
+    with pytest.raises(BadBatch) as refused:
         decode(payload)
+    assert words in str(refused.value)
+    assert str(refused.value).isprintable()
 
 
 def test_any_change_of_the_text_is_refused_or_read_as_a_batch() -> None:

@@ -474,10 +474,11 @@ def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
         (["--rules", "missing.toml"], "no file"),
         (["--portal-header", "X", "--portal-from", "here"], "--portal-from takes an address such as"),
         (["--tls-cert", SHIPPED, "--tls-key", SHIPPED], f"cannot use --tls-cert {SHIPPED} with --tls-key"),
+        (["--tls-cert", SHIPPED], "--tls-cert and --tls-key must be given together"),
         (["--oidc", broken], f"{broken}:1:10: Invalid value"),
         (["--oidc", unknown], "there is no clam; there are issuer,"),
         (["--raw-days", "400"], "means are kept for 365 days and samples for 400"),
-        (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "the database there says how long"),
+        (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "leave out --raw-days and --thin-days"),
         (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),
     ):
         result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *map(str, words)])
@@ -496,7 +497,7 @@ def test_serve_keeps_samples_as_long_as_it_is_told(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("peerway_jobs.serve.app.create_app", start)
     for words in ([], ["--raw-days", "9", "--thin-days", "90"]):
         told = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
-        assert ("running as root" in told.output) is (os.geteuid() == 0)
+        assert ("the server runs as root" in told.output) is (os.geteuid() == 0)
     assert kept == [Policy(), Policy(9, 90)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import pytest
 from jobs_scene import GIB, START, Job, put
 
 from peerway_jobs.batch import Note
+from peerway_jobs.measured import SETS, SUMS
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, TAKES_NONE
+from peerway_jobs.rules.job_fields import FIELDS
 from peerway_jobs.rules.load import DEFAULTS, BadRules, read_rules, rules_of
 from peerway_jobs.rules.template import duration, filled, hours, last_days, size, wrong
 from peerway_jobs.series import Series
@@ -25,7 +28,6 @@ from peerway_jobs.verdicts import keep, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CPU = "step_cpu_user_seconds_total"
 GPU = "gpu_utilization_ratio"
@@ -181,6 +183,37 @@ def monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitor]:
     monitor.jobs.update(job.run() for job in swarm)
     yield monitor
     monitor.close()
+
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "jobs" / "rules.md").read_text()
+
+
+def rows_of(title: str) -> dict[str, tuple[str, ...]]:
+    """The rows of the tables in a section of the page on rules: first cell, without quotes -> other cells."""
+    section = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section.splitlines()
+             if line.startswith("| ")]  # fmt: skip
+    return {first.strip("`"): tuple(others) for first, *others in cells}
+
+
+def test_the_page_on_rules_has_each_set_with_its_unit_and_meaning() -> None:
+    page = rows_of("The sets")
+    for name, metric in SETS.items():
+        if name.startswith("fabric."):
+            continue  # the page says that they are those of nic
+        meaning = " + ".join(f"`{part}`" for part in SUMS[name]) if name in SUMS else metric.help
+        unit = f"{metric.unit} per second" if metric.type == "counter" else metric.unit
+        assert page.pop(name, None) == (unit, meaning), f"| `{name}` | {unit} | {meaning} |"
+    assert page.keys() == {"set", "---"}
+
+
+def test_the_page_on_rules_has_each_field_function_and_default_rule() -> None:
+    page = rows_of("The language")
+    fields = {name: meaning for name, (meaning, *_) in page.items() if name.startswith("job.")}
+    assert fields == FIELDS
+    assert {name for name in FUNCTIONS if not re.search(rf"`{name}[`(]", PAGE)} == set()
+    rules = rows_of("The default rules").keys() - {"rule", "---"}
+    assert rules == {rule.name for rule in read_rules().rules}
 
 
 def test_every_rule_has_a_case() -> None:
@@ -687,10 +720,28 @@ CALLS = {
 }
 
 
+FAULTS = {
+    'values.Used = "1"': "values: a figure's name has only a-z, 0-9 and _, unlike 'Used'",
+    "parameters.used = 1": "values: used is a parameter already: give the figure another name",
+    'frees.node_hours = "1"': "frees: there is no node_hours; there are gpu_hours and core_hours",
+    "parameters = 3": "parameters must be a table, not 3",
+    "severity = 3": "the severity is one of none, note, warning, serious, not 3",
+    'for = [{ partition = "debug", lower = 1 }]': "for: there is no parameter lower; there are efficient, ",
+    "for = [{ low = 1 }]": "[[for]] must name the jobs by partition, node_type, gpu_type",
+}
+
+
+@pytest.mark.parametrize("line", FAULTS)
+def test_an_error_says_what_was_written_and_what_may_be(line: str) -> None:
+    text = RULE.replace("CONDITION", "used > 1").replace("TEXT", "x")
+    with pytest.raises(BadRules, match=f"rule one: {re.escape(FAULTS[line])}"):
+        rules_of(f"{text}{line}\n")
+
+
 def test_what_is_wrong_with_a_rule_that_has_no_name_is_told_with_its_line() -> None:
     text = RULE.replace("CONDITION", "used > 1").replace("TEXT", "x")
     lines = text.count("\n")
-    with pytest.raises(BadRules, match=f"^line {lines + 2}, rule \\?: a rule's name"):
+    with pytest.raises(BadRules, match=f"^line {lines + 2}, rule \\?: name = 7; a rule's name has "):
         rules_of(f"{text}\n[[rule]]\nname = 7\n")
 
 
@@ -810,11 +861,13 @@ def test_a_file_needs_no_defaults(monitor: Monitor) -> None:
 
 
 def test_what_idle_is_must_be_a_figure() -> None:
-    with pytest.raises(BadRules, match="line 2: idle_window of the defaults is a number or a duration"):
+    with pytest.raises(BadRules, match="line 2: defaults: idle_window must be a number or a duration, not "):
         rules_of('[defaults]\nidle_window = "long"')
-    for text in ("1.5", "-1", "true"):
-        with pytest.raises(BadRules, match="line 2: idle of the defaults is a "):
+    for text in ("1.5", "-1"):
+        with pytest.raises(BadRules, match=f"line 2: defaults: idle = {text}; it may be from 0 to below 1"):
             rules_of(f"[defaults]\nidle = {text}")
+    with pytest.raises(BadRules, match="line 2: defaults: idle must be a number or a duration, not True"):
+        rules_of("[defaults]\nidle = true")
 
 
 @pytest.mark.parametrize("text", ["30min", "10 m", "2 hours", "39GB", "39 GiB", "100MB", "1K", "5sec"])

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import signal
 import socket
 import sys
 import time
@@ -28,6 +27,7 @@ from peerway_measure.rehearse.cluster.ending import (
     hold_signals,
     ignore_signals,
     release_signals,
+    wait_for_end,
 )
 from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 from peerway_measure.rehearse.cluster.relay import relay
@@ -118,7 +118,7 @@ def demo() -> int:
             f"all conclusions came after {time.monotonic() - began:.0f} s" + ("" if once else "; Ctrl-C ends")
         )
         if not once:
-            signal.pause()
+            wait_for_end()
     except KeyboardInterrupt:
         say("stopped")
     finally:

@@ -1,10 +1,10 @@
-"""For each rule of `peerway jobs` a job of which it must speak and one of which it must not, to be submitted
-on the virtual cluster that small.toml describes.
+"""For each rule of `peerway jobs`: a job that it must find, and one that it must not.
 
-They are in three groups. Of the first only one computes, so all run at once on any machine; those of the
-second compete for its cores or need nodes of their own, and so do those of the third, of which no rule
-speaks. Counters of hardware that is not here (Lustre, InfiniBand) are files of the node's namespaces which
-the job's own script counts up; GPUs are fake_nvml's.
+The jobs are submitted on the virtual cluster that small.toml describes, in three groups: `quiet` jobs, of
+which only one computes, so all run at once on any machine; `computing` jobs, which need cores or whole nodes
+for themselves; and `right` jobs, which also need them, and which no rule may find. Counters of hardware that
+is not here (Lustre, InfiniBand) are files in the node's namespaces, which the job's own script counts up.
+GPUs are those of fake_nvml.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def computing(folder: Path) -> dict[str, Kind]:
 
 
 def right(folder: Path) -> dict[str, Kind]:
-    """Those that use what they asked for, where none of the quiet ones does."""
+    """Jobs that use what they requested, for the rules that no quiet job leaves silent."""
     program = f"{folder / PROGRAM} {folder}/gpus/a100-1"
     gpus = [f"CUDA_VISIBLE_DEVICES={n} python3 {program} --seconds 300 --utilization 0.9" for n in (0, 1)]
     several = f"{LOOP} & {LOOP} & {LOOP}"
@@ -180,7 +180,7 @@ def right(folder: Path) -> dict[str, Kind]:
     }  # fmt: skip
 
 
-# For each rule a job to which it applies, whose figures it has, and of which it must not speak.
+# A job -> the rules that apply to it and have its figures, and that must not find it. Each rule is here once.
 COUNTERPARTS = {
     "good": (
         "gpu-idle", "gpu-idle-after-activity", "gpu-memory-only", "gpu-low", "gpu-busy-looking",

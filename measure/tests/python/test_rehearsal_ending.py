@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROGRAM = """
-import os, signal, sys
+import sys
 from pathlib import Path
-from peerway_measure.rehearse.cluster.ending import end_at_first_signal
+from peerway_measure.rehearse.cluster.ending import end_at_first_signal, wait_for_end
 end_at_first_signal()
 try:
     print("up", flush=True)
-    signal.pause()
+    wait_for_end()
 except KeyboardInterrupt:
     print("stopped", flush=True)
     sys.stdin.readline()
@@ -50,3 +50,24 @@ def test_a_second_signal_does_not_end_the_cleaning_up(
             process.stdin.flush()
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+DROPPED = """
+import os, signal
+from peerway_measure.rehearse.cluster.ending import end_at_first_signal, wait_for_end
+end_at_first_signal()
+os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGTERM))
+if os.fork() == 0:
+    os._exit(0)
+try:
+    wait_for_end()
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+def test_a_signal_during_a_fork_ends_the_program() -> None:
+    """Python ignores what a signal's handler raises in a callback around a fork."""
+    ended = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, check=False)
+    assert ended.stdout == "stopped\n"
+    assert "Exception ignored" in ended.stderr

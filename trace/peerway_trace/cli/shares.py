@@ -16,7 +16,7 @@ from peerway_trace.store import BadTrace
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--application", required=True, metavar="NAME", help="The application, as in the usage.")
-@click.option("--node-type", default="", metavar="NAME", help="Where it ran  [default: stands for all types]")
+@click.option("--node-type", default="", metavar="NAME", help="Its type of nodes  [default: all types]")
 @click.option(
     "-o",
     "--out",

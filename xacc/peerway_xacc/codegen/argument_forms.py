@@ -192,12 +192,15 @@ def plain(
     return _of_shape(name, kind, extents, sizes, lines)
 
 
-def present(variable: Variable) -> Argument:
-    """A scalar whose value is in the GPU's memory."""
+def present(variable: Variable, changed: bool) -> Argument:
+    """A scalar whose value is in the GPU's memory; a thread reads it once, unless the kernel changes it."""
     name = variable.name
     lines = [
         f"static pwx_known {name}__k;",
         f"void *{name}__d = pwx_device(&{name}__k, &{name}, {quoted(name)}, PWX_THERE);",
     ]
     kind = type(variable)
+    if not changed:
+        opened = f"const {kind} {name} = *{name}__p;"
+        return Argument(f"const {kind} *{name}__p", f"&{name}__d", lines, opened)
     return Argument(f"{kind} *{name}__p", f"&{name}__d", lines, f"{kind} &{name} = *{name}__p;")

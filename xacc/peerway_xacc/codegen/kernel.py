@@ -152,7 +152,7 @@ def _text(
         if group:
             lines.append(BLOCKS if by_block else stride(letter))
     if not groups[0]:
-        lines.append("  if (blockIdx.x == 0 && threadIdx.x == 0)")
+        lines.append("  PWX_ONE_THREAD")
     lines.append("  {")
     for letter, group in zip("xyz", groups, strict=True):
         lines += [f"    {line}" for line in indices(letter, group)]

@@ -122,7 +122,7 @@ def arguments_of(
             part = "" if section else clauses.around(variable)
             arguments.append(plain(variable, changed, is_device, section, part))
         elif name in clauses.on_device:
-            arguments.append(present(variable))
+            arguments.append(present(variable, changed))
         else:
             arguments.append(Argument(f"{type(variable)} {name}", f"&{name}"))
     return arguments, locals_

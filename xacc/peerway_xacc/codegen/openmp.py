@@ -142,7 +142,7 @@ def _has_loop(unit: Unit, loop: For) -> bool:
 def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
     """Let the innermost loop be vectorised; the directive has a line of its own."""
     start = loop.statement.start
-    line_start = unit.text.line_start(unit.text.place(start).line)
+    line_start = unit.text.line_start(unit.text.line_of(start))
     clauses = "".join(f" {reduction}" for reduction in reductions)
     before = unit.text.text[line_start:start]
     line = f"#line {unit.text.place(start).line} {quoted(unit.file)}\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway_xacc.analysis.blocks import items_of
 from peerway_xacc.codegen import openacc
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Function, Range, Statement
@@ -95,34 +96,16 @@ class _Finder:
 
     def _parts(self, block: Statement) -> list[_Part | None]:
         """The statements of a block, in order; None for one that cannot be part of a sequence."""
-        unit = self.unit
-        inside = Range(block.start + 1, block.end - 1)
-        statements = unit.syntax.children(unit.file, inside)
-        within = [Range(part_statement.start, part_statement.end) for part_statement in statements]
-        own: list[d.Directive] = [
-            directive for directive in unit.directives_in(inside)
-            if not any(piece.start <= directive.start < piece.end for piece in within)
-        ]  # fmt: skip
-        parts: list[tuple[int, _Part | None]] = []
-        stacked: dict[int, list[d.Directive]] = {}
-        for directive in own:
-            if isinstance(directive, d.Acc | d.Loop | d.Task | d.Tasks | d.Omp):
-                following = [
-                    part_statement.start
-                    for part_statement in statements
-                    if part_statement.start >= directive.end
-                ]
-                stacked.setdefault(following[0] if following else -1, []).append(directive)
-            elif not isinstance(directive, _DECLARING):
-                part = _Part(directive.start, directive.end, directive) if _communicates(directive) else None
-                parts.append((directive.start, part))
-        for statement in statements:
-            directives = stacked.get(statement.start, [])
-            start = directives[0].start if directives else statement.start
-            fits = _launches(statement, directives) if directives else self._calls(statement)
+        parts: list[_Part | None] = []
+        for item in items_of(self.unit, Range(block.start + 1, block.end - 1)):
+            statement, directives = item.statement, item.directives
             last = directives[-1] if directives else None
-            parts.append((start, _Part(start, statement.end, last) if fits else None))
-        return [part for _, part in sorted(parts, key=lambda part_statement: part_statement[0])]
+            if statement is not None:
+                fits = _launches(statement, directives) if directives else self._calls(statement)
+                parts.append(_Part(item.start, statement.end, last) if fits else None)
+            elif last is not None and not isinstance(last, _DECLARING):
+                parts.append(_Part(last.start, last.end, last) if _communicates(last) else None)
+        return parts
 
     def _calls(self, statement: Statement) -> bool:
         """Is a statement a call, with plain arguments, of a function that consists of parts of sequences?"""

@@ -68,7 +68,7 @@ class Diagnostics:
         """
         if _word(refused.place) in self._unfinished:
             return
-        if not any(kept.place == refused.place and kept.message == refused.message for kept in self._errors):
+        if not _is_known(self._errors, refused):
             self._errors.append(refused)
 
     @contextmanager
@@ -89,8 +89,9 @@ class Diagnostics:
 
     def warn(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
         """Record a warning: the program is compiled all the same."""
-        if not any(kept.place == place and kept.message == message for kept in self._warnings):
-            self._warnings.append(Refused(place, message, note))
+        refused = Refused(place, message, note)
+        if not _is_known(self._warnings, refused):
+            self._warnings.append(refused)
 
     def take(self, others: Diagnostics, file: str, source: str) -> None:
         """Take the errors and warnings about `file`, whose lines are those of `source`."""
@@ -113,6 +114,16 @@ class Diagnostics:
             if refused.note:
                 lines.append(shown(refused.note[0], "note", refused.note[1]))
         return "".join(lines)
+
+
+def _is_known(messages: list[Refused], refused: Refused) -> bool:
+    """Is there this message already, from the same offset? The copy of a loop may be longer than the loop."""
+    at = refused.place
+    return any(
+        (kept.place.file, kept.place.line, kept.place.column) == (at.file, at.line, at.column)
+        and kept.message == refused.message
+        for kept in messages
+    )
 
 
 def shown(place: Place, kind: str, message: str) -> str:

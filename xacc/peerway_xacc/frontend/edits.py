@@ -53,7 +53,7 @@ class Edits:
         """
         source = self.source
         newlines = source.text.count("\n", start, end)
-        line = source.place(start).line
+        line = source.line_of(start)
         if lines and (start > source.line_start(line) or source.text[end : end + 1] not in ("\n", "")):
             line = source.place(end).line
             self.replace(start, end, "\n".join(["", *lines, f"#line {line} {quoted(source.file)}", ""]))

@@ -24,13 +24,14 @@ def operators(text: Text, line: int, defines: dict[str, str]) -> list[Range]:
 
 def _begun(text: Text, first: int, line: int, defines: dict[str, str]) -> list[Range]:
     start = text.line_start(first)
-    spans = scan(text.text, start, min(len(text.text), start + _LONGEST))
+    end = text.line_start(line + 1) + _LONGEST
+    spans = scan(text.text, start, min(len(text.text), end))
     ranges: list[Range] = []
     at = 0
     while at < len(spans) and spans[at].start < text.line_start(line + 1):
         word = spans[at]
         counted = spans[at + 2] if word.text == _OPERATOR and at + 2 < len(spans) else word
-        if text.place(counted.start).line != line:
+        if text.line_of(counted.start) != line:
             at += 1
             continue
         count = _directives(word.text, defines, ()) if word.kind == "name" else 0

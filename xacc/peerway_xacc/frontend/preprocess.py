@@ -16,7 +16,7 @@ from peerway_common.suggestion import meant
 from peerway_xacc.frontend.characters import of_bytes, of_source, to_bytes
 from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.pragma_operators import operators
-from peerway_xacc.frontend.tokens import Text, Token, scan
+from peerway_xacc.frontend.tokens import Text, Token, quoted, scan
 
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
 _ESCAPED = re.compile(r"\\(.)")
@@ -64,11 +64,12 @@ class Texts:
 
     def put(self, file: str, text: str) -> None:
         """Replace the text of a file."""
-        self._texts[file] = Text(file, text)
+        self.keep(Text(file, text))
 
     def keep(self, text: Text) -> None:
-        """Take a text that was read already."""
+        """Take a text that was read already, or rewritten."""
         self._texts[text.file] = text
+        self._operators = {key: count for key, count in self._operators.items() if key[0] != text.file}
 
     def of(self, file: str) -> Text:
         """The text of a file, which is read if it was not yet."""
@@ -107,7 +108,7 @@ class Texts:
 def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     """The directives of a file and of the files that it includes, in the order of the translation unit."""
     texts.file(file)
-    output = run([*compiler, "-E", "-dD", file])
+    output = _preprocessed(compiler, file, texts)
     defines: list[str] = []
     pragmas: list[tuple[str, str, int, int, list[Token]]] = []
     order: list[int | str] = []
@@ -134,6 +135,16 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
         Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
         for number, (model, source, start, end, tokens) in enumerate(pragmas)
     ]
+
+
+def _preprocessed(compiler: list[str], file: str, texts: Texts) -> str:
+    """The preprocessor's output for a file, or for the text that was rewritten from it."""
+    text = texts.of(file)
+    if not text.insertions:
+        return run([*compiler, "-E", "-dD", file])
+    folder = str(Path(file).parent)
+    renumbered = f"#line 1 {quoted(file)}\n{text.text}"
+    return run([*compiler, "-E", "-dD", "-iquote", folder, "-xc", "-"], renumbered)
 
 
 def _refuse_misspelt(word: str, source: str, line: int, texts: Texts) -> None:

@@ -57,6 +57,14 @@ class Syntax(SyntaxReader):
             if statement.start <= offset < statement.end
         ]
 
+    def statements_in(self, function: Function) -> list[Statement]:
+        """The statements of a function's body, outer ones first."""
+        return [
+            statement
+            for statement in self.statements.get(function.file, [])
+            if function.body.start < statement.start and statement.end <= function.body.end
+        ]
+
     def loops_in(self, file: str, statement: Statement) -> list[Statement]:
         """The `for` statements in a statement, including itself, outer ones first."""
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from peerway_xacc.frontend.characters import of_name
@@ -82,19 +82,53 @@ def closing(spans: list[Span], opening: int) -> int:
     return len(spans) - 1
 
 
-class Text:
-    """A file's text (in the form of characters.py), with its lines."""
+@dataclass(frozen=True)
+class Piece:
+    """A part of a rewritten text: where it begins there, and the offset in the original that it stands for.
 
-    def __init__(self, file: str, text: str) -> None:
+    A `copied` piece has the original's characters; any other one stands for the offset as a whole.
+    """
+
+    start: int
+    origin: int
+    copied: bool
+
+
+class Text:
+    """A file's text (in the form of characters.py), with its lines.
+
+    A rewritten text has the lines of the original, with more on some of them. Its places are those of the
+    original, found by its `pieces`; `insertions` are the offsets at which inserted text ends.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        text: str,
+        original: Text | None = None,
+        pieces: Sequence[Piece] = (),
+        insertions: Sequence[int] = (),
+    ) -> None:
         self.file = file
         self.text = text
+        self.insertions = insertions
         self._starts = [0] + [match.end() for match in re.finditer("\n", text)]
+        self._original = original
+        self._pieces = pieces
 
     def place(self, start: int, end: int | None = None) -> Place:
-        """The place of an offset, or of the range between two offsets."""
-        line = bisect_right(self._starts, start)
+        """The place of an offset, or of the range between two offsets, in the text that the user wrote."""
         length = 1 if end is None else max(1, end - start)
+        if self._original is not None:
+            piece = self._pieces[bisect_right(self._pieces, start, key=lambda piece: piece.start) - 1]
+            origin = piece.origin + (start - piece.start if piece.copied else 0)
+            return self._original.place(origin, origin + length if piece.copied else None)
+        line = self.line_of(start)
         return Place(self.file, line, start - self._starts[line - 1] + 1, length)
+
+    def line_of(self, start: int) -> int:
+        """The line of this text in which an offset lies; of a rewritten text, other than its place's."""
+        return bisect_right(self._starts, start)
 
     def word(self, place: Place) -> str:
         """The token that begins at a place; empty if there is none."""

@@ -72,10 +72,7 @@ def _without_directives(text: Text) -> list[Span]:
     for span in scan(text.text):
         if span.start < end:
             continue
-        if (
-            span.text == "#"
-            and not text.text[text.line_start(text.place(span.start).line) : span.start].strip()
-        ):
+        if span.text == "#" and not text.text[text.line_start(text.line_of(span.start)) : span.start].strip():
             end = text.logical_end(span.start)
             continue
         spans.append(span)

@@ -15,6 +15,7 @@ class Output:
     """The generated file."""
 
     def __init__(self, file: str, text: Text) -> None:
+        self._text = text
         self.edits = Edits(text)
         self.top: list[str] = []  # declarations before the program's first one
         self.setup: list[str] = []  # calls before main
@@ -25,6 +26,7 @@ class Output:
         self.on_gpu = False  # the text has calls for a GPU
         self.has_zero = False  # a data clause has the modifier zero
         self.one_sided = False  # a gmove in or out reaches arrays of nodes that do not execute it
+        self.has_loops = False  # loops of the host are written for the GPU, too
         self.halo_plans = 0  # the number of halo plans explained so far
         self.explained: list[tuple[Place, str]] = []
         self.communications: list[tuple[Place, Communication]] = []
@@ -47,5 +49,7 @@ class Output:
             own = directive.file == self._file and not isinstance(directive, d.Omp)
             if own and directive.start not in self.placed:
                 self.edits.directive(directive.start, directive.end, self._lines.get(directive.start, []))
+        for end in self._text.insertions:
+            self.edits.next_to(end, f"\n#line {self._text.line_of(end)} {quoted(self._file)}\n")
         line = f"#line 1 {quoted(self._file)}\n"
         return line + self.edits.text() + self.ending

@@ -5,6 +5,7 @@
 
 #include "device/cuda/nvrtc.h"
 #include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/gpu/device_loops.h"
 #include "xacc/runtime/gpu/kernels.h"
 #include "xacc/runtime/program/program.h"
 
@@ -110,6 +111,7 @@ const Gpu* gpu() {
   if (device != nullptr && !ready) {
     ready = true;  // load_kernels calls this function again
     load_kernels(kernels_of_units());
+    prepare_loops();
   }
   return device;
 }

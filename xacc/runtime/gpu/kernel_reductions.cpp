@@ -117,10 +117,12 @@ KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, 
     if (size_of(reductions[i].type) > kWidest || kernel_name_of(reductions[i].type) == nullptr)
       refuse("a reduction of a type that GPUs do not have");
     Total& total = prepared.arguments[i];
-    total = {reinterpret_cast<void*>(with.memory + i * bytes_of_blocks(gpu)),
-             reinterpret_cast<unsigned*>(done + i * sizeof(uint64_t)), reductions[i].device, nullptr,
-             with.number};
+    std::memset(static_cast<void*>(&total), 0, sizeof total);  // recordings compare also the padding
+    total.of_blocks = reinterpret_cast<void*>(with.memory + i * bytes_of_blocks(gpu));
+    total.done = reinterpret_cast<unsigned*>(done + i * sizeof(uint64_t));
+    total.on_device = reductions[i].device;
     if (reductions[i].device != nullptr) continue;
+    total.number = with.number;
     total.host_slot = reinterpret_cast<void*>(with.slots_on_gpu + with.next % kSlots * sizeof(Slot));
     prepared.slots.push_back(with.next++);
     ++with.awaited;

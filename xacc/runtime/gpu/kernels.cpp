@@ -66,6 +66,9 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
     if (option.starts_with("--std=")) option = "--std=c++20";
   options.emplace_back("--restrict");
   options.emplace_back("--device-as-default-execution-space");
+  // Without it, arithmetic between loops would have other bits than on the host.
+  if (std::string_view(kernel.source).find("PWX_ONE_THREAD") != std::string_view::npos)
+    options.emplace_back("--fmad=false");
   const std::string text = std::string(prelude()) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
   std::string key = "peerway cc 2\nnvrtc " + nvrtc().version() + "\n";
   for (const std::string& option : options) key += option + "\n";
@@ -134,6 +137,12 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   KernelReductions totals;
   if (count > 0) totals = prepare_reductions(reduction_count, reductions, queue);
   for (size_t i = 0; i < count; ++i) all[argument_count + i] = &totals.arguments[i];
+  if (queue == PWX_QUEUE_SYNC && totals.slots.empty() && kernel.sizes != nullptr) {
+    std::array<unsigned, kMostArguments> sizes;
+    std::copy_n(kernel.sizes, argument_count, sizes.data());
+    std::fill_n(sizes.begin() + static_cast<ptrdiff_t>(argument_count), count, sizeof(Total));
+    return launch_in_order(launched, all.data(), sizes.data(), argument_count + count);
+  }
   launch_on(stream_of(queue), launched, all.data());
   deliver_reductions(totals, reductions, reduction_count, queue);
 }

@@ -1,27 +1,16 @@
 #include "xacc/runtime/gpu/sequences.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/gpu/device_loops.h"
 
 namespace pwx {
 
-/// A recorded kernel launch with its arguments, or a plan.
-struct Recorded {
-  KernelLaunch kernel{};
-  peerway::Plan* plan = nullptr;
-  std::vector<unsigned> sizes{};
-  std::vector<std::byte> arguments{};  ///< each padded to its padded_size()
-
-  bool operator==(const Recorded&) const = default;
-};
-using Recording = std::vector<Recorded>;
-
-/// A list of launches recorded at one place of the program. It has a graph once it was recorded twice.
+/// A recording of one place of the program. It has a graph once it was made twice.
 struct Known {
   Recording recording;
   pw::cuda::CUgraphExec graph = nullptr;
@@ -40,11 +29,6 @@ using namespace pw::cuda;
 
 constexpr size_t kMostGraphs = 8;  // of a sequence; a loop that swaps arrays needs a few
 
-size_t padded_size(unsigned size) {
-  constexpr size_t kAlignedArgument = 16;
-  return (size + kAlignedArgument - 1) / kAlignedArgument * kAlignedArgument;
-}
-
 std::vector<std::unique_ptr<pwx_sequence_state>>& sequences() {
   static auto& all = *new std::vector<std::unique_ptr<pwx_sequence_state>>;  // outlives atexit
   return all;
@@ -56,25 +40,25 @@ int depth = 0;  ///< of nested sequences; only the outermost counts
 bool first_came = false;
 Recording recorded;
 
-/// Whether a part must be recorded.
-bool must_record() { return depth > 0 && std::exchange(first_came, true); }
+Recording* diverted = nullptr;
+uint64_t other_use_count = 0;
 
-void issue(CUstream stream, Recorded& launch) {
-  if (launch.plan != nullptr) {
-    peerway::check(launch.plan->run(peerway::cuda_stream(stream, the_gpu().ordinal)));
-    return;
-  }
-  std::vector<void*> arguments;
-  std::byte* at = launch.arguments.data();
-  for (const unsigned size : launch.sizes) {
-    arguments.push_back(at);
-    at += padded_size(size);
-  }
-  launch_on(stream, launch.kernel, arguments.data());
-}
+/// While it exists, uses of the GPU are launches in order.
+class InOrder {
+ public:
+  InOrder() { ++depth_; }
+  ~InOrder() { --depth_; }
+  InOrder(const InOrder&) = delete;
+  static bool is_now() { return depth_ > 0; }
 
-void issue_all(Recording& recording, CUstream stream) {
-  for (Recorded& launch : recording) issue(stream, launch);
+ private:
+  static inline int depth_ = 0;
+};
+
+/// Where the next part is recorded, or null: it is launched at once. The first part of a sequence is.
+Recording* recording_of_next_part() {
+  if (diverted != nullptr) return diverted;
+  return depth > 0 && std::exchange(first_came, true) ? &recorded : nullptr;
 }
 
 CUgraphExec captured(Recording& recording, CUstream stream) {
@@ -90,14 +74,10 @@ CUgraphExec captured(Recording& recording, CUstream stream) {
   return graph_exec;
 }
 
-void check_plans(const Recording& recording) {
-  for (const Recorded& launch : recording)
-    if (launch.plan != nullptr) peerway::check(launch.plan->status());
-}
-
 /// Launches a recording, as a graph if the same one was recorded here before.
 void launch_recording(pwx_sequence_state& state, Recording recording) {
   const Gpu& gpu = the_gpu();
+  const InOrder in_order;
   CUstream stream = stream_of(PWX_QUEUE_SYNC);
   const auto known = std::ranges::find(state.known, recording, &Known::recording);
   if (known == state.known.end()) {
@@ -116,9 +96,10 @@ void launch_recording(pwx_sequence_state& state, Recording recording) {
 }
 
 void end(pwx_sequence& sequence) {
-  if (--depth > 0 || recorded.empty()) return;
+  if (--depth > 0 || diverted != nullptr || recorded.empty()) return;
   Recording whole = std::exchange(recorded, {});
   if (whole.size() == 1) {
+    const InOrder in_order;
     issue_all(whole, stream_of(PWX_QUEUE_SYNC));
     return;
   }
@@ -129,41 +110,39 @@ void end(pwx_sequence& sequence) {
 
 }  // namespace
 
-void launch_on(CUstream stream, const KernelLaunch& launch, void** arguments) {
-  const Gpu& gpu = the_gpu();
-  CUlaunchAttribute early{};
-  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  early.value[0] = 1;
-  const auto& [blocks, threads] = launch.grid;
-  const CUlaunchConfig config{blocks[0], blocks[1], blocks[2], threads, 1,
-                              1,         0,         stream,    &early,  launch.in_order ? 1U : 0U};
-  gpu.check(gpu.driver.cuLaunchKernelEx(&config, launch.function, arguments, nullptr), "launching the loop");
-}
-
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count) {
-  if (sizes == nullptr || !must_record()) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
-  Recorded& entry = recorded.emplace_back();
-  entry.kernel = launch;
-  entry.sizes.assign(sizes, sizes + count);
-  for (size_t i = 0; i < count; ++i) {
-    const size_t at = entry.arguments.size();
-    entry.arguments.resize(at + padded_size(sizes[i]));
-    std::memcpy(entry.arguments.data() + at, arguments[i], sizes[i]);
-  }
+  if (sizes == nullptr) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
+  if (Recording* const recording = recording_of_next_part())
+    return record(*recording, launch, arguments, sizes, count);
+  const InOrder in_order;
+  launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
 }
 
 void run_in_order(peerway::Plan& plan) {
-  if (must_record())
-    recorded.emplace_back().plan = &plan;
-  else
-    peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
+  if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);
+  const InOrder in_order;
+  peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
 }
 
 void launch_recorded() {
+  if (diverted != nullptr)
+    throw Failure(
+        "a loop on the GPU uses it in a way in which its iteration before did not; set acc_loops to "
+        "host, and report this");
+  if (!InOrder::is_now()) ++other_use_count;
   if (recorded.empty()) return;
   Recording now = std::exchange(recorded, {});
+  const InOrder in_order;
   issue_all(now, stream_of(PWX_QUEUE_SYNC));
 }
+
+void divert_launches(Recording* recording) {
+  diverted = nullptr;
+  launch_recorded();
+  diverted = recording;
+}
+
+uint64_t other_uses() { return other_use_count; }
 
 void forget_graphs() {
   for (const auto& sequence : sequences()) {
@@ -171,6 +150,7 @@ void forget_graphs() {
       if (known.graph != nullptr) the_gpu().driver.cuGraphExecDestroy(known.graph);
     sequence->known.clear();
   }
+  forget_loop_graphs();
 }
 
 }  // namespace pwx

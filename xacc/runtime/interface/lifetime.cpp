@@ -7,6 +7,7 @@
 #include "xacc/runtime/data/key_table.h"
 #include "xacc/runtime/data/local_arrays.h"
 #include "xacc/runtime/data/present.h"
+#include "xacc/runtime/gpu/device_loops.h"
 #include "xacc/runtime/gpu/gpu.h"
 #include "xacc/runtime/gpu/kernels.h"
 #include "xacc/runtime/program/collective.h"
@@ -20,6 +21,7 @@ void free_everything() {
   free_halos();
   free_present();
   free_exchanges();
+  free_loops();
   free_kernels();
   free_queues();
   free_coarrays();

@@ -20,6 +20,10 @@ typedef unsigned long uintptr_t;
 #define PWX_ALIGNED(at)
 #endif
 
+// Begins a statement that one thread of the grid executes. Kernels with it are compiled without fused
+// multiply-adds, so that arithmetic between loops has the bits that the host would give it.
+#define PWX_ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
+
 // Allows the next launch to start while this kernel ends, if that kernel waits for the end itself: a plan, or
 // a reduction of several GPUs.
 inline __device__ void pwx_ready_next() {

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 
 import pytest
-from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_directives, run, sequential
+from xacc_compiled import (
+    LOOPS,
+    PEERWAY,
+    PROGRAMS,
+    SAMPLES,
+    SMALL,
+    compiled,
+    of_all_directives,
+    random_loops,
+    run,
+    sequential,
+)
 
 pytest.importorskip("clang.cindex", reason="peerway cc needs libclang; pip install peerway-xacc")
 
@@ -32,6 +44,21 @@ def test_every_directive_gives_what_a_sequential_program_has(
     program: Path, settings: dict[str, str], nodes: int
 ) -> None:
     assert outcome(nodes, program, **settings) == (0, f"{nodes} nodes, 0 wrong\n", "")
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])  # 0: the program of xacc/tests/system
+def test_loops_whose_scalars_live_on_the_gpu_give_the_same_bits(
+    tmp_path: Path, settings: dict[str, str], seed: int, nodes: int
+) -> None:
+    (tmp_path / "loops.c").write_text(random_loops(random.Random(seed)) if seed else LOOPS.read_text())
+    built = compiled(tmp_path, "-O1", "loops.c")
+    outcomes = {
+        form: outcome(nodes, built, **settings, PEERWAY_ACC_LOOPS=form) for form in ("host", "steps", "graph")
+    }
+    assert outcomes["host"][0] == 0, outcomes["host"][2]
+    assert outcomes["steps"] == outcomes["host"]
+    assert outcomes["graph"] == outcomes["host"]
 
 
 @pytest.mark.parametrize("nodes", [1, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ PARTS = (
     "mapping", "communication", "compute", "clauses", "own", "data", "operators", "between", "declarators",
     "intrinsics", "newer", "data_newer", "main",
 )  # fmt: skip
+LOOPS = PROGRAMS / "device_loops" / "loops.c"
 SMALL: dict[str, list[str]] = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}
 LIMIT = 600  # seconds after which a program counts as hanging
 
@@ -76,3 +78,120 @@ def assert_alike(text: str, wanted: str, relative: float = 1e-5) -> None:
         except ValueError:
             near = False
         assert word == expected or near, f"{word} instead of {expected} in\n{text}"
+
+
+_HEAD = """\
+#include <math.h>
+#include <stdio.h>
+#include <xmp.h>
+#define N 20
+#pragma xmp nodes nodes(*)
+#pragma xmp template t(0 : N - 1)
+#pragma xmp distribute t(block) onto nodes
+static double a[N], b[N];
+#pragma xmp align[i] with t(i)::a, b
+#pragma xmp shadow[1] ::a, b
+static double total(void) {
+  double sum = 0;
+#pragma xmp loop on t(i) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum) present(a, b)
+  for (int i = 0; i < N; i++) sum += a[i] * 0.01 + b[i] * 0.02;
+  return sum;
+}
+static double scaled(double by) {
+  double sum = 1;
+#pragma xmp loop on t(i) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum) present(a)
+  for (int i = 0; i < N; i++) {
+    a[i] = a[i] * 0.5 + by;
+    sum += a[i];
+  }
+  return sum * 0.125;
+}
+"""
+_SCALARS = ("u", "v", "w", "k")
+
+
+def random_loops(rng: random.Random) -> str:
+    """A program with random loops of loops of acc, reflects, arithmetic and an exit; it prints all bits."""
+    loops = "".join(_random_loop(rng, number) for number in range(4))
+    calls = "".join(f"  loop{number}();\n" for number in range(4))
+    return f"""{_HEAD}{loops}int main(void) {{
+#pragma acc enter data create(a, b)
+#pragma xmp loop on t(i)
+#pragma acc parallel loop present(a, b)
+  for (int i = 0; i < N; i++) a[i] = i, b[i] = N - i;
+{calls}{calls}  return 0;
+}}
+"""
+
+
+def _random_loop(rng: random.Random, number: int) -> str:
+    body = [_random_statement(rng) for _ in range(rng.randint(2, 6))]
+    body.insert(rng.randint(0, len(body)), _random_compute(rng))
+    if rng.random() < 0.6:
+        leave = f"  if ({_random_condition(rng)}) {rng.choice(['break', 'return'])};\n"
+        body.insert(rng.randint(0, len(body)), leave)
+    most = rng.randint(0, 9)
+    head = rng.choice([
+        f"for (int n = 0; n < {most}; n++)", f"for (n = {most}; n > 0; n -= 2)", f"while (n++ < {most})"
+    ])  # fmt: skip
+    return f"""static void loop{number}(void) {{
+  double u = 1, v = 0.5;
+  float w = 0.25f;
+  long k = 3;
+  int n = 0;
+  {head} {{
+{"".join(body)}  }}
+#pragma xmp task on nodes(1)
+  printf("{number} %a %a %a %ld %d\\n", u, v, (double)w, k, n);
+}}
+"""
+
+
+def _random_value(rng: random.Random) -> str:
+    return rng.choice([*_SCALARS, "n", "0.5", "2", "1.25f", "fabs(u)", "sqrt(fabs(v))"])
+
+
+def _random_expression(rng: random.Random) -> str:
+    text = _random_value(rng)
+    for _ in range(rng.randint(0, 2)):
+        text = f"({text} {rng.choice('+-*')} {_random_value(rng)}) * 0.25"
+    return text
+
+
+def _random_condition(rng: random.Random) -> str:
+    return f"{_random_expression(rng)} {rng.choice(['<', '>', '>='])} {_random_expression(rng)} + 1"
+
+
+def _random_statement(rng: random.Random) -> str:
+    target = rng.choice(_SCALARS)
+    return rng.choice([
+        f"  {target} = {_random_expression(rng)};\n",
+        f"  {target} += {_random_expression(rng)};\n",
+        f"  if ({_random_condition(rng)}) {target} = {_random_expression(rng)}; else k++;\n",
+        f"  for (int j = 0; j < 2; j++) {target} = {target} * 0.5 + j;\n",
+        f"  {target} = scaled({_random_expression(rng)} * 0.1);\n",
+        f"  {target} = total() + scaled(total());\n",
+        _random_compute(rng),
+    ])  # fmt: skip
+
+
+def _random_compute(rng: random.Random) -> str:
+    """A reflect and a loop of acc that reads scalars, or one that reduces into a scalar."""
+    if rng.random() < 0.3:
+        return """\
+#pragma xmp loop on t(i) reduction(max : u)
+#pragma acc parallel loop reduction(max : u) present(a)
+    for (int i = 0; i < N; i++) u = a[i] * 0.5 > u ? a[i] * 0.5 : u;
+"""
+    by = rng.choice(["u", "v", "w", "k"])
+    return f"""\
+#pragma xmp reflect(a) width(/periodic/1 : 1) acc
+#pragma xmp loop on t(i)
+#pragma acc parallel loop present(a, b)
+    for (int i = 0; i < N; i++) b[i] = (a[i - 1] + a[i + 1]) * 0.25 + {by} * 0.125;
+#pragma xmp loop on t(i)
+#pragma acc parallel loop present(a, b)
+    for (int i = 0; i < N; i++) a[i] = b[i];
+"""

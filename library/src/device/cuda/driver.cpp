@@ -54,10 +54,16 @@ std::unique_ptr<const Driver> Driver::load(const std::string& library, std::stri
     return nullptr;
   }
   std::string missing;
-  const auto resolve = [&](auto& pointer, const char* symbol) {
+  const auto find = [handle](auto& pointer, const char* symbol) {
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(dlsym(handle, symbol));
-    if (pointer == nullptr && missing.empty()) missing = symbol;
+    return pointer != nullptr;
   };
+  const auto resolve = [&](auto& pointer, const char* symbol) {
+    if (!find(pointer, symbol) && missing.empty()) missing = symbol;
+  };
+#define PW_CUDA_FIND(name, symbol, ...) find(driver->name, symbol);
+  PW_CUDA_NEWER_FUNCTIONS(PW_CUDA_FIND)
+#undef PW_CUDA_FIND
 #define PW_CUDA_RESOLVE(name, symbol, ...) resolve(driver->name, symbol);
   PW_CUDA_FUNCTIONS(PW_CUDA_RESOLVE)
 #undef PW_CUDA_RESOLVE
@@ -83,6 +89,14 @@ std::unique_ptr<const Driver> Driver::load(const std::string& library, std::stri
     return nullptr;
   }
   return driver;
+}
+
+bool Driver::has_conditional_nodes() const {
+  bool all = true;
+#define PW_CUDA_HAS(name, symbol, ...) all = all && name != nullptr;
+  PW_CUDA_NEWER_FUNCTIONS(PW_CUDA_HAS)
+#undef PW_CUDA_HAS
+  return all;
 }
 
 std::string Driver::text(CUresult result) const {

@@ -24,6 +24,7 @@ inline constexpr int kOldestDriver = 12000;
 struct Driver {
 #define PW_CUDA_MEMBER(name, symbol, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
   PW_CUDA_FUNCTIONS(PW_CUDA_MEMBER)
+  PW_CUDA_NEWER_FUNCTIONS(PW_CUDA_MEMBER)
 #undef PW_CUDA_MEMBER
 
   std::string library;  ///< the name under which it was loaded
@@ -32,6 +33,9 @@ struct Driver {
   /// Loads `library` (empty: libcuda.so.1) and initializes it. Returns null if it cannot be used, with the
   /// reason and the remedy in `why`. It is never unloaded, because the driver has threads of its own.
   static std::unique_ptr<const Driver> load(const std::string& library, std::string& why);
+
+  /// Whether it has graphs with conditional nodes.
+  [[nodiscard]] bool has_conditional_nodes() const;
 
   /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   [[nodiscard]] std::string text(CUresult result) const;

@@ -177,6 +177,39 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
+// A node of a graph that decides at run time: its body is executed if, or as long as, its value is not 0.
+using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphConditionalHandle = uint64_t;
+enum : int { CU_GRAPH_NODE_TYPE_CONDITIONAL = 13 };
+enum : int { CU_GRAPH_COND_TYPE_IF = 0, CU_GRAPH_COND_TYPE_WHILE = 1 };
+enum : unsigned { CU_GRAPH_COND_ASSIGN_DEFAULT = 1 };
+struct CUDA_CONDITIONAL_NODE_PARAMS {
+  CUgraphConditionalHandle handle;
+  int type;
+  unsigned size;
+  CUgraph* phGraph_out;
+  CUcontext ctx;
+};
+struct CUgraphNodeParams {
+  int type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    CUDA_CONDITIONAL_NODE_PARAMS conditional;
+  };
+  long long reserved2;
+};
+
+// In drivers for CUDA 12.4 or newer; null in older ones.
+#define PW_CUDA_NEWER_FUNCTIONS(X)                                                                           \
+  X(cuGraphCreate, "cuGraphCreate", CUgraph*, unsigned)                                                      \
+  X(cuGraphAddNode, "cuGraphAddNode", CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraphNodeParams*) \
+  X(cuGraphGetNodes, "cuGraphGetNodes", CUgraph, CUgraphNode*, size_t*)                                      \
+  X(cuGraphConditionalHandleCreate, "cuGraphConditionalHandleCreate", CUgraphConditionalHandle*, CUgraph,    \
+    CUcontext, unsigned, unsigned)                                                                           \
+  X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", CUstream, CUgraph, const CUgraphNode*,       \
+    const void*, size_t, int)
+
 // X(name in cuda.h, exported symbol, parameters...). All are in every driver for CUDA 12.0 or newer.
 #define PW_CUDA_FUNCTIONS(X)                                                                                \
   X(cuInit, "cuInit", unsigned)                                                                             \

@@ -44,10 +44,9 @@ struct pw::cuda::CUctx_st {
 };
 struct pw::cuda::CUgraph_st {
   std::vector<std::function<void()>> launches;
+  std::vector<std::pair<uint64_t, unsigned>> conditions;  // their handles, and their values at a launch
 };
-struct pw::cuda::CUgraphExec_st {
-  std::vector<std::function<void()>> launches;
-};
+struct pw::cuda::CUgraphExec_st : CUgraph_st {};
 struct pw::cuda::CUstream_st {
   int ordinal;
   CUgraph captured = nullptr;  // what it is captured into
@@ -213,10 +212,20 @@ void run(const peerway::device::StridedCopy& copy, unsigned threads) {
 }
 
 // The results of cuModuleGetFunction for the plan kernels; for copy kernels the result is the word's size.
-enum : uintptr_t { kSteps = 100, kManySteps, kFewPackets, kSomePackets, kFewLines, kSomeLines, kClock };
+enum : uintptr_t {
+  kSteps = 100,
+  kManySteps,
+  kFewPackets,
+  kSomePackets,
+  kFewLines,
+  kSomeLines,
+  kCondition,
+  kClock
+};
 
 uintptr_t plan_kernel(const std::string& name) {
   if (name == "pw_plan_clock") return kClock;
+  if (name == "set_condition") return kCondition;
   if (name == "pw_plan_many_steps") return kManySteps;
   const bool few = name.starts_with("pw_plan_few");
   if (name.ends_with("_packets")) return few ? kFewPackets : kSomePackets;
@@ -849,6 +858,11 @@ void** kept(CUfunction function, void** parameters) {
   if (const auto handler = keeps.find(function); handler != keeps.end()) return handler->second(parameters);
   if (reinterpret_cast<uintptr_t>(function) < kSteps)
     return new void*[1]{new CopyArguments(*static_cast<CopyArguments*>(parameters[0]))};
+  if (reinterpret_cast<uintptr_t>(function) == kCondition) {
+    auto** words = new void*[4];
+    for (int i = 0; i < 4; ++i) words[i] = memcpy(malloc(sizeof(uint64_t)), parameters[i], i < 3 ? 8 : 4);
+    return words;
+  }
   constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomeMessages));  // of those of a plan
   return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
 }
@@ -886,7 +900,7 @@ API CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const ch
     return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
   }
   const uintptr_t number =
-      wanted.starts_with("pw_plan_") ? plan_kernel(wanted) : std::stoull(wanted.substr(strlen("pw_copy_")));
+      wanted.starts_with("pw_copy_") ? std::stoull(wanted.substr(strlen("pw_copy_"))) : plan_kernel(wanted);
   *function = reinterpret_cast<CUfunction>(number);
   return CUDA_SUCCESS;
 }
@@ -901,6 +915,22 @@ bool reaches_all(int ordinal, const CopyArguments& arguments) {
          (arguments.signal == nullptr || reached(arguments.signal));
 }
 
+std::map<uint64_t, unsigned> conditions;  // of conditional nodes, by their handles
+
+/// What the kernel of a loop's condition does: its parameters are handle, state, stop and the wanted state.
+void set_condition(void** parameters) {
+  const auto state = *static_cast<volatile uint32_t**>(parameters[1]);
+  const auto stop = *static_cast<volatile uint32_t**>(parameters[2]);
+  const bool met = *state == *static_cast<uint32_t*>(parameters[3]) && *stop == 0;
+  LOCKED;
+  conditions[*static_cast<uint64_t*>(parameters[0])] = met ? 1 : 0;
+}
+
+unsigned condition_of(uint64_t handle) {
+  LOCKED;
+  return conditions[handle];
+}
+
 CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
                     int ordinal, void** parameters) {
   const auto word = reinterpret_cast<uintptr_t>(function);
@@ -912,6 +942,10 @@ CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z
   if (word == kClock) {  // it talks with the caller
     auto* words = *static_cast<peerway::device::Word**>(parameters[0]);
     std::thread(answer_clock, words, *static_cast<unsigned*>(parameters[1])).detach();
+    return CUDA_SUCCESS;
+  }
+  if (word == kCondition) {
+    set_condition(parameters);
     return CUDA_SUCCESS;
   }
   if (word >= kSteps) return run_plan(word, parameters[0]);
@@ -972,19 +1006,57 @@ API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
                         parameters, extra);
 }
 
-// A graph is the launches of one stream, in their order.
-API CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
-  if (stream->captured != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  stream->captured = new pw::cuda::CUgraph_st;
+// A graph is the launches of one stream, in their order; a conditional node is a launch of its body's.
+API CUresult cuGraphCreate(CUgraph* graph, unsigned) {
+  *graph = new pw::cuda::CUgraph_st;
   return CUDA_SUCCESS;
+}
+API CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode*, const void*,
+                                         size_t, int) {
+  if (stream->captured != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  stream->captured = graph;
+  return CUDA_SUCCESS;
+}
+API CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  return cuStreamBeginCaptureToGraph(stream, new pw::cuda::CUgraph_st, nullptr, nullptr, 0, 0);
 }
 API CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   if (stream->captured == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *graph = std::exchange(stream->captured, nullptr);
   return CUDA_SUCCESS;
 }
+API CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext,
+                                            unsigned value, unsigned) {
+  static std::atomic<uint64_t> last{0};
+  *handle = ++last;
+  graph->conditions.emplace_back(*handle, value);
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
+                            CUgraphNodeParams* params) {
+  if (params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_ERROR_INVALID_VALUE;
+  auto& conditional = params->conditional;
+  auto body = std::make_shared<pw::cuda::CUgraph_st>();
+  static std::vector<std::unique_ptr<CUgraph>> lists;  // what phGraph_out points to
+  LOCKED;
+  lists.push_back(std::make_unique<CUgraph>(body.get()));
+  conditional.phGraph_out = lists.back().get();
+  graph->launches.emplace_back([body, handle = conditional.handle, type = conditional.type] {
+    while (condition_of(handle) != 0) {
+      for (const auto& launch : body->launches) launch();
+      if (type == CU_GRAPH_COND_TYPE_IF) break;
+    }
+  });
+  *node = reinterpret_cast<CUgraphNode>(graph->launches.size());
+  return CUDA_SUCCESS;
+}
+API CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  *count = std::min(*count, graph->launches.size());
+  for (size_t i = 0; i < *count; ++i) nodes[i] = reinterpret_cast<CUgraphNode>(i + 1);
+  return CUDA_SUCCESS;
+}
 API CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph, unsigned long long) {
-  *instance = new pw::cuda::CUgraphExec_st{graph->launches};
+  *instance = new pw::cuda::CUgraphExec_st{*graph};
   return CUDA_SUCCESS;
 }
 API CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
@@ -992,8 +1064,12 @@ API CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
     LOCKED;
     COUNT_CALL;
   }
-  return in_order(stream, [launches = graph->launches] {
-    for (const auto& launch : launches) launch();
+  return in_order(stream, [whole = *graph] {
+    {
+      LOCKED;
+      for (const auto& [handle, value] : whole.conditions) conditions[handle] = value;
+    }
+    for (const auto& launch : whole.launches) launch();
     return CUDA_SUCCESS;
   });
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from pathlib import Path
 
 from peerway_measure.rehearse.cluster import VirtualCluster, read, why_not
 from peerway_measure.rehearse.cluster.description import SMALL
-from peerway_measure.rehearse.cluster.ending import end_at_first_signal
+from peerway_measure.rehearse.cluster.ending import end_at_first_signal, wait_for_end
 
 
 def main() -> int:
@@ -25,7 +24,7 @@ def main() -> int:
             print(f"up after {took:.1f} s: {names} in {cluster.folder}")
             shell = cluster.command("head", "bash", user="ann")
             print("a shell of ann on the head:", " ".join(shell), flush=True)
-            signal.pause()
+            wait_for_end()
     except KeyboardInterrupt:
         print("stopped")
     return 0

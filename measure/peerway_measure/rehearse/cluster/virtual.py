@@ -16,6 +16,7 @@ from typing import Any
 
 from peerway_measure.rehearse.cluster import accounting, cgroups, configuration, files
 from peerway_measure.rehearse.cluster.description import Description
+from peerway_measure.rehearse.cluster.ending import check_ended
 from peerway_measure.rehearse.cluster.needs import PATH, check_folder
 from peerway_measure.rehearse.cluster.spaces import Space, connect, die_with_parent, join, limit
 
@@ -285,6 +286,7 @@ class VirtualCluster:
     def _wait(self, service: str, ready: Callable[[], bool], seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while not ready():
+            check_ended()
             if time.monotonic() > deadline:
                 logs = [
                     f"{path.name}: {path.read_text(errors='replace')[-600:]}"

@@ -227,6 +227,32 @@ typedef struct pwx_sequence {
 PWX_API void pwx_sequence_begin(void);
 PWX_API void pwx_sequence_end(pwx_sequence* sequence, const pwx_where* where);
 
+/* A loop of the program whose scalars live on the GPU. The generated code executes its parts for the first
+ * time or two one by one, and reads the loop's state behind each; then the run-time library records the parts
+ * once, and runs the rest of the loop as one CUDA graph. Each loop has one static object. */
+typedef struct pwx_loop {
+  struct pwx_loop_state* state;
+  int entered; /* 1 once the loop's scalars are present on the GPU */
+} pwx_loop;
+
+/* What the arithmetic of an iteration leaves in the loop's variable `state` on the GPU. */
+typedef enum pwx_loop_part {
+  PWX_LOOP_LEFT,  /* the test in the middle ended the loop */
+  PWX_LOOP_AGAIN, /* what follows the test, and the part before it again */
+  PWX_LOOP_LAST,  /* what follows the test, and no more */
+  PWX_LOOP_DONE   /* the condition ended a loop without a test */
+} pwx_loop_part;
+
+/* Called before main if a file of the program has such loops. */
+PWX_API void pwx_has_loops(void);
+/* Returns 1 if such loops run in their form for the GPU: on a GPU, unless the setting acc_loops is `host`. */
+PWX_API int pwx_loops_on_gpu(void);
+PWX_API void pwx_loop_begin(pwx_loop* loop, const pwx_where* where);
+/* Ends a part. Returns what to execute next: PWX_LOOP_AGAIN, PWX_LOOP_LAST, or 0 at the end. `state` is the
+ * host's variable, whose copy is on the GPU; `has_rest` 1: the loop has a part behind its test. */
+PWX_API int pwx_loop_next(pwx_loop* loop, const int* state, int has_rest, const pwx_where* where);
+PWX_API void pwx_loop_end(pwx_loop* loop, const pwx_where* where);
+
 /* As pwx_reduce and pwx_bcast, for values of all nodes that are present at `device`. */
 PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device, size_t count,
                                const pwx_where* where);

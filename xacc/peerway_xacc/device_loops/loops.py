@@ -1,0 +1,286 @@
+"""Finds the loops of the host that can run on the GPU, and writes each a second time for it.
+
+    if (pwx_loops_on_gpu()) { the loop for the device } else the program's own loop
+
+A loop `for (init; condition; step) { first; if (test) return ...; rest }` is written so that its state is
+known once an iteration, behind the test: the run-time library executes `first`, and then, as long as the
+state says so, `rest`, `step` and `first` again. A loop without a test has no `rest`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway_xacc.analysis.blocks import Item, items_of
+from peerway_xacc.analysis.mapped import Mapped
+from peerway_xacc.device_loops.body import Body
+from peerway_xacc.device_loops.functions import Functions
+from peerway_xacc.device_loops.heads import Exit, exit_of, head_of
+from peerway_xacc.device_loops.rewritten import Insertion, Part, rewritten
+from peerway_xacc.device_loops.scalars import DeviceScalars, compute_statements, on_device
+from peerway_xacc.device_loops.stays import StaysOnHost
+from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.diagnostics import Place
+from peerway_xacc.frontend.source import Function, Range, Statement, Variable, used_in
+from peerway_xacc.frontend.tokens import Text, quoted, scan
+
+_LEFT, _AGAIN, _LAST, _DONE = range(4)  # the states of a loop, as in acc.h
+
+
+@dataclass(frozen=True)
+class DeviceLoops:
+    """The text with the loops for the device, and what --explain says of each loop."""
+
+    text: Text | None  # None: there is no such loop
+    explained: list[tuple[Place, str]]
+
+
+def written(unit: Mapped) -> DeviceLoops:
+    """Write the loops of a file for the device."""
+    compute = compute_statements(unit)
+    explained: list[tuple[Place, str]] = []
+    functions = Functions(unit, compute, {})
+    done: list[Range] = []
+    for function in unit.syntax.functions:
+        for statement in _loops(unit, function):
+            inside = Range(statement.start, statement.end)
+            outer = any(range_.start <= inside.start < range_.end for range_ in [*done, *compute.ranges])
+            if outer or not _may_compute(unit, function, inside, set()) or _has_directives(unit, statement):
+                continue
+            place = unit.text.place(statement.start)
+            try:
+                explained.append((place, _Loop(unit, functions, function, statement).write()))
+                done.append(inside)
+            except StaysOnHost as stays:
+                line = unit.text.place(stays.offset).line
+                explained.append((place, f"the loop stays on the host: {stays.reason} (line {line})"))
+    text = rewritten(unit.text, functions.insertions) if done else None
+    return DeviceLoops(text, explained)
+
+
+def _loops(unit: Mapped, function: Function) -> list[Statement]:
+    """The loops of a function, outer ones first."""
+    if function.file != unit.file:
+        return []
+    return [
+        statement for statement in unit.syntax.statements_in(function)
+        if statement.kind == "for" or _first_word(unit, statement) == "while"
+    ]  # fmt: skip
+
+
+def _first_word(unit: Mapped, statement: Statement) -> str:
+    spans = scan(unit.text.text, statement.start, min(statement.end, statement.start + 10))
+    return spans[0].text if spans else ""
+
+
+def _may_compute(unit: Mapped, function: Function, inside: Range, seen: set[str]) -> bool:
+    """Does a range have a loop of acc, itself or in a function of the file that it calls?"""
+    if any(isinstance(directive, d.Acc) and directive.construct.endswith(" loop")
+           for directive in unit.directives_in(inside)):  # fmt: skip
+        return True
+    names = {
+        mark.name for mark in function.marks
+        if mark.kind == "call" and inside.start <= mark.start < inside.end and mark.name not in seen
+    }  # fmt: skip
+    seen |= names
+    return any(
+        _may_compute(unit, called, called.body, seen)
+        for called in unit.syntax.functions if called.name in names and called.file == unit.file
+    )  # fmt: skip
+
+
+def _has_directives(unit: Mapped, statement: Statement) -> bool:
+    """Do directives belong to a loop, or is it in a loop or a task of xmp?"""
+    for directive in unit.directives_in():
+        function = unit.function_of(directive)
+        if not isinstance(directive, d.Acc | d.Loop | d.Task | d.Tasks | d.Omp) or function is None:
+            continue
+        of = unit.syntax.statement_after(directive.file, directive.end, function)
+        if of is None or not of.start <= statement.start < of.end:
+            continue
+        if of.start == statement.start or not isinstance(directive, d.Acc):
+            return True
+    return False
+
+
+class _Loop:
+    def __init__(self, unit: Mapped, functions: Functions, function: Function, statement: Statement) -> None:
+        self.unit = unit
+        self.functions = functions
+        self.function = function
+        self.statement = statement
+        self.scalars = DeviceScalars()
+        self.head = head_of(unit, statement)
+
+    def write(self) -> str:
+        """Add the loop's text for the device. Returns what --explain says. Raises StaysOnHost."""
+        start = self.statement.start
+        items = items_of(self.unit, self.head.body)
+        exit_ = exit_of(self.unit, self.function, self.head, items)
+        whole = Range(start, self.statement.end)
+        own: list[Variable] = []
+        chosen = on_device(self.unit, self.functions.compute, self.function, whole, own)
+        for variable in chosen:
+            name = self.functions.new_name(f"{self.function.name}_{variable.name}")
+            self.scalars.names[id(variable)] = self.scalars.add(name, variable.spelling)
+        body = self._body()
+        first = items if exit_ is None else items[: exit_.number]
+        rest = [] if exit_ is None else items[exit_.number + 1 :]
+        state = self.scalars.add(self.functions.new_name(f"{self.function.name}_state"), "int")
+        text = self._text(body, first, rest, exit_, state, self._outside(chosen))
+        if not body.computes:
+            raise StaysOnHost(start, "it has no loop of acc")
+        insertion = self.functions.insertions.setdefault(self.function.whole.start, Insertion())
+        insertion.add("".join(self.scalars.declared), self.function.whole.start)
+        insertion.add(f" static pwx_loop {state}_loop;\n".replace("\n", " "), self.function.whole.start)
+        self.functions.insertions.setdefault(start, Insertion()).extend(text)
+        names = ", ".join(sorted({variable.name for variable in chosen}))
+        return f"the loop runs on the GPU, as one launch of a CUDA graph; its scalars live there: {names}"
+
+    def _body(self) -> Body:
+        return Body(self.unit, self.function, self.scalars, self.functions.called, self.functions.new_name)
+
+    def _outside(self, chosen: list[Variable]) -> list[Variable]:
+        """The scalars that exist before the loop's body, so that the host gives and gets their values."""
+        body = self.head.body
+        return [
+            variable for variable in chosen
+            if not body.start <= variable.declarator.start < body.end
+        ]  # fmt: skip
+
+    # ---- writing
+
+    def _text(
+        self,
+        body: Body,
+        first: list[Item],
+        rest: list[Item],
+        exit_: Exit | None,
+        state: str,
+        outside: list[Variable],
+    ) -> list[Part]:
+        at = self.statement.start
+        line = self.unit.text.place(at).line
+        file = quoted(self.unit.file)
+        loop, here = f"{state}_loop", f"&(const pwx_where){{{file}, {line}}}"
+        part = f"{state}_part"
+        written: list[Part] = []
+
+        def put(text: str) -> None:
+            written.append(Part(text, at))
+
+        put("if (pwx_loops_on_gpu()) { ")
+        written.extend(self._verbatim(self.head.initial))
+        put("; if (")
+        written.extend(self._verbatim(self.head.condition) or [Part("1", at)])
+        put(") { ")
+        for variable in outside:
+            body.arithmetic(f" {self.scalars.names[id(variable)]} = {variable.name};", at)
+        body.arithmetic(f" {state} = {_AGAIN};", at)
+        body.flush()
+        given = body.parts
+        body.parts = []
+        early = exit_ is None or self._may_step_early(rest)
+        if exit_ is not None:
+            body.items(rest)
+            if not early:
+                body.arithmetic(self._step_text(body), at)
+            body.flush()
+        behind = body.parts
+        body.parts = []
+        body.items(first)
+        self._state(body, state, exit_, rest, early)
+        body.flush()
+        before = body.parts
+        names = ", ".join(sorted({*self.scalars.all(), *body.used}))
+        put(f"if (!{loop}.entered) {{ {loop}.entered = 1; ")
+        put(f'_Pragma("acc enter data create({names})") }}')
+        written.extend(given)
+        put(f" pwx_loop_begin(&{loop}, {here}); for (int {part} = 0;;) {{")
+        if exit_ is not None:
+            put(f" if ({part}) {{")
+            written.extend(behind)
+            put(f" if ({part} == {_LAST}) break; }}")
+        written.extend(before)
+        put(f" {part} = pwx_loop_next(&{loop}, &{state}, {int(exit_ is not None)}, {here});")
+        put(f" if ({part} == 0) break; }} pwx_loop_end(&{loop}, {here});")
+        back = [self.scalars.names[id(variable)] for variable in outside]
+        put(f' _Pragma("acc update host({", ".join([*back, state])})")')
+        put("".join(f" {variable.name} = {self.scalars.names[id(variable)]};" for variable in outside))
+        if exit_ is not None and exit_.value is not None:
+            put(f" if ({state} == {_LEFT}) return ")
+            written.extend(self._verbatim(exit_.value))
+            put(";")
+        put(" } } else ")
+        return written
+
+    def _verbatim(self, inside: Range) -> list[Part]:
+        """Text that the host evaluates, unchanged."""
+        text = self.unit.text.text
+        return [
+            Part(f" {text[span.start : span.end]}", span.start - 1, copied=True)
+            for span in scan(text, inside.start, inside.end)
+        ]
+
+    def _step_text(self, body: Body) -> str:
+        step = self.head.step
+        text = "".join(part.text for part in body.expression(step)) if step.start < step.end else ""
+        return f"{text};" if text else ""
+
+    def _condition_text(self, body: Body) -> str:
+        condition = self.head.condition
+        text = "".join(part.text for part in body.expression(condition))
+        return text or "1"
+
+    def _may_step_early(self, rest: list[Item]) -> bool:
+        """May the step come right behind the test, because the part after it does not use its variables?"""
+        changed = {id(use.variable) for use in used_in(self.function.uses, self.head.step) if use.written}
+        return not any(
+            id(use.variable) in changed
+            for item in rest for use in used_in(self.function.uses, Range(item.start, item.end))
+        )  # fmt: skip
+
+    def _state(self, body: Body, state: str, exit_: Exit | None, rest: list[Item], early: bool) -> None:
+        """Write the arithmetic that decides how the loop goes on."""
+        at = self.statement.start
+        if exit_ is None:
+            body.arithmetic(self._step_text(body), at)
+            condition = self._condition_text(body)
+            body.arithmetic(f" {state} = ({condition}) ? {_AGAIN} : {_DONE};", at)
+            return
+        counter = self._counter(rest)
+        test = "".join(part.text for part in body.expression(exit_.condition))
+        step = self._step_text(body) if counter is not None else ""
+        condition = self._condition_text(body)
+        decided = f" {state} = ({condition}) ? {_AGAIN} : {_LAST};"
+        if step and not early:
+            assert counter is not None
+            name = self.scalars.names[id(counter)]
+            saved = f" const {counter.spelling} pwx_saved = {name};"
+            decided = f"{saved}{step}{decided} {name} = pwx_saved;"
+        else:
+            decided = step + decided
+        body.arithmetic(f" if ({test}) {state} = {_LEFT}; else {{{decided} }}", at)
+
+    def _counter(self, rest: list[Item]) -> Variable | None:
+        """The variable that the step changes, if any: what follows the test must not change the condition."""
+        step, condition = self.head.step, self.head.condition
+        changed = [use.variable for use in used_in(self.function.uses, step) if use.written]
+        if len(changed) > 1:
+            raise StaysOnHost(step.start, "its step changes several variables")
+        needed = {id(use.variable): use.variable for part in (step, condition)
+                  for use in used_in(self.function.uses, part)}  # fmt: skip
+        for item in rest:
+            for use in used_in(self.function.uses, Range(item.start, item.end)):
+                if id(use.variable) in needed and (use.written or self._reduced(use.variable, item)):
+                    raise StaysOnHost(
+                        use.range.start, f"its condition needs '{use.variable.name}', written after the test"
+                    )
+        return changed[0] if changed else None
+
+    def _reduced(self, variable: Variable, item: Item) -> bool:
+        return any(
+            name == variable.name and item.start <= inside.start
+            for inside, name in self.functions.compute.reduced
+            if item.statement is not None and inside.start == item.statement.start
+        )

@@ -1,0 +1,193 @@
+#include "xacc/runtime/gpu/device_loops.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/relax.h"
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/data/present.h"
+#include "xacc/runtime/gpu/loop_graph.h"
+#include "xacc/runtime/gpu/recording.h"
+#include "xacc/runtime/gpu/sequences.h"
+
+/// The graphs of one loop in the text: a program may run it with different arrays.
+struct pwx_loop_state {
+  std::vector<pwx::LoopGraph> graphs;
+};
+
+namespace pwx {
+
+namespace settings {
+
+const pw::ChoiceSetting<Loops> acc_loops{
+    "acc_loops", "graph|steps|host", "graph",
+    "How loops of `peerway cc` run whose scalars can live on the GPU. graph: as one CUDA graph; steps: the "
+    "host reads once an iteration whether it goes on; host: as the program has them."};
+
+}  // namespace settings
+
+namespace {
+
+using namespace pw::cuda;
+
+constexpr size_t kMostGraphsOfLoop =
+    8;  // of a loop; a program that swaps arrays between its solves needs a few
+/// Parts that run one by one before the loop is recorded: by then plans exist, and the reflects that are free
+/// in one iteration are free in all later ones.
+constexpr int kPartsBeforeRecording = 2;
+
+std::vector<std::unique_ptr<pwx_loop_state>>& loops() {
+  static auto& all = *new std::vector<std::unique_ptr<pwx_loop_state>>;  // outlives atexit
+  return all;
+}
+
+/// The loop that runs now.
+struct Running {
+  pwx_loop* loop = nullptr;
+  int parts = 0;            ///< so far
+  uint64_t other_uses = 0;  ///< of the GPU, when the last part began
+  bool recording = false;
+  LoopParts recorded{};
+};
+Running running;
+
+bool program_has_loops = false;
+
+bool may_record() {
+  return settings::acc_loops.value() == settings::Loops::graph && the_gpu().driver.has_conditional_nodes();
+}
+
+CUdeviceptr on_gpu(const int* state) {
+  const Present* const entry = find_present(state, sizeof *state, "the state of a loop");
+  if (entry == nullptr) throw Failure("the state of a loop is not present on the GPU");
+  const auto offset = static_cast<size_t>(reinterpret_cast<const std::byte*>(state) - entry->host);
+  return reinterpret_cast<CUdeviceptr>(entry->device + offset);
+}
+
+/// Waits for the work so far, and returns the state that it left.
+int read_state(const int* state) {
+  int value = PWX_LOOP_DONE;
+  const Gpu& gpu = the_gpu();
+  wait_for_unqueued();
+  gpu.check(gpu.driver.cuMemcpy(reinterpret_cast<CUdeviceptr>(&value), on_gpu(state), sizeof value),
+            "reading the state of a loop");
+  return value;
+}
+
+int part_of(int state) { return state == PWX_LOOP_AGAIN || state == PWX_LOOP_LAST ? state : 0; }
+
+/// Begins to record the part behind the test and the part before it: an iteration.
+void begin_recording(const int* state) {
+  running.recording = true;
+  running.recorded = {};
+  running.recorded.state = on_gpu(state);
+  divert_launches(&running.recorded.again);
+}
+
+/// Ends the recording of a part. Returns the part to record next.
+int record_next(bool has_rest) {
+  if (has_rest && !running.recorded.has_rest) {
+    running.recorded.has_rest = true;
+    divert_launches(&running.recorded.last);
+    return PWX_LOOP_LAST;
+  }
+  return 0;
+}
+
+int next(const int* state, bool has_rest) {
+  if (gpu() == nullptr) return part_of(*state);
+  if (running.recording) return record_next(has_rest);
+  const bool launches_only = running.other_uses == other_uses();
+  const int part = part_of(read_state(state));
+  if (part == PWX_LOOP_AGAIN && ++running.parts >= kPartsBeforeRecording && launches_only && may_record())
+    begin_recording(state);
+  running.other_uses = other_uses();
+  return part;
+}
+
+LoopGraph& graph_of(pwx_loop& loop, LoopParts parts) {
+  if (loop.state == nullptr) loop.state = loops().emplace_back(std::make_unique<pwx_loop_state>()).get();
+  auto& graphs = loop.state->graphs;
+  const auto known = std::ranges::find(graphs, parts, &LoopGraph::parts);
+  if (known != graphs.end()) return *known;
+  if (graphs.size() == kMostGraphsOfLoop) graphs.erase(graphs.begin());
+  return graphs.emplace_back(std::move(parts));
+}
+
+/// Waits for the graph. A plan in it that fails, because a rank is lost, ends the loop.
+void wait_for_loop(LoopGraph& graph) {
+  using namespace std::chrono_literals;
+  constexpr int kTurns = 4096;  // before it sleeps
+  for (int turn = 0; !idle(PWX_QUEUE_SYNC); ++turn) {
+    if (turn < kTurns) {
+      pw::relax();
+      continue;
+    }
+    if (graph.has_failed()) {
+      graph.stop();
+      wait_for_unqueued();
+      check_plans(graph.parts.again);
+      check_plans(graph.parts.last);
+    }
+    std::this_thread::sleep_for(20us);
+  }
+}
+
+void end(pwx_loop& loop) {
+  const bool was_recording = std::exchange(running.recording, false);
+  running.loop = nullptr;
+  if (!was_recording) return;
+  divert_launches(nullptr);
+  LoopGraph& graph = graph_of(loop, std::move(running.recorded));
+  check_plans(graph.parts.again);
+  graph.launch(stream_of(PWX_QUEUE_SYNC));
+  wait_for_loop(graph);
+}
+
+}  // namespace
+
+void prepare_loops() {
+  if (program_has_loops && may_record()) prepare_loop_graphs();
+}
+
+void forget_loop_graphs() {
+  for (const auto& loop : loops()) loop->graphs.clear();
+}
+
+void free_loops() {
+  forget_loop_graphs();
+  free_loop_graphs();
+}
+
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_has_loops(void) { pwx::program_has_loops = true; }
+
+int pwx_loops_on_gpu(void) {
+  using Loops = pwx::settings::Loops;
+  const Loops loops = pwx::settings::acc_loops.value();
+  return loops == Loops::steps || (loops == Loops::graph && pwx::gpu() != nullptr) ? 1 : 0;
+}
+
+void pwx_loop_begin(pwx_loop* loop, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    if (pwx::running.loop != nullptr) throw pwx::Failure("a loop on the GPU is within another one");
+    pwx::running = {loop, 0, pwx::other_uses()};
+  });
+}
+
+int pwx_loop_next(pwx_loop*, const int* state, int has_rest, const pwx_where* where) {
+  return pwx::guarded(where, [&] { return pwx::next(state, has_rest != 0); });
+}
+
+void pwx_loop_end(pwx_loop* loop, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::end(*loop); });
+}
+
+}  // extern "C"

@@ -1,0 +1,27 @@
+// Loops of the program whose scalars live on the GPU: pwx_loop_begin, pwx_loop_next and pwx_loop_end of
+// acc.h. An iteration that consists of launches in order is recorded, and the rest of the loop is one launch
+// of a CUDA graph with conditional nodes.
+#pragma once
+
+#include <cstdint>
+
+#include "base/setting.h"
+
+namespace pwx {
+
+namespace settings {
+
+enum class Loops : uint8_t { graph, steps, host };
+extern const pw::ChoiceSetting<Loops> acc_loops;
+
+}  // namespace settings
+
+/// Prepares what graphs of loops need, if the program has such loops, so that the first one need not.
+void prepare_loops();
+
+/// Destroys the graphs of all loops. Call it when a plan ends, since graphs may contain it.
+void forget_loop_graphs();
+/// Call it before the context ends.
+void free_loops();
+
+}  // namespace pwx

@@ -1,0 +1,204 @@
+#include "xacc/runtime/gpu/loop_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "peerway/xacc/acc.h"
+#include "xacc/runtime/base/failure.h"
+
+namespace pwx {
+namespace {
+
+using namespace pw::cuda;
+
+/// The driver compiles this itself, because only it knows the function that sets a condition. A condition is
+/// met if the loop's state has the wanted value, and the host has not stopped loops.
+constexpr const char* kSetCondition = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
+.visible .entry set_condition(
+  .param .u64 handle, .param .u64 state, .param .u64 stop, .param .u32 wanted)
+{
+  .reg .b64 %rd<6>;
+  .reg .b32 %r<6>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [handle];
+  ld.param.u64 %rd2, [state];
+  ld.param.u64 %rd3, [stop];
+  ld.param.u32 %r1, [wanted];
+  cvta.to.global.u64 %rd4, %rd2;
+  cvta.to.global.u64 %rd5, %rd3;
+  ld.global.u32 %r2, [%rd4];
+  ld.volatile.global.u32 %r3, [%rd5];
+  setp.eq.u32 %p1, %r2, %r1;
+  setp.eq.and.u32 %p2, %r3, 0, %p1;
+  selp.u32 %r4, 1, 0, %p2;
+  {
+    .param .b64 first;
+    .param .b32 second;
+    st.param.b64 [first], %rd1;
+    st.param.b32 [second], %r4;
+    call.uni cudaGraphSetConditional, (first, second);
+  }
+  ret;
+}
+)";
+
+/// The kernel, and the word on the GPU by which the host stops loops.
+struct Condition {
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  CUdeviceptr stop = 0;
+  CUstream stopping = nullptr;  ///< the host writes `stop` here while a loop runs
+};
+Condition condition;
+
+void clear_stop() {
+  const Gpu& gpu = the_gpu();
+  gpu.check(gpu.driver.cuMemsetD8Async(condition.stop, 0, sizeof(uint32_t), condition.stopping),
+            "preparing loops");
+  gpu.check(gpu.driver.cuStreamSynchronize(condition.stopping), "preparing loops");
+}
+
+void set_condition(CUstream stream, CUgraphConditionalHandle handle, CUdeviceptr state, uint32_t wanted) {
+  void* arguments[] = {&handle, &state, &condition.stop, &wanted};
+  launch_on(stream, {condition.kernel, false, {{1, 1, 1}, 1}}, arguments);
+}
+
+CUgraphConditionalHandle handle_in(CUgraph graph, CUcontext context, unsigned at_launch) {
+  const Gpu& gpu = the_gpu();
+  CUgraphConditionalHandle handle = 0;
+  gpu.check(gpu.driver.cuGraphConditionalHandleCreate(&handle, graph, context, at_launch,
+                                                      CU_GRAPH_COND_ASSIGN_DEFAULT),
+            "making the condition of a loop");
+  return handle;
+}
+
+struct Conditional {
+  CUgraphNode node;
+  CUgraph body;
+};
+
+Conditional add_conditional(CUgraph graph, CUcontext context, int type, CUgraphConditionalHandle handle,
+                            const std::vector<CUgraphNode>& after) {
+  const Gpu& gpu = the_gpu();
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  CUgraph* bodies = nullptr;
+  params.conditional = {handle, type, 1, bodies, context};
+  Conditional added{};
+  gpu.check(gpu.driver.cuGraphAddNode(&added.node, graph, after.data(), after.size(), &params),
+            "adding a loop to a graph");
+  added.body = params.conditional.phGraph_out[0];
+  return added;
+}
+
+/// Captures what `issue` issues on the stream into a graph, behind a node of it.
+template <typename Issue>
+void capture(CUstream stream, CUgraph graph, const std::vector<CUgraphNode>& after, const Issue& issue) {
+  const Gpu& gpu = the_gpu();
+  gpu.check(gpu.driver.cuStreamBeginCaptureToGraph(stream, graph, after.data(), nullptr, after.size(),
+                                                   CU_STREAM_CAPTURE_MODE_RELAXED),
+            "capturing a loop");
+  CUgraph whole = nullptr;
+  try {
+    issue();
+  } catch (...) {
+    gpu.driver.cuStreamEndCapture(stream, &whole);
+    throw;
+  }
+  gpu.check(gpu.driver.cuStreamEndCapture(stream, &whole), "capturing a loop");
+}
+
+/// The node that was added to a graph besides those known.
+CUgraphNode other_node(CUgraph graph, CUgraphNode known) {
+  const Gpu& gpu = the_gpu();
+  CUgraphNode nodes[2] = {};
+  size_t count = std::size(nodes);
+  gpu.check(gpu.driver.cuGraphGetNodes(graph, nodes, &count), "reading the graph of a loop");
+  return nodes[0] == known ? nodes[1] : nodes[0];
+}
+
+}  // namespace
+
+LoopGraph::~LoopGraph() {
+  if (graph_ != nullptr) the_gpu().driver.cuGraphExecDestroy(graph_);
+}
+
+LoopGraph::LoopGraph(LoopGraph&& other) noexcept
+    : parts(std::move(other.parts)), graph_(std::exchange(other.graph_, nullptr)) {}
+
+LoopGraph& LoopGraph::operator=(LoopGraph&& other) noexcept {
+  std::swap(parts, other.parts);
+  std::swap(graph_, other.graph_);
+  return *this;
+}
+
+void LoopGraph::make(CUstream stream) {
+  const Gpu& gpu = the_gpu();
+  CUcontext context = nullptr;
+  gpu.check(gpu.driver.cuCtxGetCurrent(&context), "making the graph of a loop");
+  CUgraph graph = nullptr;
+  gpu.check(gpu.driver.cuGraphCreate(&graph, 0), "making the graph of a loop");
+  const std::unique_ptr<CUgraph_st, CUresult (*)(CUgraph)> owned(graph, gpu.driver.cuGraphDestroy);
+  const CUgraphConditionalHandle goes_on = handle_in(graph, context, 1);
+  const Conditional loop = add_conditional(graph, context, CU_GRAPH_COND_TYPE_WHILE, goes_on, {});
+  capture(stream, loop.body, {}, [&] {
+    issue_all(parts.again, stream);
+    set_condition(stream, goes_on, parts.state, PWX_LOOP_AGAIN);
+  });
+  if (!parts.last.empty()) {
+    const CUgraphConditionalHandle rest = handle_in(graph, context, 0);
+    capture(stream, graph, {loop.node}, [&] { set_condition(stream, rest, parts.state, PWX_LOOP_LAST); });
+    const CUgraphNode behind = other_node(graph, loop.node);
+    const Conditional last = add_conditional(graph, context, CU_GRAPH_COND_TYPE_IF, rest, {behind});
+    capture(stream, last.body, {}, [&] { issue_all(parts.last, stream); });
+  }
+  gpu.check(gpu.driver.cuGraphInstantiate(&graph_, graph, 0), "making the graph of a loop");
+}
+
+void LoopGraph::launch(CUstream stream) {
+  const Gpu& gpu = the_gpu();
+  prepare_loop_graphs();
+  if (graph_ == nullptr) make(stream);
+  gpu.check(gpu.driver.cuGraphLaunch(graph_, stream), "launching a loop");
+}
+
+bool LoopGraph::has_failed() const {
+  const auto failed = [](const Recorded& launch) {
+    return launch.plan != nullptr && launch.plan->status() != peerway::Status::ok;
+  };
+  return std::ranges::any_of(parts.again, failed) || std::ranges::any_of(parts.last, failed);
+}
+
+void LoopGraph::stop() {
+  const Gpu& gpu = the_gpu();
+  gpu.check(gpu.driver.cuMemsetD8Async(condition.stop, 1, sizeof(uint32_t), condition.stopping),
+            "stopping a loop");
+  gpu.check(gpu.driver.cuStreamSynchronize(condition.stopping), "stopping a loop");
+}
+
+void prepare_loop_graphs() {
+  if (condition.kernel != nullptr) return;
+  const Gpu& gpu = the_gpu();
+  gpu.check(gpu.driver.cuModuleLoadData(&condition.module, kSetCondition), "preparing loops");
+  gpu.check(gpu.driver.cuMemAlloc(&condition.stop, sizeof(uint32_t)), "preparing loops");
+  gpu.check(gpu.driver.cuStreamCreateWithPriority(&condition.stopping, CU_STREAM_NON_BLOCKING, 0),
+            "preparing loops");
+  clear_stop();
+  gpu.check(gpu.driver.cuModuleGetFunction(&condition.kernel, condition.module, "set_condition"),
+            "preparing loops");
+}
+
+void free_loop_graphs() {
+  if (condition.kernel == nullptr) return;
+  const Gpu& gpu = the_gpu();
+  gpu.driver.cuMemFree(condition.stop);
+  gpu.driver.cuStreamDestroy(condition.stopping);
+  gpu.driver.cuModuleUnload(condition.module);
+  condition = {};
+}
+
+}  // namespace pwx

@@ -1,0 +1,44 @@
+// The CUDA graph of a loop: a WHILE node around the launches of an iteration, and an IF node around those
+// behind the loop's test.
+#pragma once
+
+#include "xacc/runtime/gpu/recording.h"
+
+namespace pwx {
+
+/// What was recorded of a loop.
+struct LoopParts {
+  Recording again{};  ///< executed as long as the state on the GPU is PWX_LOOP_AGAIN
+  bool has_rest = false;
+  Recording last{};  ///< executed then if the state is PWX_LOOP_LAST
+  pw::cuda::CUdeviceptr state = 0;
+
+  bool operator==(const LoopParts&) const = default;
+};
+
+class LoopGraph {
+ public:
+  explicit LoopGraph(LoopParts recorded) : parts(std::move(recorded)) {}
+  ~LoopGraph();
+  LoopGraph(LoopGraph&& other) noexcept;
+  LoopGraph& operator=(LoopGraph&& other) noexcept;
+
+  /// Launches the graph, which the first call makes. Throws Failure.
+  void launch(pw::cuda::CUstream stream);
+  /// Whether a plan in it has failed.
+  [[nodiscard]] bool has_failed() const;
+  /// Ends the loop behind its current iteration, whatever its state.
+  static void stop();
+
+  LoopParts parts;
+
+ private:
+  void make(pw::cuda::CUstream stream);
+  pw::cuda::CUgraphExec graph_ = nullptr;
+};
+
+/// Loads the kernel that sets conditions. Throws Failure.
+void prepare_loop_graphs();
+void free_loop_graphs();
+
+}  // namespace pwx

@@ -1,0 +1,67 @@
+#include "xacc/runtime/gpu/recording.h"
+
+#include <cstring>
+
+#include "xacc/runtime/base/failure.h"
+
+namespace pwx {
+namespace {
+
+using namespace pw::cuda;
+
+size_t padded_size(unsigned size) {
+  constexpr size_t kAlignedArgument = 16;
+  return (size + kAlignedArgument - 1) / kAlignedArgument * kAlignedArgument;
+}
+
+void issue(CUstream stream, Recorded& launch) {
+  if (launch.plan != nullptr) {
+    peerway::check(launch.plan->run(peerway::cuda_stream(stream, the_gpu().ordinal)));
+    return;
+  }
+  std::vector<void*> arguments;
+  std::byte* at = launch.arguments.data();
+  for (const unsigned size : launch.sizes) {
+    arguments.push_back(at);
+    at += padded_size(size);
+  }
+  launch_on(stream, launch.kernel, arguments.data());
+}
+
+}  // namespace
+
+void record(Recording& recording, const KernelLaunch& launch, void** arguments, const unsigned* sizes,
+            size_t count) {
+  Recorded& entry = recording.emplace_back();
+  entry.kernel = launch;
+  entry.sizes.assign(sizes, sizes + count);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = entry.arguments.size();
+    entry.arguments.resize(at + padded_size(sizes[i]));
+    std::memcpy(entry.arguments.data() + at, arguments[i], sizes[i]);
+  }
+}
+
+void record(Recording& recording, peerway::Plan& plan) { recording.emplace_back().plan = &plan; }
+
+void launch_on(CUstream stream, const KernelLaunch& launch, void** arguments) {
+  const Gpu& gpu = the_gpu();
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value[0] = 1;
+  const auto& [blocks, threads] = launch.grid;
+  const CUlaunchConfig config{blocks[0], blocks[1], blocks[2], threads, 1,
+                              1,         0,         stream,    &early,  launch.in_order ? 1U : 0U};
+  gpu.check(gpu.driver.cuLaunchKernelEx(&config, launch.function, arguments, nullptr), "launching the loop");
+}
+
+void issue_all(Recording& recording, CUstream stream) {
+  for (Recorded& launch : recording) issue(stream, launch);
+}
+
+void check_plans(const Recording& recording) {
+  for (const Recorded& launch : recording)
+    if (launch.plan != nullptr) peerway::check(launch.plan->status());
+}
+
+}  // namespace pwx

@@ -1,0 +1,48 @@
+"""Loops of the host whose scalars live on the GPU: every way to run them gives the same bits.
+
+The GPU is a fake one, which has graphs with conditional nodes, too. xacc/tests/gpu/test_xacc_cc.py runs the
+same program on a real GPU.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from xacc_compiled import LOOPS, PEERWAY, compiled, random_loops, run
+
+RANKS = [2, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (1, 4))]
+
+
+def outcome(ranks: int, program: Path, loops: str, **settings: str) -> str:
+    command = [PEERWAY, "run", "-n", ranks, "--grace", 60, "--", program]
+    done = run(*command, folder=program.parent, **settings, PEERWAY_ACC_LOOPS=loops)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("loops"), "-O1", LOOPS)
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_loops_give_the_same_bits_in_every_form(ranks: int, program: Path, fake_gpu: dict[str, str]) -> None:
+    on_cpus = outcome(ranks, program, "host", PEERWAY_ACC="host")
+    assert outcome(ranks, program, "steps", PEERWAY_ACC="host") == on_cpus
+    on_gpus = outcome(ranks, program, "host", **fake_gpu)
+    assert outcome(ranks, program, "steps", **fake_gpu) == on_gpus
+    assert outcome(ranks, program, "graph", **fake_gpu) == on_gpus
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_random_loops_give_the_same_bits_in_every_form(
+    seed: int, tmp_path: Path, fake_gpu: dict[str, str]
+) -> None:
+    (tmp_path / "random.c").write_text(random_loops(random.Random(seed)))
+    program = compiled(tmp_path, "-O1", "random.c")
+    on_gpus = outcome(2, program, "host", **fake_gpu)
+    assert outcome(2, program, "steps", **fake_gpu) == on_gpus
+    assert outcome(2, program, "graph", **fake_gpu) == on_gpus
