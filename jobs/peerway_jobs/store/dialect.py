@@ -17,6 +17,10 @@ FUNCTIONS = (
     "PARALLEL SAFE AS 'SELECT CASE WHEN $1 < $2 THEN $1 WHEN $2 <= $1 THEN $2 END'",
     "CREATE FUNCTION max(double precision, double precision) RETURNS double precision LANGUAGE sql IMMUTABLE "
     "PARALLEL SAFE AS 'SELECT CASE WHEN $1 > $2 THEN $1 WHEN $2 >= $1 THEN $2 END'",
+    # The planner expects the comparisons themselves to hold for one row in 200, and then reads and sorts all
+    # jobs of a user to show 50; a function of another language it expects to hold for a third.
+    "CREATE FUNCTION is_job_number(job text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS "
+    "$$ BEGIN RETURN length(job) BETWEEN 1 AND 10 AND job !~ '[^0-9]'; END $$",
     "CREATE FUNCTION json_valid(content text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN "
     "PERFORM content::json; RETURN content IS NOT NULL; EXCEPTION WHEN others THEN RETURN FALSE; END $$",
     "CREATE FUNCTION json_type(content text) RETURNS text LANGUAGE sql IMMUTABLE "
@@ -35,7 +39,7 @@ _PHRASES = tuple(
         (r"typeof\(([\w.]+)\) != '(?:text|integer|blob)'", r"(\1 IS NULL)"),
         (r"typeof\(([\w.]+)\) = '(?:text|integer|blob)'", r"(\1 IS NOT NULL)"),
         (r" INDEXED BY \w+", ""),
-        (r"(\w+) NOT GLOB '\*\[\^0-9\]\*'", r"\1 !~ '[^0-9]'"),
+        (r"length\((\w+)\) BETWEEN 1 AND 10 AND \w+ NOT GLOB '\*\[\^0-9\]\*'", r"is_job_number(\1)"),
         (r"(?<= )\+(?=[a-z])", ""),  # tells SQLite not to use an index
         (re.escape("CAST(strftime('%s', 'now') AS REAL)"), "floor(extract(epoch FROM now()))::float8"),
         (r" LIKE ", " ILIKE "),  # SQLite's ignores the case

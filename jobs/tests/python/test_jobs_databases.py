@@ -612,3 +612,31 @@ def test_serve_says_what_its_database_needs(tmp_path: Path, url: str) -> None:
     assert place_in(tmp_path / "data") == tmp_path / "data" / "jobs.db"
     Monitor(tmp_path / "data").close()
     assert "peerway jobs migrate" in serve("--database", url, "--samples", "http://127.0.0.1:1")
+
+
+def test_a_list_reads_no_more_jobs_than_it_shows(url: str, postgres_server: PostgresServer) -> None:
+    """PostgreSQL once expected few of a user's jobs to fit, and read and sorted all of them."""
+    store = JobStore(url)
+    postgres_server.execute(
+        'INSERT INTO jobs (job, restart, "user", started, ended) '
+        "SELECT n::text, 0, 'user' || n % 4, n, n + 60 FROM generate_series(1, 40000) AS n",
+        url,
+    )
+    postgres_server.execute("ANALYZE jobs", url)
+    plans: list[str] = []
+
+    class Explaining:
+        in_transaction = False
+
+        def execute(self, sql: str, values: Any = (), /) -> Any:
+            plans.extend(row[0] for row in store.reader.execute(f"EXPLAIN ANALYZE {sql}", values))
+            return store.reader.execute(sql, values)
+
+        def executemany(self, sql: str, values: Any, /) -> Any:
+            raise NotImplementedError
+
+    listed(Explaining(), ("user = ?", ["user1"]), Filter())
+    (scanned,) = [line for line in plans if "Scan" in line]
+    assert "jobs_of_user" in scanned
+    assert int(scanned.rpartition("rows=")[2].split()[0]) < 100
+    store.close()
