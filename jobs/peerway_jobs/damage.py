@@ -14,8 +14,11 @@ from peerway_jobs.store.alarms import ALARMS
 from peerway_jobs.store.audit import AUDIT
 from peerway_jobs.store.cluster import CLUSTER
 from peerway_jobs.store.connection import Connection
+from peerway_jobs.store.months import MONTHS
+from peerway_jobs.store.queue import QUEUE
 from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import Kind, is_damaged, readable
+from peerway_jobs.store.utilization import UTILIZATION
 from peerway_jobs.verdicts import VERDICTS
 
 TABLES: Mapping[str, Mapping[str, Kind]] = {
@@ -36,13 +39,17 @@ TABLES: Mapping[str, Mapping[str, Kind]] = {
     "audit": AUDIT,
     "arrivals": stored.ARRIVALS,
     "shared": stored.SHARED,
+    "months": MONTHS,
+    "queue": QUEUE,
+    "utilization": UTILIZATION,
 }
 # The columns that name a row; of people's secrets none.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "jobs": ("job", "restart"), "intervals": ("node", "id"), "verdicts": ("job", "restart"),
     "received": ("node", "stream"), "nodes": ("node",), "cluster": ("one",), "people": ("name",),
     "clocks": ("node",), "alarms": ("node", "kind", "job"),
-    "arrivals": ("node",), "shared": ("name",),
+    "arrivals": ("node",), "shared": ("name",), "queue": ("one",), "utilization": ("step", "at", "node_type"),
+    "months": ("month", "user", "account", "project", "partition", "tag"),
 }  # fmt: skip
 MOST_SHOWN = 20  # per table
 

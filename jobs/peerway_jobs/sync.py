@@ -15,7 +15,9 @@ from peerway_jobs import vanished
 from peerway_jobs.clock import AGREES_S
 from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.slurm_json import exit_of, number, text_of, time_of, word, words
+from peerway_jobs.slurm_queue import Waiting, by_reason, lines
 from peerway_jobs.store.jobs import JobStore
+from peerway_jobs.store.queue import keep_queue
 from peerway_jobs.store.runs import FINISHED, Run
 
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
@@ -61,6 +63,8 @@ def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]
         "ON CONFLICT (one) DO UPDATE SET at = excluded.at, body = excluded.body",
         (now, body),
     )
+    waiting = waiting_of(jobs, now)
+    keep_queue(store, by_reason(waiting), *lines(waiting), now)
     vanished.close(store, {(run.job, run.restart) for run in runs}, now)
     store.slurm_answered = now
     return runs
@@ -131,25 +135,26 @@ def cluster_of(jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: flo
     A suspended job counts neither as running nor as waiting: it holds its GPUs and memory, and does not wait
     for anything that is free.
     """
-    running, waiting = [], []
-    for job in jobs:
-        run = run_of(job, now)
-        if run and run.state in ("RUNNING", "COMPLETING"):
-            running.append(run)
-        elif run and run.state in WAITING:
-            waiting.append((run, tasks_of(job)))
+    running = [run for job in jobs if (run := run_of(job, now)) and run.state in ("RUNNING", "COMPLETING")]
+    waiting = waiting_of(jobs, now)
     reasons: Counter[str] = Counter()
-    for run, tasks in waiting:
+    for _, run, tasks in waiting:
         reasons[run.reason or "None"] += tasks
     return {
         "nodes": [node_of(node) for node in nodes],
         "running": len(running),
         "users": len({run.user for run in running}),
-        "waiting": sum(tasks for _, tasks in waiting),
-        "waiting_cores": sum(run.cores * tasks for run, tasks in waiting),
-        "waiting_gpus": sum(run.gpus * tasks for run, tasks in waiting),
+        "waiting": sum(tasks for _, _, tasks in waiting),
+        "waiting_cores": sum(run.cores * tasks for _, run, tasks in waiting),
+        "waiting_gpus": sum(run.gpus * tasks for _, run, tasks in waiting),
         "reasons": reasons.most_common(5),
     }
+
+
+def waiting_of(jobs: Iterable[dict[str, Any]], now: float) -> list[Waiting]:
+    """The entries of squeue that wait, with their runs and the number of jobs that each stands for."""
+    entries = ((job, run_of(job, now)) for job in jobs)
+    return [(job, run, tasks_of(job)) for job, run in entries if run and run.state in WAITING]
 
 
 def tasks_of(job: dict[str, Any]) -> int:
@@ -195,6 +200,7 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
         "gpus_busy": busy,
         "gpus_blocked": blocked,
         "gpu_type": gpu_type_of(node),
+        "node_type": type_of(node),
         "reason": text_of(node.get("reason"))[:200],
         "partitions": words(node.get("partitions")),
     }

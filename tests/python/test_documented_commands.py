@@ -238,6 +238,8 @@ CLASSES = {
     "peerway jobs serve --data /var/lib/peerway-jobs --listen 0.0.0.0:8740 --tls-cert cert.pem "
     "--tls-key key.pem": VERB,
     "peerway jobs token --node node01 --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs token --user wall --scope cluster:read --days 3650 --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs serve --racks '^(cn[0-9]{2})' --data /var/lib/peerway-jobs": VERB,
     "mpirun -n 4 ./program": FOREIGN,
     "srun -n 4 ./program": FOREIGN,
     "cp examples/nic/example.cpp mynic.cpp": FOREIGN,

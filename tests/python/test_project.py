@@ -244,6 +244,23 @@ def test_documents_name_only_paths_that_exist() -> None:
     assert missing == []
 
 
+def test_types_that_several_parts_have_are_defined_in_their_folders() -> None:
+    """The glossary's last table: each name is a class, struct or enum in each of its folders."""
+    table = (ROOT / "docs" / "glossary.md").read_text().partition("## Names of types that several")[2]
+    missing, name = [], ""
+    for first, folders in re.findall(r"^\| (?:`(\w+)` )?\| (`.*?) \|", table, re.M):
+        name = first or name
+        for folder in re.findall(r"`([^`]+)`", folders):
+            sources = [
+                path for end in ("py", "h", "hpp", "cpp") for path in (ROOT / folder).rglob(f"*.{end}")
+            ]
+            defined = re.compile(rf"^ *(?:class|struct|enum class) {name}\b[^;]*$", re.M)
+            if not any(defined.search(path.read_text()) for path in sources):
+                missing.append(f"{name} in {folder}")
+    assert name == "Ticket"
+    assert missing == []
+
+
 def test_each_product_has_a_readme_that_leads_to_its_documents() -> None:
     for name in ("library", "nic", "measure", "trace", "xacc", "jobs"):
         text = (ROOT / name / "README.md").read_text()

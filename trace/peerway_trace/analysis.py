@@ -126,15 +126,15 @@ def _losses(trace: Trace, result: Analysis) -> None:
                     "Synchronise the hosts' clocks, or let the program begin with a message each way.",
                 )
             )
-    for correction in trace.open[:MOST_ROWS]:
-        thread = trace.threads[correction.thread]
-        peer = f" with rank {correction.peer}" if correction.peer >= 0 else ""
+    for operation in trace.open[:MOST_ROWS]:
+        thread = trace.threads[operation.thread]
+        peer = f" with rank {operation.peer}" if operation.peer >= 0 else ""
         result.findings.append(
             Finding(
                 f"Rank {thread.rank} (process {thread.pid}) ended inside "
-                f"{correction.name or 'an operation'}{peer}, "
-                f"which it had begun at {ns_text(correction.begin)}.",
-                span=(correction.begin, max(trace.length, correction.begin)),
+                f"{operation.name or 'an operation'}{peer}, "
+                f"which it had begun at {ns_text(operation.begin)}.",
+                span=(operation.begin, max(trace.length, operation.begin)),
                 rank=thread.rank,
             )
         )

@@ -38,17 +38,17 @@ def find(trace: Trace) -> list[BusyHost]:
     return result
 
 
-def tell(findings: Sequence[BusyHost], result: Analysis) -> None:
+def tell(hosts: Sequence[BusyHost], result: Analysis) -> None:
     """A finding for each busy host."""
-    for entry in findings:
-        if entry.cpus is not None:
-            cpus = count_text(entry.cpus, "CPU", "CPUs")
-            text = f"{entry.host} ran {len(entry.ranks)} ranks on {cpus}, so the ranks took turns."
+    for host in hosts:
+        if host.cpus is not None:
+            cpus = count_text(host.cpus, "CPU", "CPUs")
+            text = f"{host.host} ran {len(host.ranks)} ranks on {cpus}, so the ranks took turns."
             todo = (
-                f"Start at most {count_text(entry.cpus, 'rank', 'ranks')} there, then look for other causes."
+                f"Start at most {count_text(host.cpus, 'rank', 'ranks')} there, then look for other causes."
             )
         else:
-            text = f"In {percent(entry.waited)} of the time, programs on {entry.host} waited for a CPU."
+            text = f"In {percent(host.waited)} of the time, programs on {host.host} waited for a CPU."
             todo = "Trace on a host that runs nothing else, with no more threads than CPUs."
         why = "While a rank waited for a CPU, it seems to compute, or to come late, in all that follows."
         result.findings.append(Finding(text, why, todo))

@@ -65,21 +65,21 @@ def corrections(trace: Trace) -> list[Correction]:
     return [known.get(i, Correction(name, 0.0, 0.0, 0)) for i, name in enumerate(names)][1:]
 
 
-def correct(trace: Trace, result: Sequence[Correction]) -> None:
+def correct(trace: Trace, corrections: Sequence[Correction]) -> None:
     """Bring the times of a trace to one clock. The earliest time becomes 0."""
-    names = {offset.host: offset for offset in result}
-    for place, offset in enumerate(trace.open):
-        if (host := trace.threads[offset.thread].host) in names:
-            begin = offset.begin - int(names[host].of(np.array(offset.begin)))
-            trace.open[place] = replace(offset, begin=begin)
+    by_host = {correction.host: correction for correction in corrections}
+    for place, operation in enumerate(trace.open):
+        if (host := trace.threads[operation.thread].host) in by_host:
+            begin = operation.begin - int(by_host[host].of(np.array(operation.begin)))
+            trace.open[place] = replace(operation, begin=begin)
     for number, thread in enumerate(trace.threads):
-        if thread.host in names:
+        if thread.host in by_host:
             own = trace["thread"] == number
-            trace.columns["begin"][own] -= names[thread.host].of(trace["begin"][own])
+            trace.columns["begin"][own] -= by_host[thread.host].of(trace["begin"][own])
     if len(trace):
         first = int(trace["begin"].min())
         trace.columns["begin"] -= first
-        trace.open[:] = [replace(offset, begin=offset.begin - first) for offset in trace.open]
+        trace.open[:] = [replace(operation, begin=operation.begin - first) for operation in trace.open]
 
 
 @dataclass(frozen=True)

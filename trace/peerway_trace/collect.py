@@ -213,15 +213,15 @@ def _about_memory(folder: Path, result: Sequence[Ring], lost: list[str]) -> list
 def _with_one_clock(folder: Path) -> Trace:
     """Align the clocks of several hosts, and keep the corrections."""
     trace = load(folder)
-    result = corrections(trace)
-    if not result:
+    applied = corrections(trace)
+    if not applied:
         return trace
-    correct(trace, result)
+    correct(trace, applied)
     writer = Writer(folder)
     for number in range(len(trace.threads)):
         own = trace["thread"] == number
         writer.add({name: column[own] for name, column in trace.columns.items()})
-    about = {**trace.about, "corrections": [asdict(ring) for ring in result]}
+    about = {**trace.about, "corrections": [asdict(correction) for correction in applied]}
     writer.end(about, trace.names, trace.threads, trace.sums, trace.open)
     return load(folder)
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from peerway_measure.compare.dependence import Dependence
 from peerway_measure.compare.order import order_of
 from peerway_measure.compare.runs import seconds
-from peerway_measure.compare.statistics import Finding, judged
+from peerway_measure.compare.statistics import Verdict, judged
 from peerway_trace.lanes import SPANS
 from peerway_trace.messages import match, match_signals, messages, size_classes
 from peerway_trace.regions import places
@@ -54,7 +54,7 @@ class Change:
     low: float | None
     high: float | None
     p: float | None
-    verdict: Finding
+    verdict: Verdict
     apart: bool  # the samples differ by more than chance, whatever the verdict says of the reason
 
 
@@ -106,28 +106,28 @@ def _changes(
     before: dict[Group, list[Calls]], after: dict[Group, list[Calls]], after_each_other: bool
 ) -> list[Change]:
     common = [group for group in before if group in after]
-    several = [
-        ([_samples(*sample) for sample in before[group]], [_samples(*sample) for sample in after[group]])
+    by_run = [
+        ([_samples(*calls) for calls in before[group]], [_samples(*calls) for calls in after[group]])
         for group in common
     ]
-    samples = [(np.concatenate(first), np.concatenate(second)) for first, second in several]
-    verdicts = judged(samples, [False] * len(common), [_dependence(*both) for both in several])
+    samples = [(np.concatenate(first), np.concatenate(second)) for first, second in by_run]
+    differences = judged(samples, [False] * len(common), [_dependence(*sides) for sides in by_run])
     changes = []
-    for group, (speedup, low, high, p, verdict) in zip(common, verdicts, strict=True):
+    for group, (speedup, low, high, p, difference) in zip(common, differences, strict=True):
         durations = [[calls[2] for calls in side[group]] for side in (before, after)]
-        first, second = (np.concatenate(several) for several in durations)
-        counts = [len(several) for several in durations]  # runs, by which totals are divided
-        apart = verdict in ("faster", "slower")
-        finding: Finding = "confounded with time" if apart and after_each_other else verdict
+        first, second = (np.concatenate(runs) for runs in durations)
+        counts = [len(runs) for runs in durations]  # runs, by which totals are divided
+        apart = difference in ("faster", "slower")
+        verdict: Verdict = "confounded with time" if apart and after_each_other else difference
         changes.append(
             Change(
                 *group, (len(first) // counts[0], len(second) // counts[1]),
                 (float(np.median(first)), float(np.median(second))),
                 (int(first.sum()) // counts[0], int(second.sum()) // counts[1]),
-                speedup, low, high, p, "unknown" if min(counts) < 2 else finding, apart,
+                speedup, low, high, p, "unknown" if min(counts) < 2 else verdict, apart,
             )
         )  # fmt: skip
-    return sorted(changes, key=lambda sample: -abs(sample.total_ns[1] - sample.total_ns[0]))
+    return sorted(changes, key=lambda change: -abs(change.total_ns[1] - change.total_ns[0]))
 
 
 def _dependence(before: list[NDArray[Any]], after: list[NDArray[Any]]) -> Dependence | None:

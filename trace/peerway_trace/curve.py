@@ -144,8 +144,8 @@ def curve_of(
         fit = [curve for curve in curves if curve.op == "send" and stack and curve.stack == stack]
     else:
         fit = [curve for curve in curves if curve.op == op and curve.path == path_of(path)]
-    kind = next((curve for curve in fit if curve.streamed == streamed), None)
-    return kind or next((curve for curve in fit if streamed), None)
+    exact = next((curve for curve in fit if curve.streamed == streamed), None)
+    return exact or next((curve for curve in fit if streamed), None)
 
 
 def streamed_ns(trace: Trace, sent: Messages, curves: Sequence[Curve]) -> NDArray[Any]:

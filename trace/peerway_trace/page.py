@@ -81,15 +81,13 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
     names = []
     if drawn:
         names += ["timeline-data.js", "timeline-draw.js", "timeline.js"]
-    titles = [scatter.title for scatter in analysis.distributions] + [
-        scatter.title for scatter in analysis.bars
-    ]
+    titles = [distribution.title for distribution in analysis.distributions]
+    titles += [bars.title for bars in analysis.bars]
     if analysis.scatters or titles:
         names += ["plotly/plotly-basic.min.js", "trace-plots.js"]
     drawings = [_plot(scatter) for scatter in analysis.scatters]
-    drawings += [_cdf(scatter) for scatter in analysis.distributions] + [
-        _bars(scatter) for scatter in analysis.bars
-    ]
+    drawings += [_cdf(distribution) for distribution in analysis.distributions]
+    drawings += [_bars(bars) for bars in analysis.bars]
     if analysis.matrix is not None:
         names.append("trace-matrix.js")
     plots = json.dumps(drawings, separators=(",", ":"))
@@ -98,7 +96,7 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
         "trace.css",
         heading=[printable(line) for line in analysis.heading],
         findings=[
-            [_printable_finding(scatter) for scatter in group] for group in by_advice(analysis.findings)
+            [_printable_finding(finding) for finding in group] for group in by_advice(analysis.findings)
         ],
         findings_shown=FINDINGS_SHOWN,
         tables=[_printable(table) for table in analysis.tables],
@@ -110,7 +108,7 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
         bursts=titles,
         plots=plots.replace("<", "\\u003c"),
         matrix=_matrix(analysis.matrix) if analysis.matrix is not None else None,
-        measures=[scatter.title for scatter in _measures(analysis.matrix)]
+        measures=[measure.title for measure in _measures(analysis.matrix)]
         if analysis.matrix is not None
         else [],
         matrices=json.dumps(_matrices(analysis.matrix), separators=(",", ":")) if analysis.matrix else "",
@@ -173,7 +171,7 @@ def _bars(of: Bars) -> dict[str, Any]:
 
 def _points(sizes: NDArray[Any], ns: NDArray[Any]) -> dict[str, Any]:
     texts = [f"{about_text(float(s))}, {ns_text(float(t))}" for s, t in zip(sizes, ns, strict=True)]
-    return {"sizes": sizes.tolist(), "ns": [round(float(size), 1) for size in ns], "texts": texts}
+    return {"sizes": sizes.tolist(), "ns": [round(float(time), 1) for time in ns], "texts": texts}
 
 
 def _ticks(values: NDArray[Any], base: int, text: Callable[[float], str], most: int = 7) -> dict[str, Any]:

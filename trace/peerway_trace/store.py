@@ -148,7 +148,7 @@ class Writer:
         pq.write_table(table, self._folder / SUMS, compression="zstd")
         everything = {
             "version": VERSION, **about, "names": names, "threads": [asdict(thread) for thread in threads],
-            "open": [asdict(thread) for thread in unended],
+            "open": [asdict(operation) for operation in unended],
         }  # fmt: skip
         atomic_file.replace(self._folder / ABOUT, json.dumps(everything, indent=1) + "\n")
 
@@ -189,7 +189,7 @@ def load(folder: Path) -> Trace:
         if version != VERSION:
             raise BadTrace(f"{folder} holds a trace of version {version}; this Peerway reads {VERSION}")
         names, threads, unended = (about.pop(part) for part in ("names", "threads", "open"))
-        threads, unended = [Thread(**thread) for thread in threads], [Open(**thread) for thread in unended]
+        threads, unended = [Thread(**thread) for thread in threads], [Open(**entry) for entry in unended]
         file = folder / EVENTS
         columns = _columns(file)
         file = folder / SUMS

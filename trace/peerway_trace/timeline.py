@@ -197,8 +197,8 @@ def _rows(
     key = lane * (DEEPEST + WIDEST) + place
     order = np.lexsort((begin, key))
     keys = key[order]
-    findings, row = np.unique(keys, return_inverse=True)
-    return order, row, [(int(k) // (DEEPEST + WIDEST), int(k) % (DEEPEST + WIDEST)) for k in findings]
+    rows, row = np.unique(keys, return_inverse=True)
+    return order, row, [(int(k) // (DEEPEST + WIDEST), int(k) % (DEEPEST + WIDEST)) for k in rows]
 
 
 def _packed(begins: list[int], ends: list[int]) -> NDArray[Any]:

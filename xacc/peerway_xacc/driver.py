@@ -76,12 +76,10 @@ def _run(command: Command) -> int:
 
 def _explain(translated: dict[str, Translated]) -> None:
     """Print what was generated for each directive, and by which path its data is sent."""
-    paths = Paths([dimension for unit in translated.values() for _, dimension in unit.communications])
+    paths = Paths([communication for unit in translated.values() for _, communication in unit.communications])
     for source, unit in translated.items():
-        sent = [(place, paths.text(dimension)) for place, dimension in unit.communications]
-        for place, text in sorted(
-            [*unit.explained, *sent], key=lambda dimension: _order(source, dimension[0])
-        ):
+        sent = [(place, paths.text(communication)) for place, communication in unit.communications]
+        for place, text in sorted([*unit.explained, *sent], key=lambda line: _order(source, line[0])):
             print(readable(f"{place.file}:{place.line}: {text}"))
     if paths.note:
         print(f"note: {paths.note}")

@@ -1,8 +1,11 @@
-"""Lowers the executable directives of a file in order, each by its entry in the table of directives."""
+"""Lowers the executable directives of a file, each by its entry in the table of directives.
+
+First come the directives that stand alone, then those of each statement, last the kernels.
+"""
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import clause_rules, openacc, sequences
 from peerway_xacc.directive_table import lowerings_of
 from peerway_xacc.frontend import directives as d
@@ -22,7 +25,7 @@ def lower(unit: Unit) -> None:
     if not unit.foreign_acc:
         _merge(unit)
     lowerings = lowerings_of(unit)
-    stacks: dict[int, Stack] = {}
+    statements: dict[int, AnnotatedStatement] = {}
     for directive in unit.directives:
         with unit.diagnostics.collecting():
             lowering = lowerings.get(directive.spelling)
@@ -31,21 +34,21 @@ def lower(unit: Unit) -> None:
                 _check_clauses(unit, directive)
                 lowering.lower(unit, directive)
             elif isinstance(lowering, HasStatement) or isinstance(directive, d.Omp):
-                _add_to_stack(unit, stacks, directive)
-    _mark_writes(unit, stacks)
-    unit.with_directives.update(stacks)
-    for stack in stacks.values():
-        for directive in stack.directives:
+                _annotate(unit, statements, directive)
+    _mark_writes(unit, statements)
+    unit.with_directives.update(statements)
+    for annotated in statements.values():
+        for directive in annotated.directives:
             with unit.diagnostics.collecting():
                 lowering = lowerings.get(directive.spelling)
                 if isinstance(lowering, HasStatement):
                     _check_clauses(unit, directive)
-                    lowering.lower(unit, stack, directive)
+                    lowering.lower(unit, annotated, directive)
     for generate in unit.compute.pending:
         with unit.diagnostics.collecting():
             generate()
-    for stack in stacks.values():
-        _emit(unit, stack)
+    for annotated in statements.values():
+        _emit(unit, annotated)
 
 
 def _merge(unit: Unit) -> None:
@@ -70,14 +73,14 @@ def _check_place(
         return
     if isinstance(lowering, StandsAlone) and unit.function_of(directive) is None:
         raise Refused(directive.place, "this directive must be in a function")
-    around = [construct for construct in on_gpu if construct.start <= directive.start < construct.end]
+    around = [statement for statement in on_gpu if statement.start <= directive.start < statement.end]
     if around and directive.file == unit.file:
         note = (unit.text.place(around[0].start), "the statement begins here")
         advice = "move it out of the statement that the GPU executes"
         raise Refused(directive.place, f"{directive.spelling} runs on the host; {advice}", note)
 
 
-def _add_to_stack(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
+def _annotate(unit: Unit, statements: dict[int, AnnotatedStatement], directive: d.Directive) -> None:
     function = unit.function_of(directive)
     if directive.file != unit.file:
         if isinstance(directive, d.Omp):
@@ -95,34 +98,35 @@ def _add_to_stack(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) 
         if isinstance(directive, d.Omp):
             return
         raise Refused(directive.place, "expected a statement behind this directive")
-    stacks.setdefault(statement.start, Stack(statement, function)).directives.append(directive)
+    annotated = statements.setdefault(statement.start, AnnotatedStatement(statement, function))
+    annotated.directives.append(directive)
 
 
-def _mark_writes(unit: Unit, stacks: dict[int, Stack]) -> None:
+def _mark_writes(unit: Unit, statements: dict[int, AnnotatedStatement]) -> None:
     """Insert pwx_written before statements that write distributed arrays outside constructs.
 
     If such a statement has directives, the call goes before the first one, so that they stay next to it.
     """
-    directives = {directive.start for directive in unit.directives_in()}
+    starts = {directive.start for directive in unit.directives_in()}
     for start, arrays_ in unit.writes.statements.items():
         text = " ".join(f"pwx_written({array.address});" for array in arrays_)
-        at = stacks[start].directives[0].start if start in stacks else start
-        if at in directives:
+        at = statements[start].directives[0].start if start in statements else start
+        if at in starts:
             text += f"\n#line {unit.text.place(at).line} {quoted(unit.file)}\n"
-        unit.output.edits.before(at, text if at in directives else f"{text} ")
+        unit.output.edits.before(at, text if at in starts else f"{text} ")
 
 
-def _emit(unit: Unit, stack: Stack) -> None:
+def _emit(unit: Unit, annotated: AnnotatedStatement) -> None:
     """Put all lines before a statement in the place of its last directive; OpenMP directives come last."""
-    if all(isinstance(directive, d.Omp) for directive in stack.directives):
+    if all(isinstance(directive, d.Omp) for directive in annotated.directives):
         return
     own = []
-    for directive in stack.directives:
+    for directive in annotated.directives:
         if isinstance(directive, d.Omp):
             own.append(directive.text)
             newlines = unit.text.text.count("\n", directive.start, directive.end)
-            if directive is not stack.directives[-1]:
+            if directive is not annotated.directives[-1]:
                 unit.output.edits.replace(directive.start, directive.end, "\n" * newlines)
-    lines = [*stack.before, *own, *stack.last]
-    unit.output.edits.directive(stack.directives[-1].start, stack.directives[-1].end, lines)
-    unit.output.placed.add(stack.directives[-1].start)
+    lines = [*annotated.before, *own, *annotated.last]
+    unit.output.edits.directive(annotated.directives[-1].start, annotated.directives[-1].end, lines)
+    unit.output.placed.add(annotated.directives[-1].start)

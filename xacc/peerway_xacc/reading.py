@@ -15,7 +15,7 @@ from peerway_xacc.lowering.sections import hidden, with_some_sizes
 
 
 @dataclass(frozen=True)
-class Source:
+class ParsedWithExtensions:
     """A parsed file, with the parts of its text that are not C: descriptors, coarrays and their transfers."""
 
     parsed: Parsed
@@ -31,7 +31,7 @@ def read(
     arguments: list[str],
     diagnostics: Diagnostics,
     foreign_acc: bool,
-) -> Source:
+) -> ParsedWithExtensions:
     """Parse a file with the front end. Raises HasErrors; the errors are in `diagnostics`.
 
     `preprocessor` is the C compiler with its options, `arguments` are libclang's.
@@ -46,11 +46,12 @@ def read(
         coarrays, transfers = coarray.find(text)
         described = descriptors.find(text)
         visible = hidden(
-            text, pragmas, [*(coarray.mark for coarray in coarrays), *(use.range for use in described)],
+            text, pragmas, [*(coarray.mark for coarray in coarrays), *(call.range for call in described)],
             [transfer.statement for transfer in transfers],
         )  # fmt: skip
-        for declared in described:
-            visible = visible[: declared.range.start] + "0" + visible[declared.range.start + 1 :]
+        for call in described:
+            start = call.range.start
+            visible = visible[:start] + "0" + visible[start + 1 :]
     except Refused as refused:
         diagnostics.add(refused)
         raise HasErrors from refused
@@ -61,7 +62,7 @@ def read(
     if diagnostics:
         raise HasErrors
     parsed = Parsed(file, texts, text, syntax, directives, diagnostics, foreign_acc)
-    return Source(parsed, described, coarrays, transfers)
+    return ParsedWithExtensions(parsed, described, coarrays, transfers)
 
 
 def _sized(

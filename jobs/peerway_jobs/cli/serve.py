@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import re
 import socket
 import ssl
 import stat
@@ -17,6 +18,7 @@ import click
 from peerway_common.cli.numbers import Whole
 from peerway_common.terminal import say
 from peerway_jobs.lock_file import locked
+from peerway_jobs.serve.tiles import RACKS, BadPattern, rack_pattern
 from peerway_jobs.server_folder import check_folder, data_option, monitor_at
 from peerway_jobs.store.database import ADDRESS, set_address
 from peerway_jobs.store.postgres import is_postgres
@@ -92,6 +94,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=_FILE,
     help="TOML file with the settings of mails to owners  [default: send none]",
 )
+@click.option(
+    "--racks",
+    default=RACKS,
+    show_default=True,
+    metavar="PATTERN",
+    callback=lambda _context, _option, text: _racks(text),
+    help="A regular expression whose one group is the rack in a node's name; '' for no racks.",
+)
 @data_option
 def command(
     listen: str,
@@ -110,6 +120,7 @@ def command(
     proxy: tuple[str, ...],
     oidc: Path | None,
     mail: Path | None,
+    racks: re.Pattern[str],
     data: Path,
 ) -> None:
     """Run the server: store what agents send, judge jobs, and serve the pages and the API.
@@ -183,6 +194,7 @@ def command(
             slurm=slurm,
             mail=notices,
             proxies=proxies,
+            racks=racks,
         )
         listening = _listening(host, port)
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
@@ -220,6 +232,13 @@ def _check_database(folder: Path, database: str | None, samples: str | None) -> 
             f"{folder} has jobs in jobs.db: move them with `peerway jobs migrate --data {folder} "
             "--to postgresql://…`, or name another folder"
         )
+
+
+def _racks(text: str) -> re.Pattern[str]:
+    try:
+        return rack_pattern(text)
+    except BadPattern as error:
+        raise click.UsageError(f"--racks: {error}") from None
 
 
 def _network(text: str, option: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

@@ -119,6 +119,14 @@ def last_days(count: int, language: str) -> str:
     return f"{'last' if language == 'en' else 'последние'} {_counted(count, language, words)}"
 
 
+def last_years(count: int, language: str) -> str:
+    """The years until now: "last year", "last 3 years", "последний год", "последние 3 года"."""
+    if count == 1:
+        return {"en": "last year", "ru": "последний год"}[language]
+    words = {"en": ("year", "years", "years"), "ru": ("год", "года", "лет")}
+    return f"{'last' if language == 'en' else 'последние'} {_counted(count, language, words)}"
+
+
 def is_singular(count: int, language: str) -> bool:
     """Whether the language puts the noun after this number in the singular: 1, and in Russian also 21,
     31, ...

@@ -46,64 +46,6 @@ class JobOfNode(JobTold):
     on: list[str]
 
 
-class Now(BaseModel):
-    """What a node's agent measured last, as shares from 0 to 1.
-
-    `gpus` are pairs of UUID and utilization; the utilization is null if the GPU does not answer. A place
-    without a GPU has an empty UUID.
-    """
-
-    cpu: float | None
-    memory: float | None
-    gpus: list[tuple[str, float | None]]
-
-
-class Node(BaseModel):
-    """A node; `now` is absent if its agent has sent nothing in the last two minutes."""
-
-    name: str
-    state: str
-    cores: float
-    cores_busy: float
-    memory: float
-    memory_busy: float
-    gpus: int
-    gpus_busy: int
-    gpus_blocked: int
-    gpu_type: str
-    reason: str
-    partitions: list[str]
-    now: Now | None = None
-
-
-class Counts(BaseModel):
-    """Sums over the nodes; `nodes` counts them by state."""
-
-    cores: float
-    cores_busy: float
-    cores_free: float
-    gpus: int
-    gpus_busy: int
-    gpus_free: int
-    gpus_blocked: int
-    nodes: dict[str, int]
-
-
-class Cluster(BaseModel):
-    """The cluster. The fields from Slurm are absent until Slurm has answered; `at` is when it last did."""
-
-    at: float | None
-    nodes: list[Node]
-    counts: Counts
-    running: int = 0
-    users: int = 0
-    waiting: int = 0
-    waiting_cores: float = 0
-    waiting_gpus: float = 0
-    reasons: list[tuple[str, int]] = []
-    unreadable: list[str] = []
-
-
 class Sum(BaseModel):
     """What the jobs of one user, account, partition or finding had and wasted, in hours."""
 
@@ -161,7 +103,7 @@ class Replayed(BaseModel):
     jobs: list[Change]
 
 
-class Line(BaseModel):
+class PlotLine(BaseModel):
     """One device of a graph: times in ms since 1970, and values, null for no data."""
 
     name: str
@@ -174,7 +116,7 @@ class Plot(BaseModel):
 
     set_: str = Field(alias="set")
     unit: str
-    lines: list[Line]
+    lines: list[PlotLine]
     left_out: int
     flat: float | None
 

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from peerway_jobs.frames import MOST_BODY
 from peerway_jobs.rules.load import BadRules, rules_of
-from peerway_jobs.serve import answers
+from peerway_jobs.serve import answers, cluster_answers
+from peerway_jobs.serve.cluster_pages import visible
 from peerway_jobs.serve.dependencies import (
     Administrator,
     AgentNode,
@@ -30,9 +31,12 @@ from peerway_jobs.serve.series_data import DRAWN, plots
 from peerway_jobs.serve.state import State
 from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.audit import entries
-from peerway_jobs.store.lists import MOST, Filter, Order, Place, listed, sums
+from peerway_jobs.store.lists import MOST, Filter, Order, Place, SumOrder, listed, sums
+from peerway_jobs.store.months import YEAR_S, Month, growth, month_of
 from peerway_jobs.store.pending import is_final
+from peerway_jobs.store.queue import queue
 from peerway_jobs.store.runs import Run
+from peerway_jobs.store.utilization import Range, utilization
 from peerway_jobs.verdicts import read_verdict
 
 Short = Annotated[str, Query(max_length=64)]
@@ -178,12 +182,27 @@ def _as_listed(run: Run) -> dict[str, Any]:
 @ROUTER.get(
     "/cluster",
     tags=["cluster"],
-    response_model=answers.Cluster,
+    response_model=cluster_answers.Cluster,
     response_model_exclude_unset=True,
 )
 def cluster(server: Server, _viewer: ClusterReader) -> Any:
     """The cluster now."""
     return server.cluster()
+
+
+@ROUTER.get("/cluster/use", tags=["cluster"], response_model=cluster_answers.ClusterUse)
+def cluster_use(
+    server: Server, _viewer: ClusterReader, length: Annotated[Range, Query(alias="range")] = "day"
+) -> Any:
+    """How much of the CPUs, GPUs, memory and power was in use, by node type."""
+    return asdict(utilization(server.monitor.jobs.reader, server.monitor.clock(), length))
+
+
+@ROUTER.get("/cluster/waiting", tags=["cluster"], response_model=cluster_answers.Waiting)
+def cluster_waiting(server: Server, viewer: ClusterReader) -> Any:
+    """Why jobs wait, and the waiting jobs that you may see, those with the highest priority first."""
+    report = queue(server.monitor.jobs.reader)
+    return {**asdict(report), "lines": visible(report, viewer)}
 
 
 @ROUTER.get("/sums/{by}", tags=["jobs"], response_model=list[answers.Sum])
@@ -193,13 +212,23 @@ def usage(
     by: Literal["user", "account", "project", "partition", "tag"],
     days: Annotated[float, Query(gt=0, le=3660)] = 30,
     running: Annotated[bool, Query(description="Also jobs that run, up to now.")] = False,
+    order: SumOrder = "wasted",
 ) -> Any:
     """What users, accounts, projects (Slurm's WCKey) … had and wasted, summed over the jobs that you may
     see.
     """
     now = server.monitor.clock()
     since = now - days * 86400
-    return sums(server.monitor.jobs.reader, viewer.clause(), by, since, now=now if running else None)
+    return sums(
+        server.monitor.jobs.reader, viewer.clause(), by, since, now=now if running else None, order=order
+    )
+
+
+@ROUTER.get("/months", tags=["jobs"], response_model=list[Month])
+def months(server: Server, viewer: Reader, years: Annotated[int, Query(ge=1, le=10)] = 1) -> Any:
+    """The users, new users, jobs and hours of each month, of the jobs that you may see."""
+    first = month_of(server.monitor.clock() - years * YEAR_S)
+    return growth(server.monitor.jobs.reader, viewer.clause(), first)
 
 
 # -- rules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import threading
 import time
@@ -17,7 +18,16 @@ from fastapi.staticfiles import StaticFiles
 from peerway_jobs.mail.notices import Notices
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.serve import admin_pages, api, health, logins, pages, token_pages
+from peerway_jobs.serve import (
+    admin_pages,
+    api,
+    cluster_pages,
+    health,
+    logins,
+    pages,
+    statistics_page,
+    token_pages,
+)
 from peerway_jobs.serve.access import Access, Network, Portal
 from peerway_jobs.serve.connections import Bounded, Heads, Proxied
 from peerway_jobs.serve.errors import add_errors
@@ -26,8 +36,10 @@ from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.logins import Logins
 from peerway_jobs.serve.oidc import Provider
 from peerway_jobs.serve.people import People
+from peerway_jobs.serve.recorder import Recorder
 from peerway_jobs.serve.rendering import Pages
 from peerway_jobs.serve.state import LOG, State
+from peerway_jobs.serve.tiles import RACKS, rack_pattern
 from peerway_jobs.slurm_watch import Watch
 from peerway_jobs.store.disk import DiskFailed
 
@@ -57,15 +69,18 @@ def create_app(
     slurm: bool = False,
     mail: Mail | None = None,
     proxies: Sequence[Network] = (),
+    racks: re.Pattern[str] | None = None,
 ) -> FastAPI:
     """The application of a monitor.
 
     `work`: also judge and tidy. `secure`: send cookies only over TLS. `slurm`: ask Slurm for jobs and nodes.
-    `mail`: send mails to owners. `proxies`: trust X-Forwarded headers of these and of the portal.
+    `mail`: send mails to owners. `proxies`: trust X-Forwarded headers of these and of the portal. `racks`:
+    the pattern of racks in the names of nodes (tiles.py).
     """
     people, live = People(monitor.jobs), Live(monitor.jobs.facts)
     ingest = Ingest(monitor, live, _report)
-    state = State(monitor, Access(monitor, people, portal), people, live, ingest)
+    access = Access(monitor, people, portal)
+    state = State(monitor, access, people, live, ingest, racks or rack_pattern(RACKS))
     app = FastAPI(
         title="Peerway jobs",
         version="1",
@@ -83,6 +98,9 @@ def create_app(
         *([logins.OF_PROVIDER] if provider else []),
         pages.ROUTER,
         pages.OF_PEOPLE,
+        cluster_pages.ROUTER,
+        cluster_pages.WALL,
+        statistics_page.ROUTER,
         admin_pages.ROUTER,
         token_pages.ROUTER,
     ):
@@ -111,7 +129,8 @@ async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> A
     writer = asyncio.create_task(state.ingest.write())
     workers = []
     if work:
-        workers.append(threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True))
+        for task in (state.monitor.work, Recorder(state).work):
+            workers.append(threading.Thread(target=task, args=(stop, _report), daemon=True))
     if mail:
         notices = Notices(state.monitor, mail, LOG.warning)
         workers.append(threading.Thread(target=notices.work, args=(stop,), daemon=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Path, Query, Request
@@ -91,3 +92,15 @@ InPerson = Annotated[Viewer, Depends(in_person)]
 def older_page(request: Request, following: Place | None) -> str:
     """The address of the next page of a list; empty after the last page."""
     return f"?{request.url.include_query_params(before=following.text()).query}" if following else ""
+
+
+def page_link(request: Request) -> Callable[..., str]:
+    """A function that gives the address of this page with other choices; an empty value removes one."""
+
+    def link(**changes: object) -> str:
+        url = request.url.remove_query_params(list(changes))
+        wanted = {name: value for name, value in changes.items() if value}
+        query = (url.include_query_params(**wanted) if wanted else url).query
+        return f"{request.url.path}?{query}" if query else request.url.path
+
+    return link

@@ -22,6 +22,9 @@ class NodeNow:
     cpu: float | None = None
     memory: float | None = None
     gpus: tuple[tuple[str, float | None], ...] = ()  # UUID and utilization
+    memory_bytes: float | None = None  # that the node has
+    watts: float | None = None  # that its GPUs draw, as far as they say
+    gpu_name: str = ""
     busy_seconds: float | None = field(default=None, repr=False)
 
 
@@ -33,6 +36,7 @@ class Live:
         self._facts = facts
         self._places: dict[str, dict[str, int]] = {}  # node -> UUID -> the GPU's square on the page
         self._parents: dict[str, frozenset[str]] = {}  # GPUs that are divided into MIG instances
+        self._gpu_names: dict[str, str] = {}  # node -> the product name of its first GPU
         self._nodes: dict[str, NodeNow] = {}
         self._lock = threading.Lock()
 
@@ -59,6 +63,9 @@ class Live:
                 None,
                 None if total is None or free is None or not total else 1 - free / total,
                 _gpus(batch.samples, self._places[batch.node], self._parents[batch.node]),
+                total,
+                _sum(batch.samples.get("gpu", Samples()), "gpu_power_watts"),
+                self._gpu_names[batch.node],
                 busy,
             )
             self._nodes[batch.node] = replace(now, cpu=_busy_share(before, now))
@@ -66,6 +73,7 @@ class Live:
     def _know(self, node: str, gpus: list[dict[str, Any]]) -> None:
         self._places[node] = _places(gpus)
         self._parents[node] = frozenset(gpu["parent"] for gpu in gpus if gpu["parent"])
+        self._gpu_names[node] = gpus[0]["name"] if gpus else ""
 
     def nodes(self) -> dict[str, NodeNow]:
         """All nodes that have sent a batch since the server started."""
@@ -104,6 +112,11 @@ def _places(gpus: list[dict[str, Any]]) -> dict[str, int]:
 def _first(samples: Samples, metric: str) -> float | None:
     values: list[Any] = samples.values.get(metric, [])
     return values[0] if values else None
+
+
+def _sum(samples: Samples, metric: str) -> float | None:
+    values = [value for value in samples.values.get(metric, []) if value is not None]
+    return float(sum(values)) if values else None
 
 
 def _gpus(

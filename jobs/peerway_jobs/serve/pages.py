@@ -1,4 +1,4 @@
-"""The pages for everybody. The server renders them; scripts only draw graphs and reload the page."""
+"""The pages of jobs. The server renders them; scripts only draw graphs and reload the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from peerway_common.printable import printable
 from peerway_jobs.serve.csv_file import as_csv
 from peerway_jobs.serve.dependencies import (
     Before,
-    ClusterReader,
     JobId,
     LoggedIn,
     Reader,
@@ -26,12 +25,11 @@ from peerway_jobs.serve.series_data import GRAPH_TITLES
 from peerway_jobs.serve.state import State
 from peerway_jobs.serve.words import word
 from peerway_jobs.store.arrays import ArrayRow, array_sum, folded
-from peerway_jobs.store.lists import MOST, SUMMED, Filter, Order, Place, listed, sums
+from peerway_jobs.store.lists import MOST, Filter, Order, Place, listed
 from peerway_jobs.store.runs import Run
 from peerway_jobs.verdicts import read_verdict
 
 A_PAGE = 50
-MOST_SUMS = 100
 MOST_CSV = 20_000  # jobs
 DAY_S = 86_400
 Day = Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")]
@@ -140,46 +138,6 @@ def job(
         plot_titles={name: word(name, pages.language(request)) for name in GRAPH_TITLES},
         restarts=[each for each in monitor.jobs.restarts(run.job) if min(each, run.restart) >= 0],
         siblings=[each for each in monitor.jobs.siblings(run) if viewer.may_see(each)],
-    )
-
-
-@OF_PEOPLE.get("/cluster")
-def cluster(request: Request, server: Server, pages: Templates, viewer: ClusterReader) -> Response:
-    """The cluster now."""
-    on = server.running(viewer) if "jobs:read" in viewer.scopes else {}
-    return pages.show(request, "cluster.html.j2", viewer, cluster=server.cluster(), on=on)
-
-
-@OF_PEOPLE.get("/statistics")
-def statistics(
-    request: Request,
-    server: Server,
-    pages: Templates,
-    viewer: Reader,
-    by: Word = "user",
-    days: Annotated[int, Query(ge=1, le=366)] = 30,
-    running: bool = False,
-) -> Response:
-    """The sums by user, account, …: what they had and wasted."""
-    by = by if by in SUMMED else "user"
-    now = server.monitor.clock()
-    rows = sums(
-        server.monitor.jobs.reader,
-        viewer.clause(),
-        by,
-        now - days * DAY_S,
-        MOST_SUMS,
-        now=now if running else None,
-    )
-    return pages.show(
-        request,
-        "statistics.html.j2",
-        viewer,
-        rows=rows,
-        by=by,
-        days=days,
-        most=MOST_SUMS,
-        running=running,
     )
 
 

@@ -80,6 +80,8 @@ class Pages:
             nodes=form("nodes"),
             is_singular=lambda count: texts.is_singular(count, lang),
             last_days=lambda count: texts.last_days(count, lang),
+            last_years=lambda count: texts.last_years(count, lang),
+            day=lambda at: datetime.fromtimestamp(at, UTC).date().isoformat(),
             size=form("bytes"),
             duration=form("duration"),
             hours=form("hours"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from peerway_jobs.hosts import expand_hosts
@@ -14,24 +16,28 @@ from peerway_jobs.serve.access import Access
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.people import People, Viewer
+from peerway_jobs.serve.tiles import RACKS, rack_of, rack_pattern
 from peerway_jobs.store.cluster import NODE_STATES, cluster_state
 from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import is_damaged
 
-_STALE_S = 120
+STALE_S = 120  # after which Slurm's report, or what a node sent, is no longer the present
 _MOST_RUNNING = 20_000  # jobs on the cluster's page
 LOG = logging.getLogger("peerway_jobs")
 
 
 @dataclass
 class State:
-    """The monitor, access control, the people, the nodes' present state, and the input from agents."""
+    """The monitor, access control, the people, the nodes' present state, the input from agents, and the
+    pattern of racks in the names of nodes.
+    """
 
     monitor: Monitor
     access: Access
     people: People
     live: Live
     ingest: Ingest
+    racks: re.Pattern[str] = field(default_factory=lambda: rack_pattern(RACKS))
 
     def cluster(self) -> dict[str, Any]:
         """The cluster now: what Slurm says of it, and what the agents sent."""
@@ -40,14 +46,20 @@ class State:
         now = self.monitor.clock()
         nodes = {node["name"]: node for node in state.nodes}
         for name, seen in self.live.nodes().items():
-            node = nodes.setdefault(name, _unknown_to_slurm(asdict(seen)))
-            if now - seen.seen < _STALE_S:
+            if name not in nodes:
+                nodes[name] = _unknown_to_slurm(asdict(seen))
+            node = nodes[name]
+            if now - seen.seen < STALE_S:
                 node["now"] = {
                     "cpu": seen.cpu,
                     "memory": seen.memory,
                     "gpus": [list(gpu) for gpu in seen.gpus],
+                    "memory_bytes": seen.memory_bytes,
+                    "watts": seen.watts,
                 }
         cluster["nodes"] = [nodes[name] for name in sorted(nodes, key=_natural)]
+        for node in cluster["nodes"]:
+            node["rack"] = rack_of(node["name"], self.racks)
         cluster["counts"] = _counts(cluster["nodes"])
         return cluster
 
@@ -82,15 +94,15 @@ def _unknown_to_slurm(seen: dict[str, Any]) -> dict[str, Any]:
         "gpus": len(seen["gpus"]),
         "gpus_busy": 0,
         "gpus_blocked": 0,
-        "gpu_type": "",
+        "gpu_type": seen["gpu_name"],
+        "node_type": seen["gpu_name"],
         "reason": "",
         "partitions": [],
     }
 
 
+@lru_cache(1 << 14)
 def _natural(name: str) -> list[Any]:
-    import re
-
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peerway_jobs.rules.template import LANGUAGES
+from peerway_jobs.serve.cluster_words import CLUSTER_WORDS
 
 WORDS: dict[str, tuple[str, str]] = {
     "title": ("Peerway jobs", "Задания Peerway"),
@@ -281,6 +282,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "fabric.bytes": ("InfiniBand", "InfiniBand"),
     "nic.bytes": ("Network", "Сеть"),
     "filesystem.metadata_operations": ("File operations", "Операции с файлами"),
+    **CLUSTER_WORDS,
 }
 
 

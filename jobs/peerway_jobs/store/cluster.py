@@ -26,8 +26,9 @@ _COUNT = number(0, MOST_GPUS, whole=True)
 _NODE: dict[str, Kind] = {
     "name": TEXT, "state": choice(*NODE_STATES, absent="unknown"), "cores": SIZE, "cores_busy": SIZE,
     "memory": SIZE, "memory_busy": SIZE, "gpus": _COUNT, "gpus_busy": _COUNT, "gpus_blocked": _COUNT,
-    "gpu_type": TEXT, "reason": TEXT,
+    "gpu_type": TEXT, "reason": TEXT, "node_type": TEXT,
 }  # fmt: skip
+_LATER = {"node_type": ""}  # what servers before this version did not store
 _TOTALS: dict[str, Any] = {
     "running": 0, "users": 0, "waiting": 0, "waiting_cores": 0, "waiting_gpus": 0, "reasons": [],
 }  # fmt: skip
@@ -54,7 +55,8 @@ def cluster_state(base: Connection) -> ClusterState:
     values, state.unreadable = readable(CLUSTER, row)
     state.at = values["at"]
     body = values["body"] or {}
-    for place, node in enumerate(body.get("nodes", [])):
+    for place, entry in enumerate(body.get("nodes", [])):
+        node = {**_LATER, **entry} if isinstance(entry, dict) else entry
         if _is_node(node):
             state.nodes.append(node)
         else:

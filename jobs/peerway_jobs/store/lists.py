@@ -46,15 +46,17 @@ _ORDERS = {  # the largest value comes first; the values are numbers of at least
     "cpu": f"coalesce(max(0, 1 - {sound('cpu_efficiency', '1')}), 0)",
     "gpu": f"coalesce(max(0, 1 - {sound('gpu_efficiency', '1')}), 0)",
 }
-_HOURS = ("idle_core_hours", "idle_gpu_hours", "freed_core_hours", "freed_gpu_hours")
+HOURS = ("idle_core_hours", "idle_gpu_hours", "freed_core_hours", "freed_gpu_hours")
 # All columns that sums read. The index jobs_ended has them all, so that the scripts need not be read.
-_SUMMED_OF = ", ".join(("ended", "started", *SUMMED, "verdict", "cores", "gpus", *_HOURS, "provisional"))
+_SUMMED_OF = ", ".join(("ended", "started", *SUMMED, "verdict", "cores", "gpus", *HOURS, "provisional"))
 # Rows that a page can address. Others appear in no list, but in peerway jobs doctor and on the page of
 # alarms.
 _KEY = (
     "typeof(job) = 'text' AND length(job) BETWEEN 1 AND 10 AND job NOT GLOB '*[^0-9]*' "
     "AND typeof(restart) = 'integer' AND restart BETWEEN -9999999999 AND 9999999999"
 )
+SumOrder = Literal["wasted", "used"]
+SUM_ORDERS = {"wasted": "wasted", "used": f"gpu_hours * {CORES_A_GPU} + core_hours"}
 Order = Literal["started", "wasted", "elapsed", "cpu", "gpu"]
 # The tasks of an array lie between NUMBER_ and NUMBER_: (":" follows "9"). The index contains only rows with
 # an array, and SQLite uses it only for a query that says so; otherwise it may prefer the index of users.
@@ -191,8 +193,9 @@ def sums(
     most: int = 100,
     *,
     now: float | None = None,
+    order: SumOrder = "wasted",
 ) -> list[dict[str, Any]]:
-    """What users, accounts, … had and wasted since a time, the largest waste first.
+    """What users, accounts, … had and wasted since a time, those with the most waste or use first.
 
     `now`: also count running jobs, as if they ended now.
     """
@@ -209,14 +212,14 @@ def sums(
     def rows(column: Callable[[str], str]) -> list[dict[str, Any]]:
         """The rows of the sums; `column` gives the SQL of a column."""
         statement = (
-            f"SELECT {by} AS name, count(*) AS jobs, "
+            f"SELECT * FROM (SELECT {by} AS name, count(*) AS jobs, "
             "count(*) FILTER (WHERE verdict = 'inefficient') AS inefficient, "
             f"sum({column('cores')} * ({ended} - started)) / 3600 AS core_hours, "
             f"sum({column('gpus')} * ({ended} - started)) / 3600 AS gpu_hours, "
-            f"{', '.join(f'sum({column(name)}) AS {name}' for name in _HOURS)}, "
+            f"{', '.join(f'sum({column(name)}) AS {name}' for name in HOURS)}, "
             f"sum({_wasted(column)}) AS wasted FROM ({runs}) AS runs WHERE {seen[0]} AND NOT provisional "
             f"AND +started BETWEEN 0 AND {ended} AND {ended} < {LAST_S} "
-            f"GROUP BY +{by} ORDER BY wasted DESC LIMIT ?"
+            f"GROUP BY +{by}) AS summed ORDER BY {SUM_ORDERS[order]} DESC LIMIT ?"
         )
         return [dict(row) for row in base.execute(statement, values)]
 

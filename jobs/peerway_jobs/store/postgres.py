@@ -79,7 +79,14 @@ class PostgresDatabase:
     def connect(self) -> psycopg.Connection[Any]:
         """A new connection. Raises PostgresFailed."""
         import psycopg
-        from psycopg.types.numeric import FloatLoader
+        from psycopg.adapt import Loader
+
+        class NumericLoader(Loader):
+            """Sums of whole numbers are whole, and other sums are floats, as in SQLite."""
+
+            def load(self, data: Any) -> int | float:
+                text = bytes(data)
+                return int(text) if text.lstrip(b"-").isdigit() else float(text)
 
         given: dict[str, Any] = {
             "connect_timeout": _CONNECT_S,
@@ -89,7 +96,7 @@ class PostgresDatabase:
         given["options"] = f"{_OPTIONS} {self._parameters.get('options') or ''}"
         with self.explaining():
             connection = psycopg.connect(**given, autocommit=True, row_factory=row_factory)
-            connection.adapters.register_loader("numeric", FloatLoader)
+            connection.adapters.register_loader("numeric", NumericLoader)
             # What is acknowledged must be on the disk.
             connection.execute(
                 "SELECT set_config('synchronous_commit', 'on', FALSE) "

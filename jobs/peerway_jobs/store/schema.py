@@ -142,6 +142,33 @@ VERSIONS = [
     """,
     # nodes that a run had and gave back
     "ALTER TABLE jobs ADD COLUMN former_nodes TEXT NOT NULL DEFAULT ''",
+    # how much of the cluster was in use: sums over the minutes of a step (utilization.py)
+    """
+    CREATE TABLE utilization (
+      step INTEGER NOT NULL, at INTEGER NOT NULL, node_type TEXT NOT NULL,
+      minutes REAL NOT NULL, nodes REAL NOT NULL,
+      cores REAL NOT NULL, cores_allocated REAL NOT NULL,
+      cores_measured REAL NOT NULL, cores_used REAL NOT NULL,
+      gpus REAL NOT NULL, gpus_allocated REAL NOT NULL, gpus_measured REAL NOT NULL, gpus_used REAL NOT NULL,
+      memory REAL NOT NULL, memory_allocated REAL NOT NULL, memory_measured REAL NOT NULL,
+      memory_used REAL NOT NULL, power_minutes REAL NOT NULL, watts REAL NOT NULL,
+      PRIMARY KEY (step, at, node_type)
+    ) WITHOUT ROWID
+    """,
+    # the jobs that wait, as Slurm last reported them (queue.py)
+    "CREATE TABLE queue (one INTEGER PRIMARY KEY CHECK (one = 1), at REAL NOT NULL, body TEXT NOT NULL)",
+    # sums of the finished jobs of each month (months.py)
+    """
+    CREATE TABLE months (
+      month INTEGER NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, project TEXT NOT NULL,
+      partition TEXT NOT NULL, tag TEXT NOT NULL, jobs INTEGER NOT NULL, inefficient INTEGER NOT NULL,
+      core_hours REAL NOT NULL, gpu_hours REAL NOT NULL,
+      idle_core_hours REAL NOT NULL, idle_gpu_hours REAL NOT NULL,
+      freed_core_hours REAL NOT NULL, freed_gpu_hours REAL NOT NULL,
+      PRIMARY KEY (month, user, account, project, partition, tag)
+    ) WITHOUT ROWID;
+    CREATE INDEX months_of_user ON months (user, month);
+    """,
     # what servers that share a database tell each other: the time of each node's newest batch, the rules
     """
     CREATE TABLE arrivals (node TEXT PRIMARY KEY, newest INTEGER NOT NULL) WITHOUT ROWID;

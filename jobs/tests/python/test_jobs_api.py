@@ -11,6 +11,7 @@ import json
 import re
 import socket
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from jobs_cluster import record_queue
 from jobs_scene import GIB
-from jobs_server import EVIL, NOW, PASSWORD, Server, filed, node_batch, served, serving
+from jobs_server import EVIL, EVIL_QUOTED, NOW, PASSWORD, Server, filed, node_batch, served, serving
 
 from peerway_jobs import serve
 from peerway_jobs.batch import Facts, Gpu, Samples, encode
@@ -27,20 +29,24 @@ from peerway_jobs.clock import Sent
 from peerway_jobs.frames import MOST_BODY, frame
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
-from peerway_jobs.serve import admin_pages, connections, pages
+from peerway_jobs.serve import admin_pages, connections, pages, statistics_page
 from peerway_jobs.serve.access import Portal
 from peerway_jobs.serve.attempts import FREE, LONGEST_S, Attempts
 from peerway_jobs.serve.limits import MOST_BYTES, Buckets
 from peerway_jobs.serve.live import Live
 from peerway_jobs.serve.oidc import LoginFailed, Provider
 from peerway_jobs.serve.people import People
+from peerway_jobs.serve.recorder import Recorder
 from peerway_jobs.serve.words import LANGUAGES, WORDS
+from peerway_jobs.store import utilization as rollups
 from peerway_jobs.store.audit import entries
 from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
+from peerway_jobs.store.queue import Line, ReasonSum, keep_queue
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import Filed
+from peerway_jobs.store.utilization import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,6 +215,56 @@ def test_the_cluster_page_says_why_jobs_wait(server: Server, client: httpx.Clien
     assert "Why jobs wait: Priority 9, Resources 3" in page
 
 
+def test_the_queue_has_only_the_jobs_that_one_may_see(server: Server, client: httpx.Client) -> None:
+    record_queue(server.monitor)
+    for who, jobs in (("alice", ["9002", "9004"]), ("admin", ["9001", "9002", "9003_[0-499]", "9004"])):
+        head = bearer(server.token(who, "jobs:read", "cluster:read", "admin"))
+        waiting = client.get("/api/v1/cluster/waiting", headers=head).json()
+        assert [line["job"] for line in waiting["lines"]] == jobs
+        assert [(each["reason"], each["jobs"]) for each in waiting["reasons"]][:2] == [
+            ("Priority", 500), ("Resources", 100),
+        ]  # fmt: skip
+    head = bearer(server.token("admin", "cluster:read"))
+    assert client.get("/api/v1/cluster/waiting", headers=head).json()["lines"] == []
+
+
+def test_the_server_records_its_cluster_and_sums_its_months_while_it_runs(
+    server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = bearer(server.token("alice"))
+    client.get("/api/v1/cluster/use", headers=head).raise_for_status()
+    monkeypatch.setattr(rollups, "MINUTE_S", 0.01)
+    jobs, failures, stop = server.monitor.jobs, [], threading.Event()
+    record = rollups.record
+
+    def fail_once(*figures: Any) -> None:
+        monkeypatch.setattr(rollups, "record", record)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(rollups, "record", fail_once)
+    recorder = Recorder(server.app.state.peerway)
+    work = threading.Thread(target=recorder.work, args=(stop, lambda *failure: failures.append(failure)))
+    work.start()
+    try:
+        for table in ("utilization", "months"):
+            while not jobs.reader.execute(f"SELECT 1 FROM {table}").fetchone():
+                time.sleep(0.01)
+    finally:
+        stop.set()
+        work.join()
+    assert [(task, str(error)) for task, error in failures] == [
+        ("recording the use of the cluster", "the disk is full")
+    ]
+    use = client.get("/api/v1/cluster/use?range=hour", headers=head).json()
+    assert use["whole"]["curves"]["cpu_allocated"][-1] == pytest.approx(176 / 576)  # as the page counts
+    assert use["whole"]["curves"]["gpu_allocated"][-1] == pytest.approx(12 / 40)
+    assert set(use["types"]) == {""}  # none of these nodes has a feature
+    assert "2026-09" in client.get("/statistics?years=1", headers=head).text
+    (month,) = client.get("/api/v1/months", headers=bearer(server.token("bob"))).json()
+    assert (month["start"], month["users"], month["new_users"], month["jobs"]) == (1_788_220_800, 1, 1, 2)
+    assert client.get("/api/v1/cluster/use?range=year", headers=head).status_code == 422
+
+
 def test_a_component_of_a_heterogeneous_job_is_shown_with_its_siblings(
     server: Server, client: httpx.Client
 ) -> None:
@@ -360,12 +416,12 @@ def test_rules_that_cannot_be_written_are_said_so_and_are_still_in_the_editor(
 
 
 def test_lists_that_are_cut_say_so(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_SUMS", 2)
+    monkeypatch.setattr(statistics_page, "MOST_SUMS", 2)
     monkeypatch.setattr(admin_pages, "MOST_WASTED", 2)
     with logged_in(server, "admin") as client:
         for path in ("/statistics?by=user&days=366", "/admin/jobs?days=366"):
             assert "The first 2 are shown." in client.get(path).text
-        monkeypatch.setattr(pages, "MOST_SUMS", 50)
+        monkeypatch.setattr(statistics_page, "MOST_SUMS", 50)
         assert "are shown" not in client.get("/statistics?by=user&days=366").text
 
 
@@ -385,6 +441,9 @@ def test_a_list_says_which_finding_or_partition_it_is_of(server: Server) -> None
 
 
 def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
+    waiting = Line("9", "bob", EVIL_QUOTED, EVIL, EVIL_QUOTED, EVIL, 1, 1, 1, 0, NOW, None)
+    keep_queue(server.monitor.jobs, [ReasonSum(EVIL, 1), ReasonSum(EVIL_QUOTED, 1)], [waiting], 0, NOW)
+    record(server.monitor.jobs, NOW, {kind: {"minutes": 1, "cores": 1} for kind in ("h100", EVIL_QUOTED)})
     with logged_in(server, "admin") as client:
         for path in (
             "/jobs?everyone=true",
@@ -392,6 +451,8 @@ def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
             "/admin/jobs?days=366",
             "/statistics?by=account&days=366",
             "/cluster",
+            "/cluster/waiting",
+            "/wall/now",
         ):
             page = client.get(path)
             assert page.status_code == 200

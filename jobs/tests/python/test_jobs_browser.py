@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import until
-from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
+from jobs_cluster import batch_of, large_cluster, record_month, record_queue
+from jobs_server import EVIL, NOW, PASSWORD, Server, filed, node_batch, served
 
 from peerway_common.printable import printable
 from peerway_jobs.measured import Measured
-from peerway_jobs.serve import series_data
+from peerway_jobs.serve import series_data, tiles
+from peerway_jobs.serve.live import Live
+from peerway_jobs.store.months import month_of, sum_months
 from peerway_jobs.store.promql import PromStore
 
 if TYPE_CHECKING:
@@ -209,7 +213,10 @@ def test_the_cluster_page_counts_and_has_a_tile_for_each_node(
     browser = shown("alice", "/cluster")
     assert len(browser.find_elements("css selector", ".tile")) == 10
     text = text_of(browser)
-    for words in ("GPUs blocked", "Jobs waiting", "640 cores, 9 GPUs", "People computing", "node01"):
+    for words in (
+        "GPUs blocked", "Jobs waiting", "640 cores, 9 GPUs", "People computing", "node01",
+        "Nothing is recorded of this time.",
+    ):  # fmt: skip
         assert words in text
     picture(browser, "cluster")
     assert complaints(browser) == []
@@ -217,10 +224,13 @@ def test_the_cluster_page_counts_and_has_a_tile_for_each_node(
 
 def test_the_cluster_page_updates_itself(shown: Callable[..., Chrome], server: Server) -> None:
     browser = shown("alice", "/cluster?every=500")
-    browser.execute_script("window.same = true")
+    browser.execute_script("window.same = true; document.querySelectorAll('.tile')[3].focus()")
+    named = "return document.activeElement.querySelector('b').textContent"
+    focused = browser.execute_script(named)
     server.app.state.peerway.live.saw(filed(node_batch(2, "fresh-node")))
     until(browser, "return document.querySelector('.tiles').innerText.includes('fresh-node')")
     assert browser.execute_script("return window.same")
+    assert browser.execute_script(named) == focused  # a reader who uses the keyboard stays where they are
 
 
 def test_an_administrator_sees_what_was_wasted_and_tries_rules(shown: Callable[..., Chrome]) -> None:
@@ -468,3 +478,203 @@ def test_a_time_has_the_readers_own_beside_it(shown: Callable[..., Chrome]) -> N
         picture(browser, "jobs-auckland")
     finally:
         browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
+
+
+# -- a cluster of 1,000 nodes
+
+
+@pytest.fixture(scope="module")
+def live(server: Server) -> Live:
+    live = Live(server.monitor.jobs.facts)
+    for number in range(1000):
+        if number % 50 != 7:  # some agents are away
+            live.saw(filed(batch_of(number)))
+    return live
+
+
+@pytest.fixture
+def large(server: Server, live: Live, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The server with 1,000 nodes in racks, their use over a month, and a queue."""
+    kept = server.monitor.jobs.reader.execute("SELECT body FROM cluster").fetchone()["body"]
+    monkeypatch.setattr(server.app.state.peerway, "live", live)
+    server.monitor.jobs.write("UPDATE cluster SET body = ?", (json.dumps(large_cluster()),))
+    record_month(server.monitor)
+    record_queue(server.monitor)
+    yield server
+    server.monitor.jobs.write("UPDATE cluster SET body = ?", (kept,))
+    for table in ("utilization", "queue"):
+        server.monitor.jobs.write(f"DELETE FROM {table}")
+
+
+DRAWN = "return [...document.querySelectorAll('.charts path.used')].map((path) => path.getAttribute('d'))"
+SQUARES = "return document.querySelectorAll('.board a.square').length"
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "lang", "length"),
+    [(1600, "light", "en", "day"), (1600, "dark", "ru", "month"), (390, "light", "en", "hour"),
+     (390, "dark", "ru", "day")],
+)  # fmt: skip
+def test_a_thousand_nodes_fit_any_screen(
+    shown: Callable[..., Chrome], large: Server, width: int, scheme: str, lang: str, length: str
+) -> None:
+    browser = shown("alice", f"/cluster?range={length}", width, scheme, lang)
+    assert browser.execute_script(SQUARES) == 1000
+    groups = [each.text for each in browser.find_elements("css selector", ".group h3 a")]
+    assert groups[:2] == ["r01", "r02"]
+    assert len(groups) == 50
+    assert len(browser.find_elements("css selector", ".kind")) == 4  # the whole cluster and three types
+    drawn = browser.execute_script(DRAWN)
+    assert len(drawn) == 4 + 2 + 4 + 4  # nodes without GPUs have no graph of GPUs
+    assert all(drawn)
+    picture(browser, f"cluster-1000-{width}-{scheme}-{length}")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script("return document.documentElement.scrollHeight") < 6 * 1600
+    assert complaints(browser) == []
+
+
+def test_a_rack_or_a_search_shows_tiles(shown: Callable[..., Chrome], large: Server) -> None:
+    browser = shown("alice", "/cluster?range=hour", 1280)
+    browser.find_element("link text", "r03").click()
+    until(browser, "return document.querySelectorAll('.tile').length === 20")
+    assert "20 of 1,000 nodes are shown. Rack: r03." in text_of(browser)
+    assert "range=hour" in browser.current_url
+    picture(browser, "cluster-rack")
+    search = browser.find_element("name", "text")
+    search.send_keys("r03n0\n")
+    until(browser, "return document.querySelectorAll('.tile').length === 9")
+    browser.find_element("link text", "All nodes").click()
+    until(browser, SQUARES + " === 1000")
+    browser.find_element("css selector", ".legend .n-blocked a").click()
+    until(browser, "return document.querySelectorAll('.tile').length === 11")
+    assert text_of(browser).count("disk failed") == 11
+    browser.find_element("name", "text").send_keys("no such node\n")
+    until(browser, "return document.querySelector('.nodes .empty') !== null")
+    assert complaints(browser) == []
+
+
+def test_a_square_leads_to_its_node(shown: Callable[..., Chrome], large: Server) -> None:
+    browser = shown("alice", "/cluster", 1280)
+    square = browser.find_element("css selector", ".board a.square[title^='r05n07:']")
+    assert square.get_attribute("title") == "r05n07: busy, cores 128/128, GPU 8/8, in use 56\u00a0%"
+    square.click()
+    until(browser, "return document.querySelectorAll('.tile').length === 1")
+    assert "r05n07" in text_of(browser)
+
+
+def test_more_nodes_than_a_page_shows_are_said(
+    shown: Callable[..., Chrome], large: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "MOST_SQUARES", 50)
+    browser = shown("alice", "/cluster", 1280)
+    assert browser.execute_script(SQUARES) == 50
+    assert "These are the first 50 of 1,000 nodes." in text_of(browser)
+    browser = shown("alice", "/cluster?size=tiles", 1280)
+    assert len(browser.find_elements("css selector", ".tile")) == 96
+    assert "These are the first 96 of 1,000 nodes." in text_of(browser)
+
+
+def test_a_graph_says_its_figures_where_the_pointer_is(shown: Callable[..., Chrome], large: Server) -> None:
+    from selenium.webdriver import ActionChains
+
+    browser = shown("alice", "/cluster", 1280)
+    for number, figure in ((1, r"\d+(\.\d)? % / \d+(\.\d)? %"), (3, r"[\d,]+ W")):
+        chart = browser.find_elements("css selector", ".charts svg")[number]
+        ActionChains(browser).move_to_element(chart).perform()
+        until(
+            browser, f"return document.querySelectorAll('.charts figure')[{number}].querySelector('output')"
+        )
+        output = browser.find_elements("css selector", ".charts figure")[number].find_element(
+            "tag name", "output"
+        )
+        assert re.fullmatch(r"2026-09-21 0\d:\d\d UTC: " + figure, output.text), output.text
+        assert output.rect["x"] + output.rect["width"] <= 1280
+    picture(browser, "cluster-pointer")
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize(
+    ("who", "lines"), [("alice", ["9002", "9004"]), ("admin", ["9001", "9002", "9003_[0-499]", "9004"])]
+)
+def test_the_queue_says_why_jobs_wait_and_whose(
+    shown: Callable[..., Chrome], large: Server, who: str, lines: list[str]
+) -> None:
+    browser = shown(who, "/cluster/waiting", 1280)
+    text = text_of(browser)
+    assert "other jobs have a higher priority" in text
+    assert "will never start as it is" in text
+    ids = browser.find_elements("css selector", ".queue .id")
+    assert [each.text for each in ids] == lines
+    assert all(each.size["height"] < 30 for each in ids)  # no number is broken
+    hidden = "return [...document.querySelectorAll('.wide')].map((b) => b.scrollWidth - b.clientWidth)"
+    assert set(browser.execute_script(hidden)) <= {0}
+    picture(browser, f"waiting-{who}")
+    browser = shown(who, "/cluster/waiting", 390, "dark", "ru")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    picture(browser, f"phone-waiting-{who}")
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize(("width", "lang"), [(1920, "en"), (390, "ru")])
+def test_a_screen_on_a_wall_needs_only_a_token(
+    shown: Callable[..., Chrome], large: Server, width: int, lang: str
+) -> None:
+    token = large.token("screen", "cluster:read")
+    browser = shown("alice", "/jobs", width, lang=lang)
+    browser.get("about:blank")
+    browser.get(f"{large.url}/wall#token={token}")
+    until(browser, "return document.querySelectorAll('.map a.square').length === 1000")
+    text = browser.execute_script("return document.body.innerText")
+    for name in ("alice", "carol", "9002"):
+        assert name not in text
+    assert all(browser.execute_script(DRAWN))
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    if width > 1000:  # nobody scrolls it
+        size = {"width": width, "height": 1080, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        assert browser.execute_script("return document.documentElement.scrollHeight") <= 1080
+    picture(browser, f"wall-{width}")
+    assert complaints(browser) == []
+
+
+def test_a_screen_that_may_not_read_the_cluster_says_what_to_do(
+    shown: Callable[..., Chrome], server: Server
+) -> None:
+    browser = shown("alice", "/jobs")
+    browser.get("about:blank")
+    browser.get(f"{server.url}/wall#token=wrong")
+    until(browser, "return document.getElementById('wall').innerText.includes('cluster:read')")
+    complaints(browser)  # the browser notes the 401
+
+
+@pytest.mark.parametrize(("width", "scheme", "lang"), [(1280, "light", "en"), (390, "dark", "ru")])
+def test_statistics_show_users_by_use_and_each_month(
+    shown: Callable[..., Chrome], server: Server, width: int, scheme: str, lang: str
+) -> None:
+    sum_months(server.monitor.jobs, NOW)
+    others = [
+        (month_of(NOW - 31 * 86_400 * each), f"user{user}")
+        for each in range(1, 11)
+        for user in range(each, 30)
+    ]
+    for month, user in others:
+        server.monitor.jobs.write(
+            "INSERT INTO months SELECT ?, ?, 'x', '', '', '', 5, 1, 0.5, 0.1, 0.2, 0, 0.1, 0", (month, user)
+        )
+    browser = shown("admin", "/statistics?years=1&order=used", width, scheme, lang)
+    rows = [
+        row.text.split()[0] for row in browser.find_elements("css selector", ".sums:not(.months) tbody tr")
+    ]
+    server.monitor.jobs.write("DELETE FROM months WHERE account = 'x'")
+    assert rows[0] == "alice"
+    assert len(rows) == 31
+    months = browser.find_elements("css selector", ".months tbody tr")
+    assert [month.text.split()[0] for month in months][:2] == ["2026-09", "2026-08"]
+    bars = [each.text.split() for each in browser.find_elements("css selector", ".bars span")]
+    assert bars[-2:] == [["29", "2026-08"], ["2", "2026-09"]]
+    assert len(bars) == 11
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    picture(browser, f"statistics-{width}")
+    browser = shown("alice", "/statistics?by=project", width, scheme, lang)
+    assert not browser.find_elements("css selector", ".bars")  # how many others there are is not hers to see
+    assert complaints(browser) == []

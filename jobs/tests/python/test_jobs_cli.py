@@ -477,6 +477,8 @@ def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
         (["--tls-cert", SHIPPED], "--tls-cert and --tls-key must be given together"),
         (["--oidc", broken], f"{broken}:1:10: Invalid value"),
         (["--oidc", unknown], "there is no clam; there are issuer,"),
+        (["--racks", "(r1"], "--racks: '(r1' is no regular expression"),
+        (["--racks", "r1"], "'r1' has 0 groups; one, such as in '^(r[0-9]+)', is the rack"),
         (["--raw-days", "400"], "means are kept for 365 days and samples for 400"),
         (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "leave out --raw-days and --thin-days"),
         (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),

@@ -142,6 +142,11 @@ def fill(damaged: Damaged) -> None:
     add("rulesets", {"since": NOW, "text": "", "by": ""}, lambda n: {"hash": f"h{n}"})
     secret = lambda n: {"hash": hashlib.sha256(SECRET.format(n).encode()).hexdigest()}  # noqa: E731
     add("sessions", {"name": "alice", "ends": NOW + 999}, secret)
+    sums = {name: 1 for name, kind in columns_of(damaged.base, "months") if kind != "TEXT"}
+    texts = {name: name for name, kind in columns_of(damaged.base, "months") if kind == "TEXT"}
+    add("months", {**sums, **texts, "month": 1_788_220_800}, lambda n: {"user": f"m{n}"})
+    minute = dict.fromkeys((name for name, _ in columns_of(damaged.base, "utilization")), 1)
+    add("utilization", {**minute, "step": 900, "at": int(NOW // 900 * 900)}, lambda n: {"node_type": f"t{n}"})
     add("tokens", {"name": "admin", "scopes": "jobs:read cluster:read admin", "made": NOW}, secret)
 
 
@@ -149,7 +154,8 @@ def test_every_table_and_column_is_damaged_here(damaged: Damaged) -> None:
     tables = {
         row["name"] for row in damaged.base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
-    assert tables - {"cluster"} == damaged.rows.keys()  # which has one row, tested below
+    # The cluster and the queue have one row, tested below and in test_jobs_queue.py.
+    assert tables - {"cluster", "queue"} == damaged.rows.keys()
     assert tables == TABLES.keys()
     for table in tables:
         assert {name for name, _ in columns_of(damaged.base, table)} - {"one"} == {*TABLES[table]}, table
@@ -161,7 +167,8 @@ def test_no_page_and_no_answer_breaks(damaged: Damaged) -> None:
             for by in ("user", "account", "project", "partition", "tag"):
                 path = route.path.replace("{by}", by)
                 query = f"?by={by}" if path == "/statistics" else ""
-                for more in (query, f"{query or '?'}&running=true", "?everyone=true&form=csv"):
+                years = f"{query}&years=3&order=used" if query else "?range=month"
+                for more in (query, f"{query or '?'}&running=true", "?everyone=true&form=csv", years):
                     answer = damaged.get(path + more)
                     assert answer.status_code in ((403,) if path == "/tokens" else (200, 303)), (
                         path,

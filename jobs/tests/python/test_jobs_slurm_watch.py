@@ -16,13 +16,14 @@ from peerway_jobs.batch import Batch, Interval
 from peerway_jobs.slurm_watch import Watch
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import due
+from peerway_jobs.store.queue import queue
 
 BEGAN = int(time.time()) - 5000  # recent, because the accounts are not asked about runs that ended long ago
 ANSWERS = {
     "squeue": {"jobs": [{
         "job_id": 7, "job_state": "RUNNING", "user_name": "ann", "start_time": BEGAN, "nodes": "n1",
         "node_count": 1, "cpus": 8,
-    }]},
+    }, {"job_id": 9, "job_state": "PENDING", "user_name": "bob", "state_reason": "Priority"}]},
     "sinfo": {"nodes": [{"name": "n1", "state": "mixed", "cpus": 64, "features": ["milan"]}]},
     "sacct": {"jobs": [{
         "job_id": 8, "state": {"current": "COMPLETED"}, "time": {"start": BEGAN, "end": BEGAN + 500},
@@ -91,8 +92,12 @@ def script(store: JobStore, job: str) -> str:
     return run.script if run else ""
 
 
+def waiting(store: JobStore) -> list[tuple[str, str, str]]:
+    return [(line.job, line.user, line.reason) for line in queue(store.reader).lines]
+
+
 ALL = {
-    "squeue": lambda store: state(store, "7") == "RUNNING",
+    "squeue": lambda store: state(store, "7") == "RUNNING" and waiting(store) == [("9", "bob", "Priority")],
     "sinfo": lambda store: (run := store.run("7")) is not None and run.node_type == "milan",
     "sacct": lambda store: state(store, "8") == "COMPLETED",
     "scontrol": lambda store: script(store, "7") == "#!/bin/sh\n",

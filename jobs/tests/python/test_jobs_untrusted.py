@@ -440,6 +440,8 @@ def test_pages_and_api_ask_the_same_rights_of_a_token(server: Server) -> None:
         "/jobs/103": "/api/v1/jobs/103",
         "/statistics": "/api/v1/sums/user",
         "/cluster": "/api/v1/cluster",
+        "/cluster/waiting": "/api/v1/cluster/waiting",
+        "/wall/now": "/api/v1/cluster/use",
         "/admin/alarms": "/api/v1/alarms",
         "/admin/jobs": "/api/v1/alarms",
         "/admin/rules": "/api/v1/alarms",
@@ -458,4 +460,4 @@ def test_pages_and_api_ask_the_same_rights_of_a_token(server: Server) -> None:
             assert httpx.get(server.url + "/tokens", headers=head).status_code == 403
     pages = {each.path for each in routes_of(server) if "GET" in each.methods and not each.include_in_schema}
     named = {re.sub(r"\d+", "{job}", page) for page in pairs}
-    assert pages - named == {"/", "/login", "/tokens", "/healthz", "/metrics"}
+    assert pages - named == {"/", "/login", "/tokens", "/healthz", "/metrics", "/wall"}

@@ -89,7 +89,7 @@ typedef struct pw_fifo_entry {
 /* A FIFO from kernels of one device to the proxy (peerway/device/fifo.cuh). */
 typedef struct pw_fifo_handle {
   unsigned version;
-  pw_fifo_entry* entries;          /* a ring in host memory */
+  pw_fifo_entry* entries;          /* a ring buffer in host memory */
   unsigned long long count;        /* number of entries: a power of two */
   const unsigned long long* taken; /* in host memory: the last number that the proxy has read */
   const unsigned long long* done;  /* in host memory: the last number that is complete at both ends */

@@ -148,8 +148,9 @@ PW_API pw_status pw_context_close(pw_context* context);
  * context's threads and connections end with the last of these objects. */
 PW_API pw_status pw_context_free(pw_context* context);
 
-/* Restricts later operations to the named paths, separated by commas ("peer/copy,staged"). A name without a
- * method ("peer") allows all methods of that path. NULL or "route" lets the route table choose again. */
+/* Restricts later operations to the named paths, separated by commas ("peer/copy,staged"). A name without its
+ * second part ("peer") allows all paths that begin with it. NULL or "route" lets the route table choose
+ * again. */
 PW_API pw_status pw_context_use(pw_context* context, const char* paths);
 
 /* How the host waits: for signals, for operations to complete, for plans and streams. */

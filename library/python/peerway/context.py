@@ -104,10 +104,10 @@ class Context(Operations, Closing):
 
         Raises InvalidArgument for arrays that have gaps or hold Python objects.
         """
-        layout = arrays.span_of(array)
-        if layout.span == 0:
+        layout = arrays.contiguous_layout_of(array)
+        if layout.extent_bytes == 0:
             raise InvalidArgument(f"peerway: register: {shown(array)} has no bytes; a region has at least 1.")
-        core = self._core.register(layout.address, layout.span, layout.read_only)
+        core = self._core.register(layout.address, layout.extent_bytes, layout.read_only)
         return self._known(Region(core, layout.keep))
 
     def register_memory(self, address: int, bytes: int) -> Region:

@@ -113,8 +113,8 @@ def make_halo(context: _core.Context, rank: int, size: int, u: object, options: 
         for array in arrays:
             parts.append(_local(array, places, options))
         for part in parts:
-            if part.layout.span > 0 and 0 not in part.owned:
-                core_region = context.register(part.layout.address, part.layout.span)
+            if part.layout.extent_bytes > 0 and 0 not in part.owned:
+                core_region = context.register(part.layout.address, part.layout.extent_bytes)
                 part.region = Region(core_region, part.layout.keep)
     except Exception as error:  # even of another library: the other ranks must hear of it
         refusal = error

@@ -6,7 +6,7 @@ import weakref
 from typing import Protocol, TypeVar
 
 from peerway import _core
-from peerway._arguments.operands import Far, Near, Registered, far_side, near_side, signal_of
+from peerway._arguments.operands import Far, Near, RegionsByAddress, far_side, near_side, signal_of
 from peerway._arguments.validation import number, seconds
 from peerway.memory import Remote
 from peerway.request import Request
@@ -29,7 +29,7 @@ class Operations:
 
     def __init__(self, core: _core.Context) -> None:
         self._core = core
-        self._registered = Registered()
+        self._registered = RegionsByAddress()
         self._children: weakref.WeakSet[Closable] = weakref.WeakSet()
 
     def put(
@@ -67,8 +67,8 @@ class Operations:
         self._core.get(near.of._core, near_block, far.of._core, far_block)
 
     def start_put(self, to: Far, source: Near, notify: Remote | None = None, by: int = 1) -> Request:
-        """Like put, and returns a request for the put and its notification. The request may complete only
-        after earlier operations on the same paths to the same rank.
+        """Like put, and returns a request for the put and its notification. The request may have to wait for
+        earlier operations on the same paths to the same rank.
         """
         far = far_side("start_put", "to", to)
         near = near_side(self._registered, "start_put", "source", source, written=False)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from peerway import _core
-from peerway._arguments.operands import Far, Near, Registered, far_side, near_side, signal_of
+from peerway._arguments.operands import Far, Near, RegionsByAddress, far_side, near_side, signal_of
 from peerway._arguments.validation import number, of_kind, seconds
 from peerway.errors import Closed, InvalidArgument
 from peerway.memory import Region, Remote, Signal
@@ -135,7 +135,7 @@ class PlanBuilder:
         self,
         core: _core.PlanBuilder,
         device: str,
-        registered: Registered,
+        registered: RegionsByAddress,
         closed_with_context: Callable[[Plan], Plan],
     ) -> None:
         self._core = core

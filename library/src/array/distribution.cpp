@@ -157,7 +157,7 @@ ArrayStrides Distribution::strides(const ArrayStrides& given, const Coordinates&
   return strides;
 }
 
-uint64_t Distribution::span_bytes(const ArrayStrides& strides, const Coordinates& at) const {
+uint64_t Distribution::extent_bytes(const ArrayStrides& strides, const Coordinates& at) const {
   const Counts counts = held(at);
   uint64_t bytes = counts[0] == 0 ? 0 : element_bytes();
   for (uint32_t d = 0; d < dims() && counts[0] > 0; ++d)

@@ -44,7 +44,7 @@ class Distribution {
 
   /// Returns the bytes from the first byte of the rank's memory to one past its last. Throws Error on
   /// overflow.
-  [[nodiscard]] uint64_t span_bytes(const ArrayStrides& strides, const Coordinates& at) const;
+  [[nodiscard]] uint64_t extent_bytes(const ArrayStrides& strides, const Coordinates& at) const;
 
  private:
   void check_dimension(uint32_t d) const;

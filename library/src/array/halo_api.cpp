@@ -94,7 +94,7 @@ pw::array::HaloOpening opening_of(HaloRequest& request, pw::Team& team) {
     const pw_array& array = request.arrays[a];
     const pw::array::Distribution distribution(grid, array, static_cast<uint32_t>(a));
     const auto strides = distribution.strides(pw::array::given_strides(array), at);
-    check_region(array, distribution.span_bytes(strides, at), a);
+    check_region(array, distribution.extent_bytes(strides, at), a);
   }
   const pw::Device* device = device_of(request.arrays);
   pw::array::HaloOpening opening;
@@ -164,7 +164,7 @@ std::unique_ptr<pw_plan_builder> builder_of(const std::shared_ptr<pw::Context>& 
 extern "C" {
 
 pw_status pw_grid_block(uint64_t extent, uint32_t parts, uint32_t index, uint64_t* first, uint64_t* count) {
-  return pw::guard(__func__, given(first, count), [&] {
+  return pw::catch_errors(__func__, given(first, count), [&] {
     const pw::array::Interval part = pw::array::block_of(extent, parts, index);
     *first = part.first;
     *count = part.count;
@@ -175,7 +175,7 @@ pw_status pw_grid_block(uint64_t extent, uint32_t parts, uint32_t index, uint64_
 pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t count, const pw_grid* grid,
                          pw_halo_parts parts, pw_plan** plan) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, plan), [&] {
+  return pw::catch_errors(__func__, given(context, plan), [&] {
     pw::Team& team = context->context->team();
     HaloRequest request{grid, arrays, count, parts};
     std::unique_ptr<pw_plan_builder> builder;

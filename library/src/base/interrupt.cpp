@@ -8,7 +8,7 @@ namespace pw {
 constinit thread_local InterruptCheck interrupt_check;
 
 pw_status fail_interrupted(const char* awaited) noexcept {
-  return guard([&] {
+  return catch_errors([&] {
     return fail(PW_INTERRUPTED, format("waiting for {} was interrupted by this program", awaited));
   });
 }

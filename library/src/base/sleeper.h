@@ -12,8 +12,8 @@ namespace pw {
 struct alignas(64) Sleepers {
   std::atomic<uint32_t> count;   ///< threads that sleep or are about to
   std::atomic<uint32_t> woken;   ///< futex: changed by every wake
-  std::atomic<uint32_t> unseen;  ///< not 0: something that cannot wake threads writes to this rank, too: a
-                                 ///< GPU, a NIC
+  std::atomic<uint32_t> unseen;  ///< not 0: something that cannot wake threads writes to this rank, too, such
+                                 ///< as a GPU or a NIC
 };
 
 namespace detail {

@@ -36,7 +36,7 @@ pw_status fail(pw_status status, std::string message) noexcept {
 }
 
 pw_status refuse_call(const char* function) noexcept {
-  return guard([&] {
+  return catch_errors([&] {
     refuse_in_forked_child(function);
     return fail(PW_INVALID_ARGUMENT, std::string("") + function + " was given a null pointer");
   });

@@ -51,7 +51,7 @@ pw_status refuse_call(const char* function) noexcept;
 
 /// Runs `body` at the C boundary: an exception becomes a status and a message, and nothing ever escapes.
 template <typename Body>
-pw_status guard(Body&& body) noexcept {
+pw_status catch_errors(Body&& body) noexcept {
   try {
     return std::forward<Body>(body)();
   } catch (const Error& error) {
@@ -68,8 +68,8 @@ pw_status guard(Body&& body) noexcept {
 /// The same for a C function that needs pointers; `all_given` says whether it got them. Fails in a forked
 /// child.
 template <typename Body>
-pw_status guard(const char* function, bool all_given, Body&& body) noexcept {
-  return all_given && !in_forked_child() ? guard(std::forward<Body>(body)) : refuse_call(function);
+pw_status catch_errors(const char* function, bool all_given, Body&& body) noexcept {
+  return all_given && !in_forked_child() ? catch_errors(std::forward<Body>(body)) : refuse_call(function);
 }
 
 }  // namespace pw

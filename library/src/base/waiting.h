@@ -24,7 +24,7 @@ extern const ChoiceSetting<WaitPolicy> wait;
 
 /// Whether wake() is called when the awaited event has occurred.
 enum class Wakes : uint8_t {
-  as_known,  ///< yes, unless Sleepers::unseen says that something else may cause it
+  unless_unseen,  ///< yes, unless Sleepers::unseen counts something that wakes nobody
   always,
   perhaps,
 };
@@ -35,13 +35,14 @@ class PollTime {
  public:
   [[nodiscard]] uint64_t ns() const { return soon_ ? kSleepCost : kLook; }
   void polled() { soon_ = true; }
-  /// Records a wait that slept. The time includes our wake-up and, if it slept too, the partner's: two ranks
-  /// that sleep for one another's messages must find out that these arrive soon.
+  /// Records a wait that slept. The time includes this thread's wake-up, and the partner's if it slept too.
+  /// The limit allows for both; otherwise two ranks that always sleep would never learn that messages come
+  /// soon.
   void slept(uint64_t took_ns) { soon_ = took_ns <= 3 * kSleepCost; }
 
  private:
-  // The callback with which a GPU's driver wakes us took 45 us of CPU time on a virtual machine with H100s,
-  // and arrived as late.
+  // On a virtual machine with H100s, the callback with which a GPU's driver wakes this thread used 45 us of
+  // CPU time, and came 45 us late.
   static constexpr uint64_t kSleepCost = 50'000, kLook = 5'000;
   bool soon_ = true;
 };
@@ -89,11 +90,12 @@ class Waiting {
   /// Number of polls between further checks of the time.
   [[nodiscard]] int polls_between() const { return oversubscribed() ? 1 : 16; }
 
-  /// Returns the longest time to sleep, having waited for `waited_ns`. If nobody wakes, it is an eighth of
-  /// that: so the end is noticed late by at most an eighth of the wait, and a long wait costs little.
+  /// Returns the longest time to sleep, having waited for `waited_ns`. If no wake-up is certain, it is an
+  /// eighth of `waited_ns`: so the end is noticed late by at most an eighth of the wait, and a long wait
+  /// costs little.
   [[nodiscard]] uint64_t nap_ns(Wakes wakes, uint64_t waited_ns) const {
     constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000, kBackstop = 10'000'000;
-    if (wakes == Wakes::as_known)
+    if (wakes == Wakes::unless_unseen)
       wakes = sleepers_->unseen.load(std::memory_order_relaxed) == 0 ? Wakes::always : Wakes::perhaps;
     return wakes == Wakes::always ? kBackstop : std::clamp(waited_ns / 8, kShortest, kLongest);
   }

@@ -12,7 +12,7 @@ namespace pw::bench {
 std::string bench_kernels(int capability) {
   std::string why;
   const auto nvrtc = cuda::Nvrtc::load(cuda::nvrtc_candidates(settings::nvrtc_library.text()), why);
-  if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
+  if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, why);
   std::vector<cuda::KernelSource> sources{{"bench.cu", kernel_text()}};
   const auto library = cuda::kernel_sources();  // this text includes its headers
   sources.insert(sources.end(), library.begin() + 1, library.end());

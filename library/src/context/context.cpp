@@ -145,7 +145,7 @@ void Context::exchange_facts() {
 Context::~Context() {
   close();
   progress_.stop();
-  attachment_.reset();
+  object_of_upper_layer_.reset();
 }
 
 void Context::close() {
@@ -165,10 +165,10 @@ std::shared_ptr<void> Context::on_close(std::function<void()> callback) {
           }};
 }
 
-std::shared_ptr<void> Context::attachment(const std::function<std::shared_ptr<void>()>& make) {
-  std::lock_guard lock(attachment_mutex_);
-  if (attachment_ == nullptr) attachment_ = make();
-  return attachment_;
+std::shared_ptr<void> Context::object_of_upper_layer(const std::function<std::shared_ptr<void>()>& make) {
+  std::lock_guard lock(upper_layer_mutex_);
+  if (object_of_upper_layer_ == nullptr) object_of_upper_layer_ = make();
+  return object_of_upper_layer_;
 }
 
 void Context::set_chunk_bytes(uint64_t bytes) {
@@ -189,7 +189,7 @@ std::shared_ptr<Region> Context::allocate(pw_device where, uint64_t bytes) {
   return region;
 }
 
-std::shared_ptr<Region> Context::add(void* address, uint64_t bytes, Access access) {
+std::shared_ptr<Region> Context::register_memory(void* address, uint64_t bytes, Access access) {
   auto region = registry_.add(address, bytes, access);
   resolver_->classify(*region);
   return region;

@@ -55,7 +55,7 @@ class Context {
   [[nodiscard]] Device& device_named(pw_device where) const;
 
   std::shared_ptr<Region> allocate(pw_device where, uint64_t bytes);
-  std::shared_ptr<Region> add(void* address, uint64_t bytes, Access access = Access::read_write);
+  std::shared_ptr<Region> register_memory(void* address, uint64_t bytes, Access access = Access::read_write);
   std::vector<std::byte> key_of(Region& region);
   std::shared_ptr<Remote> import(std::span<const std::byte> key);
 
@@ -109,9 +109,9 @@ class Context {
   /// add_marks_of() also refuses a rank that the team does not have.
   void add_marks(int rank, Marks& marks);
   pw_status add_marks_of(int rank, Marks& marks);
-  /// Returns PW_PEER_LOST if the rank was lost, since data that had arrived there may be lost with it.
+  /// Fails with PW_PEER_LOST if the rank was lost, since data that had arrived there may be lost with it.
   /// PW_ANY_RANK: if any rank was lost towards which something was started or attempted.
-  pw_status check_started(int rank) const;
+  pw_status check_not_lost(int rank) const;
   [[nodiscard]] Failures& failures() { return failures_; }
 
   /// Maps the remote's memory for the device and returns whether that succeeded. Returns false for memory of
@@ -121,9 +121,9 @@ class Context {
   /// Chooses the path of a transfer and makes what the path needs for it. Throws Error if there is no path.
   void prepare(const Transfer& transfer);
 
-  /// An object that a layer above keeps in the context (the proxy of plans). `make` makes it at the first
-  /// call; it is destroyed after close() and before everything else.
-  std::shared_ptr<void> attachment(const std::function<std::shared_ptr<void>()>& make);
+  /// Returns the one object that a layer above keeps in the context: the proxy of plans. `make` makes it at
+  /// the first call; it is destroyed after close() and before everything else.
+  std::shared_ptr<void> object_of_upper_layer(const std::function<std::shared_ptr<void>()>& make);
 
  private:
   void exchange_facts();
@@ -138,8 +138,8 @@ class Context {
   }
   /// A quick check: whether the remote is current, no rank is lost and the context is open.
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
-  pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : why_not(remote); }
-  pw_status why_not(const Remote& remote);  ///< PW_OK if the lost rank is another one
+  pw_status check(const Remote& remote) { return is_usable(remote) ? PW_OK : status_of(remote); }
+  pw_status status_of(const Remote& remote);  ///< the whole check; PW_OK if the lost rank is another one
   pw_status check_notification(const Remote& signal);
   pw_status transfer_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
                             const pw_block& local_block, const Notification* notification, Marks* marks);
@@ -154,7 +154,7 @@ class Context {
     if (is_usable(*range.remote)) {
       const Resolved* known =
           resolver_->find(range.op, route::ShapeClass::contiguous, *range.local, *range.remote);
-      if (known != nullptr && range.bytes <= known->copied_bytes) {
+      if (known != nullptr && range.bytes <= known->cpu_copied_bytes) {
         record_start(range.remote->rank(), kAtStart);
         copy_range(range);
         return PW_OK;
@@ -174,11 +174,12 @@ class Context {
   pw_status flush_untraced(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
   pw_status transfer_in_bounds(const RangeTransfer& range, const Notification* notification);
-  /// Records that something was started towards the rank, so that a flush knows which marks to take. `by` is
-  /// the bit of the path, kNotified for a notification, or kAtStart for what is complete already.
-  void record_start(int rank, uint64_t by) {
+  /// Records that something was started towards the rank, so that a flush knows which marks to take. `bits`
+  /// are those of the paths, kNotified for a notification, or kAtStart for what is complete already.
+  void record_start(int rank, uint64_t bits) {
     auto& started = started_towards_[static_cast<size_t>(rank)];
-    if ((started.load(std::memory_order_relaxed) & by) != by) started.fetch_or(by, std::memory_order_relaxed);
+    if ((started.load(std::memory_order_relaxed) & bits) != bits)
+      started.fetch_or(bits, std::memory_order_relaxed);
   }
   /// The same for a notification; a notification on another host may go by any path.
   void record_notification(const Remote& signal) {
@@ -218,8 +219,8 @@ class Context {
   std::vector<std::atomic<uint64_t>>
       started_towards_;  ///< for each rank: bits of the paths by which something was started towards it
   std::shared_ptr<void> on_loss_;  ///< wakes sleeping threads when a rank is lost
-  std::mutex attachment_mutex_;
-  std::shared_ptr<void> attachment_;  ///< last, because it uses all of the above
+  std::mutex upper_layer_mutex_;
+  std::shared_ptr<void> object_of_upper_layer_;  ///< last, because it uses all of the above
 };
 
 }  // namespace pw

@@ -44,7 +44,7 @@ extern "C" {
 
 pw_status pw_context_create(pw_team* team, pw_context** context) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(team, context), [&] {
+  return pw::catch_errors(__func__, given(team, context), [&] {
     *context = new pw_context(team->team);
     return PW_OK;
   });
@@ -53,7 +53,7 @@ pw_status pw_context_create(pw_team* team, pw_context** context) {
 pw_status pw_context_close(pw_context* context) {
   if (pw::in_forked_child()) return PW_OK;
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context), [&] {
+  return pw::catch_errors(__func__, given(context), [&] {
     context->context->close();
     return PW_OK;
   });
@@ -65,14 +65,14 @@ pw_status pw_context_free(pw_context* context) {
 }
 
 pw_status pw_context_use(pw_context* context, const char* paths) {
-  return pw::guard(__func__, given(context), [&] {
+  return pw::catch_errors(__func__, given(context), [&] {
     context->context->resolver().use(paths != nullptr ? paths : "");
     return PW_OK;
   });
 }
 
 pw_status pw_context_set_wait_policy(pw_context* context, pw_wait_policy policy) {
-  return pw::guard(__func__, given(context), [&] {
+  return pw::catch_errors(__func__, given(context), [&] {
     if (policy != PW_WAIT_BUSY_POLL && policy != PW_WAIT_BLOCKING)
       return pw::fail(PW_INVALID_ARGUMENT,
                       format("{} is not a wait policy; there are PW_WAIT_BUSY_POLL ({}) and "
@@ -89,24 +89,26 @@ pw_wait_policy pw_context_wait_policy(const pw_context* context) {
 }
 
 pw_status pw_region_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
-  return pw::guard(__func__, given(context, region), [&] {
+  return pw::catch_errors(__func__, given(context, region), [&] {
     *region = new pw_region{context->open(), context->context->allocate(device, bytes)};
     return PW_OK;
   });
 }
 
 pw_status pw_region_register(pw_context* context, void* address, uint64_t bytes, pw_region** region) {
-  return pw::guard(__func__, given(context, region), [&] {
-    *region = new pw_region{context->open(), context->context->add(address, bytes, pw::Access::read_write)};
+  return pw::catch_errors(__func__, given(context, region), [&] {
+    *region = new pw_region{context->open(),
+                            context->context->register_memory(address, bytes, pw::Access::read_write)};
     return PW_OK;
   });
 }
 
 pw_status pw_region_register_read_only(pw_context* context, const void* address, uint64_t bytes,
                                        pw_region** region) {
-  return pw::guard(__func__, given(context, region), [&] {
+  return pw::catch_errors(__func__, given(context, region), [&] {
     auto* const memory = const_cast<void*>(address);  // nothing of this region writes to it
-    *region = new pw_region{context->open(), context->context->add(memory, bytes, pw::Access::read_only)};
+    *region = new pw_region{context->open(),
+                            context->context->register_memory(memory, bytes, pw::Access::read_only)};
     return PW_OK;
   });
 }
@@ -133,12 +135,13 @@ pw_device pw_region_device(const pw_region* region) {
 }
 
 pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, size_t* length) {
-  return pw::guard(__func__, given(region, length) && (capacity == 0 || given(key)),
-                   [&] { return copy_key(region->context->key_of(*region->region), key, capacity, length); });
+  return pw::catch_errors(__func__, given(region, length) && (capacity == 0 || given(key)), [&] {
+    return copy_key(region->context->key_of(*region->region), key, capacity, length);
+  });
 }
 
 pw_status pw_remote_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
-  return pw::guard(__func__, given(context, key, remote), [&] {
+  return pw::catch_errors(__func__, given(context, key, remote), [&] {
     *remote = new pw_remote{context->open(),
                             context->context->import({static_cast<const std::byte*>(key), length}), nullptr};
     return PW_OK;
@@ -158,7 +161,7 @@ pw_access pw_remote_access(const pw_remote* remote) {
 }
 
 pw_status pw_signal_create(pw_context* context, int sender, pw_device device, pw_signal** signal) {
-  return pw::guard(__func__, given(context, signal), [&] {
+  return pw::catch_errors(__func__, given(context, signal), [&] {
     pw::Context& in = *context->open();
     *signal = new pw_signal{context->context,
                             std::make_shared<pw::Signal>(in, sender, in.device_named(device)), nullptr};
@@ -172,12 +175,12 @@ pw_status pw_signal_free(pw_signal* signal) {
 }
 
 pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, size_t* length) {
-  return pw::guard(__func__, given(signal, length) && (capacity == 0 || given(key)),
-                   [&] { return copy_key(signal->signal->key(), key, capacity, length); });
+  return pw::catch_errors(__func__, given(signal, length) && (capacity == 0 || given(key)),
+                          [&] { return copy_key(signal->signal->key(), key, capacity, length); });
 }
 
 pw_status pw_signal_value(const pw_signal* signal, uint64_t* value) {
-  return pw::guard(__func__, given(signal, value), [&] {
+  return pw::catch_errors(__func__, given(signal, value), [&] {
     *value = signal->signal->value();
     return PW_OK;
   });
@@ -185,13 +188,13 @@ pw_status pw_signal_value(const pw_signal* signal, uint64_t* value) {
 
 pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(signal), [&] { return signal->signal->wait(value, timeout_ns); });
+  return pw::catch_errors(__func__, given(signal), [&] { return signal->signal->wait(value, timeout_ns); });
 }
 
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_notification* notification) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, to, from), [&] {
+  return pw::catch_errors(__func__, given(context, to, from), [&] {
     const pw::RangeTransfer range{pw::Op::put, &pw::region_of(to), from->region.get(),
                                   to_offset,   from_offset,        bytes};
     if (notification == nullptr) return context->context->transfer(range);
@@ -202,7 +205,7 @@ pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const p
 pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const pw_remote* from,
                  uint64_t from_offset, uint64_t bytes) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, to, from), [&] {
+  return pw::catch_errors(__func__, given(context, to, from), [&] {
     return context->context->transfer(
         {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes});
   });
@@ -211,7 +214,7 @@ pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const p
 pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
                        const pw_block* from_block, const pw_notification* notification) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
+  return pw::catch_errors(__func__, given(context, to, to_block, from, from_block), [&] {
     const pw::CheckedNotification checked(notification);
     return context->context->put(pw::region_of(to), *pw::CheckedBlock(to_block), *from->region,
                                  *pw::CheckedBlock(from_block), checked.get());
@@ -221,7 +224,7 @@ pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_bl
 pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_block, const pw_remote* from,
                        const pw_block* from_block) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
+  return pw::catch_errors(__func__, given(context, to, to_block, from, from_block), [&] {
     return context->context->get(pw::region_of(from), *pw::CheckedBlock(from_block), *to->region,
                                  *pw::CheckedBlock(to_block));
   });
@@ -229,13 +232,15 @@ pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_bl
 
 pw_status pw_notify(pw_context* context, const pw_notification* notification) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, notification),
-                   [&] { return context->context->notify(pw::CheckedNotification(notification).value()); });
+  return pw::catch_errors(__func__, given(context, notification), [&] {
+    return context->context->notify(pw::CheckedNotification(notification).value());
+  });
 }
 
 pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context), [&] { return context->context->flush(rank, timeout_ns); });
+  return pw::catch_errors(__func__, given(context),
+                          [&] { return context->context->flush(rank, timeout_ns); });
 }
 
 }  // extern "C"

@@ -13,7 +13,7 @@ pw_status Notifications::after(Path& path, int rank, const Notification& notific
   Remote& signal = *notification.signal;
   if (path.completes_at_start() && signal.word() != nullptr) return this->notify({}, notification, nullptr);
   // A path's own stores come after its own transfers.
-  if (rank == signal.rank() && path.can_store(signal)) return this->notify({}, notification, &path);
+  if (rank == signal.rank() && path.can_store_word(signal)) return this->notify({}, notification, &path);
   Marks before;
   before.add(path, rank);
   return after(std::move(before), notification);
@@ -24,32 +24,32 @@ pw_status Notifications::after(Marks before, const Notification& notification) {
   return this->notify(std::move(before), notification, signal.word() != nullptr ? nullptr : &far_(signal));
 }
 
-pw_status Notifications::notify(Marks before, const Notification& notification, Path* by) {
+pw_status Notifications::notify(Marks before, const Notification& notification, Path* storing) {
   SignalTurn turn;
-  if (const pw_status status = turn.begin(notification, by); status != PW_OK) return status;
-  if (turn.now() && before.reached()) {
+  if (const pw_status status = turn.begin(notification, storing); status != PW_OK) return status;
+  if (turn.can_store_now() && before.reached()) {
     const pw_status status = before.outcome();
-    return status == PW_OK ? make(turn, by) : status;
+    return status == PW_OK ? make(turn, storing) : status;
   }
-  defer(turn, std::move(before), notification, by);
+  defer(turn, std::move(before), notification, storing);
   return PW_OK;
 }
 
-pw_status Notifications::make(SignalTurn& turn, Path* by) {
-  if (by == nullptr) {
-    turn.store();
+pw_status Notifications::make(SignalTurn& turn, Path* storing) {
+  if (storing == nullptr) {
+    turn.store_by_cpu();
     return PW_OK;
   }
-  const pw_status status = by->store(turn.signal(), turn.total());
+  const pw_status status = storing->store_word(turn.signal(), turn.total());
   if (status == PW_OK) turn.stored();
   return status;
 }
 
 // Called while `turn` is held, so that notifications of one signal are queued in order.
-void Notifications::defer(SignalTurn& turn, Marks before, const Notification& notification, Path* by) {
+void Notifications::defer(SignalTurn& turn, Marks before, const Notification& notification, Path* storing) {
   std::lock_guard lock(mutex_);
   const uint64_t number = ++by_rank_[notification.signal->rank()].deferred;
-  deferred_.push_back({notification.signal->shared_from_this(), notification.by, by, std::move(before),
+  deferred_.push_back({notification.signal->shared_from_this(), notification.by, storing, std::move(before),
                        number, Stage::deferred, nullptr});
   ++turn.sender().deferred;
   open_.fetch_add(1, std::memory_order_relaxed);
@@ -145,7 +145,7 @@ void Notifications::forget(const std::vector<const Deferred*>& ended) {
 // Does what can be done now; returns true when the notification has arrived or failed.
 bool Notifications::advance(Deferred& deferred) {
   while (deferred.before.reached()) {
-    const pw_status status = guard([&] {
+    const pw_status status = catch_errors([&] {
       const pw_status so_far = deferred.before.outcome();
       return so_far == PW_OK ? enter_next(deferred) : so_far;
     });
@@ -170,13 +170,13 @@ pw_status Notifications::enter_next(Deferred& deferred) {
     }
     case Stage::in_order:
       if (!sender.known.load(std::memory_order_relaxed)) {
-        deferred.fetched = path->fetch(signal);
+        deferred.fetched = path->fetch_word(signal);
         deferred.before.add(*path, signal.rank());
       }
       deferred.stage = Stage::fetched;
       return PW_OK;
     case Stage::fetched:
-      if (const pw_status status = store(deferred); status != PW_OK) return status;
+      if (const pw_status status = store_word(deferred); status != PW_OK) return status;
       if (path != nullptr) deferred.before.add(*path, signal.rank());
       deferred.stage = Stage::stored;
       return PW_OK;
@@ -186,10 +186,10 @@ pw_status Notifications::enter_next(Deferred& deferred) {
   }
 }
 
-pw_status Notifications::store(const Deferred& deferred) {
+pw_status Notifications::store_word(const Deferred& deferred) {
   Remote& signal = *deferred.signal;
   SignalSender& sender = *signal.sender();
-  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "" + team_.describe_loss(signal.rank()));
+  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, team_.describe_loss(signal.rank()));
   if (!signal.current())
     return fail(PW_STALE_KEY,
                 format("the signal of rank {} was closed before it could be notified", signal.rank()));
@@ -206,7 +206,7 @@ pw_status Notifications::store(const Deferred& deferred) {
   if (deferred.path == nullptr) {
     signal.word()->store(total, std::memory_order_release);
     wake(*signal.sleepers());
-  } else if (const pw_status status = deferred.path->store(signal, total); status != PW_OK) {
+  } else if (const pw_status status = deferred.path->store_word(signal, total); status != PW_OK) {
     return status;
   }
   sender.notified = total;

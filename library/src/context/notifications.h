@@ -69,13 +69,13 @@ class Notifications final : public Source, public Marker {
   };
 
   void settle(Remote& signal);  ///< waits until all that this rank added to the signal has arrived
-  pw_status make(SignalTurn& turn, Path* by);
-  pw_status notify(Marks before, const Notification& notification, Path* by);
-  void defer(SignalTurn& turn, Marks before, const Notification& notification, Path* by);
+  pw_status make(SignalTurn& turn, Path* storing);
+  pw_status notify(Marks before, const Notification& notification, Path* storing);
+  void defer(SignalTurn& turn, Marks before, const Notification& notification, Path* storing);
   bool advance(Deferred& deferred);
   void forget(const std::vector<const Deferred*>& ended);
   pw_status enter_next(Deferred& deferred);
-  pw_status store(const Deferred& deferred);
+  pw_status store_word(const Deferred& deferred);
   void end(const Deferred& deferred, pw_status status);
 
   Team& team_;

@@ -1,5 +1,6 @@
 // Put, get, notify and flush: checks the arguments, finds the route and hands over to paths. Small copies to
-// memory that the CPU maps do not come here: context.h does them.
+// memory that the CPU maps do not come here from C and C++: context.h does them. Python passes blocks, which
+// all come here.
 #include <bit>
 #include <optional>
 
@@ -83,10 +84,10 @@ pw_status Context::start_with_notification(Path& path, const Transfer& transfer,
   const int rank = transfer.remote->rank();
   record_notification(*notification.signal);
   record_start(notification.signal->rank(), bit_of(path));
-  if (notification.signal->rank() == rank && path.can_start_and_store(transfer, *notification.signal)) {
+  if (notification.signal->rank() == rank && path.can_start_and_store_word(transfer, *notification.signal)) {
     SignalTurn turn;
     if (const pw_status status = turn.begin(notification, &path); status != PW_OK) return status;
-    if (turn.now()) return path.start_and_store(transfer, turn);
+    if (turn.can_store_now()) return path.start_and_store_word(transfer, turn);
   }
   const pw_status status = path.start(transfer);
   return status == PW_OK ? notifications_.after(path, rank, notification) : status;
@@ -112,10 +113,10 @@ pw_status Context::check_notification(const Remote& signal) {
 }
 
 // Checks for a lost rank first: such a rank has closed its regions, too, but will never send a new key.
-pw_status Context::why_not(const Remote& remote) {
+pw_status Context::status_of(const Remote& remote) {
   if (team_.lost(remote.rank())) {
     record_start(remote.rank(), kAtStart);  // so that a flush reports the loss, too
-    return fail(PW_PEER_LOST, "" + team_.describe_loss(remote.rank()));
+    return fail(PW_PEER_LOST, team_.describe_loss(remote.rank()));
   }
   if (!remote.current())
     return fail(PW_STALE_KEY,
@@ -219,12 +220,12 @@ pw_status Context::flush_untraced(int rank, uint64_t timeout_ns) {
   const pw_status failure =
       failures_.take_for_flush(rank);  // includes failures that only a request has reported
   if (ended != PW_OK) return ended;
-  return failure != PW_OK ? failure : check_started(rank);
+  return failure != PW_OK ? failure : check_not_lost(rank);
 }
 
-pw_status Context::check_started(int rank) const {
+pw_status Context::check_not_lost(int rank) const {
   const auto check = [&](int each) {
-    return team_.lost(each) ? fail(PW_PEER_LOST, "" + team_.describe_loss(each)) : PW_OK;
+    return team_.lost(each) ? fail(PW_PEER_LOST, team_.describe_loss(each)) : PW_OK;
   };
   if (rank != PW_ANY_RANK) return check(rank);
   for (int each = 0; each < team_.size(); ++each)

@@ -30,10 +30,10 @@ class Request {
 class MarksRequest final : public Request {
  public:
   /// Make it before the operation is started: it reports failures that occur from now on.
-  MarksRequest(Context& context, int rank) : context_(context) { depend(rank); }
+  MarksRequest(Context& context, int rank) : context_(context) { watch_failures_of(rank); }
 
   /// Makes failures towards `rank` count, too.
-  void depend(int rank) { on_.push_back({rank, context_.failures().count(rank)}); }
+  void watch_failures_of(int rank) { failures_.push_back({rank, context_.failures().count(rank)}); }
   [[nodiscard]] Marks& marks() { return marks_; }
 
   bool complete(pw_status& ended) override;
@@ -41,12 +41,12 @@ class MarksRequest final : public Request {
   [[nodiscard]] Wakes wakes() override { return marks_.wakes(); }
 
  private:
-  struct On {
+  struct RankFailures {
     int rank;
-    uint64_t failures;  ///< towards the rank, before the operation
+    uint64_t count;  ///< towards the rank, before the operation
   };
   Context& context_;
-  std::vector<On> on_;
+  std::vector<RankFailures> failures_;
   Marks marks_;
 };
 

@@ -15,9 +15,9 @@ namespace pw {
 bool MarksRequest::complete(pw_status& ended) {
   if (!marks_.reached()) return false;
   ended = context_.failures().outcome(marks_);
-  for (const On& on : on_) {
-    if (ended == PW_OK) ended = context_.failures().since(on.rank, on.failures);
-    if (ended == PW_OK) ended = context_.check_started(on.rank);
+  for (const RankFailures& before : failures_) {
+    if (ended == PW_OK) ended = context_.failures().since(before.rank, before.count);
+    if (ended == PW_OK) ended = context_.check_not_lost(before.rank);
   }
   return true;
 }
@@ -101,7 +101,7 @@ pw_status start_request(pw_context* context, int rank, const pw::Notification* n
                         pw_request** request, Start&& start) {
   auto handle = std::make_unique<pw_request>(context->context);
   auto marks = std::make_unique<pw::MarksRequest>(*context->context, rank);
-  if (notification != nullptr) marks->depend(notification->signal->rank());
+  if (notification != nullptr) marks->watch_failures_of(notification->signal->rank());
   if (const pw_status status = start(marks->marks()); status != PW_OK) return status;
   if (notification != nullptr) context->context->add_marks(notification->signal->rank(), marks->marks());
   handle->request = std::move(marks);
@@ -117,7 +117,7 @@ pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_bl
                        const pw_block* from_block, const pw_notification* notification,
                        pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, to, to_block, from, from_block, request), [&] {
+  return pw::catch_errors(__func__, given(context, to, to_block, from, from_block, request), [&] {
     const pw::CheckedNotification checked(notification);
     pw::Remote& target = pw::region_of(to);
     return start_request(context, target.rank(), checked.get(), request, [&](pw::Marks& marks) {
@@ -130,7 +130,7 @@ pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_bl
 pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_block, const pw_remote* from,
                        const pw_block* from_block, pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, to, to_block, from, from_block, request), [&] {
+  return pw::catch_errors(__func__, given(context, to, to_block, from, from_block, request), [&] {
     pw::Remote& source = pw::region_of(from);
     return start_request(context, source.rank(), nullptr, request, [&](pw::Marks& marks) {
       return context->context->get(source, *pw::CheckedBlock(from_block), *to->region,
@@ -141,7 +141,7 @@ pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_bl
 
 pw_status pw_start_notify(pw_context* context, const pw_notification* notification, pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, notification, request), [&] {
+  return pw::catch_errors(__func__, given(context, notification, request), [&] {
     const pw::CheckedNotification checked(notification);
     return start_request(context, checked.value().signal->rank(), checked.get(), request,
                          [&](pw::Marks&) { return context->context->notify(checked.value()); });
@@ -150,7 +150,7 @@ pw_status pw_start_notify(pw_context* context, const pw_notification* notificati
 
 pw_status pw_start_flush(pw_context* context, int rank, pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(context, request), [&] {
+  return pw::catch_errors(__func__, given(context, request), [&] {
     pw::Context& in = *context->context;
     if (rank < PW_ANY_RANK || rank >= in.team().size()) {
       pw::Marks none;
@@ -162,7 +162,7 @@ pw_status pw_start_flush(pw_context* context, int rank, pw_request** request) {
 }
 
 pw_status pw_request_test(pw_request* request, int* complete) {
-  return pw::guard(__func__, given(request, complete), [&] {
+  return pw::catch_errors(__func__, given(request, complete), [&] {
     if (!request->complete()) request->context->progress().poll_sources();
     *complete = request->complete() ? 1 : 0;
     return *complete != 0 ? request->ending() : PW_OK;
@@ -171,7 +171,7 @@ pw_status pw_request_test(pw_request* request, int* complete) {
 
 pw_status pw_request_wait(pw_request* request, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(request), [&] {
+  return pw::catch_errors(__func__, given(request), [&] {
     const pw_status waited = request->complete() ? PW_OK
                                                  : wait_for_requests(Requests(&request, 1), timeout_ns,
                                                                      [&] { return request->complete(); });
@@ -181,7 +181,7 @@ pw_status pw_request_wait(pw_request* request, uint64_t timeout_ns) {
 
 pw_status pw_request_wait_any(pw_request* const* requests, size_t count, uint64_t timeout_ns, size_t* index) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(index) && (count == 0 || given(requests)), [&] {
+  return pw::catch_errors(__func__, given(index) && (count == 0 || given(requests)), [&] {
     const Requests all(requests, count);
     check_list(all);
     const auto find = [&] {
@@ -197,7 +197,7 @@ pw_status pw_request_wait_any(pw_request* const* requests, size_t count, uint64_
 
 pw_status pw_request_wait_all(pw_request* const* requests, size_t count, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, count == 0 || given(requests), [&] {
+  return pw::catch_errors(__func__, count == 0 || given(requests), [&] {
     if (count == 0) return PW_OK;
     const Requests all(requests, count);
     check_list(all);

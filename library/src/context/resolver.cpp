@@ -127,17 +127,17 @@ bool Resolver::uses_mappings() {
   });
 }
 
-std::string_view Resolver::copying_path() const {
-  const auto copying = std::ranges::find_if(paths_, [](const auto& path) { return path->copies(); });
+std::string_view Resolver::cpu_copy_path() const {
+  const auto copying = std::ranges::find_if(paths_, [](const auto& path) { return path->copied_by_cpu(); });
   return copying == paths_.end() ? std::string_view() : (*copying)->name();
 }
 
 Path& Resolver::far_notifier(const Remote& signal) const {
   for (const auto& path : paths_)
-    if (path->can_store(signal)) return *path;
+    if (path->can_store_word(signal)) return *path;
   std::string why;
   for (const auto& path : paths_)
-    if (const std::string reason = path->why_cannot_store(signal); !reason.empty())
+    if (const std::string reason = path->why_cannot_store_word(signal); !reason.empty())
       why += (why.empty() ? "" : "; ") + reason;
   throw Error(PW_UNSUPPORTED,
               format("no path of this context notifies a signal of rank {}, which is on another host: {}",
@@ -262,7 +262,8 @@ const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, 
   const route::Choice& first = resolved->route->choices().front();
   resolved->small_bytes = first.max_bytes;
   resolved->small = first.split < 0 ? resolved->paths[first.path] : nullptr;
-  if (resolved->small != nullptr && resolved->small->copies()) resolved->copied_bytes = first.max_bytes;
+  if (resolved->small != nullptr && resolved->small->copied_by_cpu())
+    resolved->cpu_copied_bytes = first.max_bytes;
   for (const std::string& note : resolved->route->notes()) log_once(LogLevel::info, note);
   // The router gives one answer for equal questions; many remotes share it.
   auto known = std::find_if(resolved_.begin(), resolved_.end(), [&](const auto& other) {

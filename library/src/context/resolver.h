@@ -16,11 +16,11 @@ namespace pw {
 
 /// The routes of one case, with pointers to their paths. It does not change once it is published.
 struct Resolved {
-  uint64_t restriction;  ///< number of the restriction (Resolver::use) under which it was made; under another
-                         ///< one, the decision is made again
-  uint64_t small_bytes = 0;   ///< up to this size the path is `small`, which needs no lookup in the route
-  uint64_t copied_bytes = 0;  ///< the same if that path copies by the CPU (Path::copies), else 0
-  Path* small = nullptr;      ///< null if small transfers are split
+  uint64_t restriction;  ///< the number of the use() that applied when this was decided; after another use()
+                         ///< it is decided again
+  uint64_t small_bytes = 0;       ///< up to this size the path is `small`, which needs no lookup in the route
+  uint64_t cpu_copied_bytes = 0;  ///< the same if that path copies by the CPU (Path::copied_by_cpu), else 0
+  Path* small = nullptr;          ///< null if small transfers are split
   std::shared_ptr<const route::Route> route;
   std::vector<Path*> paths;  ///< in the order of the route's indices
 
@@ -79,9 +79,9 @@ class Resolver {
   /// Returns whether the paths in use include one over mapped memory.
   [[nodiscard]] bool uses_mappings();
 
-  /// Returns the name of the path whose transfers are copies by the CPU (Path::copies); empty if there is
-  /// none.
-  [[nodiscard]] std::string_view copying_path() const;
+  /// Returns the name of the path whose transfers are copies by the CPU (Path::copied_by_cpu); empty if there
+  /// is none.
+  [[nodiscard]] std::string_view cpu_copy_path() const;
 
   /// Returns whether the settings or the route table name a path of that transport.
   [[nodiscard]] bool names_path_of(size_t transport) const;

@@ -93,10 +93,10 @@ ProcessFacts facts_of_process(const ControlSegment& segment) {
   return facts;
 }
 
-Control* map_control(const Neighbour& of) {
-  const std::string whose = format("process {} (rank {})", of.process, of.rank);
-  return reinterpret_cast<Control*>(
-      map_memfd_of(of.process, of.control, of.control_identity, sizeof(Control), whose.c_str()));
+Control* map_control(const Neighbour& neighbour) {
+  const std::string whose = format("process {} (rank {})", neighbour.process, neighbour.rank);
+  return reinterpret_cast<Control*>(map_memfd_of(neighbour.process, neighbour.control,
+                                                 neighbour.control_identity, sizeof(Control), whose.c_str()));
 }
 
 void unmap_control(Control* control) noexcept { munmap(control, sizeof(Control)); }

@@ -109,7 +109,7 @@ struct Neighbour {
 };
 
 /// Maps the control segment of another process of this host. Throws Error.
-Control* map_control(const Neighbour& of);
+Control* map_control(const Neighbour& neighbour);
 void unmap_control(Control* control) noexcept;
 
 }  // namespace pw

@@ -47,7 +47,7 @@ struct Wire {
 };
 static_assert(sizeof(Wire) % 8 == 0 && sizeof(Wire) + sizeof(Digest) < PW_KEY_MAX);
 
-Error refusal(std::string why) { return Error(PW_BAD_KEY, "" + std::move(why)); }
+Error refusal(std::string why) { return Error(PW_BAD_KEY, std::move(why)); }
 
 // Reads the fixed fields of a body. Throws if its size and first fields show that it is not a key.
 Wire wire_of(std::span<const std::byte> body) {

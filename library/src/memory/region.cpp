@@ -99,14 +99,14 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes, Access acce
       std::make_shared<Region>(device, std::move(allocation), address, bytes, access, nullptr, control_));
 }
 
-Registry::Span Registry::span_of(const Region& region) {
+Registry::RangeAndAccess Registry::range_and_access_of(const Region& region) {
   return {region.address(), region.bytes(), region.access()};
 }
 
-std::shared_ptr<Region> Registry::known(const Span& span) {
+std::shared_ptr<Region> Registry::known(const RangeAndAccess& range) {
   std::lock_guard lock(mutex_);
-  const auto entry = by_span_.find(span);
-  return entry == by_span_.end() ? nullptr : entry->second.lock();
+  const auto entry = by_range_.find(range);
+  return entry == by_range_.end() ? nullptr : entry->second.lock();
 }
 
 std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
@@ -121,15 +121,15 @@ std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
     region.reset();
   });
   std::lock_guard lock(mutex_);
-  by_span_[span_of(*plain)] = held;
+  by_range_[range_and_access_of(*plain)] = held;
   by_slot_[plain->slot()] = region;
   return held;
 }
 
 void Registry::forget(const Region& region) {
   std::lock_guard lock(mutex_);
-  const auto entry = by_span_.find(span_of(region));
-  if (entry != by_span_.end() && entry->second.expired()) by_span_.erase(entry);
+  const auto entry = by_range_.find(range_and_access_of(region));
+  if (entry != by_range_.end() && entry->second.expired()) by_range_.erase(entry);
 }
 
 std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {

@@ -111,9 +111,9 @@ class Registry {
   bool holds(uint64_t address, uint64_t bytes);
 
  private:
-  using Span = std::tuple<std::byte*, uint64_t, Access>;
-  static Span span_of(const Region& region);
-  std::shared_ptr<Region> known(const Span& span);
+  using RangeAndAccess = std::tuple<std::byte*, uint64_t, Access>;
+  static RangeAndAccess range_and_access_of(const Region& region);
+  std::shared_ptr<Region> known(const RangeAndAccess& range);
   std::shared_ptr<Region> keep(std::shared_ptr<Region> region);
   void forget(const Region& region);
 
@@ -121,7 +121,7 @@ class Registry {
   std::atomic<Device*> accelerator_ = nullptr;
   std::mutex adding_;  ///< makes two threads that register the same range share it
   std::mutex mutex_;   ///< protects the maps
-  std::map<Span, std::weak_ptr<Region>> by_span_;
+  std::map<RangeAndAccess, std::weak_ptr<Region>> by_range_;
   std::map<uint32_t, std::weak_ptr<Region>> by_slot_;
 };
 

@@ -49,7 +49,7 @@ void check_direction(pw_direction direction) {
 extern "C" {
 
 pw_status pw_plan_builder_create(pw_context* context, pw_device device, pw_plan_builder** builder) {
-  return pw::guard(__func__, given(context, builder), [&] {
+  return pw::catch_errors(__func__, given(context, builder), [&] {
     *builder = new pw_plan_builder(context->open(), context->context->device_named(device));
     return PW_OK;
   });
@@ -58,7 +58,7 @@ pw_status pw_plan_builder_create(pw_context* context, pw_device device, pw_plan_
 pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, const pw_block* to_block,
                               const pw_region* from, const pw_block* from_block,
                               const pw_notification* notification) {
-  return pw::guard(__func__, given(builder, to, to_block, from, from_block), [&] {
+  return pw::catch_errors(__func__, given(builder, to, to_block, from, from_block), [&] {
     const pw::CheckedNotification checked(notification);
     builder->operations().put(pw::region_of(to), *pw::CheckedBlock(to_block), from->region,
                               *pw::CheckedBlock(from_block), checked.get());
@@ -70,7 +70,7 @@ pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, const pw_
 
 pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_block* to_block,
                               const pw_remote* from, const pw_block* from_block) {
-  return pw::guard(__func__, given(builder, to, to_block, from, from_block), [&] {
+  return pw::catch_errors(__func__, given(builder, to, to_block, from, from_block), [&] {
     builder->operations().get(pw::region_of(from), *pw::CheckedBlock(from_block), to->region,
                               *pw::CheckedBlock(to_block));
     builder->uses.push_back(from->remote);
@@ -79,7 +79,7 @@ pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_
 }
 
 pw_status pw_plan_builder_notify(pw_plan_builder* builder, const pw_notification* notification) {
-  return pw::guard(__func__, given(builder, notification), [&] {
+  return pw::catch_errors(__func__, given(builder, notification), [&] {
     builder->operations().notify(pw::CheckedNotification(notification).value());
     builder->uses.push_back(notification->signal->remote);
     return PW_OK;
@@ -87,7 +87,7 @@ pw_status pw_plan_builder_notify(pw_plan_builder* builder, const pw_notification
 }
 
 pw_status pw_plan_builder_after(pw_plan_builder* builder, pw_signal* signal, uint64_t lead, uint64_t by) {
-  return pw::guard(__func__, given(builder, signal), [&] {
+  return pw::catch_errors(__func__, given(builder, signal), [&] {
     check_by(by);
     builder->operations().after(*signal->signal, lead, by);
     builder->uses.push_back(signal->signal);
@@ -96,7 +96,7 @@ pw_status pw_plan_builder_after(pw_plan_builder* builder, pw_signal* signal, uin
 }
 
 pw_status pw_plan_builder_wait(pw_plan_builder* builder, pw_signal* signal, uint64_t by) {
-  return pw::guard(__func__, given(builder, signal), [&] {
+  return pw::catch_errors(__func__, given(builder, signal), [&] {
     check_by(by);
     builder->operations().wait(*signal->signal, by);
     builder->uses.push_back(signal->signal);
@@ -106,7 +106,7 @@ pw_status pw_plan_builder_wait(pw_plan_builder* builder, pw_signal* signal, uint
 
 pw_status pw_plan_builder_send(pw_plan_builder* builder, int rank, int tag, const pw_region* from,
                                const pw_block* block) {
-  return pw::guard(__func__, given(builder, from, block), [&] {
+  return pw::catch_errors(__func__, given(builder, from, block), [&] {
     builder->operations().send(rank, tag, from->region, *pw::CheckedBlock(block));
     return PW_OK;
   });
@@ -114,7 +114,7 @@ pw_status pw_plan_builder_send(pw_plan_builder* builder, int rank, int tag, cons
 
 pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int tag, pw_region* to,
                                   const pw_block* block) {
-  return pw::guard(__func__, given(builder, to, block), [&] {
+  return pw::catch_errors(__func__, given(builder, to, block), [&] {
     builder->operations().receive(rank, tag, to->region, *pw::CheckedBlock(block));
     return PW_OK;
   });
@@ -122,7 +122,7 @@ pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int tag, p
 
 pw_status pw_plan_builder_prepare(pw_plan_builder* builder, pw_prepare_mode mode, pw_plan** plan) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(builder, plan), [&] {
+  return pw::catch_errors(__func__, given(builder, plan), [&] {
     check_prepare_mode(mode);
     *plan = builder->prepare(mode == PW_PREPARE_ALONE).release();
     return PW_OK;
@@ -132,7 +132,7 @@ pw_status pw_plan_builder_prepare(pw_plan_builder* builder, pw_prepare_mode mode
 pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ranks, size_t count,
                                         pw_plan** plan) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(builder, ranks, plan), [&] {
+  return pw::catch_errors(__func__, given(builder, ranks, plan), [&] {
     *plan = builder->prepare_among({ranks, count}).release();
     return PW_OK;
   });
@@ -144,7 +144,7 @@ pw_status pw_plan_builder_free(pw_plan_builder* builder) {
 }
 
 pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns) {
-  return pw::guard(__func__, given(plan), [&] {
+  return pw::catch_errors(__func__, given(plan), [&] {
     plan->plan->set_timeout(timeout_ns);
     return PW_OK;
   });
@@ -152,7 +152,7 @@ pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns) {
 
 pw_status pw_plan_start(pw_plan* plan, pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(plan), [&] {
+  return pw::catch_errors(__func__, given(plan), [&] {
     std::unique_ptr<pw_request> handle;  // before the start, which cannot be taken back
     if (request != nullptr) handle = std::make_unique<pw_request>(plan->context);
     uint64_t number = 0;
@@ -166,41 +166,41 @@ pw_status pw_plan_start(pw_plan* plan, pw_request** request) {
 
 pw_status pw_plan_finish(pw_plan* plan, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(plan), [&] { return plan->plan->finish(timeout_ns); });
+  return pw::catch_errors(__func__, given(plan), [&] { return plan->plan->finish(timeout_ns); });
 }
 
 pw_status pw_plan_start_on(pw_plan* plan, pw_stream stream) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::start); });
+  return pw::catch_errors(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::start); });
 }
 
 pw_status pw_plan_finish_on(pw_plan* plan, pw_stream stream) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::finish); });
+  return pw::catch_errors(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::finish); });
 }
 
 pw_status pw_plan_run_on(pw_plan* plan, pw_stream stream) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::both); });
+  return pw::catch_errors(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::both); });
 }
 
 pw_status pw_plan_status(pw_plan* plan) {
-  return pw::guard(__func__, given(plan), [&] { return plan->plan->status(); });
+  return pw::catch_errors(__func__, given(plan), [&] { return plan->plan->status(); });
 }
 
 pw_status pw_plan_describe(pw_plan* plan, const char** text) {
-  return pw::guard(__func__, given(plan, text), [&] {
+  return pw::catch_errors(__func__, given(plan, text), [&] {
     *text = plan->plan->describe().c_str();
     return PW_OK;
   });
 }
 
 pw_status pw_plan_get_handle(pw_plan* plan, pw_plan_handle* handle) {
-  return pw::guard(__func__, given(plan, handle), [&] { return plan->plan->handle(*handle); });
+  return pw::catch_errors(__func__, given(plan, handle), [&] { return plan->plan->handle(*handle); });
 }
 
 pw_status pw_plan_get_lane(pw_plan* plan, pw_direction direction, int rank, int tag, pw_lane_handle* handle) {
-  return pw::guard(__func__, given(plan, handle), [&] {
+  return pw::catch_errors(__func__, given(plan, handle), [&] {
     check_direction(direction);
     return plan->plan->lane(direction == PW_SEND, rank, tag, *handle);
   });

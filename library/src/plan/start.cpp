@@ -52,7 +52,7 @@ pw_status Plan::start(uint64_t* number) {
 // On the host the steps run in the polls of this thread, and the peer that makes the next step possible wakes
 // it. A GPU wakes a thread only if it is asked to: then it calls Notice::give at the end.
 Wakes Plan::request_notice(const std::shared_ptr<Notice>& notice) {
-  if (device_.id().kind == PW_HOST) return Wakes::as_known;
+  if (device_.id().kind == PW_HOST) return Wakes::unless_unseen;
   void* user = Notice::hand_out(notice);
   if (runner_->notify(Notice::give, user)) return Wakes::always;
   Notice::take_back(user);

@@ -47,7 +47,7 @@ pw_status wait_for_stream(pw::Context& context, pw::Device& device, void* stream
 extern "C" {
 
 pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* stream) {
-  return pw::guard(__func__, given(context, stream), [&] {
+  return pw::catch_errors(__func__, given(context, stream), [&] {
     pw::Device& owner = context->open()->device_named(device);
     *stream = {{owner.id().kind, owner.id().index}, owner.make_stream()};
     return PW_OK;
@@ -56,21 +56,21 @@ pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* str
 
 pw_status pw_stream_free(pw_context* context, pw_stream stream) {
   if (pw::in_forked_child()) return PW_OK;
-  return pw::guard(__func__, given(context), [&] {
+  return pw::catch_errors(__func__, given(context), [&] {
     device_of(context, stream).free_stream(stream.queue);
     return PW_OK;
   });
 }
 
 pw_status pw_stream_call(pw_context* context, pw_stream stream, void (*call)(void* user), void* user) {
-  return pw::guard(__func__, given(context, call), [&] {
+  return pw::catch_errors(__func__, given(context, call), [&] {
     pw::Device& device = owner_of(context, stream);
     return device.call(stream.queue, call, user);
   });
 }
 
 pw_status pw_stream_wait(pw_context* context, pw_stream stream, uint64_t timeout_ns) {
-  return pw::guard(__func__, given(context), [&] {
+  return pw::catch_errors(__func__, given(context), [&] {
     pw::Device& device = owner_of(context, stream);
     return wait_for_stream(*context->context, device, stream.queue, pw::deadline_after(timeout_ns));
   });

@@ -51,7 +51,7 @@ class Progress {
   template <typename Done, std::invocable BeforeSleep>
   pw_status wait(const WaitFor& wait, Source* mine, Done&& done, BeforeSleep&& before_sleep);
   template <typename Done>
-  pw_status wait(const WaitFor& wait, Source* mine, Done&& done, Wakes wakes = Wakes::as_known) {
+  pw_status wait(const WaitFor& wait, Source* mine, Done&& done, Wakes wakes = Wakes::unless_unseen) {
     return this->wait(wait, mine, done, [wakes] { return wakes; });
   }
 

@@ -114,7 +114,7 @@ Row make_row(const Route& route, const Decision& decision) {
     fill_margins(row, chosen.candidate, options[next].candidate, middle);
   }
   // The lowest cost decided only among the options that the rules left.
-  const size_t rival = runner_up(candidates, decision.contested, decision.range.choice, middle);
+  const size_t rival = runner_up(candidates, decision.allowed, decision.range.choice, middle);
   if (decision.why == Why::cheapest && rival != decision.range.choice &&
       !is_clear(row, chosen.candidate, options[rival].candidate, middle))
     row.why += ", but not by more than the spread";

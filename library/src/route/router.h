@@ -29,7 +29,7 @@ struct Query {
   [[nodiscard]] const PairClass& measured_pair() const { return costs_of ? *costs_of : where.pair; }
 };
 
-/// The choice for sizes up to and including `max_bytes`, above that of the previous entry.
+/// The choice for sizes above the previous entry's `max_bytes`, up to and including this one's.
 struct Choice {
   uint64_t max_bytes = 0;
   uint16_t path = 0;   ///< index in Query::available; meaningless for a split
@@ -63,9 +63,9 @@ struct Option {
 struct Decision {
   Range range;
   Why why = Why::cheapest;
-  std::string rule;               ///< for Why::rule: which rule
-  std::string forbids;            ///< for the others: which rules excluded paths, like Allowance::forbids
-  std::vector<size_t> contested;  ///< the options that the rules left
+  std::string rule;             ///< for Why::rule: which rule
+  std::string forbids;          ///< for the others: which rules excluded paths, like Allowance::forbids
+  std::vector<size_t> allowed;  ///< the options that remain after the rules
 };
 
 /// The answer to one query. Immutable.

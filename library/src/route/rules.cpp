@@ -137,9 +137,10 @@ bool Rule::applies(const Case& where) const {
 
 // Methods of plans are for sends, and paths are for puts and gets. A rule without "op" that names only one of
 // the two kinds does not restrict the other kind.
-bool Rule::can_be_followed(Op by) const {
+bool Rule::can_be_followed(Op operation) const {
   if (forbid || op != "*") return true;
-  if (by == Op::send) return std::ranges::any_of(kPlanMethods, [&](auto method) { return names(method); });
+  if (operation == Op::send)
+    return std::ranges::any_of(kPlanMethods, [&](auto method) { return names(method); });
   return !std::ranges::all_of(paths, [](const auto& pattern) { return pattern.starts_with("plan"); });
 }
 

@@ -34,7 +34,7 @@ struct Rule {
 
   [[nodiscard]] bool applies(const Case& where) const;
   /// Whether the rule can name a path or method that such operations may use.
-  [[nodiscard]] bool can_be_followed(Op by) const;
+  [[nodiscard]] bool can_be_followed(Op operation) const;
   /// Whether one of the patterns names the path.
   [[nodiscard]] bool names(std::string_view path) const;
 };

@@ -32,8 +32,8 @@ const PathFamily* could_be_of(const KnownPaths& known, const std::string& path) 
   return is_path_name(path) ? family_of(known.families, path) : nullptr;
 }
 
-/// Whether the pattern names an existing path: the path itself, all methods of it, or a glob that matches
-/// one.
+/// Whether the pattern names an existing path: the path itself, all paths that begin with it, or a glob that
+/// matches one.
 bool exists(const std::string& pattern, std::span<const std::string> paths) {
   return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
     return fnmatch(pattern.c_str(), path.c_str(), 0) == 0 || path.starts_with(pattern + "/");

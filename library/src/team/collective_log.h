@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "team/collective.h"
+#include "team/collective_kinds.h"
 #include "team/message.h"
 #include "team/team.h"
 

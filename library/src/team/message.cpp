@@ -12,7 +12,7 @@ constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxHostName = 255;
 constexpr size_t kMaxAddresses = 512;
 
-[[noreturn]] void refuse(std::string text) { throw Error(PW_INVALID_ARGUMENT, "" + std::move(text)); }
+[[noreturn]] void refuse(std::string text) { throw Error(PW_INVALID_ARGUMENT, std::move(text)); }
 
 void write(ByteWriter& writer, const Identity& identity) {
   writer.put(identity.process);

@@ -19,7 +19,7 @@
 #include "base/bytes.h"
 #include "base/siphash.h"
 #include "peerway/peerway.h"
-#include "team/collective.h"
+#include "team/collective_kinds.h"
 
 namespace pw::wire {
 

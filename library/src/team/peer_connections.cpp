@@ -44,8 +44,8 @@ PeerConnections::PeerConnections(int rank, int size, const Secret& secret, Liste
       accept_queue_(queue_secret(rank), std::move(listening.listeners)) {}
 
 /// Each rank's accept queue has a secret of its own, so that nobody can relay a hello to another rank.
-Secret PeerConnections::queue_secret(int of) const {
-  return derive_secret(secret_, format("peerway accept queue of rank {}", of));
+Secret PeerConnections::queue_secret(int rank) const {
+  return derive_secret(secret_, format("peerway accept queue of rank {}", rank));
 }
 
 PeerConnections::Connection* PeerConnections::find(int rank) const {

@@ -105,7 +105,7 @@ class PeerConnections {
     [[nodiscard]] bool unsent() const { return !ended && (channel.unsent() || !pending.empty()); }
   };
 
-  [[nodiscard]] Secret queue_secret(int of) const;
+  [[nodiscard]] Secret queue_secret(int rank) const;
   Connection* find(int rank) const;  ///< the connection that is open or being opened
   static void queue(Connection& connection, wire::Type type, SharedBytes payload);
   void try_next_address(Connection& connection);

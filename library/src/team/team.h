@@ -16,7 +16,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "peerway/peerway.h"
-#include "team/collective.h"
+#include "team/collective_kinds.h"
 
 namespace pw {
 

@@ -9,7 +9,7 @@
 #include "trace/call.h"
 
 pw_status pw_team_from_launcher(pw_team** team) {
-  return pw::guard(__func__, pw::given(team), [&] {
+  return pw::catch_errors(__func__, pw::given(team), [&] {
     pw::check_settings();
     pw::trace::begin();
     *team = new pw_team{pw::team_from_launcher()};
@@ -19,7 +19,7 @@ pw_status pw_team_from_launcher(pw_team** team) {
 }
 
 pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user, pw_team** team) {
-  return pw::guard(__func__, pw::given(team) && (pw::given(broadcast) || size == 1), [&] {
+  return pw::catch_errors(__func__, pw::given(team) && (pw::given(broadcast) || size == 1), [&] {
     pw::trace::begin();
     *team = new pw_team{pw::make_team(rank, size, [&](std::span<std::byte> data) {
       if (const int code = broadcast(user, data.data(), data.size()))
@@ -35,7 +35,7 @@ int pw_team_size(const pw_team* team) { return team ? team->team->size() : -1; }
 
 pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t bytes, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, pw::given(team) && (bytes == 0 || pw::given(all, mine)), [&] {
+  return pw::catch_errors(__func__, pw::given(team) && (bytes == 0 || pw::given(all, mine)), [&] {
     const auto result = team->team->all_gather({static_cast<const std::byte*>(mine), bytes}, timeout_ns);
     if (bytes) std::memcpy(all, result.data(), result.size());
     return PW_OK;
@@ -45,7 +45,7 @@ pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t 
 pw_status pw_team_all_gather_parts(pw_team* team, const void* mine, size_t bytes, pw_take_part take,
                                    void* user, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
-  return pw::guard(__func__, pw::given(team, take) && (bytes == 0 || pw::given(mine)), [&] {
+  return pw::catch_errors(__func__, pw::given(team, take) && (bytes == 0 || pw::given(mine)), [&] {
     const auto parts = team->team->all_gather_parts(pw::Collective::parts,
                                                     {static_cast<const std::byte*>(mine), bytes}, timeout_ns);
     for (size_t rank = 0; rank < parts.size(); ++rank)
@@ -60,7 +60,7 @@ pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns) {
 }
 
 pw_status pw_team_lost(const pw_team* team, int rank, int* lost) {
-  return pw::guard(__func__, pw::given(team, lost), [&] {
+  return pw::catch_errors(__func__, pw::given(team, lost), [&] {
     if (rank < 0 || rank >= team->team->size())
       return pw::fail(PW_OUT_OF_RANGE,
                       pw::format("pw_team_lost: asked for rank {}; this team has ranks 0 to {}", rank,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "peerway-ticket 1";
 
-[[noreturn]] void refuse_ticket(std::string text) { throw Error(PW_INVALID_ARGUMENT, "" + std::move(text)); }
+[[noreturn]] void refuse_ticket(std::string text) { throw Error(PW_INVALID_ARGUMENT, std::move(text)); }
 
 std::string_view take_line(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());

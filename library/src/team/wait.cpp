@@ -10,7 +10,7 @@ int lost_of(const Team& team, int rank) {
 }
 
 void refuse_lost(const Team& team, int rank) {
-  if (team.lost(rank)) throw Error(PW_PEER_LOST, "" + team.describe_loss(rank));
+  if (team.lost(rank)) throw Error(PW_PEER_LOST, team.describe_loss(rank));
 }
 
 pw_status WaitFor::ended() const {

@@ -74,7 +74,7 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
 
 template <typename Done>
 pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done,
-                     Wakes wakes = Wakes::as_known) {
+                     Wakes wakes = Wakes::unless_unseen) {
   return wait_until(waiting, wait, done, [wakes] { return wakes; });
 }
 

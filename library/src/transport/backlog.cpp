@@ -12,7 +12,7 @@ uint64_t Backlog::resume() {
     bool done = false;
     pw_status status = PW_OK;
     if (first.go_on)
-      status = guard([&] { return first.go_on(done); });
+      status = catch_errors([&] { return first.go_on(done); });
     else
       status = fail(PW_STALE_KEY, "memory was closed before a transfer of it could be started; flush first");
     if (status == PW_OK && !done) return ended;

@@ -7,15 +7,15 @@ void Marks::add(Marker& marker, int rank) {
 }
 
 bool Marks::reached() {
-  while (open() && all_[reached_].of->reached(all_[reached_].rank, all_[reached_].mark)) ++reached_;
+  while (open() && all_[reached_].marker->reached(all_[reached_].rank, all_[reached_].mark)) ++reached_;
   return !open();
 }
 
-Source* Marks::source() const { return open() ? all_[reached_].of->source() : nullptr; }
+Source* Marks::source() const { return open() ? all_[reached_].marker->source() : nullptr; }
 
 Wakes Marks::wakes() const {
   for (size_t i = reached_; i < all_.size(); ++i)
-    if (const Wakes wakes = all_[i].of->wakes(all_[i].rank); wakes != Wakes::always) return wakes;
+    if (const Wakes wakes = all_[i].marker->wakes(all_[i].rank); wakes != Wakes::always) return wakes;
   return Wakes::always;
 }
 

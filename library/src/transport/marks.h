@@ -24,8 +24,9 @@ class Marker {
   /// Returns a mark after all that was started towards the rank so far; 0: all of it is complete. From now on
   /// the marker makes sure that the mark is reached, as long as its source is polled.
   virtual Mark mark(int) { return 0; }
-  /// Returns whether everything before the mark is complete at both ends or has failed. It also fails when
-  /// the rank is lost or the context is closed.
+  /// Returns whether everything before the mark is complete at both ends or has failed. Operations that
+  /// cannot complete any more fail when their rank is lost or the context closes; a device finishes its
+  /// copies first.
   virtual bool reached(int, Mark) { return true; }
   /// For a mark that is reached: returns PW_OK, or the first failure before it, with the message. Each
   /// failure is reported once.
@@ -51,7 +52,7 @@ class Marks {
     pw_status first = PW_OK;
     std::string message;
     for (const Entry& entry : all_) {
-      const pw_status status = entry.of->outcome(entry.rank, entry.mark);
+      const pw_status status = entry.marker->outcome(entry.rank, entry.mark);
       if (status == PW_OK) continue;
       failed(entry.rank, status);
       if (first != PW_OK) continue;
@@ -75,7 +76,7 @@ class Marks {
 
  private:
   struct Entry {
-    Marker* of;
+    Marker* marker;
     int rank;
     Mark mark;
   };

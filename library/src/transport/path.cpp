@@ -50,15 +50,15 @@ pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns) {
                      static_cast<double>(now_ns() - since) * 1e-9, marks.rank()));
 }
 
-pw_status Path::start_and_store(const Transfer&, SignalTurn&) {
+pw_status Path::start_and_store_word(const Transfer&, SignalTurn&) {
   return fail(PW_INTERNAL, format("{} notifies no signals with its transfers", name()));
 }
 
-pw_status Path::store(Remote&, uint64_t) {
+pw_status Path::store_word(Remote&, uint64_t) {
   return fail(PW_INTERNAL, format("{} stores no words of signals", name()));
 }
 
-std::shared_ptr<const uint64_t> Path::fetch(Remote&) {
+std::shared_ptr<const uint64_t> Path::fetch_word(Remote&) {
   throw Error(PW_INTERNAL, format("{} reads no words of signals", name()));
 }
 

@@ -1,5 +1,6 @@
-// A path is one method of moving bytes between two regions. The resolver (context/resolver.h) asks each path
-// for its offer: whether it serves a pair of memories. A transfer then goes by the cheapest that does.
+// A path is one way in which a transport moves bytes between two regions. The resolver (context/resolver.h)
+// asks each path for its offer: whether it serves a pair of memories. A transfer then goes by the cheapest
+// that does.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +87,8 @@ struct RangeTransfer {
   uint64_t bytes;
 };
 
-/// Does the transfer as one copy by the CPU between addresses of this process; Completes::as_copy guarantees
-/// that this is possible.
+/// Does the transfer as one copy by the CPU between addresses of this process; Completes::at_start_by_cpu
+/// guarantees that this is possible.
 inline void copy_range(const RangeTransfer& range) {
   std::byte* remote = range.remote->host_address() + range.remote_offset;
   std::byte* local = range.local->address() + range.local_offset;
@@ -111,9 +112,10 @@ struct Surroundings {
 class Path : public Marker {
  public:
   enum class Completes : uint8_t {
-    later,     ///< its transfers may still be under way when start() returns
-    at_start,  ///< its transfers are complete when start() returns
-    as_copy,   ///< at_start, and copy_range() does the same as start_range(), so the path need not be called
+    later,            ///< its transfers may still be under way when start() returns
+    at_start,         ///< its transfers are complete when start() returns
+    at_start_by_cpu,  ///< at_start, and copy_range() does the same as start_range(), so the path need not be
+                      ///< called
   };
   explicit Path(Completes completes) : completes_(completes) {}
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
@@ -136,23 +138,23 @@ class Path : public Marker {
   /// The same for one contiguous range. Paths that are fast compared with building a Transfer override it.
   virtual pw_status start_range(const RangeTransfer& range);
 
-  /// Whether start_and_store() can do both in one; also prepares that. Throws Error.
-  virtual bool can_start_and_store(const Transfer&, Remote& /*signal*/) { return false; }
+  /// Whether start_and_store_word() can do both in one; also prepares that. Throws Error.
+  virtual bool can_start_and_store_word(const Transfer&, Remote& /*signal*/) { return false; }
   /// Starts the transfer and, after its data is visible, a store of turn.total() to the signal's word.
-  virtual pw_status start_and_store(const Transfer&, SignalTurn& turn);
+  virtual pw_status start_and_store_word(const Transfer&, SignalTurn& turn);
 
-  /// Whether store() and fetch() reach the words of signals on other hosts, including this one.
-  [[nodiscard]] virtual bool can_store(const Remote& /*signal*/) const { return false; }
+  /// Whether store_word() and fetch_word() reach the words of signals on other hosts, including this one.
+  [[nodiscard]] virtual bool can_store_word(const Remote& /*signal*/) const { return false; }
   /// If this path stores some signals but not this one: the reason, with the path's name.
-  [[nodiscard]] virtual std::string why_cannot_store(const Remote& /*signal*/) const { return {}; }
+  [[nodiscard]] virtual std::string why_cannot_store_word(const Remote& /*signal*/) const { return {}; }
   /// Starts a store of the signal's word, after everything that this path started towards its owner.
-  virtual pw_status store(Remote& signal, uint64_t value);
+  virtual pw_status store_word(Remote& signal, uint64_t value);
   /// Starts to read the signal's word, which has arrived once a mark is reached. One read at a time. Throws
   /// Error.
-  virtual std::shared_ptr<const uint64_t> fetch(Remote& signal);
+  virtual std::shared_ptr<const uint64_t> fetch_word(Remote& signal);
 
   [[nodiscard]] bool completes_at_start() const { return completes_ != Completes::later; }
-  [[nodiscard]] bool copies() const { return completes_ == Completes::as_copy; }
+  [[nodiscard]] bool copied_by_cpu() const { return completes_ == Completes::at_start_by_cpu; }
 
   /// Its index among the paths of its context.
   [[nodiscard]] uint32_t number() const { return number_; }

@@ -8,8 +8,8 @@ namespace pw {
 namespace {
 
 // Returns whether nothing that the sender notified by another path is still under way.
-bool settled(const SignalSender& sender, int rank, const Path* by, pw_status& failed) {
-  if (sender.through == nullptr || sender.through == by) return true;
+bool settled(const SignalSender& sender, int rank, const Path* storing, pw_status& failed) {
+  if (sender.through == nullptr || sender.through == storing) return true;
   Marks marks;
   marks.add(*sender.through, rank);
   if (!marks.reached()) return false;
@@ -19,9 +19,9 @@ bool settled(const SignalSender& sender, int rank, const Path* by, pw_status& fa
 
 }  // namespace
 
-pw_status SignalTurn::begin(const Notification& notification, Path* by) {
+pw_status SignalTurn::begin(const Notification& notification, Path* storing) {
   notification_ = notification;
-  by_ = by;
+  storing_ = storing;
   const SignalSender& sender = this->sender();
   lock_ = std::unique_lock(this->sender().lock);
   if (sender.planned && !notification.by_plan)
@@ -34,18 +34,18 @@ pw_status SignalTurn::begin(const Notification& notification, Path* by) {
                                         "notified up to {} goes past 64 bits",
                                         notification.by, sender.notified));
   pw_status failed = PW_OK;
-  now_ = sender.deferred == 0 && sender.known.load(std::memory_order_relaxed) &&
-         settled(sender, notification.signal->rank(), by, failed);
+  can_store_now_ = sender.deferred == 0 && sender.known.load(std::memory_order_relaxed) &&
+                   settled(sender, notification.signal->rank(), storing, failed);
   return failed;
 }
 
 void SignalTurn::stored() {
   sender().notified = total();
-  sender().through = by_;
+  sender().through = storing_;
   lock_.unlock();
 }
 
-void SignalTurn::store() {
+void SignalTurn::store_by_cpu() {
   notification_.signal->word()->store(total(), std::memory_order_release);
   stored();
   wake(*notification_.signal->sleepers());

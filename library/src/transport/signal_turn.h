@@ -12,28 +12,28 @@ class Path;
 
 class SignalTurn {
  public:
-  /// Takes the turn for a notification that path `by` will store; null: the CPU. Refuses an invalid
+  /// Takes the turn for a notification that path `storing` will store; null: the CPU. Refuses an invalid
   /// notification.
-  pw_status begin(const Notification& notification, Path* by);
+  pw_status begin(const Notification& notification, Path* storing);
 
   /// Whether the notification may be stored at once, without overtaking earlier ones.
-  [[nodiscard]] bool now() const { return now_; }
+  [[nodiscard]] bool can_store_now() const { return can_store_now_; }
   [[nodiscard]] Remote& signal() const { return *notification_.signal; }
   [[nodiscard]] uint64_t total() const { return sender().notified + notification_.by; }
   /// Call it once the store of the total was started, so that the next may follow. Ends the turn.
   void stored();
 
   /// Stores the total by the CPU, and ends the turn.
-  void store();
+  void store_by_cpu();
 
   /// This rank's state of the signal; holding its lock is the turn.
   [[nodiscard]] SignalSender& sender() const { return *notification_.signal->sender(); }
 
  private:
   Notification notification_;
-  Path* by_ = nullptr;
+  Path* storing_ = nullptr;
   std::unique_lock<SpinLock> lock_;
-  bool now_ = false;
+  bool can_store_now_ = false;
 };
 
 }  // namespace pw

@@ -86,7 +86,7 @@ void TransferQueue::go_on_with_all(std::deque<QueuedTransfer>& finished, std::ve
   while (!queue_.empty() && !ended()) {
     QueuedTransfer& next = queue_.front();
     bool done = false;
-    if (const pw_status status = guard([&] { return advance(next, done); }); status != PW_OK) {
+    if (const pw_status status = catch_errors([&] { return advance(next, done); }); status != PW_OK) {
       record_failure(status);
       give_up(next, unstored);  // it continues without its bytes
     } else if (done) {

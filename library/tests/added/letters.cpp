@@ -233,7 +233,7 @@ bool LetterTransport::reached(int rank, Mark mark) {
 pw_status LetterTransport::outcome(int rank, Mark mark) {
   const std::lock_guard lock(mutex_);
   Line& line = lines_[rank];
-  if (with_.team.lost(rank)) return fail(PW_PEER_LOST, "" + with_.team.describe_loss(rank));
+  if (with_.team.lost(rank)) return fail(PW_PEER_LOST, with_.team.describe_loss(rank));
   if (line.answered < mark) return fail(PW_CLOSED, "this context was closed");
   const pw_status failed = std::exchange(line.failed, PW_OK);
   if (failed == PW_OK) return PW_OK;

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from peerway.errors import Unsupported
-from peerway.launch.lines import LONGEST, Lines
+from peerway.launch.first_failure import End, asked_for, first_failure
+from peerway.launch.lines import MOST_HELD_BYTES, Lines
 from peerway.launch.output import names
 from peerway.launch.places import Host, assign, parse_list, read_host, visible_gpus
 from peerway.launch.preload import preload
 from peerway.launch.stand_in import Far, keeper_command
 from peerway.launch.tracebacks import Traceback, lost_ranks
-from peerway.launch.verdict import End, asked_for, first_failure
 
 
 def cores(ranks: int, host: Host) -> list[list[int]]:
@@ -161,12 +161,12 @@ def test_which_tracebacks_are_of_an_interrupt(text: bytes, interrupt: bool) -> N
 
 def test_a_very_long_line_is_passed_on_in_pieces() -> None:
     lines = Lines()
-    long = b"x" * LONGEST
+    long = b"x" * MOST_HELD_BYTES
     assert lines.feed(long, 0.0) == [long]
     assert lines.feed(b"y\n" + LOGGED, 0.0) == [b"y\n"]
     assert lines.traceback is not None
     endless = Lines()
-    text = b"Traceback (most recent call last):\n" + b"  deeper\n" * (LONGEST // 9 + 9)
+    text = b"Traceback (most recent call last):\n" + b"  deeper\n" * (MOST_HELD_BYTES // 9 + 9)
     assert any(isinstance(piece, Traceback) for piece in endless.feed(text, 0.0))
 
 

@@ -38,14 +38,14 @@ def test_a_dense_array() -> None:
     u = np.zeros((3, 4, 5), "f4")
     layout = layout_of(u)
     assert (layout.address, layout.shape, layout.strides) == (u.ctypes.data, (3, 4, 5), (80, 20, 4))
-    assert (layout.item, layout.kind, layout.span) == (4, "<f4", 240)
+    assert (layout.item, layout.kind, layout.extent_bytes) == (4, "<f4", 240)
 
 
 def test_a_view_with_gaps() -> None:
     u = np.zeros((6, 10))[1:5, 2:9:2]
     layout = layout_of(u)
     assert (layout.address, layout.strides) == (u.ctypes.data, (80, 16))
-    assert layout.span == 3 * 80 + 3 * 16 + 8
+    assert layout.extent_bytes == 3 * 80 + 3 * 16 + 8
 
 
 def test_columns_first() -> None:
@@ -58,7 +58,7 @@ def test_structs(dtype: Any) -> None:
 
 
 def test_an_array_without_elements() -> None:
-    assert layout_of(np.zeros((0, 4))).span == 0
+    assert layout_of(np.zeros((0, 4))).extent_bytes == 0
 
 
 def test_the_buffer_protocol() -> None:
@@ -69,8 +69,8 @@ def test_the_buffer_protocol() -> None:
 
 def test_cuda_arrays() -> None:
     layout = layout_of(cuda_array())
-    assert (layout.address, layout.strides, layout.item, layout.span) == (4096, (20, 4), 4, 60)
-    assert layout_of(cuda_array(strides=(40, 8))).span == 2 * 40 + 4 * 8 + 4
+    assert (layout.address, layout.strides, layout.item, layout.extent_bytes) == (4096, (20, 4), 4, 60)
+    assert layout_of(cuda_array(strides=(40, 8))).extent_bytes == 2 * 40 + 4 * 8 + 4
 
 
 def test_dlpack_alone() -> None:

@@ -79,9 +79,9 @@ TEST(Waiting, NapsAreShortOnlyWhereNobodyWakes) {
   const Waiting waiting(sleepers);
   constexpr uint64_t kSecond = 1'000'000'000;
   EXPECT_EQ(waiting.nap_ns(Wakes::always, 0), waiting.nap_ns(Wakes::always, kSecond));
-  EXPECT_EQ(waiting.nap_ns(Wakes::as_known, 0), waiting.nap_ns(Wakes::always, 0));
+  EXPECT_EQ(waiting.nap_ns(Wakes::unless_unseen, 0), waiting.nap_ns(Wakes::always, 0));
   sleepers->unseen = 1;
-  EXPECT_EQ(waiting.nap_ns(Wakes::as_known, 800'000), 100'000u);
+  EXPECT_EQ(waiting.nap_ns(Wakes::unless_unseen, 800'000), 100'000u);
   EXPECT_EQ(waiting.nap_ns(Wakes::always, 800'000), 10'000'000u);
   EXPECT_LT(waiting.nap_ns(Wakes::perhaps, 0), 50'001u);
   EXPECT_LT(waiting.nap_ns(Wakes::perhaps, kSecond), waiting.nap_ns(Wakes::always, kSecond));

@@ -33,8 +33,8 @@ TEST(ContextClose, EndsAStagedTransferFromAPeer) {
   std::vector<std::byte> target(16 * kMiB), source(16 * kMiB);  // freed after the threads that copied
   Ranks ranks(2);
   ranks[0].resolver().use("staged");
-  auto far_region = ranks[1].add(target.data(), target.size());
-  auto local = ranks[0].add(source.data(), source.size());
+  auto far_region = ranks[1].register_memory(target.data(), target.size());
+  auto local = ranks[0].register_memory(source.data(), source.size());
   const auto remote = ranks.import(0, 1, *far_region);
   std::atomic<int> done{0};
   pw_status ended = PW_OK;
@@ -102,10 +102,10 @@ TEST(RegionClose, WaitsUntilTheServiceThreadHasLetGo) {
   Ranks ranks(2);
   ranks[0].resolver().use("staged");
   std::vector<std::byte> source(8 * kMiB);
-  auto local = ranks[0].add(source.data(), source.size());
+  auto local = ranks[0].register_memory(source.data(), source.size());
   for (int round = 0; round < 20; ++round) {
     void* memory = mmap(nullptr, source.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    auto target = ranks[1].add(memory, source.size());
+    auto target = ranks[1].register_memory(memory, source.size());
     const auto remote = ranks.import(0, 1, *target);
     std::atomic<bool> started{false};
     pw_status ended = PW_OK;
@@ -148,7 +148,7 @@ TEST(Fork, AChildThatDropsItsCopiesChangesNothing) {
   Ranks ranks(1);
   auto region = ranks[0].allocate({PW_HOST, 0}, 4096);
   auto own = std::make_unique<int64_t>(0);
-  auto other = ranks[0].add(own.get(), sizeof *own);
+  auto other = ranks[0].register_memory(own.get(), sizeof *own);
   const auto remote = ranks.import(0, 0, *region);
   auto signal = std::make_unique<Signal>(ranks[0], 0);
   const pid_t child = fork();

@@ -60,8 +60,8 @@ TEST_P(Threads, MoveTheirOwnParts) {
     const auto signal = ranks.import(me, *arrived[1 - me]);
     as_threads([&](int t) {
       std::vector<std::byte> mine(kPart), back(kPart);
-      auto local = context.add(mine.data(), mine.size());
-      auto returned = context.add(back.data(), back.size());
+      auto local = context.register_memory(mine.data(), mine.size());
+      auto returned = context.register_memory(back.data(), back.size());
       std::minstd_rand random(static_cast<unsigned>(10 * me + t));
       for (uint64_t round = 0; round < kRounds; ++round) {
         for (uint64_t at = 0; at < kPart;
@@ -143,9 +143,9 @@ TEST(ThreadsAtOnce, RegisterImportUseAndClose) {
   as_threads([&](int t) {
     std::vector<std::byte> own(4096, static_cast<std::byte>(t + 1));
     for (int round = 0; round < 150; ++round) {
-      auto whole = ranks[1].add(memory.data(), memory.size());  // shared by all threads
+      auto whole = ranks[1].register_memory(memory.data(), memory.size());  // shared by all threads
       auto region = ranks[1].allocate(kHost, 8192);
-      auto local = ranks[0].add(own.data(), own.size());
+      auto local = ranks[0].register_memory(own.data(), own.size());
       Signal signal(ranks[1], 0);
       const auto far = ranks.import(0, 1, *region);
       const auto shared = ranks.import(0, 1, *whole);

@@ -181,7 +181,7 @@ TEST(SignalWords, AreUsedAgainAsLateAsPossible) {
 TEST(Import, SharesTheMappingOfAnAllocation) {
   Ranks ranks(2);
   auto region = ranks[1].allocate({PW_HOST, 0}, 1 << 20);
-  auto part = ranks[1].add(region->address() + 4096, 4096);
+  auto part = ranks[1].register_memory(region->address() + 4096, 4096);
   const auto whole = ranks.import(0, 1, *region);
   const auto piece = ranks.import(0, 1, *part);
   EXPECT_EQ(piece->host_address(), whole->host_address() + 4096);

@@ -47,7 +47,7 @@ class Ring {
       Member& mine = member(rank);
       if (!of.mappable) mine.memory.resize(2 * bytes_);
       mine.region = of.mappable ? ranks[rank].allocate({PW_HOST, 0}, 2 * bytes_)
-                                : ranks[rank].add(mine.memory.data(), mine.memory.size());
+                                : ranks[rank].register_memory(mine.memory.data(), mine.memory.size());
       mine.plan = std::make_unique<Plan>(ranks[rank], host_device());
       mine.plan->operations().send((rank + 1) % of.ranks, 7, mine.region, range(0, bytes_));
       mine.plan->operations().receive(before(rank), 7, mine.region, range(bytes_, bytes_));

@@ -157,7 +157,7 @@ TEST(ChunkWalk, AfterAFailureTheRestPassesWithoutItsBytes) {
   queue.fails = true;
   EXPECT_EQ(walk.copy(slot.data()), PW_DEVICE);
   queue.fails = false;
-  EXPECT_FALSE(walk.copies());
+  EXPECT_FALSE(walk.has_memory());
   int rest = 0;
   for (; walk.has_chunk(); ++rest) EXPECT_EQ(walk.copy(slot.data()), PW_OK);
   EXPECT_EQ(rest, 3);

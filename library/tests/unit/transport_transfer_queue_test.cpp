@@ -51,7 +51,7 @@ class TransferQueueTest : public ::testing::Test {
   pw_status put(Region& from) {
     SignalTurn turn;
     EXPECT_EQ(turn.begin({notified_.get(), 1}, nullptr), PW_OK);
-    EXPECT_TRUE(turn.now());
+    EXPECT_TRUE(turn.can_store_now());
     return queue_.start({Op::put, remote_.get(), &from, 0, 0, contiguous_layout(64)}, &turn);
   }
 

@@ -33,7 +33,7 @@ from peerway_measure.record_output import STANDARD
 def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncated: bool) -> None:
     """Make a self-contained page from the records in FILES (JSON lines, as `peerway bench --out` writes).
 
-    The page begins with a verdict: whether the automatic choice is the fastest, and how other tools compare.
+    The page begins with a headline: whether the automatic choice is the fastest, and how other tools compare.
     Then it plots time and bandwidth by size for every path and tool, shows a map of the device pairs, and
     lists the machine and the commands that made the records. Several files share the plots; the last one has
     solid lines. The page opens offline in any browser.

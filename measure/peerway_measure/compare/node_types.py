@@ -23,7 +23,7 @@ from peerway_measure.compare.metric import Metric, metric_of, name_of
 from peerway_measure.compare.order import order_of
 from peerway_measure.compare.runs import started
 from peerway_measure.compare.samples import Samples, samples_of
-from peerway_measure.compare.statistics import Finding, Verdict, judged
+from peerway_measure.compare.statistics import Difference, Verdict, judged
 from peerway_measure.records import STATE_WANTED
 from peerway_measure.storage.states import STATES, test_of
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from peerway_measure.records import Record
 
-Attribution = Finding | Literal["not attributable"]
+Attribution = Verdict | Literal["not attributable"]
 NO_TYPE = "(no type)"
 
 
@@ -73,7 +73,7 @@ class Row:
     widened: float
     besides: tuple[str, ...]
     omitted: tuple[str, ...]
-    difference: Verdict
+    difference: Difference
     in_turn: bool | None
     enough_rounds: bool
 
@@ -147,7 +147,7 @@ def _row(
     low: float | None,
     high: float | None,
     p: float | None,
-    verdict: Verdict,
+    difference: Difference,
 ) -> Row:
     old, new = (_side(records, metric) for records in (pair.before, pair.after))
     good, bad = (new.mean, old.mean) if metric.more_is_better else (old.mean, new.mean)
@@ -168,7 +168,7 @@ def _row(
         sqrt(samples.correlation.factor) if samples.correlation else 1.0,
         tuple(besides),
         samples.omitted,
-        verdict,
+        difference,
         None if order is None else order.in_turn,
         samples.correlation is not None,
     )

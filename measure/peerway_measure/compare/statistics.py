@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from peerway_measure.compare.groups import Pair
 
-Verdict = Literal["faster", "slower", "no difference", "unknown"]
-Finding = Verdict | Literal["confounded with time"]
+Difference = Literal["faster", "slower", "no difference", "unknown"]
+Verdict = Difference | Literal["confounded with time"]
 
 CONFIDENCE = 0.95
 _RISK = 1 - CONFIDENCE
@@ -77,12 +77,12 @@ class Comparison:
     in_turn: bool | None = None
 
     @property
-    def verdict(self) -> Finding:
-        """The verdict from the numbers; "unknown" without an interval."""
-        verdict = _verdict(self.low, self.high, self.p_adjusted)
-        return (
-            "confounded with time" if self.in_turn is False and verdict in ("faster", "slower") else verdict
-        )
+    def verdict(self) -> Verdict:
+        """What the numbers and the order of the sides say; "unknown" without an interval."""
+        difference = _difference(self.low, self.high, self.p_adjusted)
+        if self.in_turn is False and difference in ("faster", "slower"):
+            return "confounded with time"
+        return difference
 
 
 class _Samples(NamedTuple):
@@ -144,9 +144,9 @@ def judged(
     sides: Sequence[tuple[NDArray[Any], NDArray[Any]]],
     more_is_better: Sequence[bool],
     dependence: Sequence[Dependence | None],
-) -> list[tuple[float | None, float | None, float | None, float | None, Verdict]]:
-    """For each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict.
-    `dependence` is None if the samples are independent.
+) -> list[tuple[float | None, float | None, float | None, float | None, Difference]]:
+    """Compare pairs of samples: for each, the speed-up with its interval, p corrected for all pairs, and the
+    difference. `dependence` is None if the samples are independent.
     """
     ratios: list[tuple[float | None, float | None, float | None]] = []
     for (before, after), more, correlation in zip(sides, more_is_better, dependence, strict=True):
@@ -159,7 +159,7 @@ def judged(
             p[at] = _p_of_dependent(*sides[i], correlation)
     adjusted = dict(zip(certain, _adjusted(p), strict=True))
     return [
-        (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
+        (*numbers, p_of, _difference(numbers[1], numbers[2], p_of))
         for i, numbers in enumerate(ratios)
         for p_of in [float(adjusted[i]) if i in adjusted else None]
     ]
@@ -195,7 +195,7 @@ def _ratios(
     return float(np.median(ratios)), low, high
 
 
-def _verdict(low: float | None, high: float | None, p: float | None) -> Verdict:
+def _difference(low: float | None, high: float | None, p: float | None) -> Difference:
     if low is None or high is None or p is None:
         return "unknown"
     if low <= 1 <= high or p > _RISK:

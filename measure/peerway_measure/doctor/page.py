@@ -14,7 +14,7 @@ from . import tables
 from .checks.between import ONE_GPU
 from .checks.network import NO_NIC
 from .finding import NO_GPU, Finding, Status
-from .finding import Group as Topic
+from .finding import Group as FindingGroup
 
 if TYPE_CHECKING:
     from .facts import Facts
@@ -51,7 +51,7 @@ def show(console: Console, facts: Facts, findings: list[Finding], why: bool = Fa
 
 def _print(console: Console, facts: Facts, findings: list[Finding], why: bool) -> None:
     console.print(_heading(facts))
-    for group in Topic:
+    for group in FindingGroup:
         console.print()
         console.print(Text(group.value, style="bold"))
         own = [f for f in findings if f.group == group]
@@ -112,7 +112,9 @@ def _lines(finding: Finding, why: bool) -> list[RenderableType]:
 
 def _one_build_per_line(finding: Finding) -> str:
     """Put each build of a library on a line of its own."""
-    return finding.observed.replace("; ", "\n") if finding.group is Topic.LIBRARIES else finding.observed
+    return (
+        finding.observed.replace("; ", "\n") if finding.group is FindingGroup.LIBRARIES else finding.observed
+    )
 
 
 def _indented(todo: str) -> RenderableType:

@@ -17,12 +17,12 @@ from markupsafe import Markup
 from peerway_common import atomic_file
 from peerway_common.printable import printable
 from peerway_measure.report.choices import choices, unavailable, unavailable_in_brief
+from peerway_measure.report.headline import headline
 from peerway_measure.report.pairs import heat_maps
 from peerway_measure.report.routes import Table
 from peerway_measure.report.sections import Section, sections
 from peerway_measure.report.styles import of_file, styles
 from peerway_measure.report.summary import facts, summary
-from peerway_measure.report.verdict import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ def render(records: Sequence[Record], table: Table | None = None) -> str:
     )
     return environment.from_string(_asset("page.html.j2")).render(
         records=records,
-        verdict=verdict(records),
+        headline=headline(records),
         choices=choices(records),
         unavailable=unavailable(table.unavailable, records),
         unavailable_in_brief=unavailable_in_brief(table.unavailable, records),

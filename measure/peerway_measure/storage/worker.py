@@ -32,37 +32,37 @@ def main() -> None:
 
 def _serve() -> None:
     """Take the request from rank 0's input, measure, and report."""
-    line = Reporter()
+    reporter = Reporter()
     team = Team.from_launcher()
-    line.speaks = team.rank == 0
+    reporter.speaks = team.rank == 0
     group = TeamOfNodes(team)
     plan = json.loads(group.from_first_node(sys.stdin.read() if team.rank == 0 else ""))
     request = _request(plan["request"])
     run_names = json.loads(group.from_first_node(json.dumps(stamps(request))))
-    line.say("plan", jobs=request.repeat)
+    reporter.say("plan", jobs=request.repeat)
     for number, stamp in enumerate(run_names, start=1):
         results = Results(stamp=stamp)
-        line.say("begin", test=f"run {number}", via="storage")
+        reporter.say("begin", test=f"run {number}", via="storage")
         problem = ""
         try:
             one_run(request, group, results, lambda *_: None)
         except OperationFailed as error:
             problem = str(error)
         for part in group.all_gather(json.dumps([json.loads(r.as_json()) for r in results.records])):
-            _report(line, json.loads(part), plan["command"])
+            _report(reporter, json.loads(part), plan["command"])
         for note in by_node(group, results.notes):
-            line.say("said", text=note)
+            reporter.say("said", text=note)
         if problem:
-            line.say("error", message=problem)
+            reporter.say("error", message=problem)
             break
-    line.say("done")
+    reporter.say("done")
     team.close()
 
 
-def _report(line: Reporter, part: list[dict[str, Any]], command: str) -> None:
+def _report(reporter: Reporter, part: list[dict[str, Any]], command: str) -> None:
     for values in part:
         values["command"] = command
-        line.say("record", record={f.name: values.get(f.name, {}) for f in fields(Record)})
+        reporter.say("record", record={f.name: values.get(f.name, {}) for f in fields(Record)})
 
 
 def _request(values: dict[str, Any]) -> Request:

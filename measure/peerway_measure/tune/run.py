@@ -15,7 +15,7 @@ from peerway.errors import Unavailable
 from peerway_common.units import size_text
 from peerway_measure.bench import machine, runner, shapes
 from peerway_measure.bench.kinds import SEND
-from peerway_measure.bench.plan import Case as Measured
+from peerway_measure.bench.plan import Case as BenchCase
 from peerway_measure.bench.plan import Plan, Setting
 from peerway_measure.bench.results import Results, Step
 from peerway_measure.bench.session import SessionFailed
@@ -116,7 +116,7 @@ class Tuner:
             name = f"{fitting[0].test} around {size_text(sizes[0])} to {size_text(sizes[-1])}"
             self._refine(name, replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
 
-    def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
+    def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[BenchCase]:
         """The benchmark's cases for a case of the table, at these sizes."""
         op, _, pair = case
         classes = self.results.pair_classes.items()

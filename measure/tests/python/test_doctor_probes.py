@@ -28,7 +28,7 @@ class FakeSystem(System):
         self.outputs: dict[str, Output] = {}
 
     def child(self, name: str, question: object = None) -> dict[str, Any]:
-        key = f"{name}:{question['kind']}" if isinstance(question, dict) else name
+        key = f"{name}:{question.get('entry') or question['kind']}" if isinstance(question, dict) else name
         return self.children.get(key, {"error": f"no {key}"})
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Output:

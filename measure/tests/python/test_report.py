@@ -23,6 +23,7 @@ from peerway_common.units import bandwidth_text, size_text, time_text
 from peerway_measure import records
 from peerway_measure.report.axes import size_axis, tick_text, value_axis
 from peerway_measure.report.choices import choices
+from peerway_measure.report.headline import headline
 from peerway_measure.report.page import render, together
 from peerway_measure.report.routes import (
     Line,
@@ -36,7 +37,6 @@ from peerway_measure.report.routes import (
 from peerway_measure.report.spread import spread_text
 from peerway_measure.report.styles import styles
 from peerway_measure.report.summary import summary
-from peerway_measure.report.verdict import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ def test_the_automatic_choice_is_the_one_among_all_paths() -> None:
         for paths, time, chosen in (("", 1.0, "peer/shm"), ("staged", 4.0, "staged"))
     )
     path = [allowing("", 1.0, via="peer/shm", bytes=b) for b in (8, 16)]
-    assert verdict([*free, *few, *path])[0] == (
+    assert headline([*free, *few, *path])[0] == (
         "The automatic choice (route) is within 10 % of the fastest path at 2 of 2 points."
     )
     assert choices([*free, *few]) == [("put_latency, host to host", "peer/shm")]
@@ -499,16 +499,16 @@ FURTHEST = "At worst it takes 2.0 times as long as peer/shm: put_latency, 8 B, h
     ({"flag": 0.1, "staged": 1.0},
      ["No automatic choice (route) and no other tool was measured beside the paths."]),
 ])  # fmt: skip
-def test_the_page_begins_with_a_verdict(times: dict[str, float], sentences: list[str]) -> None:
+def test_the_page_begins_with_a_headline(times: dict[str, float], sentences: list[str]) -> None:
     some = timed(**times)
-    assert verdict(some) == sentences
+    assert headline(some) == sentences
     page = without_scripts(render(some))
     assert page.index(sentences[0].replace("'", "&#39;")) < page.index('id="legend"')
 
 
 def test_points_with_and_without_the_route_are_told_apart() -> None:
     other = [dataclasses.replace(each, test="halo") for each in timed(staged=4.0, openmpi=2.0)]
-    _, sentence = verdict([*timed(route=1.0, staged=1.0, openmpi=2.0), *other])
+    _, sentence = headline([*timed(route=1.0, staged=1.0, openmpi=2.0), *other])
     assert sentence == (
         "Against the best of openmpi, the route is faster at 1 of 1 point, slower at 0; elsewhere the "
         "fastest path is faster at 0 of 1 point, slower at 1. Less than 10 % is equal."
@@ -519,7 +519,7 @@ def test_each_case_is_judged_by_the_last_file_that_has_it() -> None:
     """Files may contain different tests; what only an earlier file has counts, too."""
     old, other = timed(route=4.0, openmpi=2.0), timed(route=1.0, openmpi=2.0)
     halo = [dataclasses.replace(record, test="halo") for record in timed(staged=1.0)]
-    sentence, of = verdict(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))
+    sentence, of = headline(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))
     assert sentence.startswith("Against the best of openmpi, the route is faster at 1 of 1 point")
     assert of == "Of what several files have measured, this judges new alone."
 

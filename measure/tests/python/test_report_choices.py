@@ -73,6 +73,6 @@ def test_an_entry_that_cannot_be_read_is_refused(tmp_path: Path, entry: object) 
 def test_the_page_says_so_before_the_plots(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(TABLE))
     page = render([*curves()], read_table(tmp_path / "t.json"))
-    order = ['class="verdict"', 'id="choices"', "Yama forbids &lt;it&gt;", 'class="plot"', 'id="summary"']
+    order = ['class="headline"', 'id="choices"', "Yama forbids &lt;it&gt;", 'class="plot"', 'id="summary"']
     places = [page.index(part) for part in order]
     assert places == sorted(places)

@@ -58,7 +58,7 @@ def command(
     from peerway_trace.comparison import alone, compare, compare_messages, messages_alone
 
     folders = (before, *more_before), (after, *more_after)
-    sides = [_events(measured) for measured in folders[0]], [_events(measured) for measured in folders[1]]
+    sides = [_events(folder) for folder in folders[0]], [_events(folder) for folder in folders[1]]
     console = table_console()
     for folder, trace in zip([*folders[0], *folders[1]], [*sides[0], *sides[1]], strict=True):
         if status := trace.about.get("status"):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis import ranges, values
-from peerway_xacc.analysis.mapped import Mapped, Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement, Mapped
 from peerway_xacc.analysis.mapping import DistributedArray, TemplateOf
 from peerway_xacc.frontend.source import Range, used_in
 
 
-def warn(unit: Mapped, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]) -> None:
+def warn(
+    unit: Mapped, annotated: AnnotatedStatement, template: TemplateOf, localised: list[tuple[int, str, str]]
+) -> None:
     """Warn of subscripts that reach beyond the shadow of an array.
 
     `localised` has, for each dimension of the template that the loop goes over: its number, the loop's index,
     and the offset that the on clause adds to the index. Only subscripts that are an index plus or minus a
     constant are checked: other ones are known only at run time.
     """
-    region = Range(stack.statement.start, stack.statement.end)
-    for use in used_in(stack.function.uses, region):
+    region = Range(annotated.statement.start, annotated.statement.end)
+    for use in used_in(annotated.function.uses, region):
         array = unit.scopes.of_variable(use.variable)
         if array is None or array.template is not template or use.macro or use.in_sizeof:
             continue

@@ -77,8 +77,8 @@ def _split(spans: list[Span]) -> list[list[Span]]:
 
 def _refused(text: Text, part: list[Span], loop: Span, wanted: str) -> Refused:
     place = text.place(part[0].start, part[-1].end) if part else text.place(loop.start, loop.end)
-    lines = f", found '{text.text[part[0].start : part[-1].end]}'" if part else ""
-    return Refused(place, f"expected {wanted}{lines}")
+    excerpt = f", found '{text.text[part[0].start : part[-1].end]}'" if part else ""
+    return Refused(place, f"expected {wanted}{excerpt}")
 
 
 def _initial(text: Text, part: list[Span], loop: Span) -> tuple[str, str, Range]:
@@ -105,7 +105,7 @@ def _condition(text: Text, part: list[Span], index: str, loop: Span) -> tuple[st
         return part[1].text, Range(part[2].start, part[-1].end), part[1]
     if len(part) > 2 and part[-1].text == index and part[-2].text in _TURNED:
         return _TURNED[part[-2].text], Range(part[0].start, part[-3].end), part[-2]
-    raise _refused(text, part, loop, f"'{index} < last', or with <=, > or >=")
+    raise _refused(text, part, loop, f"'{index} < last', or with <=, >, >= or !=")
 
 
 def _step(text: Text, part: list[Span], index: str, loop: Span) -> tuple[str, bool]:

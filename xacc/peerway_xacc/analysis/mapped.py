@@ -16,14 +16,16 @@ _Kind = TypeVar("_Kind", bound=Declared)
 
 
 @dataclass
-class Stack:
-    """The directives that belong to one statement, in order, and the lines written around it."""
+class AnnotatedStatement:
+    """A statement with the directives before it, in order, and the lines that are written in their place.
+
+    These are the lines of `before`, then OpenMP directives of the program, then the lines of `last`.
+    """
 
     statement: Statement
     function: Function
     directives: list[d.Directive] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
-    behind: list[str] = field(default_factory=list)
     last: list[str] = field(default_factory=list)
 
 

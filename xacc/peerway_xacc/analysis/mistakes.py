@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from peerway_xacc.analysis import loop_nest, values
-from peerway_xacc.analysis.mapped import Mapped, Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement, Mapped
 from peerway_xacc.analysis.mapping import DistributedArray, TemplateOf
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
@@ -20,7 +20,7 @@ _ADDS = ("+=", "-=", "*=", "|=", "&=", "^=")  # without ++: it often counts what
 
 
 def beyond_template(
-    unit: Mapped, stack: Stack, template: TemplateOf, localised: list[tuple[int, str, str]]
+    unit: Mapped, annotated: AnnotatedStatement, template: TemplateOf, localised: list[tuple[int, str, str]]
 ) -> None:
     """Warn of iterations that no node owns."""
     for dimension, index, added in localised:
@@ -28,7 +28,7 @@ def beyond_template(
         offset = values.offset(unit, added)
         if bound is None or bound.first_value is None or bound.last_value is None or offset is None:
             continue
-        for loop in loop_nest.with_index(unit, stack.statement, index):
+        for loop in loop_nest.with_index(unit, annotated.statement, index):
             ends = values.ends(unit, loop)
             if ends is None or ends[0] > ends[1]:
                 continue
@@ -42,23 +42,23 @@ def beyond_template(
                 )
 
 
-def forgotten_reductions(unit: Mapped, stack: Stack, directive: d.Loop) -> None:
+def forgotten_reductions(unit: Mapped, annotated: AnnotatedStatement, directive: d.Loop) -> None:
     """Warn of a local variable that a distributed loop adds to, if no reduction sums it over the nodes."""
     reduced = {operand.name.text for operand in directive.reduced}
     for other in unit.directives:
         if isinstance(other, d.Reduction):
             reduced |= {operand.name.text for operand in other.reduced}
-    inside = Range(stack.statement.start, stack.statement.end)
-    for use in used_in(stack.function.uses, inside):
+    inside = Range(annotated.statement.start, annotated.statement.end)
+    for use in used_in(annotated.function.uses, inside):
         variable = use.variable
         within = inside.start <= variable.declarator.start < inside.end
         if use.macro or within or variable.file_scope or variable.parameter or variable.name in reduced:
             continue
         if not use.written or not variable.scalar or variable.pointee is not None:
             continue
-        if variable.name in loop_nest.indices_in(unit, stack.statement) or not _adds(unit, use):
+        if variable.name in loop_nest.indices_in(unit, annotated.statement) or not _adds(unit, use):
             continue
-        if any(operand.address for operand in variable.uses) or _set_inside(unit, variable.uses, inside):
+        if any(other.address for other in variable.uses) or _set_inside(unit, variable.uses, inside):
             continue
         unit.diagnostics.warn(
             unit.text.place(use.range.start, use.range.end),

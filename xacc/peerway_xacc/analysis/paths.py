@@ -76,16 +76,16 @@ class Paths:
     def _read_table(self, transfers: list[Transfer]) -> None:
         ops, shapes = ({transfer.op for transfer in transfers}, {transfer.shape for transfer in transfers})
         try:
-            decisions = decided(sorted(ops), sorted(shapes), any(transfer.on_gpu for transfer in transfers))
+            answers = decided(sorted(ops), sorted(shapes), any(transfer.on_gpu for transfer in transfers))
         except ClickException as failed:
             self.note = f"which paths are taken is not known here: {failed.message}"
             return
-        for decision in decisions:
-            directive = decision["decision"]
-            self._decisions[directive["op"], directive["shape"], decision["source"] != "host"] = directive
-        measured = {directive["measured"] for directive in self._decisions.values() if directive["measured"]}
+        for answer in answers:
+            decision = answer["decision"]
+            self._decisions[decision["op"], decision["shape"], answer["source"] != "host"] = decision
+        measured = {decision["measured"] for decision in self._decisions.values() if decision["measured"]}
         costs = f"costs measured {max(measured)}" if measured else "no costs are measured"
-        if any(directive["builtin"] for directive in self._decisions.values()):
+        if any(decision["builtin"] for decision in self._decisions.values()):
             costs += ", some of them on other machines"
         if any(transfer.on_gpu for transfer in transfers) and not any(
             on_gpu for _, _, on_gpu in self._decisions
@@ -118,8 +118,8 @@ def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, A
     from peerway_measure.cli.options import table_environment
 
     memories = [pair for pair in machine.memory_pairs() if pair in (("host", "host"), ("cuda", "cuda"))]
-    decided_paths = decisions(memories if on_gpu else memories[:1], ops, shapes, table_environment(None))
-    return [dict(decision) for decision in decided_paths]
+    answers = decisions(memories if on_gpu else memories[:1], ops, shapes, table_environment(None))
+    return [dict(answer) for answer in answers]
 
 
 def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on_gpu: bool) -> list[Transfer]:
@@ -129,12 +129,12 @@ def faces(array: DistributedArray, widths: list[Width] | None, corners: bool, on
     choices = [_sides(array, dimension, widths) for dimension in range(rank)]
     count: Counter[tuple[str, int | None, int]] = Counter()
     boxes = list(product(*choices))
-    boxes.sort(key=lambda chosen: (sum(side for side, _, _ in chosen), [-side for side, _, _ in chosen]))
-    for chosen in boxes:
-        sides = sum(side for side, _, _ in chosen)
+    boxes.sort(key=lambda box: (sum(side for side, _, _ in box), [-side for side, _, _ in box]))
+    for box in boxes:
+        sides = sum(side for side, _, _ in box)
         if sides == 0 or (sides > 1 and not corners):
             continue
-        size, block = _box([(length, held) for _, length, held in chosen], array.variable.element_bytes)
+        size, block = _box([(length, held) for _, length, held in box], array.variable.element_bytes)
         count["face" if sides == 1 else "corner", size, block] += 1
     return [
         Transfer(f"{many} {kind}{'s' if many > 1 else ''}", "send", size, block, on_gpu, many)

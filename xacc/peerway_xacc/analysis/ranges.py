@@ -27,7 +27,8 @@ class Range:
 class Names:
     """What names mean: `range_of` gives the range of a variable, `text_of` the text of a macro.
 
-    `ends` are the first and last value of the index, if known. `signed` means that no value becomes unsigned.
+    `ends` bound the values of the index, both included, if known. `signed` means that no value becomes
+    unsigned.
     """
 
     range_of: Callable[[str], Range | None]

@@ -44,11 +44,14 @@ def offset(unit: Parsed, text: str) -> int | None:
 
 
 def ends(unit: Parsed, loop: For) -> tuple[int, int] | None:
-    """The smallest and largest value of a loop's index; None unless both are constant."""
+    """Bounds of the values of a loop's index, both included; None unless first and last are constant.
+
+    With a step other than 1 the loop may not reach the bound at its end.
+    """
     head = loop.header
     first, last = (value(unit, unit.text.text[part.start : part.end]) for part in (head.first, head.last))
     if first is None or last is None:
         return None
     if head.down:
-        return last + (head.relation == ">"), first
+        return last + (head.relation in (">", "!=")), first
     return first, last - (head.relation in ("<", "!="))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.codegen import own_variables
 from peerway_xacc.codegen.device_code import Unsupported
-from peerway_xacc.frontend import clauses as phrases
+from peerway_xacc.frontend.clauses import Section
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.frontend.tokens import quoted
 from peerway_xacc.lowering import memory
@@ -29,7 +29,7 @@ def type(variable: Variable) -> str:
     return variable.spelling
 
 
-def declared(variable: Variable, section: phrases.Section | None = None) -> str:
+def declared(variable: Variable, section: Section | None = None) -> str:
     """The declaration of a variable in a kernel; with a section, also that of the memory behind a pointer."""
     name = variable.name
     if section is not None and own_variables.whole_elements(section, variable):
@@ -57,7 +57,7 @@ def _inner_sizes(variable: Variable) -> str:
 _MOST_OF_STACK = 16384
 
 
-def own_memory(variable: Variable, section: phrases.Section, copied: bool) -> list[Argument]:
+def own_memory(variable: Variable, section: Section, copied: bool) -> list[Argument]:
     """Give each thread memory for what a pointer points to: on its stack, or, if large, in GPU memory."""
     name = variable.name
     kind = f"{type(variable)}{_inner_sizes(variable)}"
@@ -125,10 +125,10 @@ def distributed(array: DistributedArray, changed: bool) -> Argument:
         f"void *{name}__d = pwx_device_array(&{name}__k, {array.address}, PWX_THERE);",
     ]
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
-    shape_lines = _of_shape(name, kind, extents, sizes, lines)
+    argument = _of_shape(name, kind, extents, sizes, lines)
     if None not in extents:
-        shape_lines.opened = f"PWX_ALIGNED({name});"
-    return shape_lines
+        argument.opened = f"PWX_ALIGNED({name});"
+    return argument
 
 
 def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
@@ -138,8 +138,8 @@ def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
         if aligned is not None and array.kind_of(dimension) == "cyclic":
             name = f"{array.symbol}__c{dimension}"
             offset = f"{array.descriptor}.dim[{dimension}].offset"
-            text = f"const pwx_cycle {name} = pwx_cycle_of({array.descriptor}.on, {aligned[0]}, {offset});"
-            cycles.append((name, text))
+            value = f"pwx_cycle_of({array.descriptor}.on, {aligned[0]}, {offset})"
+            cycles.append((name, f"const pwx_cycle {name} = {value};"))
     return cycles
 
 
@@ -158,9 +158,7 @@ def copied(variable: Variable) -> Argument:
     return Argument(f"const pwx_value<{whole}> {name}__v", f"&{name}", [], opened)
 
 
-def plain(
-    variable: Variable, changed: bool, on_device: bool, section: phrases.Section | None, part: str
-) -> Argument:
+def plain(variable: Variable, changed: bool, on_device: bool, section: Section | None, part: str) -> Argument:
     """A pointer to undistributed memory.
 
     The memory before a section, or a `part` of it, need not be present.

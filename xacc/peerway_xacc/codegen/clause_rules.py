@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import indices_in
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.frontend import clauses, grammar_acc
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
@@ -113,29 +113,22 @@ def default(directives: list[d.Acc]) -> str:
     return modifiers[0] if modifiers else ""
 
 
-def check_default(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def check_default(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     """With default(none), require that clauses name every outer variable.
 
     Call it when all directives are known.
     """
-    region = Range(stack.statement.start, stack.statement.end)
-    around = [
-        region_directive for inside, region_directive in unit.compute.regions if _within(region, inside)
-    ]
+    region = Range(annotated.statement.start, annotated.statement.end)
+    around = [construct for inside, construct in unit.compute.regions if _within(region, inside)]
     if default(around[::-1]) != "none":
         return
-    named = {
-        name.text
-        for region_directive in around
-        for clause in region_directive.clauses
-        for name in clause.variables
-    }
+    named = {name.text for construct in around for clause in construct.clauses for name in clause.variables}
     inner = unit.directives_in(region)
     for other in unit.directives:
         if isinstance(other, d.Acc) and (other in inner or other.construct == "declare"):
             named |= {name.text for clause in other.clauses for name in clause.variables}
-    named |= indices_in(unit, stack.statement)
-    for use in used_in(stack.function.uses, region):
+    named |= indices_in(unit, annotated.statement)
+    for use in used_in(annotated.function.uses, region):
         variable = use.variable
         outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
         if outside and variable.name not in named and not use.in_sizeof:

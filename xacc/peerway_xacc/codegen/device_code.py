@@ -133,7 +133,8 @@ def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
         inside = _named(unit, text, function, function.body)
         open_names += sorted((inside | _expansions(unit, inside)) & set(known))
     return sorted(
-        functions.values(), key=lambda needed: (needed.file == unit.file, needed.file, needed.whole.start)
+        functions.values(),
+        key=lambda function: (function.file == unit.file, function.file, function.whole.start),
     )
 
 
@@ -141,14 +142,14 @@ def _check(unit: Unit, function: Function) -> None:
     for use in function.uses:
         variable = use.variable
         place = unit.texts.of(function.file).place(use.range.start, use.range.end)
-        calls = f"{function.name}, which it calls,"
+        subject = f"{function.name}, which it calls,"
         if unit.scopes.of_variable(variable):
-            raise Unsupported(f"{calls} uses the distributed array {variable.name}", place)
+            raise Unsupported(f"{subject} uses the distributed array {variable.name}", place)
         if variable.file_scope and not _is_table(variable):
             why = "a variable of the file that is not const with a value; pass it as an argument"
-            raise Unsupported(f"{calls} uses {variable.name}, {why}", place)
+            raise Unsupported(f"{subject} uses {variable.name}, {why}", place)
         if not variable.file_scope and variable.static:
-            raise Unsupported(f"{calls} has the static variable {variable.name}", place)
+            raise Unsupported(f"{subject} has the static variable {variable.name}", place)
 
 
 def _is_table(variable: Variable) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.codegen.argument_forms import cycles_of
 from peerway_xacc.frontend import directives as d
@@ -86,39 +86,41 @@ def _entered(kind: str) -> str:
     return kind.removeprefix("present_or_").removeprefix("p") if kind != "present" else kind
 
 
-def _compute(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def _compute(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     """Lower a directive with a statement."""
     arrays = _named(unit, directive)
     if directive.construct.split()[0] in _COMPUTE:
-        _region(unit, stack, directive, arrays)
+        _region(unit, annotated, directive, arrays)
     else:
-        stack.last.append(_raw(unit, directive))
+        annotated.last.append(_raw(unit, directive))
 
 
-def _data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def _data(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     arrays = _named(unit, directive)
     if not arrays:
-        stack.before.append(_raw(unit, directive))
+        annotated.before.append(_raw(unit, directive))
         return
-    stack.before.append("{ " + " ".join(_opened(array) for array, _ in arrays))
-    unit.output.edits.behind(stack.statement.end, " }")
+    annotated.before.append("{ " + " ".join(_opened(array) for array, _ in arrays))
+    unit.output.edits.behind(annotated.statement.end, " }")
     text = _without(directive, _names(arrays))
     text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)
-    stack.before.append(text)
+    annotated.before.append(text)
     unit.explain(directive, f"acc data: left to the compiler, with the memory of {_list(arrays)}")
 
 
-def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[DistributedArray, str]]) -> None:
+def _region(
+    unit: Unit, annotated: AnnotatedStatement, directive: d.Acc, arrays: list[tuple[DistributedArray, str]]
+) -> None:
     """Lower a compute construct. Arrays without a clause are copied, as OpenACC specifies."""
-    inside = Range(stack.statement.start, stack.statement.end)
+    inside = Range(annotated.statement.start, annotated.statement.end)
     named = [array for array, _ in arrays]
-    for use in used_in(stack.function.uses, inside):
+    for use in used_in(annotated.function.uses, inside):
         array = unit.scopes.of_variable(use.variable)
         if array and array not in named and not use.in_sizeof:
             named.append(array)
             arrays.append((array, "copy"))
     if not arrays:
-        stack.last.append(_raw(unit, directive))
+        annotated.last.append(_raw(unit, directive))
         return
     unused = "__attribute__((unused))"
     shifts = [
@@ -128,46 +130,46 @@ def _region(unit: Unit, stack: Stack, directive: d.Acc, arrays: list[tuple[Distr
     ]
     unit.compute.foreign.append(inside)
     clauses = " ".join(f"{kind}({_section(array)})" for array, kind in arrays if kind != "deviceptr")
-    test = directive.all("if")
-    when = f"({test[0].expression.text}) ? " if test and test[0].expression else ""
-    stack.before += [
+    conditions = [clause.expression for clause in directive.all("if") if clause.expression]
+    when = f"({conditions[0].text}) ? " if conditions else ""
+    annotated.before += [
         " ".join(["{", *(_opened(array) for array, _ in arrays), *shifts]),
         f"#pragma acc data {clauses}", "{",
     ]  # fmt: skip
     for array, _ in arrays:
         name = array.symbol
         otherwise = f" : (void *){name}" if when else ""
-        stack.before.append(
+        annotated.before.append(
             f"__typeof__({name}) {name}__q = {when}pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)){otherwise}; {{ __typeof__({name}__q) {name} = {name}__q;"
         )
         unit.subscripts.needed.append((array, directive.start))
-    stack.last.append(
+    annotated.last.append(
         f"{_without(directive, _names(arrays))} deviceptr({', '.join(array.symbol for array, _ in arrays)})"
     )
     wait = ""
     if directive.all("async") and any(kind != "present" for _, kind in arrays):
         queue = directive.all("async")[0].arguments
         wait = f"\n#pragma acc wait{f'({queue[0].text})' if queue else ''}\n"
-    unit.output.edits.behind(stack.statement.end, f"{' }' * len(arrays)}{wait} }} }}")
+    unit.output.edits.behind(annotated.statement.end, f"{' }' * len(arrays)}{wait} }} }}")
     unit.explain(
         directive,
         f"acc {directive.construct}: left to the compiler, with device addresses of {_list(arrays)}",
     )
 
 
-def _host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def _host_data(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     arrays = _named(unit, directive)
     for array, _ in arrays:
         name = array.symbol
-        stack.before.append(
+        annotated.before.append(
             f"{{ {_opened(array)} __typeof__({name}) {name}__q = pwx_moved({array.address}, {name}, "
             f"acc_deviceptr({name}__b)); {{ __typeof__({name}__q) {name} = {name}__q;"
         )
         unit.subscripts.needed.append((array, directive.start))
-    unit.output.edits.behind(stack.statement.end, " } }" * len(arrays))
+    unit.output.edits.behind(annotated.statement.end, " } }" * len(arrays))
     if len(arrays) < len(directive.named_variables("use_device")):
-        stack.last.append(_without(directive, _names(arrays)))
+        annotated.last.append(_without(directive, _names(arrays)))
 
 
 def _named(unit: Unit, directive: d.Acc) -> list[tuple[DistributedArray, str]]:

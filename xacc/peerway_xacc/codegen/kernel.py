@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import atomic, vector
 from peerway_xacc.codegen.argument_forms import Argument, declared
 from peerway_xacc.codegen.device_code import around, blank_directives, in_device_code
@@ -42,44 +42,46 @@ class Kernel:
 
 def build(
     unit: Unit,
-    stack: Stack,
+    annotated: AnnotatedStatement,
     name: str,
     loops: list[For],
     reductions: list[tuple[str, Variable]],
     clauses: Clauses,
 ) -> Kernel:
     """Build the kernel of a construct; without loops, one thread executes its statement."""
-    dimensions = [described(unit, loop, stack.statement.start) for loop in loops]
+    dimensions = [described(unit, loop, annotated.statement.start) for loop in loops]
     groups = grouped(dimensions)
-    inside = loops[-1].body if loops else Range(stack.statement.start, stack.statement.end)
+    inside = loops[-1].body if loops else Range(annotated.statement.start, annotated.statement.end)
     edits = Edits(unit.text)
     blank_directives(unit, edits, inside)
-    given = _inner_loops(unit, edits, stack, inside)
-    held = _arrays(unit, edits, stack, inside)
+    parameters = _inner_loops(unit, edits, annotated, inside)
+    extents = _arrays(unit, edits, annotated, inside)
     for guard in unit.loops.guards:
-        if stack.statement.start <= guard.loop < stack.statement.end and guard.body >= inside.start:
+        if annotated.statement.start <= guard.loop < annotated.statement.end and guard.body >= inside.start:
             edits.before(guard.body, guard.text)
-            given += guard.names
+            parameters += guard.names
     atomic.statements(unit, edits, inside)
-    for loop, of, section in unit.compute.private:
-        variable = unit.syntax.variable(section.name.text, of.file, of.start)
+    for loop, directive, section in unit.compute.private:
+        variable = unit.syntax.variable(section.name.text, directive.file, directive.start)
         if variable is not None and inside.start <= loop.start < inside.end:
             edits.before(loop.start, f"{{ {declared(variable, section)} ")
             edits.behind(loop.end, " }")
     own = clauses.private | clauses.copied
-    shared = vector.loops_of(unit, stack, inside, own, DEVICE_OPERATORS) if loops else []
+    shared = vector.loops_of(unit, annotated, inside, own, DEVICE_OPERATORS) if loops else []
     if shared:
         groups = [dimensions, [], []]
-        vector.share(unit, stack, edits, inside, shared, DEVICE_OPERATORS)
+        vector.share(unit, annotated, edits, inside, shared, DEVICE_OPERATORS)
     body = edits.part(inside.start, inside.end)
     skipped = {dimension.index for dimension in dimensions} | {variable.name for _, variable in reductions}
-    arguments, locals_ = arguments_of(unit, stack, inside, skipped, clauses)
-    given += [f"pwx_cycle {dimension.index}__c" for dimension in dimensions if dimension.cyclic]
+    arguments, locals_ = arguments_of(unit, annotated, inside, skipped, clauses)
+    parameters += [f"pwx_cycle {dimension.index}__c" for dimension in dimensions if dimension.cyclic]
     arguments += [
-        Argument(f"const {dimension}", f"&{dimension.split()[1]}") for dimension in dict.fromkeys(given)
+        Argument(f"const {parameter}", f"&{parameter.split()[1]}") for parameter in dict.fromkeys(parameters)
     ]
-    arguments += [Argument(f"const long {dimension}", f"&{dimension}", [f"const long {dimension} = {value};"])
-                  for dimension, value in held.items()]  # fmt: skip
+    arguments += [
+        Argument(f"const long {extent}", f"&{extent}", [f"const long {extent} = {value};"])
+        for extent, value in extents.items()
+    ]
     arguments += bounds(dimensions, groups)
     text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared))
     return Kernel(
@@ -88,32 +90,32 @@ def build(
         groups,
         arguments,
         reductions,
-        in_device_code(unit, around(unit, text, stack.function, inside) + text),
+        in_device_code(unit, around(unit, text, annotated.function, inside) + text),
         by_block=bool(shared),
     )
 
 
-def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[str]:
+def _inner_loops(unit: Unit, edits: Edits, annotated: AnnotatedStatement, inside: Range) -> list[str]:
     """Give the xmp loops that one thread runs the bounds of this node.
 
     Returns the parameters that they need.
     """
-    given = []
-    for statement in unit.syntax.loops_in(unit.file, stack.statement):
+    parameters = []
+    for statement in unit.syntax.loops_in(unit.file, annotated.statement):
         if not inside.start <= statement.start < inside.end or statement.start not in unit.loops.localised:
             continue
         loop = loop_nest.read(unit, statement)
         index = loop.header.index
         if unit.loops.localised[statement.start] == "cyclic":
             cycle(unit, edits, loop, index)
-            given.append(f"pwx_cycle {index}__c")
+            parameters.append(f"pwx_cycle {index}__c")
         else:
             bound(unit, edits, loop, index)
-            given.append(f"pwx_span {index}__s")
-    return given
+            parameters.append(f"pwx_span {index}__s")
+    return parameters
 
 
-def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> dict[str, str]:
+def _arrays(unit: Unit, edits: Edits, annotated: AnnotatedStatement, inside: Range) -> dict[str, str]:
     """Make subscripts local to this node's memory, and replace members of structs by plain names.
 
     Returns the extents that checks need: their names, and their values on the host.
@@ -121,7 +123,7 @@ def _arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> dict[str, 
     seen: set[int] = set()
     held: dict[str, str] = {}
     checks = None if "NDEBUG" in unit.texts.defines else checks_of(unit)
-    for use in used_in(stack.function.uses, inside):
+    for use in used_in(annotated.function.uses, inside):
         array = unit.scopes.of_variable(use.variable)
         if array and array.symbol != array.name:
             edits.replace(use.range.start, use.range.end, array.symbol)
@@ -143,7 +145,7 @@ def _text(
 ) -> str:
     parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
-    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_ready_next();"]
+    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_begin_in_order();"]
     lines += [f"  {argument.opened}" for argument in arguments if argument.opened]
     for operator, variable in reductions:
         kind = c_type(variable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen.argument_forms import (
     Argument,
     copied,
@@ -18,8 +18,8 @@ from peerway_xacc.codegen.argument_forms import (
     type,
 )
 from peerway_xacc.codegen.device_code import Unsupported
-from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.clauses import Section
 from peerway_xacc.frontend.source import Function, Range, Use, Variable, used_in
 from peerway_xacc.lowering.subscripts import bases_of
 from peerway_xacc.lowering.unit import Unit
@@ -33,8 +33,8 @@ class Clauses:
     copied: set[str]  # firstprivate
     on_device: set[str]  # scalars whose value is on the GPU
     device_pointers: list[Variable]
-    sections: dict[str, phrases.Section]  # sections in the construct's data clauses
-    pointed: dict[str, phrases.Section]  # sections behind pointers in private and firstprivate
+    sections: dict[str, Section]  # sections in the construct's data clauses
+    pointed: dict[str, Section]  # sections behind pointers in private and firstprivate
     around: Callable[[Variable], str]  # the pwx_data of a data construct around, if it is a part
     rows: set[str]  # pointers to pointers whose rows clauses name
 
@@ -71,13 +71,13 @@ def own_in_loop(unit: Unit, use: Use, inside: Range) -> bool:
 
 
 def arguments_of(
-    unit: Unit, stack: Stack, inside: Range, skipped: set[str], clauses: Clauses
+    unit: Unit, annotated: AnnotatedStatement, inside: Range, skipped: set[str], clauses: Clauses
 ) -> tuple[list[Argument], list[str]]:
     """The arguments of a body, and the declarations of its private variables. Raises Unsupported."""
     arguments: list[Argument] = []
     locals_: list[str] = []
     seen: dict[str, tuple[Variable, bool]] = {}
-    for use in used_in(stack.function.uses, inside):
+    for use in used_in(annotated.function.uses, inside):
         variable = use.variable
         outside = variable.file_scope or not inside.start <= variable.declarator.start < inside.end
         if not outside or variable.name in skipped or own_in_loop(unit, use, inside):
@@ -107,12 +107,12 @@ def arguments_of(
         if array:
             arguments.append(distributed(array, changed))
             arguments += [
-                Argument(f"const pwx_cycle {pointer}", f"&{pointer}", [directive])
-                for pointer, directive in cycles_of(array)
+                Argument(f"const pwx_cycle {cycle}", f"&{cycle}", [declaration])
+                for cycle, declaration in cycles_of(array)
             ]
             arguments += [
-                Argument(f"const long {pointer}", f"&{pointer}", [directive])
-                for pointer, directive in bases_of(array)
+                Argument(f"const long {base}", f"&{base}", [declaration])
+                for base, declaration in bases_of(array)
             ]
         elif name in clauses.copied and variable.sizes and not variable.pointer:
             arguments.append(copied(variable))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import construct_data, device_check, kernel, kernel_arguments, own_variables
 from peerway_xacc.codegen.clause_rules import default
 from peerway_xacc.codegen.device_code import Unsupported
-from peerway_xacc.frontend import clauses as phrases
+from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Variable
@@ -19,10 +21,38 @@ from peerway_xacc.lowering.types import OPERATORS, run_time_type
 from peerway_xacc.lowering.unit import Unit
 
 
+@dataclass(frozen=True)
+class _Construct:
+    """A compute construct that gets a kernel."""
+
+    unit: Unit
+    annotated: AnnotatedStatement
+    directive: d.Acc
+    region: d.Acc | None  # the compute construct around, if `directive` is a loop in one
+    regions: list[d.Acc]  # all constructs around, from the outermost on
+    directives: list[d.Acc]  # `directive`, `region` and those of inner loops that threads share, too
+    loops: list[For]  # the loops that threads share; none: one thread executes the statement
+    reductions: list[tuple[str, Variable]]
+
+    @property
+    def around(self) -> d.Acc:
+        """The directive whose async and wait clauses apply."""
+        return self.region or self.directive
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The data of a construct on the GPU."""
+
+    operands: list[str]  # the pwx_data of its data region, as C text
+    names: list[str]  # of the operands, for --explain
+    scalars: set[str]  # scalars whose values are on the GPU
+
+
 def launched(
     unit: Unit,
-    stack: Stack,
-    directive_of_kernel: d.Acc,
+    annotated: AnnotatedStatement,
+    directive: d.Acc,
     loops: list[For],
     region: d.Acc | None,
     private: list[str],
@@ -30,109 +60,136 @@ def launched(
 ) -> str:
     """The statement for a GPU; it ends with the `else` before the loops for CPUs. Raises Unsupported."""
     inner = _inner(unit, loops)
+    directives = [directive, *([region] if region else []), *(shared for _, shared in inner)]
     loops = loops + [loop for loop, _ in inner]
-    directives = [
-        row_section
-        for row_section in (directive_of_kernel, region, *(directive for _, directive in inner))
-        if row_section is not None
-    ]
-    own = {name.text for row_section in directives for name in row_section.named_variables("private")} | set(
-        private
-    )
     reductions = _reductions(unit, directives)
-    pointed = construct_data.pointed_to(unit, directives)
-    copied = construct_data.copied_in(unit, directives, pointed) - own
-    settled = own | copied | {variable.name for _, variable in reductions}
-    changed = [] if loops else construct_data.copied_back(unit, stack, directive_of_kernel, settled)
-    named = construct_data.named_scalars([*directives, *regions]) | set(changed)
-    named |= own_variables.declared_on_device(unit, stack.statement)
-    pointers = kernel_arguments.device_pointers(unit, stack.function, [*directives, *regions])
-    present = default([*directives, *regions[::-1]]) == "present"
-    clauses, data_names = construct_data.clauses_and_arrays(
-        unit, stack, directives, own | copied, pointers, present, regions
-    )
-    for name in changed:
-        section = phrases.Section(phrases.Name(name, directive_of_kernel.place))
-        clauses.append(memory.described(unit, directive_of_kernel, section, "COPY"))
-        data_names.append(name)
-    for name in sorted(set(pointed) & copied):
-        clauses.append(memory.described(unit, directive_of_kernel, pointed[name], "COPYIN"))
-    name = unit.output.new_name(f"{stack.function.name}_{directive_of_kernel.place.line}")
-    on_device = named - own - copied - {v.name for _, v in reductions}
-    sections = memory.sections_of(directives, data_clauses.KINDS)
-    text = kernel_arguments.Clauses(
-        own, copied, on_device, pointers, sections, pointed,
-        lambda variable: data_clauses.around(unit, variable, regions),
-        rows.named(
-            unit,
-            [*directives, *regions, *kernel_arguments.declared_in(unit, stack.function)],
-            data_clauses.KINDS,
-        ),
-    )  # fmt: skip
-    built = kernel.build(unit, stack, name, loops, reductions, text)
+    construct = _Construct(unit, annotated, directive, region, regions, directives, loops, reductions)
+    variables, data = _variables(construct, private)
+    name = unit.output.new_name(f"{annotated.function.name}_{directive.place.line}")
+    built = kernel.build(unit, annotated, name, loops, reductions, variables)
     device_check.check(unit, built.text)
     _declare(unit, built)
-    _explain(unit, directive_of_kernel, built, data_names)
-    there = where(directive_of_kernel)
-    passed = [argument for argument in built.arguments if argument.parameter]
-    lines = [line for argument in passed for line in argument.lines]
-    values = ", ".join(f"(void *){argument.value}" for argument in passed) or "0"
+    _explain(unit, directive, built, data.names)
+    launch = _launch(construct, built, data.scalars)
+    if data.operands:
+        launch = _in_data_region(construct, name, data.operands, variables, launch)
+    waits = " ".join(data_clauses.waits(construct.around))
+    test = data_clauses.condition_text(unit, directive, *([region] if region else []))
+    return f"if (pwx_gpu(){f' && {test}' if test else ''}) {{ {waits} {launch} }} else"
+
+
+def _variables(construct: _Construct, private: list[str]) -> tuple[kernel_arguments.Clauses, _Data]:
+    """What the clauses say of the kernel's variables, and the data that the construct has on the GPU."""
+    unit, annotated = construct.unit, construct.annotated
+    directives, regions = construct.directives, construct.regions
+    own = {name.text for directive in directives for name in directive.named_variables("private")}
+    own |= set(private)
+    pointed = construct_data.pointed_to(unit, directives)
+    copied = construct_data.copied_in(unit, directives, pointed) - own
+    reduced = {variable.name for _, variable in construct.reductions}
+    changed: list[str] = []
+    if not construct.loops:
+        changed = construct_data.copied_back(unit, annotated, construct.directive, own | copied | reduced)
+    scalars = construct_data.named_scalars([*directives, *regions]) | set(changed)
+    scalars |= own_variables.declared_on_device(unit, annotated.statement)
+    pointers = kernel_arguments.device_pointers(unit, annotated.function, [*directives, *regions])
+    present = default([*directives, *regions[::-1]]) == "present"
+    operands, names = construct_data.operands_and_names(
+        unit, annotated, directives, own | copied, pointers, present, regions
+    )
+    for name in changed:
+        section = clauses.Section(clauses.Name(name, construct.directive.place))
+        operands.append(memory.described(unit, construct.directive, section, "COPY"))
+        names.append(name)
+    for name in sorted(set(pointed) & copied):
+        operands.append(memory.described(unit, construct.directive, pointed[name], "COPYIN"))
+    declared = kernel_arguments.declared_in(unit, annotated.function)
+    variables = kernel_arguments.Clauses(
+        own, copied, scalars - own - copied - reduced, pointers,
+        memory.sections_of(directives, data_clauses.KINDS), pointed,
+        lambda variable: data_clauses.around(unit, variable, regions),
+        rows.named(unit, [*directives, *regions, *declared], data_clauses.KINDS),
+    )  # fmt: skip
+    return variables, _Data(operands, names, scalars)
+
+
+def _launch(construct: _Construct, built: kernel.Kernel, on_device: set[str]) -> str:
+    """The C text that computes a kernel's arguments, and launches it."""
+    name, there = built.name, where(construct.directive)
+    queue = data_clauses.queue_of(construct.around)
+    arguments = [argument for argument in built.arguments if argument.parameter]
+    lines = [line for argument in arguments for line in argument.lines]
+    values = ", ".join(f"(void *){argument.value}" for argument in arguments) or "0"
     lines.append(f"void *{name}__a[] = {{{values}}};")
-    sizes = ", ".join(f"sizeof(*{argument.value})" for argument in passed) or "0"
+    sizes = ", ".join(f"sizeof(*{argument.value})" for argument in arguments) or "0"
     lines.append(f"static const unsigned {name}__s[] = {{{sizes}}}; {name}.sizes = {name}__s;")
-    totals = _totals(directive_of_kernel, reductions, named, lines)
-    extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
-    threads = _threads(directives) if loops else "1"
-    blocks = _gangs(directives) if loops else "1"
-    scratch = [argument.value[1:] for argument in passed if argument.value.endswith("__w")]
-    if scratch:  # no more threads than have memory of their own
-        threads = "PWX_OWN_THREADS" if loops else "1"
-        bytes_ = " + ".join(f"{row_section.removesuffix('__w')}__n" for row_section in scratch)
-        count = f"pwx_own_blocks({bytes_}, (double){' * '.join(extents)})" if loops else "1"
-        blocks = f"{name}__b"
-        lines.append(f"const long {blocks} = {count};")
-        for row_section in scratch:
-            bytes_ = f"{row_section.removesuffix('__w')}__n * {threads} * {blocks}"
-            lines.append(f"{row_section} = pwx_scratch({bytes_}, {there});")
-    shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {blocks}, {int(built.by_block)}}}"
-    queue = data_clauses.queue_of(region or directive_of_kernel)
+    totals = _totals(construct.directive, construct.reductions, on_device, lines)
+    iterations = [f"{axis}__all" if group else "1" for axis, group in zip("xyz", built.groups, strict=True)]
+    threads = _threads(construct.directives) if construct.loops else "1"
+    blocks = _gangs(construct.directives) if construct.loops else "1"
+    scratch = [argument.value[1:] for argument in arguments if argument.value.endswith("__w")]
+    if scratch:
+        threads, blocks = _allocate(construct, name, scratch, iterations, lines)
+    shape = f"&(const pwx_shape){{{{{', '.join(iterations)}}}, {threads}, {blocks}, {int(built.by_block)}}}"
     lines.append(
-        f"pwx_launch(&{name}, {shape}, {name}__a, {len(passed)}, {len(reductions)}, {totals}, "
+        f"pwx_launch(&{name}, {shape}, {name}__a, {len(arguments)}, {len(construct.reductions)}, {totals}, "
         f"{queue}, {there});"
     )
-    lines += [f"pwx_scratch_end({row_section}, {queue}, {there});" for row_section in scratch]
-    body = " ".join(lines).replace("PWX_THERE", there)
-    before = " ".join(data_clauses.waits(region or directive_of_kernel))
-    if clauses:
-        parts = f"{len(clauses)}, {name}__data"
-        tail = f"{parts}, {queue}, {there});"
-        of_rows = [
-            row_section
-            for each in directives
-            for row_section in rows.of(unit, each, data_clauses.KINDS, own | copied)
-        ]
-        filled = " ".join(row_section.filled for row_section in of_rows)
-        begins = " ".join(row_section.begin(f"{queue}, {there});") for row_section in of_rows)
-        ends = " ".join(row_section.end(f"{queue}, {there});") for row_section in of_rows)
-        body = (
-            f"static pwx_data_region {name}__region; "
-            f"const pwx_data {name}__data[] = {{{', '.join(clauses)}}}; "
-            f"{filled} pwx_data_begin(&{name}__region, {tail} {begins} {{ {body} }} "
-            f"{ends} pwx_data_end(&{name}__region, {tail}"
+    lines += [f"pwx_scratch_end({pointer}, {queue}, {there});" for pointer in scratch]
+    return " ".join(lines).replace("PWX_THERE", there)
+
+
+def _allocate(
+    construct: _Construct, name: str, scratch: list[str], iterations: list[str], lines: list[str]
+) -> tuple[str, str]:
+    """Add lines that allocate the threads' own memory at these pointers.
+
+    Returns the threads of a block and the blocks: no more threads than there is memory for.
+    """
+    threads = "PWX_OWN_THREADS" if construct.loops else "1"
+    sizes = {pointer: f"{pointer.removesuffix('__w')}__n" for pointer in scratch}
+    most = f"pwx_own_blocks({' + '.join(sizes.values())}, (double){' * '.join(iterations)})"
+    blocks = f"{name}__b"
+    lines.append(f"const long {blocks} = {most if construct.loops else '1'};")
+    for pointer, size in sizes.items():
+        bytes_ = f"{size} * {threads} * {blocks}"
+        lines.append(f"{pointer} = pwx_scratch({bytes_}, {where(construct.directive)});")
+    return threads, blocks
+
+
+def _in_data_region(
+    construct: _Construct,
+    name: str,
+    operands: list[str],
+    variables: kernel_arguments.Clauses,
+    launch: str,
+) -> str:
+    """The launch of a kernel between the begin and the end of the construct's data."""
+    tail = f"{data_clauses.queue_of(construct.around)}, {where(construct.directive)});"
+    all_rows = [
+        row
+        for directive in construct.directives
+        for row in rows.of(
+            construct.unit, directive, data_clauses.KINDS, variables.private | variables.copied
         )
-    test = data_clauses.condition_text(
-        unit, *((directive_of_kernel, region) if region else (directive_of_kernel,))
+    ]
+    filled = " ".join(row.filled for row in all_rows)
+    begins = " ".join(row.begin(tail) for row in all_rows)
+    ends = " ".join(row.end(tail) for row in all_rows)
+    region = f"(&{name}__region, {len(operands)}, {name}__data, {tail}"
+    return (
+        f"static pwx_data_region {name}__region; "
+        f"const pwx_data {name}__data[] = {{{', '.join(operands)}}}; "
+        f"{filled} pwx_data_begin{region} {begins} {{ {launch} }} {ends} pwx_data_end{region}"
     )
-    condition = f" && {test}" if test else ""
-    return f"if (pwx_gpu(){condition}) {{ {before} {body} }} else"
 
 
 def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
     """Loops directly inside that acc also shares among threads."""
     inner_loops: list[tuple[For, d.Acc]] = []
-    at = loops[-1] if loops else None
-    while at is not None:
-        nested = loop_nest.nested_directly(unit, at.statement, 2)
+    innermost = loops[-1] if loops else None
+    while innermost is not None:
+        nested = loop_nest.nested_directly(unit, innermost.statement, 2)
         if len(nested) < 2:
             break
         directive = unit.compute.loops.get(nested[1].statement.start)
@@ -140,13 +197,13 @@ def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
             break
         more = loop_nest.nested_directly(unit, nested[1].statement, _collapsed(directive))
         inner_loops += [(loop, directive) for loop in more]
-        at = more[-1]
+        innermost = more[-1]
     return inner_loops
 
 
 def _collapsed(directive: d.Acc) -> int:
-    clauses = directive.all("collapse")
-    value = clauses[0].expression.value if clauses and clauses[0].expression else 1
+    collapse = directive.all("collapse")
+    value = collapse[0].expression.value if collapse and collapse[0].expression else 1
     return value or 1
 
 
@@ -167,14 +224,17 @@ def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable
 
 
 def _totals(
-    directive: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
+    directive: d.Acc, reductions: list[tuple[str, Variable]], on_device: set[str], lines: list[str]
 ) -> str:
-    """The reductions of a launch, as C text."""
+    """The reductions of a launch, as C text.
+
+    The results of variables in `on_device` stay on the GPU; adds the lines that they need.
+    """
     parts = []
     for operator, variable in reductions:
         kind = run_time_type(variable, directive.place, operator)
         device = "0"
-        if variable.name in named:
+        if variable.name in on_device:
             lines.append(f"static pwx_known {variable.name}__k;")
             device = f"pwx_device(&{variable.name}__k, &{variable.name}, {quoted(variable.name)}, PWX_THERE)"
         parts.append(f"{{{OPERATORS[operator]}, {kind}, &{variable.name}, {device}}}")
@@ -193,8 +253,8 @@ def _threads(directives: list[d.Acc]) -> str:
 
 
 def _gangs(directives: list[d.Acc]) -> str:
-    text = [clause.expression for directive in directives for clause in directive.all("num_gangs")]
-    return f"({text[0].text})" if text and text[0] else "0"
+    counts = [clause.expression for directive in directives for clause in directive.all("num_gangs")]
+    return f"({counts[0].text})" if counts and counts[0] else "0"
 
 
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
@@ -209,10 +269,10 @@ def _explain(unit: Unit, directive: d.Acc, built: kernel.Kernel, names: list[str
         for letter, group in zip("xyz", built.groups, strict=True)
         if group
     ]
-    joined = f"; reductions of {', '.join(v.name for _, v in built.reductions)} in the same launch"
+    reduced = f"; reductions of {', '.join(v.name for _, v in built.reductions)} in the same launch"
     unit.explain(
         directive,
         f"kernel {built.name} on a GPU: {', '.join(axes) or 'one thread'}; data: {', '.join(names) or 'none'}"
-        + (joined if built.reductions else "")
+        + (reduced if built.reductions else "")
         + ("; a block an iteration, its threads share the inner loop" if built.by_block else ""),
     )

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import gpu, own_variables
-from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.clauses import Clause, Part, Section
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range, Variable, used_in
 from peerway_xacc.frontend.tokens import names_in, quoted
@@ -22,11 +22,13 @@ def within(inner: Range, outer: Range) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region: d.Acc | None) -> None:
+def parallel(
+    unit: Unit, annotated: AnnotatedStatement, combined: d.Acc, loops: list[For], region: d.Acc | None
+) -> None:
     clauses = _with_those_of_region(combined, region)
     cyclic = any(
         directive
-        for directive in stack.directives
+        for directive in annotated.directives
         if isinstance(directive, d.Loop) and unit.is_cyclic(directive)
     )
     shared_loops = 1 if len(loops) < 3 or cyclic else 2
@@ -34,9 +36,9 @@ def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region
         unit, loops[shared_loops - 1], [loop.header.index for loop in loops[: shared_loops - 1]]
     ):
         shared_loops -= 1
-    private, copied = _own_scalars(unit, stack, clauses, loops[:shared_loops])
-    unit.compute.with_kernels.add(stack.statement.start)
-    gpu.later(unit, stack, combined, loops, region, private)
+    private, copied = _own_scalars(unit, annotated, clauses, loops[:shared_loops])
+    unit.compute.with_kernels.add(annotated.statement.start)
+    gpu.generate_kernel_later(unit, annotated, combined, loops, region, private)
     reductions = _reductions(unit, combined, clauses)
     sharing = [f"collapse({shared_loops})"] if shared_loops > 1 else []
     pointed = _pointed(unit, combined, region)
@@ -45,32 +47,31 @@ def parallel(unit: Unit, stack: Stack, combined: d.Acc, loops: list[For], region
     copies = [name for name in copied if name not in pointed]
     owned += [f"firstprivate({', '.join(copies)})"] if copies else []
     if pointed:  # each thread has its own memory behind these pointers, for all its iterations
-        stack.last.append(" ".join(["#pragma omp parallel", *owned]))
-        stack.last.append("{")
-        unit.output.edits.behind(stack.statement.end, " }")
-        for name, (of, section) in pointed.items():
-            begin, end = own_variables.opened(unit, of, section, name in copied)
-            stack.last.append(begin)
-            unit.output.edits.behind(stack.statement.end, end)
-        text = ["#pragma omp for", *sharing, *reductions]
+        annotated.last.append(" ".join(["#pragma omp parallel", *owned]))
+        annotated.last.append("{")
+        unit.output.edits.behind(annotated.statement.end, " }")
+        for name, (directive, section) in pointed.items():
+            begin, end = own_variables.opened(unit, directive, section, name in copied)
+            annotated.last.append(begin)
+            unit.output.edits.behind(annotated.statement.end, end)
+        pragma = " ".join(["#pragma omp for", *sharing, *reductions])
     else:
-        text = ["#pragma omp parallel for", *sharing, *reductions, *owned]
-    stack.last.append(" ".join(text))
+        pragma = " ".join(["#pragma omp parallel for", *sharing, *reductions, *owned])
+    annotated.last.append(pragma)
     vector = len(loops) == 2 and not cyclic and not copies and set(kept) <= {loops[1].header.index}
     if vector and not _has_loop(unit, loops[1]):
         _simd(unit, loops[1], reductions)
-    unit.explain(
-        combined, f"acc {combined.construct}: {_shape(loops, shared_loops, vector)}; {' '.join(text)[8:]}"
-    )
+    shape = _shape(loops, shared_loops, vector)
+    unit.explain(combined, f"acc {combined.construct}: {shape}; {pragma.removeprefix('#pragma ')}")
 
 
-def _reductions(unit: Unit, directive: d.Acc, text: list[phrases.Clause]) -> list[str]:
+def _reductions(unit: Unit, directive: d.Acc, clauses: list[Clause]) -> list[str]:
     """The reduction clauses for OpenMP.
 
     gcc's OpenMP adds _Bool as bytes; in C their sum is true or false, so they get || and &&.
     """
     reductions: dict[str, str] = {}
-    for clause in text:
+    for clause in clauses:
         for section in clause.sections if clause.name == "reduction" else ():
             name = section.name.text
             variable = unit.syntax.variable(name, directive.file, directive.start)
@@ -82,38 +83,32 @@ def _reductions(unit: Unit, directive: d.Acc, text: list[phrases.Clause]) -> lis
     return list(reductions.values())
 
 
-def _part(part: phrases.Part) -> str:
+def _part(part: Part) -> str:
     """A part of a section in OpenMP's syntax."""
     length = "1" if part.index else part.length.text if part.length else ""
     return f"{part.first.text if part.first else '0'}:{length}"
 
 
-def _with_those_of_region(directive: d.Acc, region: d.Acc | None) -> list[phrases.Clause]:
+def _with_those_of_region(directive: d.Acc, region: d.Acc | None) -> list[Clause]:
     """The clauses of a loop, and those of its region for other variables than the loop's own clauses name."""
-    text = list(directive.clauses)
+    clauses = list(directive.clauses)
     named = {name.text for name in directive.named_variables("private", "reduction")}
     for clause in region.all("reduction", "private", "firstprivate") if region is not None else ():
         sections = tuple(section for section in clause.sections if section.name.text not in named)
         if sections:
-            text.append(replace(clause, sections=sections))
-    return text
+            clauses.append(replace(clause, sections=sections))
+    return clauses
 
 
-def _pointed(unit: Unit, *directives: d.Acc | None) -> dict[str, tuple[d.Acc, phrases.Section]]:
+def _pointed(unit: Unit, *directives: d.Acc | None) -> dict[str, tuple[d.Acc, Section]]:
     """The sections behind pointers in private and firstprivate, with their directives."""
-    sections: dict[str, tuple[d.Acc, phrases.Section]] = {}
+    sections: dict[str, tuple[d.Acc, Section]] = {}
     for directive in directives:
-        for section in directive.named("private", "firstprivate") if directive is not None else ():
-            variable = (
-                unit.syntax.variable(section.name.text, directive.file, directive.start)
-                if directive
-                else None
-            )
-            if (
-                directive is not None
-                and variable is not None
-                and own_variables.whole_elements(section, variable)
-            ):
+        if directive is None:
+            continue
+        for section in directive.named("private", "firstprivate"):
+            variable = unit.syntax.variable(section.name.text, directive.file, directive.start)
+            if variable is not None and own_variables.whole_elements(section, variable):
                 sections.setdefault(section.name.text, (directive, section))
     return sections
 
@@ -153,14 +148,14 @@ def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
 
 
 def _own_scalars(
-    unit: Unit, stack: Stack, clauses: list[phrases.Clause], loops: list[For]
+    unit: Unit, annotated: AnnotatedStatement, clauses: list[Clause], loops: list[For]
 ) -> tuple[list[str], list[str]]:
     """The private and the firstprivate variables: from clauses, and scalars that the loops write.
 
     By OpenACC, a scalar without a clause is private to a gang and begins with its outer value; a scalar in a
     data clause is shared.
     """
-    statement = stack.statement
+    statement = annotated.statement
     private = {name.text: None for clause in clauses if clause.name == "private" for name in clause.variables}
     copied = {
         name.text: None for clause in clauses if clause.name == "firstprivate" for name in clause.variables
@@ -177,9 +172,9 @@ def _own_scalars(
     settled |= own_variables.declared_on_device(unit, statement)
     indices = {loop.header.index for loop in loops}
     settled |= indices
-    headers = {loop.header.index for loop in _all_loops(unit, stack)}
+    headers = {loop.header.index for loop in _all_loops(unit, annotated)}
     region = Range(statement.start, statement.end)
-    for use in used_in(stack.function.uses, region):
+    for use in used_in(annotated.function.uses, region):
         variable = use.variable
         if not _outside(variable, region) or not use.written or not variable.scalar or use.subscripts:
             continue
@@ -195,9 +190,9 @@ def _outside(variable: Variable, region: Range) -> bool:
     return variable.file_scope or not region.start <= variable.declarator.start < region.end
 
 
-def _all_loops(unit: Unit, stack: Stack) -> list[For]:
+def _all_loops(unit: Unit, annotated: AnnotatedStatement) -> list[For]:
     loops = []
-    for statement in unit.syntax.loops_in(unit.file, stack.statement):
+    for statement in unit.syntax.loops_in(unit.file, annotated.statement):
         try:
             loops.append(loop_nest.read(unit, statement))
         except Refused:

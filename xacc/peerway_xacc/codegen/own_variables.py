@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.loop_nest import indices_in
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
@@ -119,7 +119,7 @@ def declared_on_device(unit: Unit, statement: Statement) -> set[str]:
     return names
 
 
-def on_thread(unit: Unit, stack: Stack, directive: d.Acc, implied: bool) -> None:
+def on_thread(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc, implied: bool) -> None:
     """Give a statement that one host thread executes its own copies of private and firstprivate variables.
 
     With `implied`, it also gets copies of the scalars that it changes, so that their outer values stay.
@@ -128,18 +128,18 @@ def on_thread(unit: Unit, stack: Stack, directive: d.Acc, implied: bool) -> None
     around += [(section, False) for section in sections(directive, "private")]
     around += [(section, True) for section in sections(directive, "firstprivate")]
     if implied:
-        for name in sorted(changed(unit, stack) - {section.name.text for section, _ in around}):
+        for name in sorted(changed(unit, annotated) - {section.name.text for section, _ in around}):
             around.append((clauses.Section(clauses.Name(name, directive.place)), True))
     for section, copied in around:
         begin, end = opened(unit, directive, section, copied)
-        stack.before.append(begin)
-        unit.output.edits.behind(stack.statement.end, end)
+        annotated.before.append(begin)
+        unit.output.edits.behind(annotated.statement.end, end)
 
 
-def changed(unit: Unit, stack: Stack) -> set[str]:
+def changed(unit: Unit, annotated: AnnotatedStatement) -> set[str]:
     """The outer scalars that a statement changes outside its shared loops, and that no clause names."""
-    region = Range(stack.statement.start, stack.statement.end)
-    settled = declared_on_device(unit, stack.statement) | indices_in(unit, stack.statement)
+    region = Range(annotated.statement.start, annotated.statement.end)
+    settled = declared_on_device(unit, annotated.statement) | indices_in(unit, annotated.statement)
     for inside, other in unit.compute.regions:
         if inside.start <= region.start and region.end <= inside.end:
             settled |= {
@@ -149,12 +149,12 @@ def changed(unit: Unit, stack: Stack) -> set[str]:
                 for name in clause.variables
             }
     # with the directives before it
-    start = min([region.start, *(directive.start for directive in stack.directives)])
+    start = min([region.start, *(directive.start for directive in annotated.directives)])
     for inner in unit.directives:
         if isinstance(inner, d.Acc) and inner.file == unit.file and start <= inner.start < region.end:
             settled |= {name.text for name in inner.named_variables("reduction", "private")}
     names = set()
-    for use in used_in(stack.function.uses, region):
+    for use in used_in(annotated.function.uses, region):
         variable = use.variable
         outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
         if outside and use.written and variable.scalar and variable.pointee is None and not use.subscripts:

@@ -59,7 +59,10 @@ def _wrap(unit: Unit, run: list[_Part]) -> None:
     else:
         unit.output.edits.behind(run[-1].end, f" {end}")
     graph = "one launch of a CUDA graph where they come again with the same arguments"
-    unit.output.explained.append((first, f"a sequence of {len(run)} parts up to line {last.line}: {graph}"))
+    if not unit.text.is_inserted(run[0].start):
+        unit.output.explained.append(
+            (first, f"a sequence of {len(run)} parts up to line {last.line}: {graph}")
+        )
 
 
 class _Finder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis import loop_nest
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.codegen.kernel_arguments import own_in_loop
 from peerway_xacc.frontend import directives as d
@@ -12,7 +12,9 @@ from peerway_xacc.lowering import data_clauses
 from peerway_xacc.lowering.unit import Unit
 
 
-def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[Statement]:
+def beside_loops(
+    unit: Unit, annotated: AnnotatedStatement, inside: Range, directive: d.Acc
+) -> list[Statement]:
     """The statements of a region outside its loops; a loop around such loops stays on the host.
 
     Raises Unsupported.
@@ -34,7 +36,7 @@ def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[St
         for statement in unit.syntax.children(unit.file, block):
             if statement.start in loops:
                 continue
-            uses = list(used_in(stack.function.uses, Range(statement.start, statement.end)))
+            uses = list(used_in(annotated.function.uses, Range(statement.start, statement.end)))
             place = unit.text.place(statement.start, statement.end)
             if any(statement.start <= start < statement.end for start in loops):
                 if statement.kind not in ("for", "block"):
@@ -49,13 +51,13 @@ def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[St
             elif statement.start in unit.with_directives and statement.start not in in_order:
                 raise Unsupported("a statement with directives is beside the loops of an acc region", place)
             else:
-                of_loops = loop_nest.indices_in(unit, statement) if statement.kind == "for" else set()
+                own_indices = loop_nest.indices_in(unit, statement) if statement.kind == "for" else set()
                 changed = [
                     use
                     for use in uses
                     if use.written
                     and _is_shared(use, statement, named)
-                    and use.variable.name not in of_loops
+                    and use.variable.name not in own_indices
                     and not own_in_loop(unit, use, Range(statement.start, statement.end))
                 ]
                 if not changed:
@@ -65,7 +67,7 @@ def beside(unit: Unit, stack: Stack, inside: Range, directive: d.Acc) -> list[St
                     why = f"a statement beside the loops of an acc region changes {name} and uses an array"
                     raise Unsupported(why, place)  # else the host executes it in its place
 
-    if stack.statement.kind == "block":
+    if annotated.statement.kind == "block":
         walk(Range(inside.start + 1, inside.end - 1))
     return statements
 
@@ -77,6 +79,6 @@ def _is_shared(use: Use, statement: Statement, named: set[str]) -> bool:
     return variable.scalar and not use.subscripts and not own and variable.name not in named
 
 
-def within(region: Range, inside: Range, directive: d.Acc, lines: d.Acc) -> bool:
-    """Is a directive's region inside the one of another directive?"""
-    return directive is not lines and inside.start <= region.start and region.end <= inside.end
+def within(region: Range, inside: Range, directive: d.Acc, construct: d.Acc) -> bool:
+    """Is a directive's region inside the one of a construct, and not that one itself?"""
+    return directive is not construct and inside.start <= region.start and region.end <= inside.end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.edits import Edits
@@ -16,7 +16,9 @@ from peerway_xacc.lowering.unit import Unit
 Shared = list[tuple[For, d.Acc]]
 
 
-def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: dict[str, str]) -> Shared:
+def loops_of(
+    unit: Unit, annotated: AnnotatedStatement, body: Range, own: set[str], operators: dict[str, str]
+) -> Shared:
     """The loops in a body that the threads of a block share; none if one thread must execute it in order.
 
     `own` are the variables that clauses make private to each thread.
@@ -27,7 +29,7 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
         return []  # all threads of a block must reach each barrier
     if any(
         (not use.variable.scalar or use.variable.pointee is not None) and use.variable.name in own
-        for use in used_in(stack.function.uses, body)
+        for use in used_in(annotated.function.uses, body)
     ):
         return []  # an iteration has one such array or struct, but each thread would have a copy
     for statement in statements:
@@ -43,11 +45,11 @@ def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: di
             except Refused:
                 return []
             if statement.start in unit.loops.localised or not _changes_only_own(
-                stack, body, loop, directive, operators
+                annotated, body, loop, directive, operators
             ):
                 return []
             loops.append((loop, directive))
-        elif _writes(stack, statement, body) == {"here", "outside"}:
+        elif _writes(annotated, statement, body) == {"here", "outside"}:
             return []
     return loops
 
@@ -59,12 +61,12 @@ def _statements(unit: Unit, body: Range) -> list[Statement]:
     return children
 
 
-def _uses(stack: Stack, statement: Statement) -> list[Use]:
-    return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
+def _uses(annotated: AnnotatedStatement, statement: Statement) -> list[Use]:
+    return list(used_in(annotated.function.uses, Range(statement.start, statement.end)))
 
 
 def _changes_only_own(
-    stack: Stack, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
+    annotated: AnnotatedStatement, body: Range, loop: For, directive: d.Acc, operators: dict[str, str]
 ) -> bool:
     """Does an inner loop change only its own scalars and those that it reduces?
 
@@ -75,7 +77,7 @@ def _changes_only_own(
         return False
     if any(section.parts for section in directive.named("reduction")):
         return False
-    for use in _uses(stack, loop.statement):
+    for use in _uses(annotated, loop.statement):
         variable = use.variable
         inside = loop.statement.start <= variable.declarator.start < loop.statement.end
         known = inside or variable.name in named or variable.name == loop.header.index
@@ -87,10 +89,10 @@ def _changes_only_own(
     return True
 
 
-def _writes(stack: Stack, statement: Statement, body: Range) -> set[str]:
+def _writes(annotated: AnnotatedStatement, statement: Statement, body: Range) -> set[str]:
     """Does a statement change a thread's own memory ("here"), or memory that all threads see ("outside")?"""
     names = set()
-    for use in _uses(stack, statement):
+    for use in _uses(annotated, statement):
         variable = use.variable
         if use.argument is not None and not variable.scalar:
             names.add("outside")
@@ -102,12 +104,17 @@ def _writes(stack: Stack, statement: Statement, body: Range) -> set[str]:
 
 
 def share(
-    unit: Unit, stack: Stack, edits: Edits, body: Range, loops: Shared, operators: dict[str, str]
+    unit: Unit,
+    annotated: AnnotatedStatement,
+    edits: Edits,
+    body: Range,
+    loops: Shared,
+    operators: dict[str, str],
 ) -> None:
     """Edit the body of a block: its threads share the inner loops, and one thread writes outside memory."""
     starts = {loop.statement.start for loop, _ in loops}
     for statement in _statements(unit, body):
-        if statement.start not in starts and "outside" in _writes(stack, statement, body):
+        if statement.start not in starts and "outside" in _writes(annotated, statement, body):
             edits.before(statement.start, "{ __syncthreads(); if (threadIdx.x == 0) ")
             edits.behind(statement.end, " __syncthreads(); }")
     for loop, directive in loops:

@@ -39,17 +39,17 @@ def rewritten(text: Text, insertions: dict[int, Insertion]) -> Text:
     ends: list[int] = []
     length = at = 0
 
-    def put(part: str, origin: int, copied: bool) -> None:
+    def put(part: str, origin: int, copied: bool, inserted: bool) -> None:
         nonlocal length
-        pieces.append(Piece(length, origin, copied))
+        pieces.append(Piece(length, origin, copied, inserted))
         written.append(part)
         length += len(part)
 
     for offset in sorted(insertions):
-        put(text.text[at:offset], at, True)
+        put(text.text[at:offset], at, True, False)
         for part in insertions[offset].parts:
-            put(part.text, part.origin, part.copied)
+            put(part.text, part.origin, part.copied, True)
         ends.append(length)
         at = offset
-    put(text.text[at:], at, True)
+    put(text.text[at:], at, True, False)
     return Text(text.file, "".join(written), text, pieces, ends)

@@ -58,10 +58,6 @@ class FortranText(Text):
         self.origins = [(name, number) for _, name, number in every]
         self.foreign = len(foreign or [])  # how many lines before the file's own are of modules elsewhere
 
-    def line_of(self, offset: int) -> int:
-        """The number in this text of the line that has an offset."""
-        return super().place(offset).line
-
     def place(self, start: int, end: int | None = None) -> Place:
         """The place of an offset, or of the characters between two, in the file that has it."""
         place = super().place(start, end)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import clauses, grammar_xmp_communication, grammar_xmp_mapping
 from peerway_xacc.frontend import directives as d
-from peerway_xacc.frontend import grammar_xmp_communication as communication
-from peerway_xacc.frontend import grammar_xmp_mapping as mapping
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.parser import Parser, hint
 from peerway_xacc.frontend.preprocess import Pragma
@@ -47,7 +45,7 @@ def _loop(parser: Parser, base: d.Directive) -> d.Directive:
         word = token.text.lower()
         if word == "reduction":
             parser.take()
-            directive.reduced += communication.reduced(parser)
+            directive.reduced += grammar_xmp_communication.reduced(parser)
         elif word in ("expand", "margin", "peel_and_wait"):
             if directive.widening:
                 raise Refused(
@@ -109,6 +107,6 @@ GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
     "task": _task,
     "tasks": _tasks,
     "array": _array,
-    **mapping.GRAMMAR,
-    **communication.GRAMMAR,
+    **grammar_xmp_mapping.GRAMMAR,
+    **grammar_xmp_communication.GRAMMAR,
 }

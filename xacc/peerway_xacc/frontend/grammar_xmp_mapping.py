@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from peerway_xacc.frontend import clauses
+from peerway_xacc.frontend import clauses, grammar_xmp_communication
 from peerway_xacc.frontend import directives as d
-from peerway_xacc.frontend import grammar_xmp_communication as communication
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.parser import Parser
 
@@ -185,7 +184,9 @@ def _shadow(parser: Parser, base: d.Directive) -> d.Directive:
     directive = d.Shadow(base.place, base.start, base.end, base.file)
     if not parser.opens_array():
         directive.arrays = [parser.array()]
-    directive.widths = parser.array_dimensions("a width", lambda: communication.width(parser, full=True))
+    directive.widths = parser.array_dimensions(
+        "a width", lambda: grammar_xmp_communication.width(parser, full=True)
+    )
     if not directive.arrays:
         parser.expect(":", "before the arrays")
         parser.expect(":", "before the arrays")

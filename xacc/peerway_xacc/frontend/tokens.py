@@ -86,12 +86,14 @@ def closing(spans: list[Span], opening: int) -> int:
 class Piece:
     """A part of a rewritten text: where it begins there, and the offset in the original that it stands for.
 
-    A `copied` piece has the original's characters; any other one stands for the offset as a whole.
+    A `copied` piece has the original's characters; any other one stands for the offset as a whole. An
+    `inserted` piece is not where the original has it.
     """
 
     start: int
     origin: int
     copied: bool
+    inserted: bool
 
 
 class Text:
@@ -125,6 +127,12 @@ class Text:
             return self._original.place(origin, origin + length if piece.copied else None)
         line = self.line_of(start)
         return Place(self.file, line, start - self._starts[line - 1] + 1, length)
+
+    def is_inserted(self, start: int) -> bool:
+        """Is an offset in text that was inserted by rewriting?"""
+        if self._original is None:
+            return False
+        return self._pieces[bisect_right(self._pieces, start, key=lambda piece: piece.start) - 1].inserted
 
     def line_of(self, start: int) -> int:
         """The line of this text in which an offset lies; of a rewritten text, other than its place's."""

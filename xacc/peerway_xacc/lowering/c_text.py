@@ -98,7 +98,7 @@ def reference(
 
 
 def _part(
-    node_array: NodeArray | TemplateOf, dimension: int, subscript: clauses.Subscript | None, from_zero: bool
+    mapping: NodeArray | TemplateOf, dimension: int, subscript: clauses.Subscript | None, from_zero: bool
 ) -> str:
     plus = " + 1" if from_zero else ""
     if subscript is None or subscript.whole:
@@ -109,10 +109,10 @@ def _part(
         text = f"({subscript.index.text}){plus}" if plus else subscript.index.text
         return f"{{PWX_RANGE, {text}, {text}, 1}}"
     step = subscript.step.text if subscript.step else "1"
-    if isinstance(node_array, NodeArray):
-        lowest, highest = "1", f"{node_array.descriptor}.size[{dimension}]"
+    if isinstance(mapping, NodeArray):
+        lowest, highest = "1", f"{mapping.descriptor}.size[{dimension}]"
     else:
-        lowest, highest = (f"{node_array.descriptor}.dim[{dimension}].{end}" for end in ("first", "last"))
+        lowest, highest = (f"{mapping.descriptor}.dim[{dimension}].{end}" for end in ("first", "last"))
     first = f"({subscript.first.text}){plus}" if subscript.first else lowest
     last = f"({subscript.last}){plus}" if subscript.last else highest
     return f"{{PWX_RANGE, {first}, {last}, {step}}}"

@@ -1,4 +1,6 @@
-"""Lowers coarrays: `x[n]:[*]` in a declaration, and assignments with another image's section on one side."""
+"""Lowers coarrays: `x[n]:[*]` in a declaration, `#pragma xmp coarray`, and assignments with another image's
+section on one side. Locks are coarrays of xmp_lock_t.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,10 @@ def _transfer(
 
 
 def _check_statement(text: Text, spans: list[Span], begin: int) -> None:
-    """Refuse a transfer in a declaration, or to what is no plain variable: nothing but it is replaced."""
+    """Refuse a transfer in a declaration, or one whose left side is no plain variable.
+
+    The text of the assignment alone is replaced, so it must be a whole statement.
+    """
     if begin > 0 and spans[begin - 1].text not in _BEFORE_STATEMENT:
         name, place = spans[begin].text, text.place(spans[begin].start, spans[begin].end)
         message = (
@@ -136,10 +141,10 @@ def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) ->
             _generate(unit, transfer)
 
 
-def directive(unit: Unit, declaration: d.Coarray) -> None:
+def lower(unit: Unit, directive: d.Coarray) -> None:
     """Declare the coarrays of a `#pragma xmp coarray`."""
-    for name in declaration.names:
-        _make(unit, name.text, name.place, declaration.start, [size.text for size in declaration.images])
+    for name in directive.names:
+        _make(unit, name.text, name.place, directive.start, [size.text for size in directive.images])
 
 
 def _declare(unit: Unit, coarray: Declared) -> None:
@@ -246,7 +251,7 @@ def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str)
 
 
 def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
-    """The section of the local side, and C text that goes before the call: it puts a value in a variable."""
+    """The section of the local side, and C text before the call, which stores a value in a variable first."""
     spans = transfer.local
     text = unit.text.text[spans[0].start : spans[-1].end]
     place = unit.text.place(spans[0].start, spans[-1].end)
@@ -267,23 +272,23 @@ def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
     return f"&(const pwx_section){{.base = &{name}, .element_bytes = sizeof({name}), .ndims = 0}}", opened
 
 
-def _triplets(unit: Unit, found_section: Section, variable: Variable) -> str:
+def _triplets(unit: Unit, remote: Section, variable: Variable) -> str:
     rank = len(variable.sizes)
-    place = unit.text.place(found_section.range.start, found_section.range.end)
+    place = unit.text.place(remote.range.start, remote.range.end)
     if not rank:
         return "0"
-    if found_section.dimensions and len(found_section.dimensions) != rank:
+    if remote.dimensions and len(remote.dimensions) != rank:
         raise Refused(
             place,
-            f"'{found_section.name}' has {counted(rank, 'dimension')}, "
-            f"and {counted(len(found_section.dimensions), 'subscript')} here",
+            f"'{remote.name}' has {counted(rank, 'dimension')}, "
+            f"and {counted(len(remote.dimensions), 'subscript')} here",
         )
     parts = []
     for number, size in enumerate(sizes_of(unit, variable)):
-        if not found_section.dimensions:
+        if not remote.dimensions:
             parts.append(f"{{0, {size}, 1, 0}}")
             continue
-        dimension = found_section.dimensions[number]
+        dimension = remote.dimensions[number]
         if dimension.index is not None:
             parts.append(f"{{{dimension.index}, 1, 1, 1}}")
         else:
@@ -293,5 +298,5 @@ def _triplets(unit: Unit, found_section: Section, variable: Variable) -> str:
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "xmp coarray": Declares(directive),
+    "xmp coarray": Declares(lower),
 }

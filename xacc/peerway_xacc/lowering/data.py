@@ -1,6 +1,7 @@
 """Lowers OpenACC's data directives: each variable of a clause is a pwx_data, each directive a call.
 
-If a process computes on its CPUs, host and device memory are the same, and the calls return at once.
+If a process computes on its CPUs, host and device memory are the same. The calls then count what is present
+if a file has clauses with zero, and otherwise return at once.
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ def device_type(directive: d.Acc) -> int:
 
 def _set(_unit: Unit, directive: d.Acc) -> list[str]:
     def pointer(kind: str, name: str) -> str:
-        text = [clause.expression.text for clause in directive.all(name) if clause.expression]
-        return f"&(const {kind}){{{text[0]}}}" if text else "0"
+        values = [clause.expression.text for clause in directive.all(name) if clause.expression]
+        return f"&(const {kind}){{{values[0]}}}" if values else "0"
 
     number, queue = pointer("int", "device_num"), pointer("long", "default_async")
     return [f"pwx_acc_set({device_type(directive)}, {number}, {queue}, {where(directive)});"]
@@ -148,9 +149,9 @@ def declare(unit: Unit, directive: d.Acc) -> None:
     if not parts:
         return
     tail = f"PWX_QUEUE_SYNC, {where(directive)});"
-    of_rows = rows.of(unit, directive, KINDS)
+    all_rows = rows.of(unit, directive, KINDS)
     if unit.function_of(directive) is None:
-        if of_rows:
+        if all_rows:
             raise Refused(
                 directive.place,
                 "acc declare outside functions names rows, whose pointers are not set before main; name them "
@@ -166,7 +167,7 @@ def declare(unit: Unit, directive: d.Acc) -> None:
         f"{{{len(parts)}, {name}__list, {where(directive)}}}; "
         f"pwx_enter_data({len(parts)}, {name}__list, {tail}",
         *(f"{row.filled} {row.declared(where(directive))} {row.call('pwx_enter_data', tail)} {row.attached}"
-          for row in of_rows),
+          for row in all_rows),
     ])  # fmt: skip
     unit.explain(directive, f"acc declare: {', '.join(names(directive))}, until this block ends")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from peerway_xacc.frontend import clauses as phrases
 from peerway_xacc.frontend import directives as d
+from peerway_xacc.frontend.clauses import Clause
 from peerway_xacc.frontend.source import Variable
 from peerway_xacc.lowering import memory
 from peerway_xacc.lowering.c_text import where
@@ -26,7 +26,7 @@ KINDS = {
 }
 
 
-def kind_of(clause: phrases.Clause) -> str:
+def kind_of(clause: Clause) -> str:
     """A data clause's constant of pwx_data_kind, without the prefix."""
     return KINDS[clause.name] + ("_ZERO" if clause.modifier == "zero" else "")
 

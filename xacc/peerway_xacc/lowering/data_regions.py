@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.source import Range
@@ -24,45 +24,39 @@ from peerway_xacc.lowering.table import HasStatement, Lowering
 from peerway_xacc.lowering.unit import Unit
 
 
-def data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def data(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     """Lower `acc data` with its statement."""
-    _begin(unit, stack, directive)
-    _region(unit, stack, directive)
+    _begin(unit, annotated, directive)
+    _region(unit, annotated, directive)
 
 
-def _begin(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def _begin(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     unit.output.on_gpu = True
-    unit.compute.regions.append((Range(stack.statement.start, stack.statement.end), directive))
+    unit.compute.regions.append((Range(annotated.statement.start, annotated.statement.end), directive))
 
 
-def _region(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def _region(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     parts = clauses_of(unit, directive)
     if not parts:
         return
-    name, condition_name = unit.output.new_name("data"), unit.output.new_name("asked")
+    name, guard = unit.output.new_name("data"), unit.output.new_name("asked")
     tail = f"{queue_of(directive)}, {where(directive)});"
     call = f"(&{name}, {len(parts)}, {name}__list, {tail}"
-    of_rows = rows.of(unit, directive, KINDS)
-    when = condition(directive) or "1"
+    all_rows = rows.of(unit, directive, KINDS)
+    test = condition(directive) or "1"
     unit.data.lists[directive.start] = f"{name}__list"
-    stack.before.append(
+    begins = " ".join([f"pwx_data_begin{call}", *(row.begin(tail) for row in all_rows)])
+    annotated.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
-        f"const int {condition_name} = ({when}) != 0; "
-        f"{' '.join([*waits(directive), *(row.filled for row in of_rows)])} "
-        + " ".join(
-            [
-                f"if ({condition_name}) {{ pwx_data_begin{call}",
-                *(row_section.begin(tail) for row_section in of_rows),
-                "}",
-            ]
-        )
+        f"const int {guard} = ({test}) != 0; "
+        f"{' '.join([*waits(directive), *(row.filled for row in all_rows)])} if ({guard}) {{ {begins} }}"
     )
-    ends = " ".join([*(row_section.end(tail) for row_section in of_rows), f"pwx_data_end{call}"])
-    unit.output.edits.behind(stack.statement.end, f" if ({condition_name}) {{ {ends} }} }}")
+    ends = " ".join([*(row.end(tail) for row in all_rows), f"pwx_data_end{call}"])
+    unit.output.edits.behind(annotated.statement.end, f" if ({guard}) {{ {ends} }} }}")
     unit.explain(directive, f"acc data: {', '.join(names(directive))}")
 
 
-def zeros(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def zeros(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     """Lower a compute construct's clauses with the modifier zero like a data construct around it.
 
     They take effect even if no kernel starts.
@@ -71,7 +65,7 @@ def zeros(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     if named:
         unit.output.on_gpu = True
         clauses = named + directive.all("async", "if", "self")
-        _region(unit, stack, replace(directive, spelling="acc data", clauses=clauses))
+        _region(unit, annotated, replace(directive, spelling="acc data", clauses=clauses))
         unit.data.lists.pop(directive.start)  # it lacks the construct's other variables
 
 
@@ -82,12 +76,12 @@ def on_gpu(unit: Unit, directive: d.Acc) -> str:
     return unit.data.conditions.setdefault(directive.start, unit.output.new_name("asked"))
 
 
-def host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
+def host_data(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc) -> None:
     """Lower `acc host_data`: within the statement the names are addresses on the GPU."""
-    _begin(unit, stack, directive)
+    _begin(unit, annotated, directive)
     opened = []
     guard = on_gpu(unit, directive)
-    inside = stack.statement
+    inside = annotated.statement
     regions = [
         other for region, other in unit.compute.regions
         if region.start <= inside.start and inside.end <= region.end and other is not directive
@@ -120,8 +114,8 @@ def host_data(unit: Unit, stack: Stack, directive: d.Acc) -> None:
     test, begin = condition(directive), "{ "
     if test:
         begin += f"const int {guard} = pwx_gpu() && {test}; "
-    stack.before.append(begin + " ".join(opened))
-    unit.output.edits.behind(stack.statement.end, " }" * (len(opened) + 1))
+    annotated.before.append(begin + " ".join(opened))
+    unit.output.edits.behind(annotated.statement.end, " }" * (len(opened) + 1))
     unit.explain(directive, f"acc host_data: {', '.join(names(directive))}")
 
 

@@ -44,7 +44,8 @@ class _Finder:
         # arrays passed to a parameter of this file
         self.passed: list[tuple[DistributedArray, DistributedArray]] = []
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
-        self.functions = {known.name: known for known in unit.syntax.functions if known.file == unit.file}
+        in_file = [function for function in unit.syntax.functions if function.file == unit.file]
+        self.functions = {function.name: function for function in in_file}
         self.parallel: set[int] = set()  # starts of statements that other threads or a device may execute
         for directive in unit.directives_in():
             function = unit.function_of(directive)
@@ -191,15 +192,15 @@ class _Finder:
                  if isinstance(directive, d.Loop) and statement.start >= innermost]  # fmt: skip
         if not loops:
             self._mark_outside_constructs(event, {task.start for task in tasks})
-        elif not self._mark(event.array, min(loops, key=lambda construct: (construct.start, -construct.end))):
+        elif not self._mark(event.array, min(loops, key=lambda loop: (loop.start, -loop.end))):
             self._always_written(event.array, event.start, "it is declared within a loop that is shared")
 
     def _mark(self, array: DistributedArray, statement: Statement) -> bool:
         if array.function is not None and array.last_directive > statement.start:
             return False  # the array is declared inside
-        marks = self.written.constructs.setdefault(statement.start, [])
-        if array not in marks:
-            marks.append(array)
+        arrays = self.written.constructs.setdefault(statement.start, [])
+        if array not in arrays:
+            arrays.append(array)
         return True
 
     def _mark_outside_constructs(self, event: _Event, tasks: set[int]) -> None:
@@ -233,9 +234,9 @@ class _Finder:
         elif event.behind:
             self.unit.output.edits.behind(last.end, f" pwx_written({event.array.address});")
         else:
-            texts = self.written.statements.setdefault(last.start, [])
-            if event.array not in texts:
-                texts.append(event.array)
+            arrays = self.written.statements.setdefault(last.start, [])
+            if event.array not in arrays:
+                arrays.append(event.array)
 
     def _tasks(self) -> None:
         for directive, statement, function in self.constructs:

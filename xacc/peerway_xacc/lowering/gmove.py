@@ -248,19 +248,17 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], lhs: Sectio
     return out
 
 
-def _element(
-    unit: Unit, array_section: Section, variable: Variable, counters: list[str], lhs: Section
-) -> str:
-    place = unit.text.place(array_section.range.start, array_section.range.end)
-    if array_section.rank not in (0, len(counters)) or len(array_section.dimensions) != len(variable.sizes):
-        raise Refused(place, f"{array_section.rank} sections are assigned to {len(counters)}")
+def _element(unit: Unit, operand: Section, variable: Variable, counters: list[str], lhs: Section) -> str:
+    place = unit.text.place(operand.range.start, operand.range.end)
+    if operand.rank not in (0, len(counters)) or len(operand.dimensions) != len(variable.sizes):
+        raise Refused(place, f"{operand.rank} sections are assigned to {len(counters)}")
     array = unit.scopes.of_variable(variable)
     if array:
-        unit.subscripts.needed.append((array, array_section.range.start))
+        unit.subscripts.needed.append((array, operand.range.start))
     rest = iter(counters)
-    lengths = iter(subscript.length for subscript in lhs.dimensions if subscript.index is None)
+    lengths = iter(dimension.length for dimension in lhs.dimensions if dimension.index is None)
     subscripts = []
-    for dimension in array_section.dimensions:
+    for dimension in operand.dimensions:
         if dimension.index is not None:
             subscripts.append(dimension.index)
         else:
@@ -270,7 +268,7 @@ def _element(
             subscripts.append(f"({dimension.first or '0'}) + {next(rest)} * ({dimension.step})")
     if array:
         return f"{access(array)}{_in_memory(array, subscripts)}"
-    return array_section.name + "".join(f"[{subscript}]" for subscript in subscripts)
+    return operand.name + "".join(f"[{subscript}]" for subscript in subscripts)
 
 
 def _in_memory(array: DistributedArray, subscripts: list[str]) -> str:

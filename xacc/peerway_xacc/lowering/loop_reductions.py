@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.analysis.mapping import TemplateOf
 from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import clauses
@@ -13,7 +13,7 @@ from peerway_xacc.lowering.types import OPERATORS, c_type, run_time_type
 from peerway_xacc.lowering.unit import Unit
 
 
-def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
+def reductions(unit: Unit, annotated: AnnotatedStatement, directive: d.Loop) -> str:
     """Write the code before a loop with reductions, and return the code after it."""
     closing = ""
     assert directive.on is not None
@@ -37,7 +37,7 @@ def reductions(unit: Unit, stack: Stack, directive: d.Loop) -> str:
             closing = f" {_located(unit, directive, operand, nodes, kind)}" + closing
             continue
         before = f"{name}__before"
-        stack.before.append(
+        annotated.before.append(
             f"{{ const {c_type(variable)} {before} = {name}; {name} = {_identity(operand.operator, kind)};"
         )
         total = f"{name}__total"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from peerway_xacc.analysis import bounds as beyond
-from peerway_xacc.analysis import loop_nest, mistakes, restrictions
+from peerway_xacc.analysis import bounds, loop_nest, mistakes, restrictions
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.analysis.mapping import LoopOver, NodeArray, TemplateOf
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
@@ -17,17 +16,17 @@ from peerway_xacc.lowering.table import HasStatement, Lowering
 from peerway_xacc.lowering.unit import Unit
 
 
-def task(unit: Unit, stack: Stack, directive: d.Task) -> None:
+def task(unit: Unit, annotated: AnnotatedStatement, directive: d.Task) -> None:
     """Lower `task`: its statement runs only on the given nodes, which are then the executing nodes."""
     name = unit.output.new_name("task")
     nodes = reference(unit, directive.on, directive)
-    stack.before += [
-        f"{{ {unit.writes.call(stack.statement.start)}pwx_task {name} "
+    annotated.before += [
+        f"{{ {unit.writes.call(annotated.statement.start)}pwx_task {name} "
         f"__attribute__((cleanup(pwx_task_end))) = "
         f"pwx_task_begin({nodes}, {int(directive.nocomm)}, {where(directive)});",
         f"if ({name}.inside)",
     ]
-    unit.output.edits.behind(stack.statement.end, " }")
+    unit.output.edits.behind(annotated.statement.end, " }")
     unit.explain(directive, f"task: the next statement runs on {text_of(directive.on)} only")
 
 
@@ -49,11 +48,11 @@ def text_of(ref: clauses.Ref | None) -> str:
     return f"{ref.name.text}[{inner}]" if ref.square else f"{ref.name.text}({inner})"
 
 
-def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
+def loop(unit: Unit, annotated: AnnotatedStatement, directive: d.Loop) -> None:
     """Lower `loop`: each of its loops covers only what the node owns."""
     assert directive.on is not None
-    if stack.statement.kind != "for":
-        place = unit.text.place(stack.statement.start)
+    if annotated.statement.kind != "for":
+        place = unit.text.place(annotated.statement.start)
         raise Refused(directive.place, "expected a 'for' loop behind this directive", (place, "this follows"))
     if directive.on.subscripts is None:
         raise Refused(
@@ -61,36 +60,40 @@ def loop(unit: Unit, stack: Stack, directive: d.Loop) -> None:
             f"the on clause of a loop needs subscripts, as in {directive.on.name.text}[i]",
         )
     mapping = referred(unit, directive.on, directive)
-    indices = _indices(unit, stack, directive)
-    widening.prepare(unit, stack, directive, mapping)
-    kept = len(stack.before)
-    closing = loop_reductions.reductions(unit, stack, directive)
+    indices = _indices(unit, annotated, directive)
+    widening.prepare(unit, annotated, directive, mapping)
+    kept = len(annotated.before)
+    closing = loop_reductions.reductions(unit, annotated, directive)
     passes = " }" if directive.widening and directive.widening.kind == "peel_and_wait" else ""
     unit.output.edits.behind(
-        stack.statement.end, passes + closing + " }"
+        annotated.statement.end, passes + closing + " }"
     )  # inserted first, so that it ends up outermost where several loops end
-    opened, localised, conditions = _distribute(unit, stack, directive, mapping, indices)
+    opened, localised, conditions = _distribute(unit, annotated, directive, mapping, indices)
     if isinstance(mapping, TemplateOf) and directive.widening is None:
-        beyond.warn(unit, stack, mapping, localised)
-        mistakes.beyond_template(unit, stack, mapping, localised)
-    mistakes.forgotten_reductions(unit, stack, directive)
+        bounds.warn(unit, annotated, mapping, localised)
+        mistakes.beyond_template(unit, annotated, mapping, localised)
+    mistakes.forgotten_reductions(unit, annotated, directive)
     first = not any(
-        isinstance(outer, d.Loop) for outer in stack.directives[: stack.directives.index(directive)]
+        isinstance(outer, d.Loop) for outer in annotated.directives[: annotated.directives.index(directive)]
     )
-    task = any(isinstance(outer, d.Task) for outer in stack.directives)
-    marks = unit.writes.call(stack.statement.start) if first and not task else ""
-    lines, twice = widening.spans(unit, stack, directive, localised, opened)
-    stack.before.insert(kept, "{ " + marks + " ".join(lines))
+    task = any(isinstance(outer, d.Task) for outer in annotated.directives)
+    marks = unit.writes.call(annotated.statement.start) if first and not task else ""
+    lines, twice = widening.spans(unit, annotated, directive, localised, opened)
+    annotated.before.insert(kept, "{ " + marks + " ".join(lines))
     if twice:
-        stack.before.append(twice)
+        annotated.before.append(twice)
     if conditions:
-        stack.before.append(f"if ({' && '.join(conditions)})")
-    bounds = "; ".join(_bounds_in_words(unit, stack, mapping, *outer) for outer in localised)
-    unit.explain(directive, f"loop on {text_of(directive.on)}: {bounds or 'every iteration on each node'}")
+        annotated.before.append(f"if ({' && '.join(conditions)})")
+    ranges = "; ".join(_bounds_in_words(unit, annotated, mapping, *loop) for loop in localised)
+    unit.explain(directive, f"loop on {text_of(directive.on)}: {ranges or 'every iteration on each node'}")
 
 
 def _distribute(
-    unit: Unit, stack: Stack, directive: d.Loop, mapping: NodeArray | TemplateOf, indices: list[str]
+    unit: Unit,
+    annotated: AnnotatedStatement,
+    directive: d.Loop,
+    mapping: NodeArray | TemplateOf,
+    indices: list[str],
 ) -> tuple[list[str], list[tuple[int, str, str]], list[str]]:
     """Shorten the loops whose indices the on clause names.
 
@@ -111,7 +114,7 @@ def _distribute(
             raise Refused(subscript.place, "a range in the on clause of a loop is not supported yet")
         named = [name for name in indices if name in subscript.index.names()]
         if not named:
-            _check_subscript(unit, stack, subscript.index)
+            _check_subscript(unit, annotated, subscript.index)
             conditions.append(_owner_condition(mapping, dimension, subscript.index, directive.on.square))
             continue
         if len(named) > 1 or named[0] in used:
@@ -122,7 +125,7 @@ def _distribute(
         offset = _offset(subscript.index, named[0])
         if isinstance(mapping, NodeArray) and directive.on.square:
             offset += " + 1"
-        opened += _localise(unit, stack, directive, mapping, dimension, named[0], offset)
+        opened += _localise(unit, annotated, directive, mapping, dimension, named[0], offset)
         localised.append((dimension, named[0], offset))
     for name in directive.indices:
         if name.text not in used:
@@ -130,7 +133,7 @@ def _distribute(
     return opened, localised, conditions
 
 
-def _indices(unit: Unit, stack: Stack, directive: d.Loop) -> list[str]:
+def _indices(unit: Unit, annotated: AnnotatedStatement, directive: d.Loop) -> list[str]:
     """The indices of the directive, or without a list those loop indices that the on clause names."""
     assert directive.on is not None
     if directive.indices:
@@ -139,12 +142,12 @@ def _indices(unit: Unit, stack: Stack, directive: d.Loop) -> list[str]:
     for subscript in directive.on.subscripts or ():
         if subscript.index is not None:
             names |= subscript.index.names()
-    return [name for name in sorted(names) if loop_nest.with_index(unit, stack.statement, name)]
+    return [name for name in sorted(names) if loop_nest.with_index(unit, annotated.statement, name)]
 
 
-def _check_subscript(unit: Unit, stack: Stack, index: clauses.Expr) -> None:
+def _check_subscript(unit: Unit, annotated: AnnotatedStatement, index: clauses.Expr) -> None:
     """Refuse a subscript without a loop index if it has an unknown name, or one that the loop changes."""
-    statement = stack.statement
+    statement = annotated.statement
     function = unit.syntax.function_at(unit.file, statement.start)
     assert function is not None
     for name in sorted(index.names() - set(unit.syntax.constants)):
@@ -170,26 +173,31 @@ def _offset(expr: clauses.Expr, index: str) -> str:
 
 
 def _owner_condition(
-    node_array: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool
+    mapping: NodeArray | TemplateOf, dimension: int, index: clauses.Expr, square: bool
 ) -> str:
     """The condition for a subscript without a loop index: only its owners execute iterations."""
-    if isinstance(node_array, NodeArray):
-        return f"pwx_is_node({node_array.address}, {dimension}, {index.text}{' + 1' if square else ''})"
-    return f"pwx_owns({node_array.address}, {dimension}, {index.text})"
+    if isinstance(mapping, NodeArray):
+        return f"pwx_is_node({mapping.address}, {dimension}, {index.text}{' + 1' if square else ''})"
+    return f"pwx_owns({mapping.address}, {dimension}, {index.text})"
 
 
 def _bounds_in_words(
-    unit: Unit, stack: Stack, node_array: NodeArray | TemplateOf, dimension: int, index: str, offset: str
+    unit: Unit,
+    annotated: AnnotatedStatement,
+    mapping: NodeArray | TemplateOf,
+    dimension: int,
+    index: str,
+    offset: str,
 ) -> str:
     """Describe the bounds of a loop for --explain."""
-    head = loop_nest.with_index(unit, stack.statement, index)[0].header
+    head = loop_nest.with_index(unit, annotated.statement, index)[0].header
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
     shift = "" if offset == "0" else f" - ({offset})"
-    if isinstance(node_array, NodeArray):
-        return f"{index} is this node's number in {node_array.name}{shift}"
-    share = node_array.share(dimension)
-    if node_array.kind_of(dimension) == "cyclic":
+    if isinstance(mapping, NodeArray):
+        return f"{index} is this node's number in {mapping.name}{shift}"
+    share = mapping.share(dimension)
+    if mapping.kind_of(dimension) == "cyclic":
         return f"{index} from {first}, {index} {head.relation} {last}, of which this node owns ({share})"
     begin, end = ("last", "first") if head.down else ("first", "last")
     beyond = {"<": " + 1", "!=": " + 1", ">": " - 1"}.get(head.relation, "")
@@ -202,17 +210,19 @@ def _bounds_in_words(
 
 def _localise(
     unit: Unit,
-    stack: Stack,
+    annotated: AnnotatedStatement,
     directive: d.Loop,
-    node_array: NodeArray | TemplateOf,
+    mapping: NodeArray | TemplateOf,
     dimension: int,
     index: str,
     offset: str,
 ) -> list[str]:
-    loops = loop_nest.with_index(unit, stack.statement, index)
+    loops = loop_nest.with_index(unit, annotated.statement, index)
     if not loops:
-        head = loop_nest.read(unit, stack.statement)  # raises its own error if the header cannot be parsed
-        place = unit.text.place(head.header.whole.start, head.header.whole.end)
+        other = loop_nest.read(
+            unit, annotated.statement
+        )  # raises its own error if the header cannot be parsed
+        place = unit.text.place(other.header.whole.start, other.header.whole.end)
         raise Refused(
             directive.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
         )
@@ -226,17 +236,17 @@ def _localise(
             )
     lower, upper = widening.beyond_owned(directive, dimension)
     for inner in loops:
-        unit.loops.over[inner.statement.start] = LoopOver(node_array, dimension, offset, lower, upper)
-    if isinstance(node_array, TemplateOf) and node_array.kind_of(dimension) == "cyclic":
+        unit.loops.over[inner.statement.start] = LoopOver(mapping, dimension, offset, lower, upper)
+    if isinstance(mapping, TemplateOf) and mapping.kind_of(dimension) == "cyclic":
         for inner in loops:
             unit.loops.localised[inner.statement.start] = "cyclic"
             cycle(unit, unit.output.edits, inner, index)
-        return [f"const pwx_cycle {index}__c = pwx_cycle_of({node_array.address}, {dimension}, {offset});"]
+        return [f"const pwx_cycle {index}__c = pwx_cycle_of({mapping.address}, {dimension}, {offset});"]
     for inner in loops:
         unit.loops.localised[inner.statement.start] = "span"
         bound(unit, unit.output.edits, inner, index)
-    call = "pwx_owned_node" if isinstance(node_array, NodeArray) else "pwx_owned"
-    return [f"const pwx_span {index}__s = {call}({node_array.address}, {dimension}, {offset});"]
+    call = "pwx_owned_node" if isinstance(mapping, NodeArray) else "pwx_owned"
+    return [f"const pwx_span {index}__s = {call}({mapping.address}, {dimension}, {offset});"]
 
 
 ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.lowering.unit import Unit
 
 
@@ -38,7 +38,7 @@ class HasStatement:
     One for the `host` must be outside the statements that a GPU executes.
     """
 
-    lower: Callable[[Unit, Stack, Any], None]
+    lower: Callable[[Unit, AnnotatedStatement, Any], None]
     host: bool = False
 
 

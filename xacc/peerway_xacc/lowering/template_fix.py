@@ -60,7 +60,7 @@ def _spot_for_local(unit: Unit, array: DistributedArray, uses: list[Range]) -> S
     before = [fixed for fixed in fixing if fixed[0] < first] or fixing
     spot = _spot(unit, *before[-1], array.scope.end - 1)
     if spot and first < spot.reach.start:
-        use = min(uses, key=lambda fixed: fixed.start)
+        use = min(uses, key=lambda use: use.start)
         note = (unit.text.place(before[-1][0]), "its template is fixed here")
         place = unit.text.place(use.start, use.end)
         raise Refused(place, f"'{array.name}' is used before its template is fixed", note)
@@ -93,8 +93,8 @@ def put(unit: Unit, spot: Spot, lines: list[str]) -> None:
 def _spot(unit: Unit, start: int, directive: d.TemplateFix | None, use: int) -> Spot | None:
     """The place after the statement at `start`, in the innermost block that also contains the use."""
     block = [
-        around for around in unit.syntax.around(unit.file, start)
-        if around.kind == "block" and around.start < use < around.end
+        statement for statement in unit.syntax.around(unit.file, start)
+        if statement.kind == "block" and statement.start < use < statement.end
     ][-1]  # fmt: skip
     for statement in unit.syntax.children(unit.file, Range(block.start + 1, block.end - 1)):
         if statement.start <= start < statement.end:
@@ -123,7 +123,7 @@ def _may_fix(unit: Unit, template: TemplateOf) -> Callable[[str], bool]:
     If this file does not fix it, any function of another file may.
     """
     fix = unit.fixes.get(id(template))
-    functions = {local.name: local for local in unit.syntax.functions if local.file == unit.file}
+    functions = {function.name: function for function in unit.syntax.functions if function.file == unit.file}
     of_fix = unit.function_of(fix) if fix else None
     known = {of_fix.name} if of_fix else set()
 

@@ -161,9 +161,13 @@ class Unit(Mapped):
         self.output.put_at(directive.start, lines)
 
     def explain(self, directive: d.Directive, text: str) -> None:
-        """Record for --explain what was generated for a directive."""
+        """Record for --explain what was generated for a directive; a copy of one is not explained again."""
+        if directive.file == self.file and self.text.is_inserted(directive.start):
+            return
         self.output.explained.append((directive.place, text))
 
     def communicates(self, directive: d.Directive, head: str, *transfers: Transfer) -> None:
         """Record for --explain what a directive sends."""
+        if directive.file == self.file and self.text.is_inserted(directive.start):
+            return
         self.output.communications.append((directive.place, Communication(head, transfers)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
-from peerway_xacc.analysis.mapped import Stack
+from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.analysis.mapping import TemplateOf
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
@@ -19,7 +19,7 @@ from peerway_xacc.lowering.c_text import where
 from peerway_xacc.lowering.unit import Guard, Unit
 
 
-def prepare(unit: Unit, stack: Stack, directive: d.Loop, mapping: object) -> None:
+def prepare(unit: Unit, annotated: AnnotatedStatement, directive: d.Loop, mapping: object) -> None:
     """Check the clause, and record the loops that may leave their bounds."""
     widening = directive.widening
     if widening is None:
@@ -38,7 +38,7 @@ def prepare(unit: Unit, stack: Stack, directive: d.Loop, mapping: object) -> Non
         if subscript.index is None:
             continue
         for name in subscript.index.names():
-            loops = loop_nest.with_index(unit, stack.statement, name)
+            loops = loop_nest.with_index(unit, annotated.statement, name)
             if _width(directive, dimension).unbound and loops:
                 unit.loops.unbound.add(loops[0].statement.start)
 
@@ -62,7 +62,11 @@ def _width(directive: d.Loop, dimension: int) -> clauses.Width:
 
 
 def spans(
-    unit: Unit, stack: Stack, directive: d.Loop, localised: list[tuple[int, str, str]], opened: list[str]
+    unit: Unit,
+    annotated: AnnotatedStatement,
+    directive: d.Loop,
+    localised: list[tuple[int, str, str]],
+    opened: list[str],
 ) -> tuple[list[str], str]:
     """Shorten each loop to the part that a node executes.
 
@@ -75,7 +79,7 @@ def spans(
     lines = [line.replace("__s = ", "__w = ", 1) for line in opened]
     chosen = []
     for dimension, index, _ in localised:
-        first, last = _bounds(unit, stack, directive, index, indices)
+        first, last = _bounds(unit, annotated, directive, index, indices)
         width = _width(directive, dimension)
         assert width.lower is not None
         assert width.upper is not None
@@ -88,7 +92,7 @@ def spans(
         value = {"expand": f"{index}__e", "margin": both}.get(widening.kind, f"pass__q ? {both} : {index}__e")
         chosen.append(f"const pwx_span {index}__s = {value};")
     if widening.kind != "expand":
-        _guard(unit, stack, directive, indices)
+        _guard(unit, annotated, directive, indices)
     if widening.kind != "peel_and_wait":
         return lines + chosen, ""
     assert widening.number is not None
@@ -96,9 +100,11 @@ def spans(
     return lines, f"for (int pass__q = 0; pass__q < 2; pass__q++) {{ {wait} {' '.join(chosen)}"
 
 
-def _bounds(unit: Unit, stack: Stack, directive: d.Loop, index: str, indices: list[str]) -> tuple[str, str]:
+def _bounds(
+    unit: Unit, annotated: AnnotatedStatement, directive: d.Loop, index: str, indices: list[str]
+) -> tuple[str, str]:
     """The first and last value of the whole loop, both included, upwards."""
-    loops = loop_nest.with_index(unit, stack.statement, index)
+    loops = loop_nest.with_index(unit, annotated.statement, index)
     assert directive.widening is not None
     if len(loops) != 1:
         raise Refused(directive.widening.place, f"{directive.widening.kind} needs one loop over '{index}'")
@@ -115,10 +121,10 @@ def _bounds(unit: Unit, stack: Stack, directive: d.Loop, index: str, indices: li
     return f"({first})", f"({last})" + ("" if head.relation == "<=" else " - 1")
 
 
-def _guard(unit: Unit, stack: Stack, directive: d.Loop, indices: list[str]) -> None:
+def _guard(unit: Unit, annotated: AnnotatedStatement, directive: d.Loop, indices: list[str]) -> None:
     """Let the innermost loop execute its body only in the margin."""
     assert directive.widening is not None
-    loops = loop_nest.nested_directly(unit, stack.statement, len(indices))
+    loops = loop_nest.nested_directly(unit, annotated.statement, len(indices))
     inner: For = loops[-1]
     if {loop.header.index for loop in loops} != set(indices):
         raise Refused(

@@ -45,6 +45,7 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
   else
     entry.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
                    "* parts, long count, long stride, long ranks) {\n"
+                   "  pwx_begin_in_order();\n"
                    "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;\n"
                    "       i += (long)gridDim.x * blockDim.x) {\n"
                    "    " +

@@ -153,7 +153,9 @@ class OneSided {
     if (remote == nullptr)
       refuse("gmove ", far_is_target_ ? "out to " : "in from ", far_.name(), ", which is ",
              on_gpus_ ? "not present on the GPU" : "no longer allocated", " at node ", rank + 1,
-             "; let a barrier, or post and wait, stand between this and that");
+             "; let a barrier, or post and wait, stand between this gmove and ",
+             on_gpus_ ? "the directives there that make it present and remove it"
+                      : text("the end of ", far_.name(), " at that node"));
     return *remote;
   }
 

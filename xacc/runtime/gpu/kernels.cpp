@@ -31,6 +31,7 @@ constexpr size_t kMostCompilers = 4;  // at once; the host's other ranks compile
 struct pwx_kernel_state {
   pw::cuda::CUfunction function = nullptr;
   pw::cuda::CUmodule module = nullptr;
+  bool in_order = false;  ///< it waits for the work before it itself
 };
 
 namespace pwx {
@@ -90,6 +91,8 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto state = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
+  state->in_order = kernel.exchanges != 0 ||
+                    std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
 }
@@ -128,8 +131,8 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
-  const KernelLaunch launched{loaded(kernel).function, kernel.exchanges != 0,
-                              grid_of(shape, count > 0, gpu.processors())};
+  const pwx_kernel_state& state = loaded(kernel);
+  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, count > 0, gpu.processors())};
   if (queue == PWX_QUEUE_SYNC && count == 0)
     return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;

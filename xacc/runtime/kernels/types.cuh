@@ -24,11 +24,12 @@ typedef unsigned long uintptr_t;
 // multiply-adds, so that arithmetic between loops has the bits that the host would give it.
 #define PWX_ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
 
-// Allows the next launch to start while this kernel ends, if that kernel waits for the end itself: a plan, or
-// a reduction of several GPUs.
-inline __device__ void pwx_ready_next() {
+// Begins a kernel: the next launch may be set up while this kernel runs, and this kernel waits for the end of
+// the work before it, during which it was set up itself.
+inline __device__ void pwx_begin_in_order() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 

@@ -12,6 +12,8 @@ from click import ClickException
 
 from peerway_xacc.analysis import paths
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 @pytest.fixture(autouse=True)
 def _table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,6 +325,22 @@ def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
         "note: paths are those between two ranks of this host (costs measured 2026-11-20); see peerway "
         "explain\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "count"),
+    [("xacc/directives.md", "laplace.c", 5), ("tutorials/03-directives.md", "heat.c", 6)],
+)
+def test_a_page_shows_what_explain_says(page: str, name: str, count: int, tmp_path: Path) -> None:
+    """Some of the lines, but for the path, which depends on the machine."""
+    text = (ROOT / "docs" / page).read_text()
+    written = re.search(rf'```c title="{name}"\n(.*?)```', text, re.S)
+    source = written[1] if written else (ROOT / "examples" / "xacc" / name).read_text()
+    shown = re.findall(rf"^{name}:.*", text.partition(f"$ peerway cc --explain {name}\n")[2], re.M)
+    explained = compiled(tmp_path, source, "--explain", name=name).text
+    lines = [line.partition(" by ")[0] for line in explained.splitlines()]
+    assert len(shown) == count
+    assert [line for line in shown if line.partition(" by ")[0] not in lines] == []
 
 
 GRID = """\

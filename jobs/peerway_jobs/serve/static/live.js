@@ -32,8 +32,11 @@
         localized(fresh);
         const state = opened(part);
         fresh.querySelectorAll("details").forEach((each, i) => { if (state[i]) each.open = true; });
-        if (fresh.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
+        const focused = part.contains(document.activeElement) ? document.activeElement : null;
+        if (fresh.innerHTML === part.innerHTML || (focused && !focused.matches(".tile"))) continue;
+        const tile = focused?.querySelector("b").textContent; // its node: a focused tile must not stop the page
         part.innerHTML = fresh.innerHTML;
+        if (focused) [...part.querySelectorAll(".tile")].find((each) => each.querySelector("b").textContent === tile)?.focus({preventScroll: true});
       }
       document.body.classList.remove("offline");
       document.dispatchEvent(new Event("peerway-live"));

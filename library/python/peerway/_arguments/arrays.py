@@ -15,7 +15,7 @@ from peerway._arguments.validation import called
 from peerway.errors import InvalidArgument
 
 
-def span_of(array: object) -> Layout:
+def contiguous_layout_of(array: object) -> Layout:
     """The layout of an array without gaps, of any library and device: the bytes that a region registers.
 
     Raises InvalidArgument for arrays with gaps and objects that expose no memory.
@@ -95,7 +95,7 @@ NUMBERS = "?biufc"  # NumPy's kinds of types that these libraries have as well
 
 
 class _HostView:
-    """The object to which NumPy keeps a reference as the base of an array."""
+    """Keeps the memory alive: NumPy holds it as the base of the array."""
 
     def __init__(self, memory: object, interface: dict[str, Any]) -> None:
         self._memory = memory
@@ -106,8 +106,8 @@ class CudaView:
     """A region of CUDA memory that CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others accept as an
     array.
 
-    Index the array that they make; indexing this view raises InvalidArgument. `__dlpack__` gives untyped
-    bytes, `__cuda_array_interface__` has the requested type and shape.
+    This view cannot be indexed. Make an array of it with one of these libraries, and index that. `__dlpack__`
+    gives untyped bytes, `__cuda_array_interface__` has the requested type and shape.
     """
 
     def __init__(self, memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:

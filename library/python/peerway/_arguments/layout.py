@@ -28,7 +28,7 @@ class Layout:
     read_only: bool = False
 
     @property
-    def span(self) -> int:
+    def extent_bytes(self) -> int:
         """Bytes from the first element to the end of the last, if strides are positive; 0 for an array
         without elements.
         """

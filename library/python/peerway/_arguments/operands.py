@@ -23,7 +23,7 @@ PARTS = (Span, View)
 OWN = (Remote, Signal, *PARTS)
 
 
-class Registered:
+class RegionsByAddress:
     """The open regions of a context by address, to find the region that contains an array."""
 
     def __init__(self) -> None:
@@ -33,17 +33,17 @@ class Registered:
         self._regions: list[weakref.ref[Region]] = []
 
     def add(self, region: Region) -> None:
-        """Keep this region until it is closed."""
+        """Adds a region without keeping it alive; forgets those that are closed or collected."""
         with self._lock:
-            open_ones = [
+            open_regions = [
                 (start, registered)
                 for start, registered in zip(self._starts, self._regions, strict=True)
                 if _open(registered)
             ]
-            open_ones.append((region.address, weakref.ref(region)))
-            open_ones.sort(key=lambda entry: entry[0])
-            self._starts = [start for start, _ in open_ones]
-            self._regions = [registered for _, registered in open_ones]
+            open_regions.append((region.address, weakref.ref(region)))
+            open_regions.sort(key=lambda entry: entry[0])
+            self._starts = [start for start, _ in open_regions]
+            self._regions = [registered for _, registered in open_regions]
 
     def covering(self, address: int, bytes: int, written: bool) -> Region | None:
         """An open region that contains all these bytes. If they will be `written`, a writable one if there is
@@ -87,7 +87,7 @@ def far_side(call: str, name: str, given: object) -> Span[Remote] | View[Remote]
 
 
 def near_side(
-    registered: Registered, call: str, name: str, given: object, written: bool
+    registered: RegionsByAddress, call: str, name: str, given: object, written: bool
 ) -> Span[Region] | View[Region]:
     """The side of this rank; `written`: the operation writes to it. Raises InvalidArgument for anything else;
     the message names the call.
@@ -117,7 +117,7 @@ def signal_of(call: str, given: object, name: str = "signal") -> Remote:
 
 
 def _view_of_array(
-    registered: Registered, call: str, name: str, array: object, written: bool
+    registered: RegionsByAddress, call: str, name: str, array: object, written: bool
 ) -> View[Region]:
     layout = layout_of(array)
     if written and layout.read_only:
@@ -129,12 +129,13 @@ def _view_of_array(
             f"peerway: {call}: `{name}` is {called(array)} with strides of {layout.strides} bytes; strides "
             "must be positive. Give the array that it is a view of, or a copy."
         )
-    region = registered.covering(layout.address, layout.span, written)
+    region = registered.covering(layout.address, layout.extent_bytes, written)
     if region is None:
         raise InvalidArgument(
-            f"peerway: {call}: `{name}` is {called(array)}, {layout.span} bytes at {layout.address:#x}, "
-            "which no open region of this context has. Register the array once, `region = "
-            "ctx.register(array)`, and keep the region; then the array and its slices can be given."
+            f"peerway: {call}: `{name}` is {called(array)}, {layout.extent_bytes} bytes at "
+            f"{layout.address:#x}, which no open region of this context has. Register the array "
+            "once, `region = ctx.register(array)`, and keep the region; then the array and its slices can be "
+            "given."
         )
     offset = layout.address - region.address
     return View(region, layout.kind, layout.item, layout.shape, layout.strides, offset)

@@ -172,7 +172,7 @@ def main() -> NoReturn:
         sys.exit(0)
     line = b""
     while not line.endswith(b"\n"):  # read no byte more, because commands follow
-        if not (byte := os.read(0, 1)) or len(line) > wire.LONGEST:
+        if not (byte := os.read(0, 1)) or len(line) > wire.MOST_JSON_BYTES:
             sys.exit("peerway.launch.keeper is started by `peerway run --hosts`")
         line += byte
     Keeper(json.loads(line)).run()

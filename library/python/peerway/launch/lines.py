@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from peerway.launch.tracebacks import Traceback, begins_one, may_have_one
 
-LONGEST = 1 << 20  # bytes of one line or traceback that are held back; a longer one is passed on in pieces
+MOST_HELD_BYTES = (
+    1 << 20
+)  # bytes of one line or traceback that are held back; a longer one is passed on in pieces
 KEPT = 4096  # bytes of the end of a stream that are remembered
 
 Piece = bytes | Traceback
@@ -48,7 +50,7 @@ class Lines:
             pieces.append(ready)
         else:
             self._search(ready, pieces)
-        if len(self._begun) >= LONGEST:
+        if len(self._begun) >= MOST_HELD_BYTES:
             pieces += self.let_go()
         return [piece for piece in pieces if piece]
 
@@ -56,7 +58,7 @@ class Lines:
         for text in ready.split(b"\n")[:-1]:
             line = text + b"\n"
             if self.traceback is not None:
-                if self.traceback.bytes < LONGEST and self.traceback.take(line):
+                if self.traceback.bytes < MOST_HELD_BYTES and self.traceback.take(line):
                     continue
                 pieces.append(self.traceback)
                 self.traceback = None

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peerway.launch import ranks
+from peerway.launch.first_failure import ENDING, End, asked_for, first_failure
 from peerway.launch.guardian import Guardian
 from peerway.launch.input import Input
 from peerway.launch.output import Output, names
 from peerway.launch.processes import descendants, reap_orphans
 from peerway.launch.tracebacks import lost_ranks
-from peerway.launch.verdict import ENDING, End, asked_for, first_failure
 from peerway_common.ignored_signals import told_to_ignore
 
 if TYPE_CHECKING:

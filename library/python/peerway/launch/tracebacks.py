@@ -12,7 +12,8 @@ _BEGINS = re.compile(
 _CHAINS = (b"During handling of the above exception,", b"The above exception was the direct cause of")
 # The exception of an interrupted rank, and those that its end causes in others.
 _INTERRUPTS = re.compile(rb"KeyboardInterrupt\b|(?:[\w.]+\.)?(?:Interrupted|PeerLost): ")
-# The text of losses.cpp. A rank that raises leaves the team in good order, before others see that it failed.
+# The texts of team/losses.cpp and team/bootstrap_server.cpp. A rank that raises leaves the team in good
+# order, before others see that it failed.
 _LOST = re.compile(
     rb"\brank (\d+) (?:is lost|was lost|left the team|has left the team|ended \d)"
     rb"|\brank (\d+) was interrupted in a collective\b"

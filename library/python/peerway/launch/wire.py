@@ -14,8 +14,8 @@ from typing import Any
 
 ALIVE_S = 10.0  # seconds between two signs of life from the stand-in
 SILENCE_S = 60.0  # seconds of silence after which the keeper takes the stand-in for dead
-CHUNK = 1 << 16  # bytes of input at a time; the next when the rank has taken them
-LONGEST = 16 << 20  # bytes of a line of JSON
+CHUNK = 1 << 16  # most bytes of input sent at once; the next follow when the rank has read them
+MOST_JSON_BYTES = 16 << 20  # bytes of a line of JSON
 
 
 def write_all(target: int, text: bytes) -> None:

@@ -38,7 +38,7 @@ Poll PostedFifo::poll() {
   pw_fifo_entry entry;
   while (taken_ - before < count_ && take(entry)) {
     // The proxy handles an exception like a status.
-    if (!ok_or_cancel(guard([&] { return begin(entry); }))) return Poll::progress;
+    if (!ok_or_cancel(catch_errors([&] { return begin(entry); }))) return Poll::progress;
   }
   const bool progress = complete() || taken_ != before;
   return progress ? Poll::progress : taken_ > done_ ? Poll::waiting : Poll::idle;
@@ -59,7 +59,7 @@ bool PostedFifo::complete() {
         PW_TIMEOUT, format("the transfers of a FIFO with rank {} were not complete in time", marks_.rank())));
     return true;
   }
-  if (!ok_or_cancel(guard([&] { return marks_.outcome(); }))) return true;
+  if (!ok_or_cancel(catch_errors([&] { return marks_.outcome(); }))) return true;
   done_ = marked_;
   counters_->done.store(done_, std::memory_order_release);
   return true;

@@ -21,7 +21,7 @@ pw_status pw_fifo_create(pw_context* context, pw_remote* const* remotes, uint32_
                          pw_fifo** fifo) {
   const bool all = pw::given(context, fifo) && (region_count == 0 || regions != nullptr) &&
                    (remote_count == 0 || remotes != nullptr);
-  return pw::guard(__func__, all, [&] {
+  return pw::catch_errors(__func__, all, [&] {
     pw::FifoLists lists;
     pw::Uses uses;
     for (uint32_t r = 0; r < region_count; ++r) {
@@ -41,14 +41,14 @@ pw_status pw_fifo_create(pw_context* context, pw_remote* const* remotes, uint32_
 }
 
 pw_status pw_fifo_get_handle(pw_fifo* fifo, pw_fifo_handle* handle) {
-  return pw::guard(__func__, pw::given(fifo, handle), [&] {
+  return pw::catch_errors(__func__, pw::given(fifo, handle), [&] {
     *handle = fifo->fifo.handle();
     return PW_OK;
   });
 }
 
 pw_status pw_fifo_status(pw_fifo* fifo) {
-  return pw::guard(__func__, pw::given(fifo), [&] { return fifo->fifo.status(); });
+  return pw::catch_errors(__func__, pw::given(fifo), [&] { return fifo->fifo.status(); });
 }
 
 pw_status pw_fifo_free(pw_fifo* fifo) {

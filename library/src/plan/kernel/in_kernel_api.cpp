@@ -24,7 +24,7 @@ pw::Remote& signal_of(const pw_remote* remote) {
 extern "C" {
 
 pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_handle* handle) {
-  return pw::guard(__func__, given(remote, handle), [&] {
+  return pw::catch_errors(__func__, given(remote, handle), [&] {
     pw::refuse_lost(remote->context->team(), remote->remote->rank());
     *handle = pw::handle_of(pw::region_of(remote), remote->context->device_named(device));
     return PW_OK;
@@ -32,7 +32,7 @@ pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_ha
 }
 
 pw_status pw_remote_get_notify_handle(pw_remote* signal, pw_device device, pw_notify_handle* handle) {
-  return pw::guard(__func__, given(signal, handle), [&] {
+  return pw::catch_errors(__func__, given(signal, handle), [&] {
     pw::Remote& notified = signal_of(signal);
     pw::refuse_lost(signal->context->team(), notified.rank());
     pw::Device& on = signal->context->device_named(device);
@@ -52,7 +52,7 @@ pw_status pw_remote_get_notify_handle(pw_remote* signal, pw_device device, pw_no
 }
 
 pw_status pw_remote_release_notify_handle(pw_remote* signal) {
-  return pw::guard(__func__, given(signal), [&] {
+  return pw::catch_errors(__func__, given(signal), [&] {
     signal_of(signal);
     signal->in_kernels.reset();
     return PW_OK;
@@ -61,7 +61,7 @@ pw_status pw_remote_release_notify_handle(pw_remote* signal) {
 
 pw_status pw_signal_get_handle(pw_signal* signal, pw_device device, uint64_t timeout_ns,
                                pw_signal_handle* handle) {
-  return pw::guard(__func__, given(signal, handle), [&] {
+  return pw::catch_errors(__func__, given(signal, handle), [&] {
     pw::Device& on = signal->context->device_named(device);
     auto waits = std::static_pointer_cast<pw::KernelWaits>(signal->in_kernels);
     if (waits != nullptr && &waits->device() != &on)
@@ -77,7 +77,7 @@ pw_status pw_signal_get_handle(pw_signal* signal, pw_device device, uint64_t tim
 }
 
 pw_status pw_signal_status(const pw_signal* signal) {
-  return pw::guard(__func__, given(signal), [&] {
+  return pw::catch_errors(__func__, given(signal), [&] {
     const auto waits = std::static_pointer_cast<pw::KernelWaits>(signal->in_kernels);
     return waits == nullptr ? PW_OK : waits->status();
   });

@@ -24,7 +24,7 @@ void Lowering::add_description(const std::string& line) {
 // with a time of its own. The text then also names the path that copies in the same way, because the route
 // table has measured times of that path to compare with. A GPU's trace has only the time of the whole start.
 std::string_view Lowering::way_of(std::string_view step) {
-  const std::string_view path = on_host() ? context_.resolver().copying_path() : std::string_view();
+  const std::string_view path = on_host() ? context_.resolver().cpu_copy_path() : std::string_view();
   return path.empty() ? step : std::string_view(*plan_.ways.insert(format("{}, {}", step, path)).first);
 }
 

@@ -61,7 +61,7 @@ bool PostedPlan::begin_open() {
     }
     const Notification* notification = operation.notification ? &*operation.notification : nullptr;
     // An exception is handled like a status.
-    const pw_status begun = pw::guard([&] {
+    const pw_status begun = pw::catch_errors([&] {
       return operation.transfer ? context_.start(*operation.transfer, notification)
                                 : context_.notify_at_once(*notification);
     });
@@ -85,7 +85,7 @@ bool PostedPlan::complete() {
   const int rank = marks_.rank();
   if (!marks_.reached() && now_ns() < deadline_ns_) return false;
   busy_ = marked_ = false;
-  if (!ok_or_cancel(std::max(rank, 0), pw::guard([&] { return completion(); }))) return true;
+  if (!ok_or_cancel(std::max(rank, 0), pw::catch_errors([&] { return completion(); }))) return true;
   if (trace::recording())
     trace::add({PW_TRACE_PROXY, "proxy", ranks_.size() == 1 ? "" : "several ranks", trace_began_,
                 ranks_.size() == 1 ? ranks_.front() : -1, bytes_});

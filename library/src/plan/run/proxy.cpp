@@ -9,7 +9,7 @@
 namespace pw {
 
 std::shared_ptr<Proxy> Proxy::of(Context& context) {
-  return std::static_pointer_cast<Proxy>(context.attachment([&] {
+  return std::static_pointer_cast<Proxy>(context.object_of_upper_layer([&] {
     const auto proxy = std::make_shared<Proxy>(context);
     context.progress().add(*proxy);
     return std::static_pointer_cast<void>(proxy);

@@ -7,11 +7,11 @@ namespace {
 
 // Maps the pages of the region and not of its whole allocation: a small array out of a large pool must not
 // fill BAR1.
-Allocation span_of(const Region& region) {
-  Allocation span = region.allocation();
-  span.base = region.address();
-  span.bytes = region.bytes();
-  return span;
+Allocation part_of_allocation(const Region& region) {
+  Allocation part = region.allocation();
+  part.base = region.address();
+  part.bytes = region.bytes();
+  return part;
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ CpuMapping* CpuMaps::find(Region& region, std::string& why_not) {
   std::lock_guard lock(mutex_);
   if (known.mapping == nullptr && known.why_not.empty()) {
     try {
-      known.mapping = region.device().map_for_cpu(span_of(region));
+      known.mapping = region.device().map_for_cpu(part_of_allocation(region));
       known.ready.store(known.mapping.get(), std::memory_order_release);
     } catch (const Error& error) {
       known.why_not = error.what();

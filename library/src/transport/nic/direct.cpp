@@ -34,11 +34,11 @@ pw_status NicDirect::start(const Transfer& transfer) {
   return transfer.layout.shape.contiguous() ? move(range_of(transfer), {}) : move_blocks(transfer);
 }
 
-bool NicDirect::can_start_and_store(const Transfer& transfer, Remote& signal) {
-  return transfer.op == Op::put && transfer.layout.shape.contiguous() && can_store(signal);
+bool NicDirect::can_start_and_store_word(const Transfer& transfer, Remote& signal) {
+  return transfer.op == Op::put && transfer.layout.shape.contiguous() && can_store_word(signal);
 }
 
-pw_status NicDirect::start_and_store(const Transfer& transfer, SignalTurn& turn) {
+pw_status NicDirect::start_and_store_word(const Transfer& transfer, SignalTurn& turn) {
   const pw_status status = move(range_of(transfer), word_of(turn.signal(), turn.total()));
   if (status == PW_OK) turn.stored();
   return status;
@@ -58,11 +58,11 @@ nic::WordStore NicDirect::word_of(Remote& signal, uint64_t value) {
   return {memory.memory.get(), memory.offset_of(signal.word_address()), value};
 }
 
-pw_status NicDirect::store(Remote& signal, uint64_t value) {
+pw_status NicDirect::store_word(Remote& signal, uint64_t value) {
   return nic_.engine()->put_word(signal.rank(), word_of(signal, value));
 }
 
-std::shared_ptr<const uint64_t> NicDirect::fetch(Remote& signal) {
+std::shared_ptr<const uint64_t> NicDirect::fetch_word(Remote& signal) {
   nic::RankMemory& memory = nic_.memory_of(signal);
   return nic_.engine()->get_word(signal.rank(), memory, memory.offset_of(signal.word_address()));
 }

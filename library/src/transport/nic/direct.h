@@ -21,18 +21,20 @@ class NicDirect final : public Path {
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer) override;
   pw_status start_range(const RangeTransfer& range) override;
-  bool can_start_and_store(const Transfer& transfer, Remote& signal) override;
-  pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override;
+  bool can_start_and_store_word(const Transfer& transfer, Remote& signal) override;
+  pw_status start_and_store_word(const Transfer& transfer, SignalTurn& turn) override;
   Mark mark(int rank) override { return nic_.engine() == nullptr ? 0 : nic_.engine()->mark(rank); }
   bool reached(int rank, Mark mark) override { return nic_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return nic_.engine()->outcome(rank, mark); }
   [[nodiscard]] Source* source() override { return nic_.engine(); }
-  [[nodiscard]] bool can_store(const Remote& signal) const override { return nic_.can_store(signal); }
-  [[nodiscard]] std::string why_cannot_store(const Remote& signal) const override {
+  [[nodiscard]] bool can_store_word(const Remote& signal) const override {
+    return nic_.can_store_word(signal);
+  }
+  [[nodiscard]] std::string why_cannot_store_word(const Remote& signal) const override {
     return std::string(name()) + ": " + nic_.why_not({}, signal);
   }
-  pw_status store(Remote& signal, uint64_t value) override;
-  std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
+  pw_status store_word(Remote& signal, uint64_t value) override;
+  std::shared_ptr<const uint64_t> fetch_word(Remote& signal) override;
 
  private:
   pw_status move(const RangeTransfer& range, const std::optional<nic::WordStore>& word);

@@ -9,7 +9,7 @@
 #include "base/setting.h"
 #include "base/status.h"
 #include "transport/nic/direct.h"
-#include "transport/nic/span.h"
+#include "transport/nic/memory_description.h"
 
 namespace pw::settings {
 
@@ -165,7 +165,7 @@ std::string Nic::why_not(const Pair& pair, const Remote& remote) const {
 RegionMemory& Nic::memory_of(Region& region) const {
   return region.attachments.get<RegionMemory>(number_, [&] {
     region.device().enter();
-    return std::make_shared<RegionMemory>(engine_, Span(region).nic_span());
+    return std::make_shared<RegionMemory>(engine_, MemoryDescription(region).nic_span());
   });
 }
 
@@ -218,7 +218,7 @@ Bytes Nic::key_of(ControlSegment& control) {
   return bytes_of(*signals_);
 }
 
-bool Nic::can_store(const Remote& signal) const {
+bool Nic::can_store_word(const Remote& signal) const {
   return engine_ != nullptr && signal.key.attachment(name_) != nullptr && engine_->reaches(signal.rank());
 }
 

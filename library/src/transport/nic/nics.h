@@ -37,7 +37,7 @@ class Nic {
   Bytes key_of(ControlSegment& control);
 
   /// Returns whether the NIC reaches the words of the signal.
-  [[nodiscard]] bool can_store(const Remote& signal) const;
+  [[nodiscard]] bool can_store_word(const Remote& signal) const;
 
   /// Return the region's registration and the remote's imported key, made at the first call. Throw Error.
   RegionMemory& memory_of(Region& region) const;

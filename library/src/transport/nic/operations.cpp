@@ -13,7 +13,7 @@ namespace pw::nic {
 pw_status NicEngine::failure(Lock& lock, int rank, pw_nic_status status) {
   const std::string why = endpoint_.why(status);
   lock.unlock();
-  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(rank));
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, team_.describe_loss(rank));
   if (status == PW_NIC_UNREACHABLE)
     return pw::fail(PW_PEER_LOST, format("rank {} is out of reach of the NIC {}: {}", rank, name(), why));
   if (status == PW_NIC_REFUSED)
@@ -271,7 +271,7 @@ pw_status NicEngine::outcome(int rank, Mark mark) {
   NicPeer& peer = *peers_[static_cast<size_t>(rank)];
   if (!peer.flushes.reached(mark)) {
     lock.unlock();
-    if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(rank));
+    if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, team_.describe_loss(rank));
     return pw::fail(PW_CLOSED, format("this context was closed while transfers of the NIC {} with "
                                       "rank {} were under way",
                                       name(), rank));

@@ -21,8 +21,8 @@ struct Tally : pw_nic_done {
     };
   }
   /// Called with the lock held, so that counting costs only a store.
-  void add(int64_t by) {
-    under_way.store(under_way.load(std::memory_order_relaxed) + by, std::memory_order_release);
+  void add(int64_t change) {
+    under_way.store(under_way.load(std::memory_order_relaxed) + change, std::memory_order_release);
   }
   std::atomic<int64_t> under_way{0};
   pw_nic_status failed = PW_NIC_OK;  ///< protected by the lock

@@ -28,32 +28,32 @@ PeerGpu::DeviceQueue& PeerGpu::queue_to(int rank, Device& device) {
   return *entry;
 }
 
-/// `give` passes the copy to the queue.
-template <typename Give>
-pw_status PeerGpu::start_by(const Transfer& transfer, Give&& give) {
+/// Starts the transfer on the queue for its rank and device, to which `enqueue` gives the copy.
+template <typename Enqueue>
+pw_status PeerGpu::start_with(const Transfer& transfer, Enqueue&& enqueue) {
   Remote& remote = *transfer.remote;
   Region& local = *transfer.local;
   Device& device = worker(local, remote);
   if (local.device().id().kind == PW_HOST) local.pin_for(device);
   DeviceQueue& towards = queue_to(remote.rank(), device);
   const pw_status status =
-      give(*towards.queue, copy_between(transfer, local.address() + transfer.local_offset,
-                                        remote.address_on(device) + transfer.remote_offset));
+      enqueue(*towards.queue, copy_between(transfer, local.address() + transfer.local_offset,
+                                           remote.address_on(device) + transfer.remote_offset));
   towards.started.fetch_add(1, std::memory_order_release);
   return status;
 }
 
 pw_status PeerGpu::start(const Transfer& transfer) {
-  return start_by(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
+  return start_with(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
 }
 
-bool PeerGpu::can_start_and_store(const Transfer& transfer, Remote& signal) {
+bool PeerGpu::can_start_and_store_word(const Transfer& transfer, Remote& signal) {
   return signal.word_on(worker(*transfer.local, *transfer.remote)) != nullptr;
 }
 
-pw_status PeerGpu::start_and_store(const Transfer& transfer, SignalTurn& turn) {
+pw_status PeerGpu::start_and_store_word(const Transfer& transfer, SignalTurn& turn) {
   uint64_t* word = turn.signal().word_on(worker(*transfer.local, *transfer.remote));
-  const pw_status status = start_by(transfer, [&](Queue& queue, const Copy& copy) {
+  const pw_status status = start_with(transfer, [&](Queue& queue, const Copy& copy) {
     return queue.copy_and_write(copy, method_, word, turn.total());
   });
   if (status == PW_OK) turn.stored();
@@ -69,7 +69,8 @@ Mark PeerGpu::mark(int rank) {
 }
 
 // The device finishes what it was given whether or not the peer lives, and uses the memory until then. So
-// neither a loss nor a close ends the wait. An idle queue has done everything counted before the check.
+// neither a loss nor a close ends the wait. `started` is read before the queue is asked: if the queue is
+// idle, all of these transfers are complete.
 bool PeerGpu::reached(int rank, Mark) {
   std::lock_guard lock(mutex_);
   bool all = true;

@@ -1,6 +1,6 @@
 // peer/copy and peer/store: a GPU moves the bytes itself, over NVLink or PCIe, between its memory, memory of
 // peers that it has mapped, and pinned host memory. `copy` uses the copy engine, `store` a kernel. The two
-// have different strengths, so they are two methods that are measured separately.
+// have different strengths, so they are two paths that are measured separately.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ class PeerGpu final : public Path {
   [[nodiscard]] Offer offer_for(const Pair& pair) const;
   [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
-  bool can_start_and_store(const Transfer& transfer, Remote& signal) override;
-  pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override;
+  bool can_start_and_store_word(const Transfer& transfer, Remote& signal) override;
+  pw_status start_and_store_word(const Transfer& transfer, SignalTurn& turn) override;
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;
@@ -38,8 +38,8 @@ class PeerGpu final : public Path {
     pw_status failed = PW_OK;           ///< protected by the lock
   };
   DeviceQueue& queue_to(int rank, Device& device);
-  template <typename Give>
-  pw_status start_by(const Transfer& transfer, Give&& give);
+  template <typename Enqueue>
+  pw_status start_with(const Transfer& transfer, Enqueue&& enqueue);
 
   Method method_;
   std::atomic<bool> used_ = false;  ///< set by the first transfer; until then marks need no lock

@@ -12,7 +12,7 @@ namespace pw {
 class PeerShm final : public Path {
  public:
   explicit PeerShm(bool non_temporal)
-      : Path(non_temporal ? Completes::at_start : Completes::as_copy), non_temporal_(non_temporal) {}
+      : Path(non_temporal ? Completes::at_start : Completes::at_start_by_cpu), non_temporal_(non_temporal) {}
   [[nodiscard]] std::string_view name() const override { return non_temporal_ ? "peer/shm-nt" : "peer/shm"; }
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return offer_for(pair); }
   [[nodiscard]] static Offer offer_for(const Pair& pair);

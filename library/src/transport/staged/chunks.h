@@ -56,7 +56,7 @@ class ChunkWalk {
   pw_status copy(std::byte* slot);
 
   void leave_memory() { first_ = nullptr; }  ///< the remaining chunks are passed without their bytes
-  [[nodiscard]] bool copies() const { return first_ != nullptr; }
+  [[nodiscard]] bool has_memory() const { return first_ != nullptr; }
 
  private:
   bool fill_ = false;

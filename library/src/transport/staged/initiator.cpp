@@ -111,7 +111,7 @@ bool StagingInitiator::over() const {
 }
 
 pw_status StagingInitiator::why_over() {
-  if (surroundings_.team.lost(rank_)) return fail(PW_PEER_LOST, "" + surroundings_.team.describe_loss(rank_));
+  if (surroundings_.team.lost(rank_)) return fail(PW_PEER_LOST, surroundings_.team.describe_loss(rank_));
   if (surroundings_.control.control().closed.load(std::memory_order_relaxed) != 0)
     return fail(PW_CLOSED, "this context was closed while waiting for staged transfers to complete");
   return fail(PW_CLOSED,

@@ -24,8 +24,8 @@ class Staged final : public Path, public Source {
   pw_status start(const Transfer& transfer) override {
     return initiator_to(transfer.remote->rank()).start(transfer, nullptr);
   }
-  bool can_start_and_store(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
-  pw_status start_and_store(const Transfer& transfer, SignalTurn& turn) override {
+  bool can_start_and_store_word(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
+  pw_status start_and_store_word(const Transfer& transfer, SignalTurn& turn) override {
     return initiator_to(transfer.remote->rank()).start(transfer, &turn);
   }
   Mark mark(int rank) override;

@@ -35,11 +35,11 @@ pw_status UcxDirect::start(const Transfer& transfer) {
                              region.device().id().kind == PW_HOST, std::move(next));
 }
 
-pw_status UcxDirect::store(Remote& signal, uint64_t value) {
+pw_status UcxDirect::store_word(Remote& signal, uint64_t value) {
   return ucx_.engine()->put_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), value);
 }
 
-std::shared_ptr<const uint64_t> UcxDirect::fetch(Remote& signal) {
+std::shared_ptr<const uint64_t> UcxDirect::fetch_word(Remote& signal) {
   return ucx_.engine()->get_word(signal.rank(), ucx_.memory_of(signal), signal.word_address());
 }
 

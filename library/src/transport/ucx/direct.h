@@ -21,12 +21,14 @@ class UcxDirect final : public Path {
   bool reached(int rank, Mark mark) override { return ucx_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return ucx_.engine()->outcome(rank, mark); }
   [[nodiscard]] Source* source() override { return ucx_.engine(); }
-  [[nodiscard]] bool can_store(const Remote& signal) const override { return ucx_.can_store(signal); }
-  [[nodiscard]] std::string why_cannot_store(const Remote& signal) const override {
+  [[nodiscard]] bool can_store_word(const Remote& signal) const override {
+    return ucx_.can_store_word(signal);
+  }
+  [[nodiscard]] std::string why_cannot_store_word(const Remote& signal) const override {
     return "UCX: " + ucx_.facts({}, signal).why_not;
   }
-  pw_status store(Remote& signal, uint64_t value) override;
-  std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
+  pw_status store_word(Remote& signal, uint64_t value) override;
+  std::shared_ptr<const uint64_t> fetch_word(Remote& signal) override;
 
  private:
   ucx::Ucx& ucx_;

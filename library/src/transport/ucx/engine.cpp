@@ -255,7 +255,7 @@ pw_status UcxEngine::failure(int rank) {
 }
 
 pw_status UcxEngine::failure_of(UcxPeer& peer) {
-  if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(peer.rank));
+  if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, team_.describe_loss(peer.rank));
   if (!peer.failed()) return PW_OK;
   return pw::fail(PW_PEER_LOST, format("the connection of UCX to rank {} broke: {}", peer.rank,
                                        text_of(library_, peer.failure)));

@@ -90,7 +90,7 @@ bool UcxEngine::over(int rank) {
 }
 
 pw_status UcxEngine::why_over(int rank) {
-  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "" + team_.describe_loss(rank));
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, team_.describe_loss(rank));
   if (failed(rank)) return failure(rank);
   return pw::fail(PW_CLOSED, format("this context was closed while transfers of UCX with rank {} were "
                                     "under way",

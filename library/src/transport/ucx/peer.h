@@ -33,7 +33,7 @@ struct UcxEngine::NumberedMessages {
 };
 
 struct UcxEngine::UcxPeer {
-  UcxPeer(UcxEngine& of, int to) : engine(of), rank(to) {}
+  UcxPeer(UcxEngine& its_engine, int its_rank) : engine(its_engine), rank(its_rank) {}
 
   [[nodiscard]] bool failed() const { return failure_seen.load(std::memory_order_acquire); }
 

@@ -37,15 +37,15 @@ pw_status RingEnd::copy_next() {
   bytes_of_[issued_ % kChunks] = walk_.bytes();
   pw_status status = walk_.copy(own_.chunk(issued_));
   ++issued_;
-  if (walk_.copies()) status = queue_->write(reinterpret_cast<uint64_t*>(&own_.header().copied), issued_);
+  if (walk_.has_memory()) status = queue_->write(reinterpret_cast<uint64_t*>(&own_.header().copied), issued_);
   if (status != PW_OK) walk_.leave_memory();
   return status;
 }
 
 pw_status RingEnd::pass_copied() {
-  const uint64_t copied = walk_.copies() ? own_.header().copied.load(std::memory_order_acquire) : issued_;
+  const uint64_t copied = walk_.has_memory() ? own_.header().copied.load(std::memory_order_acquire) : issued_;
   if (copied <= passed_) return PW_OK;
-  if (walk_.fills() && walk_.copies()) {
+  if (walk_.fills() && walk_.has_memory()) {
     std::vector<Piece> pieces;  // in reverse order
     for (uint64_t number = copied; number-- > passed_;)
       pieces.push_back(

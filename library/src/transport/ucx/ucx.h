@@ -50,7 +50,7 @@ class Ucx final : public Transport {
   [[nodiscard]] Facts facts(const Pair& pair, const Remote& remote) const;
 
   /// Whether UCX reaches the words of the signal.
-  [[nodiscard]] bool can_store(const Remote& signal) const {
+  [[nodiscard]] bool can_store_word(const Remote& signal) const {
     return engine_ != nullptr && signal.key.attachment("ucx") != nullptr;
   }
 

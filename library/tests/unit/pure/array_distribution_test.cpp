@@ -145,8 +145,8 @@ TEST(Distribution, DenseIsTheLastDimensionFastest) {
   const Distribution distribution(grid, array, 0);
   const Coordinates first = grid.coordinates(0), last = grid.coordinates(7);
   EXPECT_EQ(distribution.strides({}, first), (ArrayStrides{40, 8}));
-  EXPECT_EQ(distribution.span_bytes({40, 8}, first), 5 * 5 * 8U);
-  EXPECT_EQ(distribution.span_bytes({40, 8}, last), 3 * 5 * 8U);
+  EXPECT_EQ(distribution.extent_bytes({40, 8}, first), 5 * 5 * 8U);
+  EXPECT_EQ(distribution.extent_bytes({40, 8}, last), 3 * 5 * 8U);
 }
 
 TEST(Distribution, AnEmptyPartHasNoMemory) {
@@ -157,7 +157,7 @@ TEST(Distribution, AnEmptyPartHasNoMemory) {
   array.dim[0] = {5, 0, 1, {1, 1}, {1, 1}, 0};
   const Distribution distribution(grid, array, 0);
   EXPECT_TRUE(distribution.empty(grid.coordinates(3)));
-  EXPECT_EQ(distribution.span_bytes(distribution.strides({}, {3}), {3}), 0U);
+  EXPECT_EQ(distribution.extent_bytes(distribution.strides({}, {3}), {3}), 0U);
   Coordinates at{2};
   EXPECT_TRUE(distribution.step(at, 0, above));
   EXPECT_EQ(at[0], 0U);  // round the empty part

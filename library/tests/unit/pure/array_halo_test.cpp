@@ -117,7 +117,7 @@ class World {
     const Coordinates at = grid_.coordinates(rank);
     Memory memory;
     memory.strides = array.strides(case_.strided ? random_strides(array, at) : ArrayStrides{}, at);
-    memory.bytes.assign(array.span_bytes(memory.strides, at), kPoison);
+    memory.bytes.assign(array.extent_bytes(memory.strides, at), kPoison);
     memory.expected = memory.bytes;
     const Counts held = array.held(at);
     if (array.empty(at)) return memory;

@@ -12,11 +12,11 @@ namespace pw {
 namespace {
 
 pw_status guarded(const auto& thrown) {
-  return guard([&]() -> pw_status { throw thrown; });
+  return catch_errors([&]() -> pw_status { throw thrown; });
 }
 
-TEST(Guard, TurnsWhateverIsThrownIntoAStatus) {
-  EXPECT_EQ(guard([] { return PW_TIMEOUT; }), PW_TIMEOUT);
+TEST(CatchErrors, TurnsWhateverIsThrownIntoAStatus) {
+  EXPECT_EQ(catch_errors([] { return PW_TIMEOUT; }), PW_TIMEOUT);
   EXPECT_EQ(guarded(Error(PW_STALE_KEY, "the key")), PW_STALE_KEY);
   EXPECT_STREQ(last_error_message(), "the key");
   EXPECT_EQ(guarded(std::bad_alloc()), PW_NO_MEMORY);
@@ -25,13 +25,13 @@ TEST(Guard, TurnsWhateverIsThrownIntoAStatus) {
 }
 
 // A C++ program's broadcast callback may throw anything.
-TEST(Guard, LetsNoExceptionOfAnotherKindEndTheProcess) {
+TEST(CatchErrors, LetsNoExceptionOfAnotherKindEndTheProcess) {
   EXPECT_EQ(guarded(7), PW_INTERNAL);
   EXPECT_NE(std::string(last_error_message()).find("exception"), std::string::npos);
 }
 
 // A program that frees what it has, or leaves its team, by atexit.
-TEST(Guard, WhatFailsWhileTheProcessEndsHasItsMessage) {
+TEST(CatchErrors, WhatFailsWhileTheProcessEndsHasItsMessage) {
   EXPECT_EXIT(
       {
         static_cast<void>(fail(PW_TIMEOUT, "a message that is too long to lie in the string itself"));

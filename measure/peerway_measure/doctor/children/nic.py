@@ -1,7 +1,7 @@
 """Prints, as one line of JSON, which NICs PEERWAY_NIC names; or loads and opens one of them.
 
-It is a program of its own, because a plugin can crash or block the process that loads it. The question,
-its argument, is {} or {"kind": ENTRY}.
+It is a program of its own, because a plugin can crash or block the process that loads it. Its argument is {}
+(list the entries) or {"entry": ENTRY} (open that one).
 """
 
 from __future__ import annotations
@@ -46,4 +46,4 @@ def probe(entry: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     request = json.loads(sys.argv[1])
-    json.dump(probe(request["kind"]) if request else entries(), sys.stdout)
+    json.dump(probe(request["entry"]) if request else entries(), sys.stdout)

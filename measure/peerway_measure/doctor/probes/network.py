@@ -40,7 +40,7 @@ def plugins(system: System) -> tuple[list[NicPlugin], str]:
     """
     answer = system.child("nic")
     nics = [
-        decode(NicPlugin, {"asked": entry, **system.child("nic", {"kind": entry})})
+        decode(NicPlugin, {"asked": entry, **system.child("nic", {"entry": entry})})
         for entry in answer.get("nics", [])
     ]
     return nics, str(answer.get("error", ""))

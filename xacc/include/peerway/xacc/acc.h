@@ -1,8 +1,10 @@
 /* The functions that the code of acc directives calls if a process computes on a GPU. Programs do not
  * include this header themselves.
  *
- * On CPU cores, host and device memory are the same: the generated code calls pwx_gpu() once for each
- * construct, runs its loops with OpenMP if that is 0, and calls nothing else of this header. Errors are as
+ * On CPU cores, host and device memory are the same. A compute construct calls pwx_gpu(), and runs with
+ * OpenMP because that is 0; there it uses pwx_own() and pwx_outer(). Other directives make the same calls as
+ * on a GPU: those for data only count what is present, and only if the program has clauses with zero; the
+ * others return at once or, as pwx_reduce_device(), do what their counterparts in runtime.h do. Errors are as
  * in runtime.h. */
 #ifndef PEERWAY_XACC_ACC_H
 #define PEERWAY_XACC_ACC_H
@@ -218,9 +220,9 @@ PWX_API void pwx_launch(pwx_kernel* kernel, const pwx_shape* shape, void** argum
                         int reduction_count, const pwx_reduction* reductions, long queue,
                         const pwx_where* where);
 
-/* Encloses constructs with nothing between them. Kernels and reflects are launched at the end: by one
- * graph launch if the same ones were launched here before with the same arguments. If sequences are
- * nested, only the outermost counts. Each has one static object. */
+/* Encloses constructs with nothing between them. The first kernel or plan is launched at once, the others at
+ * the end: by one graph launch if the same ones were launched here before with the same arguments. If
+ * sequences are nested, only the outermost counts. Each has one static object. */
 typedef struct pwx_sequence {
   struct pwx_sequence_state* state;
 } pwx_sequence;

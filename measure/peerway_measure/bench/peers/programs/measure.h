@@ -20,21 +20,20 @@ typedef struct operations {
   /* Does n samples. The rank that measures (for EXCHANGE: every rank) fills us[n]: one way for PING_PONG, the
    * whole exchange, window or get otherwise. When it returns on all ranks, all bytes have arrived. */
   void (*repeat)(program*, const bench_case*, long n, double* us);
-  /* Between host and either memory. */
+  /* Copies between host memory and source or target. */
   void (*copy)(program*, void* to, const void* from, size_t bytes);
-  /* Over all ranks, known to all. */
+  /* Replaces each of the n values by its maximum over all ranks, on every rank. */
   void (*maximum)(program*, double* values, long n);
-  /* Trips behind one sample; NULL means 1. */
+  /* How many trips one sample is the mean of; NULL: 1. */
   long (*batch)(program*, const bench_case*);
-  /* One run on random data: whether this rank got exactly what it should. NULL: as between the two of a pair.
-   */
+  /* One run on random data: whether this rank got exactly what it should. NULL: validate_pair() is used. */
   int (*validate)(program*, const bench_case*, int index);
 } operations;
 
 struct program {
   const operations* can;
   int rank, ranks;
-  int any_number;      /* of ranks will do; otherwise they are paired */
+  int any_number;      /* 1: runs with any number of ranks; 0: needs pairs */
   const char* library; /* name and version */
   const char* device;  /* what the memory is on: "host" or the GPU's name */
   void *source, *target;
@@ -141,7 +140,7 @@ static inline double percentile(const double* sorted, long n, double percent) {
   return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
 }
 
-/* Slowest pair of each sample: the window is over when its last pair is. */
+/* Takes n samples. Each is the time of the slowest pair: a window ends when all pairs have finished. */
 static inline void take(program* p, const bench_case* c, long n, double* us) {
   memset(us, 0, (size_t)n * sizeof *us);
   p->can->repeat(p, c, n, us);
@@ -150,7 +149,7 @@ static inline void take(program* p, const bench_case* c, long n, double* us) {
 
 enum { FEWEST = 10, MOST_LATENCIES = 20000, MOST_WINDOWS = 1000 };
 
-/* The number of samples that fit the budget, by the least of a few measured ones. */
+/* The number of samples that fit the budget, estimated from the shortest of up to 57 trial samples. */
 static inline long samples_that_fit(program* p, const bench_case* c, double budget_us) {
   static const long stages[] = {2, 5, 50};
   double us[50], least = HUGE_VAL, batch = (double)trips(p, c);

@@ -33,7 +33,8 @@ static inline void oob_receive(int socket, void* bytes, size_t n) {
   }
 }
 
-/* Reads --rank, --ranks, --links (sockets, in rank order) and --cpu (to stay on; none when absent). */
+/* Reads --rank, --ranks, --links (sockets, in rank order) and --cpu (the CPU to bind to; without it
+ * the rank is not bound). */
 static inline oob oob_open(int argc, char** argv) {
   oob o;
   memset(&o, 0, sizeof o);

@@ -1,4 +1,4 @@
-#include "team/collective.h"
+#include "team/collective_kinds.h"
 
 #include "base/format.h"
 

@@ -1,4 +1,4 @@
-#include "transport/nic/span.h"
+#include "transport/nic/memory_description.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 namespace pw::nic {
 
-Span::Span(Region& region)
+MemoryDescription::MemoryDescription(Region& region)
     : nic_span_{sizeof(pw_nic_span), region.address(), region.bytes(), PW_NIC_HOST, 0, -1, 0} {
   if (region.device().id().kind == PW_HOST) {
     const Export& exported = region.exported();

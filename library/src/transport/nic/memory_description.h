@@ -7,11 +7,10 @@
 
 namespace pw::nic {
 
-/// Describes memory to a NIC: holds a pw_nic_span, and the file behind the memory if there is one; for GPU
-/// memory it makes a dma-buf. (peerway::Span is a range of a region.)
-class Span {
+/// Holds a pw_nic_span, and the file behind the memory if there is one; for GPU memory it makes a dma-buf.
+class MemoryDescription {
  public:
-  explicit Span(Region& region);
+  explicit MemoryDescription(Region& region);
   [[nodiscard]] const pw_nic_span& nic_span() const { return nic_span_; }
 
  private:

@@ -1,4 +1,4 @@
-"""The summary at the top of a page: whether the automatic choice is right, and how other libraries
+"""Writes the headline of a page: whether the automatic choice of the path is right, and how other libraries
 compare.
 """
 
@@ -23,18 +23,18 @@ _NEAR = 1.1  # times that differ by less than a tenth count as equal
 Point = tuple[str, str, int, int, str, str, str]
 
 
-def verdict(records: Sequence[Record]) -> list[str]:
+def headline(records: Sequence[Record]) -> list[str]:
     """Some sentences about the records. With several files, they are about the last file with a case."""
     cases: dict[tuple[object, ...], list[Record]] = {}
     for r in records:
         cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
-    judged = [of_last_file(rows) for rows in cases.values()]
-    points = _points(r for rows in judged for r in rows)
+    latest = [of_last_file(rows) for rows in cases.values()]
+    points = _points(r for rows in latest for r in rows)
     sentences = [*_of_choice(points), *_of_tools(points)]
     sentences = sentences or ["No automatic choice (route) and no other tool was measured beside the paths."]
     several = {
         str(last[0].extra.get(FILE, ""))
-        for last, rows in zip(judged, cases.values(), strict=True)
+        for last, rows in zip(latest, cases.values(), strict=True)
         if len(last) < len(rows)
     }
     if several:

@@ -28,7 +28,8 @@ inline bool lengths_differ(Collective kind) {
   return kind == Collective::parts || kind == Collective::context;
 }
 
-/// The properties of a call that must be the same at all ranks.
+/// The kind, which must be the same at all ranks, and the bytes that this rank gives, which must be the same,
+/// too, unless lengths_differ().
 struct CollectiveCall {
   Collective kind = Collective::barrier;
   size_t bytes = 0;  ///< bytes that this rank gives; 0 if it talks only to its partners
