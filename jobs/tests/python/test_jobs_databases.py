@@ -29,7 +29,7 @@ from peerway_jobs.mail.digest import digests
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
-from peerway_jobs.store import audit
+from peerway_jobs.store import audit, months
 from peerway_jobs.store.alarms import alarms
 from peerway_jobs.store.arrays import array_sum, folded
 from peerway_jobs.store.cluster import cluster_state
@@ -38,6 +38,7 @@ from peerway_jobs.store.dialect import translated
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.lists import ORDERS, SUMMED, Filter, listed, sums
 from peerway_jobs.store.pending import due
+from peerway_jobs.store.queue import queue
 from peerway_jobs.store.retention import Retention, delete_old
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.schema import VERSIONS, bring_up, opened
@@ -80,6 +81,7 @@ def full(folder: Path) -> Monitor:
     monitor.judge_due()
     jobs.alarm("node01", "claim", "node01 claims job 9", "9")
     jobs.alarm("node01", "claim", "node01 claims job 9", "9")
+    months.sum_months(jobs, NOW, lambda: False, past=True)
     jobs.keep_clocks({"node01": ("boot", -5)})
     jobs.write("INSERT INTO notices VALUES (?,?,?)", ("alice", NOW - 2 * 86_400, "mail"))
     for name in ("logged in", "wrong password"):
@@ -131,6 +133,9 @@ def everything(monitor: Monitor) -> dict[str, Any]:
         "around": around_notices(base, 86_400, NOW),
         "oldest": oldest_start(base),
         "damage": damaged_rows(base),
+        "months": [months.sums_of_months(base, EVERYBODY, by, 0, 10, "wasted") for by in SUMMED],
+        "growth": months.growth(base, EVERYBODY, 0),
+        "queue": queue(base),
     }  # fmt: skip
 
 
