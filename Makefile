@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: help build demo jobs-demo test test-sanitized test-long lint format docs gpu-test wheels release clean
+.PHONY: help build demo jobs-demo test test-sanitized test-long lint format docs gpu-test amd-test wheels release clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -46,6 +46,10 @@ docs: ## Build the documentation site in site/
 gpu-test: ## Run the GPU tests and a short GPU benchmark (docs/gpu-host.md)
 	@$(PYTHON) scripts/setup.py gpu-test
 	@$(RUN) scripts/gpu_test.py
+
+amd-test: ## Test the HIP device on AMD GPUs, and print a report to send (docs/library/amd.md)
+	@$(PYTHON) scripts/setup.py gpu-test
+	@$(RUN) scripts/amd_test.py
 
 wheels: ## Download the wheels that a host with no network needs into wheels/ (docs/gpu-host.md)
 	@$(PYTHON) scripts/setup.py

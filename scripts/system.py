@@ -28,6 +28,7 @@ TEST_PACKAGES = {
     "libgtest-dev": ("/usr/include/gtest/gtest.h", "C++ unit tests"),
     "clang": ("clang++", "fuzzing"),
     "libclang-rt-dev": ("/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a", "fuzzing"),
+    "clang-19": ("clang++-19", "device code for AMD GPUs"),
     "pkg-config": ("pkg-config", "the examples through pkg-config"),
     "chromium": ("chromium", "the report in a browser"),
     "chromium-driver": ("chromedriver", "the report in a browser"),

@@ -49,6 +49,7 @@ CLASSES = {
     "make build": MAKE,
     "make wheels": MAKE,
     "PEERWAY_BUILD_WHEELS=/path/to/wheels make gpu-test": MAKE,
+    "make amd-test": MAKE,
     "make lint": FOREIGN,
     ".venv/bin/pre-commit install -t pre-commit -t commit-msg": FOREIGN,
     "make release": MAKE,

@@ -28,6 +28,7 @@ def test_every_file_of_tests_is_collected() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     collected = {folder for pattern in settings["testpaths"] for folder in ROOT.glob(pattern)}
     collected |= {*ROOT.glob("*/tests/gpu")}  # by scripts/gpu_test.py
+    collected |= {*ROOT.glob("*/tests/amd")}  # by scripts/amd_test.py
     tests = [path for path in MODULES if path.name.startswith("test_")]
     assert len(tests) > 100
     assert [str(path) for path in tests if (ROOT / path).parent not in collected] == []

@@ -77,6 +77,21 @@ def doubles(shared_folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
+def hip_settings(doubles: dict[str, str]) -> dict[str, str]:
+    """The settings that replace HIP and HIPRTC by doubles over those of CUDA, which itself is missing."""
+    folder = Path(doubles["PEERWAY_CUDA_LIBRARY"]).parent
+    libraries = {"HIP": "fake_hip", "HIPRTC": "fake_hiprtc"}
+    with made_once(folder / "hip") as make:
+        for name in libraries.values() if make else ():
+            compile_double(name, folder)
+    return {
+        **{f"PEERWAY_{library}_LIBRARY": str(folder / f"{name}.so") for library, name in libraries.items()},
+        "PEERWAY_CUDA_LIBRARY": str(folder / "no_cuda.so"),
+        "PEERWAY_CACHE": doubles["PEERWAY_CACHE"],
+    }
+
+
+@pytest.fixture(scope="session")
 def fake_gpu(doubles: dict[str, str]) -> dict[str, str]:
     """The settings with which acc directives use the fake GPU."""
     return {**doubles, "PEERWAY_ACC": "gpu"}

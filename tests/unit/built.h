@@ -11,6 +11,7 @@ inline std::string built(const char* below_this_folder) {
 }
 
 inline const std::string kFakeCuda = built("libfake_cuda.so");
+inline const std::string kFakeHip = built("libfake_hip.so");
 inline const std::string kFakeNvml = built("libfake_nvml.so");
 inline const std::string kFakeGdrcopy = built("libfake_gdrcopy.so");
 inline const std::string kTorusPlugin = built("../../nic/torus/libpeerway_nic_torus.so");

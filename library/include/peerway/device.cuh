@@ -1,5 +1,5 @@
-// Peerway inside kernels: header only, for nvcc and NVRTC. Functions of peerway.h make the handles, which are
-// passed to kernels by value; Peerway has no device state of its own.
+// Peerway inside kernels: header only, for nvcc and NVRTC, hipcc and HIPRTC. Functions of peerway.h make the
+// handles, which are passed to kernels by value; Peerway has no device state of its own.
 //
 //   using namespace peerway::device;
 //   __global__ void step(pw_plan_handle halo, ...) {

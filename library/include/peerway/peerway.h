@@ -167,10 +167,10 @@ PW_API pw_wait_policy pw_context_wait_policy(const pw_context* context);
 
 typedef struct pw_region pw_region;
 
-typedef enum pw_device_kind { PW_HOST = 0, PW_CUDA = 1 } pw_device_kind;
+typedef enum pw_device_kind { PW_HOST = 0, PW_CUDA = 1, PW_HIP = 2 } pw_device_kind;
 typedef struct pw_device { /* passed by value: it never grows */
   pw_device_kind kind;
-  int32_t index; /* CUDA ordinal in this process; -1: the one bound to this rank (setting `device`) */
+  int32_t index; /* CUDA or HIP ordinal in this process; -1: the one bound to this rank (setting `device`) */
 } pw_device;
 
 /* Allocates and registers memory that peers on this host can map. The memory stays until pw_region_free. */

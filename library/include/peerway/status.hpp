@@ -80,6 +80,7 @@ inline constexpr pw_device host{PW_HOST, 0};
 constexpr pw_device cuda(int32_t index = -1) {
   return {PW_CUDA, index};
 }  ///< -1: the device bound to this rank
+constexpr pw_device hip(int32_t index = -1) { return {PW_HIP, index}; }
 
 namespace detail {
 inline uint64_t nanoseconds(Timeout timeout) {

@@ -73,7 +73,8 @@ def _gpus() -> Derived:
     from peerway import _core
 
     lines = [f"{name} ({model})" for name, model in _core.devices() if name != "host"]
-    return Derived(", ".join(lines) or "none", "the CUDA driver" if lines else _core.why_none("cuda"))
+    origin = "HIP" if lines and lines[0].startswith("hip") else "the CUDA driver"
+    return Derived(", ".join(lines) or "none", origin if lines else _core.why_none("cuda"))
 
 
 def _device() -> Derived:
@@ -99,6 +100,8 @@ _SETTINGS: dict[str, Callable[[], Derived]] = {
     "cache": _cache,
     "device": _device,
     "cuda_library": _library("libcuda.so.1"),
+    "hip_library": _library("libamdhip64.so"),
+    "hiprtc_library": _library("libhiprtc.so"),
     "nvml_library": _library("libnvidia-ml.so.1"),
     "nvrtc_library": _library("libnvrtc.so"),
     "ucx_library": _library("libucp.so.0"),

@@ -48,13 +48,14 @@ class Stream:
 
 
 def stream_handle(stream: object, device: str) -> tuple[str, int, int]:
-    """Kind and index of a stream's device, and its handle. If a CUDA stream does not report its device, it is
-    assumed to be on `device`, the plan's.
+    """Kind and index of a stream's device, and its handle. If a stream of CUDA or HIP does not report its
+    device, it is assumed to be on `device`, the plan's.
     """
     if isinstance(stream, Stream):
         kind, index = split_device(stream.device)
         return kind, index, stream._core.queue
-    return "cuda", _index_of(stream, device), _queue_of(stream)
+    kind = "hip" if device.startswith("hip") else "cuda"  # libraries on ROCm call HIP's streams CUDA's
+    return kind, _index_of(stream, device), _queue_of(stream)
 
 
 def _queue_of(stream: Any) -> int:
@@ -78,4 +79,4 @@ def _index_of(stream: object, device: str) -> int:
         index = getattr(stream, name, None)
         if isinstance(index, int) and index >= 0:
             return index
-    return split_device(device)[1] if device.startswith("cuda") else -1
+    return split_device(device)[1] if device.startswith(("cuda", "hip")) else -1

@@ -60,13 +60,13 @@ std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpac
 
 /// Returns a DLPack view of CUDA memory as bytes; the view keeps `owner` alive.
 nb::ndarray<nb::array_api, uint8_t> cuda_bytes(uintptr_t address, uint64_t bytes, int32_t device,
-                                               nb::object owner) {
+                                               nb::object owner, bool rocm) {
   return {reinterpret_cast<uint8_t*>(address),
           {static_cast<size_t>(bytes)},
           std::move(owner),
           {},
           nb::dtype<uint8_t>(),
-          nb::device::cuda::value,
+          rocm ? nb::device::rocm::value : nb::device::cuda::value,
           device};
 }
 
@@ -79,7 +79,7 @@ void bind_core(nb::module_& module) {
   module.def("dlpack_span", &dlpack_span, nb::arg("array"));
   module.def("dlpack_layout", &dlpack_layout, nb::arg("array"));
   module.def("cuda_bytes", &cuda_bytes, nb::arg("address"), nb::arg("bytes"), nb::arg("device"),
-             nb::arg("owner"));
+             nb::arg("owner"), nb::arg("rocm") = false);
 }
 
 }  // namespace pwpy

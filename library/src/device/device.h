@@ -1,5 +1,5 @@
 // A device is where memory lives and work runs. Code above this folder does not know which kinds of devices
-// there are: a new kind (HIP) is a new folder here and one line in kinds.cpp.
+// there are: a new kind is a new folder here and one line in kinds.cpp.
 #pragma once
 
 #include <cstddef>

@@ -2,13 +2,14 @@
 #include "device/kinds.h"
 
 #include "device/cuda/cuda.h"
+#include "device/hip/hip.h"
 #include "device/host/host.h"
 
 namespace pw {
 
 std::span<const DeviceKind> device_kinds() {
-  static constexpr DeviceKind kinds[] = {{"host", find_host},
-                                         {"cuda", cuda::find_devices, cuda::names_on_host}};
+  static constexpr DeviceKind kinds[] = {
+      {"host", find_host}, {"cuda", cuda::find_devices, cuda::names_on_host}, {"hip", hip::find_devices}};
   return kinds;
 }
 

@@ -12,7 +12,7 @@
 namespace pw {
 
 struct DeviceKind {
-  std::string_view name;  ///< used in keys, tables and settings: "host", "cuda"
+  std::string_view name;  ///< used in keys, tables and settings: "host", "cuda", "hip"
   /// Returns the devices of this kind that the process may use. If there are none, `why_none` has the reason
   /// and what to do.
   std::vector<std::unique_ptr<Device>> (*find)(std::string& why_none);

@@ -22,7 +22,7 @@
 namespace pw {
 namespace {
 
-constexpr auto kMock = static_cast<pw_device_kind>(2);
+constexpr auto kMock = static_cast<pw_device_kind>(3);
 constexpr Handle kShared = handle_of_device(0);
 constexpr std::array<std::byte, 16> kUuid = {std::byte{'m'}, std::byte{'o'}, std::byte{'c'}, std::byte{'k'}};
 

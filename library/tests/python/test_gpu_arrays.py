@@ -85,3 +85,12 @@ def test_without_either_the_view_says_how_to_index_it() -> None:
 def test_a_view_of_a_type_that_no_library_has_says_so() -> None:
     with pytest.raises(InvalidArgument, match="have no type"):
         array_of("V16")[0]
+
+
+@pytest.mark.usefixtures("neither")
+@pytest.mark.parametrize(("device", "dlpack"), [("cuda:1", (2, 1)), ("hip:3", (10, 3))])
+def test_dlpack_names_the_kind_of_the_gpu(device: str, dlpack: tuple[int, int]) -> None:
+    """kDLCUDA and kDLROCM of dlpack.h."""
+    view = array_over(Memory(object(), 4096, device), np.dtype("f4"), (2, 3))
+    assert view.__dlpack_device__() == dlpack
+    assert repr(view) == f"<array of (2, 3) float32 in memory of {device}>"

@@ -160,6 +160,12 @@ def test_streams_of_other_libraries(stream: object, handle: tuple[str, int, int]
     assert stream_handle(stream, "cuda:1") == handle
 
 
+def test_the_stream_of_a_plan_on_an_amd_gpu_is_hips() -> None:
+    """PyTorch and CuPy on ROCm name it as on CUDA."""
+    assert stream_handle(SimpleNamespace(cuda_stream=80, device_index=3), "hip:1") == ("hip", 3, 80)
+    assert stream_handle(81, "hip:1") == ("hip", 1, 81)
+
+
 def test_a_stream_of_cuda_for_a_plan_of_the_host_keeps_its_kind() -> None:
     assert stream_handle(81, "host") == ("cuda", -1, 81)
 

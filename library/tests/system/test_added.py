@@ -181,4 +181,4 @@ def test_python_names_the_device_as_any_other(more: Library) -> None:
     """In a message that lists all devices."""
     with Ranks("other_device.py", 1, "mok", "halo,host", **more) as ranks:
         ranks.processes[0].wait()
-        assert "'cuda:N', 'mock' and 'mock:N'" in ranks.errors(0)
+        assert "'hip:N', 'mock' and 'mock:N'" in ranks.errors(0)

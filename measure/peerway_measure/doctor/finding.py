@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 NO_GPU = "no GPU"  # `observed` of a finding that cannot be judged without a GPU
+NO_AMD_GPU = "no AMD GPU"
 
 
 class Status(StrEnum):
@@ -22,6 +23,7 @@ class Group(StrEnum):
     """The part of the page that a finding belongs to."""
 
     GPUS = "GPUs"
+    AMD = "AMD GPUs"
     BETWEEN = "Between GPUs"
     CPU = "GPU and CPU"
     NETWORK = "GPU and network"

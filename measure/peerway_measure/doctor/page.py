@@ -13,7 +13,7 @@ from rich.text import Text
 from . import tables
 from .checks.between import ONE_GPU
 from .checks.network import NO_NIC
-from .finding import NO_GPU, Finding, Status
+from .finding import NO_AMD_GPU, NO_GPU, Finding, Status
 from .finding import Group as FindingGroup
 
 if TYPE_CHECKING:
@@ -32,7 +32,12 @@ PLAIN = str.maketrans("✓○–→×·─…", "+o->x.-~")
 STATUS_WIDTH, TITLE_WIDTH = 9, 20
 NARROW = 60  # with fewer columns, a finding's text is below its title instead of beside it
 # Findings with nothing to judge share one line, instead of many lines "no GPU".
-COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_NIC: "without an RDMA NIC"}
+COLLAPSED = {
+    NO_GPU: "without a GPU",
+    NO_AMD_GPU: "without an AMD GPU",
+    ONE_GPU: "with one GPU",
+    NO_NIC: "without an RDMA NIC",
+}
 
 
 def show(console: Console, facts: Facts, findings: list[Finding], why: bool = False) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from peerway_measure.doctor.facts import (
+    Amd,
+    AmdGpu,
     CudaDevice,
     Drive,
     Driver,
@@ -420,4 +422,55 @@ def mismatch() -> Facts:
     return facts
 
 
-NODES = {"dgx": dgx, "pcie_pair": pcie_pair, "v100": v100, "bare": bare, "mismatch": mismatch}
+def mi250() -> Facts:
+    """Two MI200 in four parts: xGMI joins each with two of the other three."""
+    facts = bare()
+    facts.host = _host("node07", environment={"HSA_XNACK": "0"})
+    facts.driver.amd = Amd(
+        module=True,
+        module_version="6.10.5",
+        kfd=True,
+        kfd_usable=True,
+        rocm_version="6.3.0-39",
+        no_retry=-1,
+        pci_gpus={f"0000:{bus}:00.0": "amdgpu" for bus in ("c1", "c6", "c9", "ce")},
+        gpus=[
+            AmdGpu(
+                node=node,
+                architecture="gfx90a",
+                bus_id=f"0000:{bus}:00.0",
+                memory=64 << 30,
+                large_bar=True,
+                xgmi=[4 + (node - 3) % 4, 4 + (node - 5) % 4],
+            )
+            for node, bus in enumerate(("c1", "c6", "c9", "ce"), start=4)
+        ],
+    )
+    return facts
+
+
+def radeon() -> Facts:
+    """One AMD GPU with a small BAR, whose device file this user may not open."""
+    facts = bare()
+    facts.host = _host("desk")
+    facts.driver.amd = Amd(
+        module=True,
+        kfd=True,
+        rocm_version="5.7.1-98",
+        pci_gpus={"0000:03:00.0": "amdgpu"},
+        gpus=[
+            AmdGpu(node=1, architecture="gfx1100", bus_id="0000:03:00.0", memory=24 << 30, large_bar=False)
+        ],
+    )
+    return facts
+
+
+NODES = {
+    "dgx": dgx,
+    "pcie_pair": pcie_pair,
+    "v100": v100,
+    "bare": bare,
+    "mismatch": mismatch,
+    "mi250": mi250,
+    "radeon": radeon,
+}

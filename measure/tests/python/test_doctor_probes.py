@@ -12,7 +12,7 @@ import pytest
 
 import peerway
 from peerway_measure.doctor import topology
-from peerway_measure.doctor.probes import gather, gpus, host, kernel, libraries, network, storage
+from peerway_measure.doctor.probes import amd, gather, gpus, host, kernel, libraries, network, storage
 from peerway_measure.doctor.system import Output, System
 
 if TYPE_CHECKING:
@@ -407,3 +407,59 @@ def test_the_library_inside_this_package_is_found() -> None:
     core = libraries.load(System(), "core", libraries.core_candidates())
     assert Path(core.path).name.startswith("libpeerway.so")
     assert core.version == peerway.__version__
+
+
+def kfd_node(machine: FakeSystem, number: int, properties: str, **folders: list[str]) -> None:
+    """Add a node to the topology of the driver amdgpu, with the properties of its memory banks and links."""
+    folder = f"/sys/class/kfd/kfd/topology/nodes/{number}"
+    machine.write(f"{folder}/properties", properties)
+    for name, entries in folders.items():
+        for entry, text in enumerate(entries):
+            machine.write(f"{folder}/{name}/{entry}/properties", text)
+
+
+def test_amd_gpus_and_their_links_are_read_from_the_topology(machine: FakeSystem) -> None:
+    """As the kernel shows a node with a CPU and two MI200, and one GPU with a small BAR."""
+    for address, gpu_class in (("0000:c1:00.0", "0x038000"), ("0000:c6:00.0", "0x120000")):
+        place = machine.device(f"pci0000:c0/{address}", {"vendor": "0x1002", "class": gpu_class})
+        machine.link(f"/sys/bus/pci/devices/{place}/driver", "/sys/bus/pci/drivers/amdgpu")
+    machine.write("/sys/bus/pci/drivers/amdgpu/new_id")
+    machine.device("pci0000:c0/0000:c0:01.0", {"vendor": "0x1002", "class": "0x060400"})  # a bridge of AMD
+    machine.write("/sys/module/amdgpu/version", "6.10.5\n")
+    machine.write("/sys/module/amdgpu/parameters/noretry", "-1\n")
+    machine.write("/dev/kfd")
+    machine.write("/opt/rocm/.info/version", "6.3.0-39\n")
+    pcie = "type 2\nnode_from {0}\nnode_to {1}\nweight 20"
+    xgmi = "type 11\nnode_from {0}\nnode_to {1}\nweight 15"
+    public, private = "heap_type 1\nsize_in_bytes 68702699520\n", "heap_type 2\nsize_in_bytes 25753026560\n"
+    kfd_node(machine, 0, "cpu_cores_count 64\ngfx_target_version 0\n", io_links=[pcie.format(0, 1)])
+    gpu = "simd_count 440\ngfx_target_version {}\nlocation_id {}\ndomain 0\nunique_id 3141592653589793238\n"
+    kfd_node(
+        machine, 1, gpu.format(90010, 0xC100), mem_banks=[public],
+        io_links=[pcie.format(1, 0), xgmi.format(1, 2)],
+    )  # fmt: skip
+    kfd_node(
+        machine, 2, gpu.format(90402, 0xC600), mem_banks=[public],
+        io_links=[pcie.format(2, 0), xgmi.format(2, 1)],
+    )  # fmt: skip
+    kfd_node(
+        machine, 10, gpu.format(110000, 0x0301), mem_banks=["heap_type 4\nsize_in_bytes 65536\n", private]
+    )
+
+    facts = amd.probe(machine)
+
+    assert facts.pci_gpus == {"0000:c1:00.0": "amdgpu", "0000:c6:00.0": "amdgpu"}
+    assert (facts.module, facts.module_version, facts.rocm_version) == (True, "6.10.5", "6.3.0-39")
+    assert (facts.kfd, facts.kfd_usable, facts.no_retry) == (True, True, -1)
+    assert [(g.node, g.architecture, g.bus_id, g.large_bar, g.xgmi) for g in facts.gpus] == [
+        (1, "gfx90a", "0000:c1:00.0", True, [2]),
+        (2, "gfx942", "0000:c6:00.0", True, [1]),
+        (10, "gfx1100", "0000:03:00.1", False, []),
+    ]
+    assert facts.gpus[0].memory == 68702699520
+    assert facts.gpus[2].memory == 25753026560, "memory of the GPU, not what its threads share"
+
+
+def test_a_machine_without_amd_gpus_has_none(machine: FakeSystem) -> None:
+    facts = amd.probe(machine)
+    assert (facts.module, facts.kfd, facts.pci_gpus, facts.gpus) == (False, False, {}, [])

@@ -65,7 +65,7 @@ PW_ON_DEVICE bool receive_line(const Words& words, const StridedCopy& copy, cons
   return true;
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if defined(PW_ON_NVIDIA)
 
 /// How the whole warps of a scope share lines. A warp handles two lines at a time: each of its threads has
 /// one word of one of the two.
@@ -141,12 +141,12 @@ PW_ON_DEVICE bool receive_by_warps(const LineWarps& warps, const Words& words, c
 
 #endif
 
-/// Sends these lines, K pairs per warp at a time. If the scope is smaller than a warp, or runs on a CPU, each
-/// thread sends whole lines. Returns false if the slots do not open.
+/// Sends these lines, K pairs per warp at a time. If the scope is smaller than a warp, or runs on a CPU or an
+/// AMD GPU, each thread sends whole lines. Returns false if the slots do not open.
 template <unsigned K = kInFlight, class Words, class Scope, class To>
 PW_ON_DEVICE bool send_lines(const Scope& scope, const Words& words, const StridedCopy& copy,
                              const Lines& lines, To& to) {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if defined(PW_ON_NVIDIA)
   const LineWarps warps(scope);
   if (warps.step > 0) return warps.first >= warps.step || send_by_warps<K>(warps, words, copy, lines, to);
 #endif
@@ -161,7 +161,7 @@ template <unsigned K = kInFlight, class Words, class Scope>
 PW_ON_DEVICE bool receive_lines(const Scope& scope, const Words& words, const StridedCopy& copy,
                                 const unsigned char* slots, const Lines& lines, unsigned flag,
                                 Deadline& deadline) {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if defined(PW_ON_NVIDIA)
   const LineWarps warps(scope);
   if (warps.step > 0)
     return warps.first >= warps.step ||

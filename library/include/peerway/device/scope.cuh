@@ -15,7 +15,7 @@ struct Thread {
   PW_ON_DEVICE bool all(bool yes) const { return yes; }
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if defined(PW_ON_NVIDIA)
 
 /// The 32 threads of a warp.
 struct Warp {
@@ -38,6 +38,46 @@ struct Block {
   PW_ON_DEVICE unsigned count() const { return blockDim.x; }
   PW_ON_DEVICE void sync() const { __syncthreads(); }
   PW_ON_DEVICE bool all(bool yes) const { return __syncthreads_and(yes) != 0; }
+};
+
+#elif defined(PW_ON_AMD)
+
+/// The threads of a wavefront: 64, or 32 on some GPUs. Only the compiler knows how many.
+struct Warp {
+  PW_ON_DEVICE unsigned index() const {
+    return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+  }
+  PW_ON_DEVICE unsigned count() const { return __builtin_amdgcn_wavefrontsize(); }
+  PW_ON_DEVICE void sync() const {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+  }
+  PW_ON_DEVICE bool all(bool yes) const {
+    constexpr int kUnequal = 33;  // ICMP_NE: a bit for each thread whose number is not 0
+    sync();
+    return __builtin_amdgcn_uicmp(yes ? 0u : 1u, 0u, kUnequal) == 0;
+  }
+};
+
+/// All threads of a one-dimensional thread block.
+struct Block {
+  PW_ON_DEVICE unsigned index() const { return __builtin_amdgcn_workitem_id_x(); }
+  PW_ON_DEVICE unsigned count() const { return __builtin_amdgcn_workgroup_size_x(); }
+  PW_ON_DEVICE void sync() const {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  }
+  PW_ON_DEVICE bool all(bool yes) const {
+    __shared__ unsigned refused;
+    sync();  // a thread may still read the word of the vote before
+    if (index() == 0) refused = 0;
+    sync();
+    if (!yes) __hip_atomic_store(&refused, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+    sync();
+    return refused == 0;
+  }
 };
 
 #endif

@@ -34,7 +34,7 @@ class Memory(NamedTuple):
 
     keep: object
     address: int
-    device: str  # "host" or "cuda:N"
+    device: str  # "host", "cuda:N" or "hip:N"
     read_only: bool = False
 
 
@@ -103,8 +103,8 @@ class _HostView:
 
 
 class CudaView:
-    """A region of CUDA memory that CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others accept as an
-    array.
+    """A region of CUDA or HIP memory that CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`) and others
+    accept as an array.
 
     This view cannot be indexed. Make an array of it with one of these libraries, and index that. `__dlpack__`
     gives untyped bytes, `__cuda_array_interface__` has the requested type and shape.
@@ -137,7 +137,7 @@ class CudaView:
         raise self._unreachable("cannot be a NumPy array")
 
     def __repr__(self) -> str:
-        return f"<array of {self.shape} {self.dtype} in memory of cuda:{self.place[1]}>"
+        return f"<array of {self.shape} {self.dtype} in memory of {self._memory.device}>"
 
     def _unreachable(self, why: str) -> InvalidArgument:
         remedy = (
@@ -158,7 +158,7 @@ class CudaView:
 
     def _bytes(self) -> Any:
         address, index = self.place
-        return _core.cuda_bytes(address, self.size, index, self)
+        return _core.cuda_bytes(address, self.size, index, self, self._memory.device.startswith("hip"))
 
 
 def interface_of(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ CudaDevice::CudaDevice(const Driver& driver, int ordinal, Pins& pins, MakeImage 
       peers_(driver, ordinal) {
   char name[256] = {};
   driver.check(driver.cuDeviceGetName(name, sizeof name - 1, ordinal),
-               format("asking for the name of cuda:{}", ordinal));
+               format("asking for the name of {}", driver.device_name(ordinal)));
   name_ = name;
   gpu_.sms = static_cast<unsigned>(std::max(1, attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
   gpu_.max_pitch = static_cast<uint64_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH));
@@ -56,7 +56,7 @@ CUcontext CudaDevice::context() {
   if (CUcontext open = context_.load(std::memory_order_relaxed)) return open;
   CUcontext opened = nullptr;
   driver_.check(driver_.cuDevicePrimaryCtxRetain(&opened, gpu_.ordinal),
-                format("opening cuda:{} ({})", gpu_.ordinal, name_));
+                format("opening {} ({})", to_string(id()), name_));
   context_.store(opened, std::memory_order_release);
   return opened;
 }
@@ -66,12 +66,12 @@ CUcontext CudaDevice::context() {
 void CudaDevice::enter() {
   CUcontext now = nullptr;
   if (driver_.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now != nullptr) return;
-  driver_.check(driver_.cuCtxPushCurrent(context()), format("entering cuda:{} ({})", gpu_.ordinal, name_));
+  driver_.check(driver_.cuCtxPushCurrent(context()), format("entering {} ({})", to_string(id()), name_));
 }
 
 std::optional<Allocation> CudaDevice::find(const void* address, uint64_t bytes) {
   const uint64_t number = pointer_to(address);
-  auto allocation = allocation_of(describe_range(driver_, number, bytes), number, bytes, gpu_.ordinal);
+  auto allocation = allocation_of(describe_range(driver_, number, bytes), number, bytes, id());
   if (allocation && allocation->handle == kIpc && !why_no_ipc(*allocation).empty()) {
     allocation->handle = Handle::none;
     allocation->why_none = why_no_ipc_;
@@ -88,9 +88,8 @@ const std::string& CudaDevice::why_no_ipc(const Allocation& allocation) {
   const CUresult result = driver_.cuIpcGetMemHandle(&handle, pointer_to(allocation.base));
   if (result != CUDA_SUCCESS)
     why_no_ipc_ = format(
-        "cudaMalloc memory cannot be shown to other processes here: CUDA IPC gives {}; use Peerway's own "
-        "allocation",
-        driver_.text(result));
+        "{} memory cannot be shown to other processes here: {} IPC gives {}; use Peerway's own allocation",
+        driver_.vendor.allocates, driver_.vendor.api, driver_.text(result));
   return why_no_ipc_;
 }
 
@@ -107,7 +106,7 @@ Allocation CudaDevice::allocate(uint64_t bytes) {
   if (vmm_.supported && vmm_.fabric) return allocate_by_vmm(wanted);
   CUdeviceptr address = 0;
   driver_.check(driver_.cuMemAlloc(&address, wanted),
-                format("allocating {} bytes on cuda:{}", wanted, gpu_.ordinal));
+                format("allocating {} bytes on {}", wanted, to_string(id())));
   Allocation allocation = recognised(address, wanted);
   if (allocation.handle == kIpc || !vmm_.supported) return allocation;
   driver_.cuMemFree(address);  // CUDA IPC does not work here
@@ -125,8 +124,8 @@ Allocation CudaDevice::allocate_by_vmm(uint64_t bytes) {
 
 Allocation CudaDevice::recognised(CUdeviceptr address, uint64_t bytes) {
   if (auto allocation = find(reinterpret_cast<void*>(address), bytes)) return *allocation;
-  throw Error(PW_INTERNAL,
-              format("CUDA does not recognise the {} bytes that it just allocated at {:#x}", bytes, address));
+  throw Error(PW_INTERNAL, format("{} does not recognise the {} bytes that it just allocated at {:#x}",
+                                  driver_.vendor.api, bytes, address));
 }
 
 void CudaDevice::release(const Allocation& allocation) noexcept {
@@ -197,9 +196,7 @@ bool CudaDevice::has_kernels(std::string& why_not) { return kernels(why_not) != 
 
 int CudaDevice::dma_buf(const Allocation& allocation) {
   if (attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0)
-    throw Error(PW_UNAVAILABLE,
-                "the driver has no dma-buf for GPU memory; install the open GPU kernel modules "
-                "(driver 515 or newer, kernel 5.12 or newer)");
+    throw Error(PW_UNAVAILABLE, std::string(driver_.vendor.why_no_dma_buf));
   const Current current(driver_, context());
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const CUdeviceptr first = pointer_to(allocation.base);
@@ -208,7 +205,7 @@ int CudaDevice::dma_buf(const Allocation& allocation) {
   int descriptor = -1;
   driver_.check(driver_.cuMemGetHandleForAddressRange(&descriptor, start, bytes,
                                                       CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
-                format("asking for a dma-buf of {} bytes of cuda:{}", bytes, gpu_.ordinal));
+                format("asking for a dma-buf of {} bytes of {}", bytes, to_string(id())));
   return descriptor;
 }
 

@@ -1,5 +1,6 @@
 // A CUDA device: one GPU through its primary context, which the CUDA runtime, PyTorch and CuPy also use. The
-// context is opened at first use, because each one costs memory on the GPU and in the host.
+// context is opened at first use, because each one costs memory on the GPU and in the host. A HIP device is
+// one whose driver calls HIP (../hip).
 #pragma once
 
 #include <atomic>
@@ -22,13 +23,13 @@ namespace pw::cuda {
 /// Makes device code for a GPU of that compute capability (90 for 9.0). Throws Error.
 using MakeImage = std::function<std::string(int capability)>;
 
-class CudaDevice final : public Device {
+class CudaDevice : public Device {
  public:
   /// `driver` and `pins` must outlive the device; all devices of a process share them.
   CudaDevice(const Driver& driver, int ordinal, Pins& pins, MakeImage make_image);
   ~CudaDevice() override;
 
-  [[nodiscard]] DeviceId id() const override { return {PW_CUDA, gpu_.ordinal}; }
+  [[nodiscard]] DeviceId id() const override { return {driver_.vendor.kind, gpu_.ordinal}; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::array<std::byte, 16> uuid() const override { return peers_.own(); }
 

@@ -91,6 +91,8 @@ std::unique_ptr<const Driver> Driver::load(const std::string& library, std::stri
   return driver;
 }
 
+std::string Driver::device_name(int ordinal) const { return format("{}:{}", vendor.device, ordinal); }
+
 bool Driver::has_conditional_nodes() const {
   bool all = true;
 #define PW_CUDA_HAS(name, symbol, ...) all = all && name != nullptr;
@@ -103,7 +105,7 @@ std::string Driver::text(CUresult result) const {
   const char* name = nullptr;
   const char* meaning = nullptr;
   if (cuGetErrorName == nullptr || cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr)
-    return format("CUDA error {}", result);
+    return format("{} error {}", vendor.api, result);
   if (cuGetErrorString(result, &meaning) != CUDA_SUCCESS || meaning == nullptr) return name;
   return format("{} ({})", name, meaning);
 }

@@ -21,6 +21,22 @@ namespace pw::cuda {
 /// The oldest driver interface that is supported: CUDA 12.0.
 inline constexpr int kOldestDriver = 12000;
 
+/// How the drivers with this interface differ for people: CUDA's own, and the one that calls HIP (../hip).
+struct Vendor {
+  pw_device_kind kind = PW_CUDA;
+  std::string_view device = "cuda";           ///< name of its devices: "cuda:0"
+  std::string_view api = "CUDA";              ///< name of its interface
+  std::string_view allocates = "cudaMalloc";  ///< the function with which programs usually allocate
+  std::string_view fast_link = "nvlink";      ///< name of a link between GPUs with atomic operations
+  std::string_view why_no_access =
+      "no NVLink joins them and PCIe peer-to-peer is off (nvidia-smi topo -p2p r; IOMMU and ACS settings)";
+  std::string_view why_no_dma_buf =
+      "the driver has no dma-buf for GPU memory; install the open GPU kernel modules (driver 515 or newer, "
+      "kernel 5.12 or newer)";
+  std::string_view why_no_hidden;  ///< why GPUs that this process does not see are not reached; empty: they
+                                   ///< are
+};
+
 struct Driver {
 #define PW_CUDA_MEMBER(name, symbol, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
   PW_CUDA_FUNCTIONS(PW_CUDA_MEMBER)
@@ -29,6 +45,10 @@ struct Driver {
 
   std::string library;  ///< the name under which it was loaded
   int version = 0;      ///< version of the interface: 1000 * major + 10 * minor
+  Vendor vendor;
+
+  /// "cuda:1"
+  [[nodiscard]] std::string device_name(int ordinal) const;
 
   /// Loads `library` (empty: libcuda.so.1) and initializes it. Returns null if it cannot be used, with the
   /// reason and the remedy in `why`. It is never unloaded, because the driver has threads of its own.

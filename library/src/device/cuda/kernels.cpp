@@ -48,11 +48,15 @@ std::string kernel_image(int capability, const std::string& nvrtc_setting, const
   std::string why;
   const auto nvrtc = Nvrtc::load(nvrtc_candidates(nvrtc_setting), why);
   if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
-  const auto options = nvrtc->options(capability);
-  std::string key = format("peerway kernels\nnvrtc {}\n", nvrtc->version());
+  return compiled_kernels(*nvrtc, "nvrtc", nvrtc->options(capability), folder);
+}
+
+std::string compiled_kernels(const Nvrtc& compiler, std::string_view name,
+                             const std::vector<std::string>& options, const std::string& folder) {
+  std::string key = format("peerway kernels\n{} {}\n", name, compiler.version());
   for (const std::string& option : options) key += option + "\n";
   for (const KernelSource& source : kernel_sources()) key += format("{}\n{}", source.name, source.text);
-  return cached_image(folder, key, [&] { return nvrtc->compile(kernel_sources(), options); });
+  return cached_image(folder, key, [&] { return compiler.compile(kernel_sources(), options); });
 }
 
 }  // namespace pw::cuda

@@ -4,6 +4,8 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "device/cuda/driver.h"
 #include "device/cuda/kernels/plan_arguments.h"
@@ -56,5 +58,10 @@ class Kernels {
 /// Returns machine code for a GPU of that capability, from the cache in `folder` or compiled by NVRTC. Throws
 /// Error.
 std::string kernel_image(int capability, const std::string& nvrtc_setting, const std::string& folder);
+
+/// Returns the kernels that `compiler`, called `name`, makes with these options, from the cache in `folder`
+/// or compiled. Throws Error.
+std::string compiled_kernels(const class Nvrtc& compiler, std::string_view name,
+                             const std::vector<std::string>& options, const std::string& folder);
 
 }  // namespace pw::cuda

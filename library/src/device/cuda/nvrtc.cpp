@@ -18,6 +18,18 @@ const PathSetting nvrtc_library{
 
 namespace pw::cuda {
 
+namespace {
+
+// hiprtc.h declares the functions of nvrtc.h with another prefix, without those for PTX and architectures.
+std::string name_in_hiprtc(std::string_view name) {
+  if (name.find("PTX") != name.npos || name.find("Archs") != name.npos) return {};
+  if (name == "nvrtcGetCUBIN") return "hiprtcGetCode";
+  if (name == "nvrtcGetCUBINSize") return "hiprtcGetCodeSize";
+  return "hip" + std::string(name.substr(2));
+}
+
+}  // namespace
+
 // Declarations from nvrtc.h; library/tests/python/test_device_code.py compares them with that file.
 struct Nvrtc::Api {
   using Program = struct _nvrtcProgram*;
@@ -36,12 +48,14 @@ struct Nvrtc::Api {
   int (*nvrtcGetProgramLog)(Program, char*) = nullptr;
   const char* (*nvrtcGetErrorString)(int) = nullptr;
 
-  // Returns the first function that the library lacks, or null.
-  const char* resolve(void* handle) {
-    const char* missing = nullptr;
+  // Returns the first function that the library lacks, or an empty text.
+  std::string resolve(void* handle, Kind kind) {
+    std::string missing;
     const auto get = [&](auto& pointer, const char* name) {
-      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(dlsym(handle, name));
-      if (pointer == nullptr) missing = name;
+      const std::string symbol = kind == Kind::nvrtc ? name : name_in_hiprtc(name);
+      if (symbol.empty()) return;
+      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(dlsym(handle, symbol.c_str()));
+      if (pointer == nullptr) missing = symbol;
     };
     get(nvrtcVersion, "nvrtcVersion");
     get(nvrtcGetNumSupportedArchs, "nvrtcGetNumSupportedArchs");
@@ -90,7 +104,7 @@ std::vector<std::string> nvrtc_candidates(const std::string& setting) {
   return paths;
 }
 
-std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std::string& why) {
+std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std::string& why, Kind kind) {
   std::string tried;
   for (const std::string& candidate : candidates) {
     preload_builtins(candidate);
@@ -100,19 +114,22 @@ std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std:
       continue;
     }
     auto api = std::make_shared<Api>();
-    if (const char* missing = api->resolve(handle)) {
+    if (const std::string missing = api->resolve(handle, kind); !missing.empty()) {
       tried += format("{}{} (it has no {})", tried.empty() ? "" : "; ", candidate, missing);
       continue;
     }
     std::unique_ptr<Nvrtc> nvrtc(new Nvrtc);
     nvrtc->api_ = std::move(api);
     nvrtc->library_ = candidate;
+    nvrtc->kind_ = kind;
     return nvrtc;
   }
   why = format(
-      "NVRTC, which compiles the copy kernels, was not found; install the wheel nvidia-cuda-nvrtc, or point "
-      "the "
-      "setting nvrtc_library (PEERWAY_NVRTC_LIBRARY) at libnvrtc.so. Tried: {}",
+      "{}, which compiles the copy kernels, was not found; install {}, or point the setting {}. Tried: {}",
+      kind == Kind::nvrtc ? "NVRTC" : "HIPRTC",
+      kind == Kind::nvrtc ? "the wheel nvidia-cuda-nvrtc" : "ROCm's package hip-runtime-amd",
+      kind == Kind::nvrtc ? "nvrtc_library (PEERWAY_NVRTC_LIBRARY) at libnvrtc.so"
+                          : "hiprtc_library (PEERWAY_HIPRTC_LIBRARY) at libhiprtc.so",
       tried.empty() ? "nothing" : tried);
   return nullptr;
 }
@@ -177,6 +194,7 @@ std::string Nvrtc::compile(std::span<const KernelSource> sources,
     if ((result = api_->nvrtcGetCUBIN(program, image.data())) != 0) throw failed(result, {});
     return image;
   }
+  if (kind_ == Kind::hiprtc) throw failed(result, "it made no code");
   if ((result = api_->nvrtcGetPTXSize(program, &size)) != 0) throw failed(result, {});
   std::string image(size, '\0');
   if ((result = api_->nvrtcGetPTX(program, image.data())) != 0) throw failed(result, {});

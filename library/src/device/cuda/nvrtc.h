@@ -1,7 +1,8 @@
-// NVIDIA's run-time compiler, loaded at run time. Without it there are no copy kernels; everything else
-// works.
+// NVIDIA's run-time compiler, loaded at run time, or AMD's, whose functions are like it. Without it there are
+// no copy kernels; everything else works.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,18 +27,22 @@ struct KernelSource {
 
 class Nvrtc {
  public:
+  enum class Kind : uint8_t { nvrtc, hiprtc };
+
   /// Loads the first of `candidates` that can be loaded. Returns null if there is none, with the reason and
   /// the remedy in `why`.
-  static std::unique_ptr<Nvrtc> load(std::span<const std::string> candidates, std::string& why);
+  static std::unique_ptr<Nvrtc> load(std::span<const std::string> candidates, std::string& why,
+                                     Kind kind = Kind::nvrtc);
 
   [[nodiscard]] const std::string& library() const { return library_; }
   [[nodiscard]] std::string version() const;  ///< "13.0"
 
-  /// Returns the options that compile code for a GPU of that capability (90 for 9.0): to machine code if this
-  /// NVRTC knows the GPU, else to PTX for the newest GPU it knows, which the driver translates.
+  /// Returns NVRTC's options that compile code for a GPU of that capability (90 for 9.0): to machine code if
+  /// this NVRTC knows the GPU, else to PTX for the newest GPU it knows, which the driver translates.
   [[nodiscard]] std::vector<std::string> options(int capability) const;
 
-  /// Returns machine code or PTX, for cuModuleLoadData. Throws Error with the compiler's log.
+  /// Returns machine code or, from NVRTC, perhaps PTX, for cuModuleLoadData. Throws Error with the compiler's
+  /// log.
   [[nodiscard]] std::string compile(std::span<const KernelSource> sources,
                                     std::span<const std::string> options) const;
 
@@ -46,6 +51,7 @@ class Nvrtc {
   Nvrtc() = default;
   std::shared_ptr<const Api> api_;
   std::string library_;
+  Kind kind_ = Kind::nvrtc;
 };
 
 /// Returns the files to try as NVRTC: only `setting` if it is not empty; else the names that the system's

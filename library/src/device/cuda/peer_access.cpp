@@ -28,7 +28,8 @@ std::string uuid_text(const Uuid& uuid) {
 
 Uuid uuid_of(const Driver& driver, int ordinal) {
   CUuuid uuid{};
-  driver.check(driver.cuDeviceGetUuid(&uuid, ordinal), format("asking for the UUID of cuda:{}", ordinal));
+  driver.check(driver.cuDeviceGetUuid(&uuid, ordinal),
+               format("asking for the UUID of {}", driver.device_name(ordinal)));
   Uuid bytes;
   std::memcpy(bytes.data(), uuid.bytes, sizeof uuid.bytes);
   return bytes;
@@ -49,7 +50,8 @@ PeerAccess PeerAccesses::find(const Uuid& gpu) const {
   driver_.cuDeviceGetCount(&count);
   for (int ordinal = 0; ordinal < count; ++ordinal)
     if (uuid_of(driver_, ordinal) == gpu) return between(ordinal);
-  return access_to_hidden(settings::nvml_library.text(), own_, gpu);
+  if (driver_.vendor.why_no_hidden.empty()) return access_to_hidden(settings::nvml_library.text(), own_, gpu);
+  return {-1, false, {}, std::string(driver_.vendor.why_no_hidden)};
 }
 
 PeerAccess PeerAccesses::between(int other) const {
@@ -58,13 +60,12 @@ PeerAccess PeerAccesses::between(int other) const {
     return {other,
             false,
             {},
-            format("cuda:{} has no peer access to cuda:{}: no NVLink joins them and PCIe peer-to-peer is off "
-                   "(nvidia-smi topo -p2p r; IOMMU and ACS settings)",
-                   ordinal_, other)};
-  // The driver does not name the link. Among today's links only NVLink supports atomic operations.
+            format("{} has no peer access to {}: {}", driver_.device_name(ordinal_),
+                   driver_.device_name(other), driver_.vendor.why_no_access)};
+  // CUDA does not name the link. Among today's links only NVLink supports atomic operations.
   int atomics = 0;
   driver_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, ordinal_, other);
-  return {other, true, atomics != 0 ? "nvlink" : "pcie", {}};
+  return {other, true, std::string(atomics != 0 ? driver_.vendor.fast_link : "pcie"), {}};
 }
 
 }  // namespace pw::cuda

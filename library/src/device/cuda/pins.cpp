@@ -38,11 +38,11 @@ void Pins::pin(void* pointer, uint64_t bytes) {
         describe_pointer(driver_, address + bytes - 1).is_host())
       result = CUDA_SUCCESS;  // the program has registered it
     if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-      throw Error(PW_DEVICE,
-                  format("{} bytes of host memory at {} overlap a span that is registered with CUDA "
-                         "and not as large; register the larger span first",
-                         bytes, pointer));
-    driver_.check(result, format("registering {} bytes of host memory at {} with CUDA", bytes, pointer));
+      throw Error(PW_DEVICE, format("{} bytes of host memory at {} overlap a span that is registered with {} "
+                                    "and not as large; register the larger span first",
+                                    bytes, pointer, driver_.vendor.api));
+    driver_.check(result, format("registering {} bytes of host memory at {} with {}", bytes, pointer,
+                                 driver_.vendor.api));
     CUdeviceptr device = address;
     if (driver_.cuMemHostGetDevicePointer(&device, pointer, 0) != CUDA_SUCCESS) device = address;
     registration.reset(new Registration{driver_, address, bytes, device, ours});

@@ -15,7 +15,20 @@ uint64_t spread(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-Handle handle_of(const PointerFacts& facts, std::string& why_none) {
+// HIP says of memory no more than whether it has an IPC handle.
+Handle hip_handle_of(const PointerFacts& facts, std::string& why_none) {
+  if (facts.legacy_ipc != 0) return kIpc;
+  why_none = format(
+      "{} cannot be shown to another process; use hipMalloc or Peerway's own allocation; until then copies "
+      "go "
+      "through the host",
+      facts.managed != 0 ? "managed memory (hipMallocManaged)"
+                         : "memory without a HIP IPC handle (of a pool, or mapped by hipMemMap)");
+  return Handle::none;
+}
+
+Handle handle_of(const PointerFacts& facts, pw_device_kind kind, std::string& why_none) {
+  if (kind == PW_HIP) return hip_handle_of(facts, why_none);
   constexpr const char* otherwise =
       "use cudaMalloc or Peerway's own allocation; until then copies go through the host";
   const bool by_fd = (facts.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
@@ -90,15 +103,15 @@ std::vector<PointerFacts> describe_range(const Driver& driver, uint64_t address,
 }
 
 std::optional<Allocation> allocation_of(std::span<const PointerFacts> mappings, uint64_t address,
-                                        uint64_t bytes, int ordinal) {
+                                        uint64_t bytes, DeviceId device) {
   const PointerFacts& first = mappings.front();
-  if (!first.is_device() || static_cast<int>(first.ordinal) != ordinal) return std::nullopt;
+  if (!first.is_device() || static_cast<int>(first.ordinal) != device.index) return std::nullopt;
   Allocation allocation;
-  allocation.device = {PW_CUDA, ordinal};
+  allocation.device = device;
   allocation.id = allocation_id(first.buffer, first.block);
   allocation.base = reinterpret_cast<std::byte*>(first.range_start);
   allocation.bytes = first.range_bytes;
-  allocation.handle = handle_of(first, allocation.why_none);
+  allocation.handle = handle_of(first, device.kind, allocation.why_none);
   if (!first.is_vmm()) return allocation;
   allocation.base = reinterpret_cast<std::byte*>(first.mapping_start);
   allocation.bytes = first.mapping_bytes;
@@ -108,7 +121,7 @@ std::optional<Allocation> allocation_of(std::span<const PointerFacts> mappings, 
   for (const PointerFacts& mapping : mappings.subspan(1)) {
     if (!mapping.is_vmm() || mapping.ordinal != first.ordinal) return allocation;
     allocation.bytes = mapping.mapping_end() - first.mapping_start;
-    by_descriptors = handle_of(mapping, allocation.why_none) == kFd && by_descriptors;
+    by_descriptors = handle_of(mapping, device.kind, allocation.why_none) == kFd && by_descriptors;
     allocation.handle = by_descriptors ? kSegments : Handle::none;
   }
   if (!by_descriptors && allocation.why_none.empty())

@@ -58,9 +58,9 @@ uint64_t allocation_id_at(const Driver& driver, uint64_t address);
 std::vector<PointerFacts> describe_range(const Driver& driver, uint64_t address, uint64_t bytes);
 
 /// Returns the allocation around the `bytes` bytes at `address`, which describe_range() described, with the
-/// handle to export it by or the reason why it has none. Returns nothing if it is not memory of GPU
-/// `ordinal`. Pure.
+/// handle to export it by or the reason why it has none. Returns nothing if it is not memory of `device`.
+/// Pure.
 std::optional<Allocation> allocation_of(std::span<const PointerFacts> mappings, uint64_t address,
-                                        uint64_t bytes, int ordinal);
+                                        uint64_t bytes, DeviceId device);
 
 }  // namespace pw::cuda

@@ -74,8 +74,7 @@ CudaQueue::~CudaQueue() {
 }
 
 pw_status CudaQueue::failed(CUresult result, const std::string& action) const {
-  return fail(Driver::status(result),
-              format("cuda:{}: {}: {}", gpu_.ordinal, action, gpu_.driver.text(result)));
+  return fail(Driver::status(result), format("{}: {}: {}", gpu_.name(), action, gpu_.driver.text(result)));
 }
 
 uint64_t CudaQueue::as_seen(const void* address) const { return address_on(gpu_, pins_, address); }
@@ -170,7 +169,7 @@ pw_status CudaQueue::by_kernel(const Copy& whole, uint64_t* word, uint64_t value
   std::string why_not;
   const Kernels* kernels = find_kernels_(why_not);
   if (kernels == nullptr)
-    return fail(PW_UNAVAILABLE, format("cuda:{} has no copy kernels: {}", gpu_.ordinal, why_not));
+    return fail(PW_UNAVAILABLE, format("{} has no copy kernels: {}", gpu_.name(), why_not));
   const Copy copy = as_seen(whole);
   const bool fused = fits_one_launch(copy);
   CUresult result = CUDA_SUCCESS;
@@ -191,7 +190,7 @@ pw_status CudaQueue::by_kernel(const Copy& whole, uint64_t* word, uint64_t value
 pw_status CudaQueue::store(CUstream stream, uint64_t* word, uint64_t value) {
   if (!gpu_.writes_words)
     return fail(PW_UNSUPPORTED,
-                format("cuda:{} has no 64-bit stream memory operations; update the driver", gpu_.ordinal));
+                format("{} has no 64-bit stream memory operations; update the driver", gpu_.name()));
   // The default write includes a fence for the whole system, so everything that the stream did before is
   // visible first.
   const CUresult result =

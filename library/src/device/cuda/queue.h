@@ -20,6 +20,8 @@ struct Gpu {
   uint64_t max_pitch = 0;
   bool writes_words = true;       ///< the stream itself can store 64-bit words
   bool same_host_address = true;  ///< pinned host memory has the same address on CPU and GPU
+
+  [[nodiscard]] std::string name() const { return driver.device_name(ordinal); }  ///< "cuda:1"
 };
 
 /// Returns the GPU's address for an address of the process; they may differ for pinned host memory.

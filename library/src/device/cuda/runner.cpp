@@ -206,10 +206,9 @@ pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
   }
   const Current current(gpu_.driver, context_);
   const CUresult result = kernels_.launch(launch, static_cast<CUstream>(stream));
-  return result == CUDA_SUCCESS
-             ? PW_OK
-             : fail(Driver::status(result),
-                    format("cuda:{}: launching a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
+  return result == CUDA_SUCCESS ? PW_OK
+                                : fail(Driver::status(result), format("{}: launching a plan: {}", gpu_.name(),
+                                                                      gpu_.driver.text(result)));
 }
 
 pw_status CudaRunner::begin(PlanPart part, const std::optional<void*>& after) {
@@ -224,8 +223,8 @@ bool CudaRunner::done(pw_status& status) {
   if (result == CUDA_ERROR_NOT_READY) return false;
   if (times_ != nullptr) times_->take();
   if (result != CUDA_SUCCESS)
-    status = fail(Driver::status(result),
-                  format("cuda:{}: running a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
+    status =
+        fail(Driver::status(result), format("{}: running a plan: {}", gpu_.name(), gpu_.driver.text(result)));
   return true;
 }
 

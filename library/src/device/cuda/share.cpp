@@ -47,7 +47,7 @@ std::shared_ptr<Mapping> import_ipc(const Driver& driver, const Export& exported
   std::memcpy(&handle, exported.handle_bytes.data(), sizeof handle);
   CUdeviceptr address = 0;
   driver.check(driver.cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-               "opening the CUDA IPC handle of " + whose(exported));
+               format("opening the {} IPC handle of {}", driver.vendor.api, whose(exported)));
   return std::make_shared<CudaMapping>(driver, context, address,
                                        [&driver, address] { driver.cuIpcCloseMemHandle(address); });
 }
@@ -135,7 +135,7 @@ void export_handle(const Driver& driver, const Allocation& allocation, Export& e
   if (allocation.handle == kIpc) {
     CUipcMemHandle handle;
     driver.check(driver.cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(allocation.base)),
-                 format("making a CUDA IPC handle for {} bytes", allocation.bytes));
+                 format("making a {} IPC handle for {} bytes", driver.vendor.api, allocation.bytes));
     std::memcpy(exported.handle_bytes.data(), &handle, sizeof handle);
   } else if (allocation.handle == kFd) {
     allow_attachment();
@@ -183,8 +183,8 @@ std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& expor
   if (exported.handle == kFd || exported.handle == kFabric || exported.handle == kSegments)
     return import_vmm(driver, exported, ordinal, context);
   if (exported.handle == kPool) return import_pool(driver, exported, ordinal, context);
-  throw Error(PW_UNSUPPORTED, format("cuda:{} cannot map {}: its owner could not export it as CUDA memory",
-                                     ordinal, whose(exported)));
+  throw Error(PW_UNSUPPORTED, format("{} cannot map {}: its owner could not export it as {} memory",
+                                     driver.device_name(ordinal), whose(exported), driver.vendor.api));
 }
 
 std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported, int ordinal, int owner) {
@@ -197,13 +197,16 @@ std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported
       access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
       access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       driver.check(driver.cuMemPoolSetAccess(reinterpret_cast<CUmemoryPool>(facts.pool), &access, 1),
-                   format("letting cuda:{} reach a memory pool of cuda:{}", ordinal, owner));
+                   format("letting {} reach a memory pool of {}", driver.device_name(ordinal),
+                          driver.device_name(owner)));
     } else if (facts.managed == 0) {
       CUcontext peer = nullptr;
-      driver.check(driver.cuDevicePrimaryCtxRetain(&peer, owner), format("opening cuda:{}", owner));
+      driver.check(driver.cuDevicePrimaryCtxRetain(&peer, owner),
+                   format("opening {}", driver.device_name(owner)));
       const CUresult result = driver.cuCtxEnablePeerAccess(peer, 0);
       if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
-        driver.check(result, format("giving cuda:{} access to cuda:{}", ordinal, owner));
+        driver.check(
+            result, format("giving {} access to {}", driver.device_name(ordinal), driver.device_name(owner)));
     }
   }
   return std::make_shared<OwnMemory>(exported);

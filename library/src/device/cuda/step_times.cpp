@@ -42,7 +42,7 @@ StepRun run_of(uint64_t part, uint64_t begin, uint64_t end) {
 
 std::unique_ptr<TracedTimes> TracedTimes::make(const Gpu& gpu, Pins& pins, const Kernels& kernels,
                                                const Program& program) {
-  auto track = StepTrack::make(program, {PW_CUDA, gpu.ordinal}, number_of(gpu));
+  auto track = StepTrack::make(program, {gpu.driver.vendor.kind, gpu.ordinal}, number_of(gpu));
   if (track == nullptr) return nullptr;
   return std::unique_ptr<TracedTimes>(new TracedTimes(gpu, pins, kernels, std::move(track)));
 }

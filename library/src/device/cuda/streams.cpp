@@ -28,17 +28,16 @@ bool CudaDevice::owns_stream(void* stream, std::string& why_not) {
     return false;
   }
   if (its == context()) return true;
-  why_not = "it belongs to another device or CUDA context";
+  why_not = format("it belongs to another device or {} context", driver_.vendor.api);
   return false;
 }
 
 pw_status CudaDevice::call(void* stream, void (*function)(void*), void* user) {
   const Current current(driver_, context());
   const CUresult result = driver_.cuLaunchHostFunc(static_cast<CUstream>(stream), function, user);
-  return result == CUDA_SUCCESS
-             ? PW_OK
-             : fail(Driver::status(result),
-                    format("cuda:{}: enqueueing a call of the host: {}", gpu_.ordinal, driver_.text(result)));
+  return result == CUDA_SUCCESS ? PW_OK
+                                : fail(Driver::status(result), format("{}: enqueueing a call of the host: {}",
+                                                                      gpu_.name(), driver_.text(result)));
 }
 
 bool CudaDevice::stream_idle(void* stream, pw_status& status) {
@@ -47,8 +46,8 @@ bool CudaDevice::stream_idle(void* stream, pw_status& status) {
   status = PW_OK;
   if (result == CUDA_ERROR_NOT_READY) return false;
   if (result != CUDA_SUCCESS)
-    status = fail(Driver::status(result),
-                  format("cuda:{}: work on a stream: {}", gpu_.ordinal, driver_.text(result)));
+    status =
+        fail(Driver::status(result), format("{}: work on a stream: {}", gpu_.name(), driver_.text(result)));
   return true;
 }
 
@@ -62,8 +61,7 @@ void CudaDevice::clear(void* address, uint64_t bytes) {
 std::unique_ptr<Runner> CudaDevice::make_runner(const Program& program) {
   std::string why_not;
   const Kernels* ready = kernels(why_not);
-  if (ready == nullptr)
-    throw Error(PW_UNAVAILABLE, format("cuda:{} cannot run plans: {}", gpu_.ordinal, why_not));
+  if (ready == nullptr) throw Error(PW_UNAVAILABLE, format("{} cannot run plans: {}", gpu_.name(), why_not));
   return std::make_unique<CudaRunner>(gpu_, context(), pins_, *ready, program);
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import between, cpu, gpus, host, libraries, network, storage
+from . import amd, between, cpu, gpus, host, libraries, network, storage
 
 if TYPE_CHECKING:
     from ..facts import Facts
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 CHECKS = (
     *gpus.CHECKS,
+    *amd.CHECKS,
     *between.CHECKS,
     *cpu.CHECKS,
     *network.CHECKS,

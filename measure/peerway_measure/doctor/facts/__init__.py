@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .amd import Amd, AmdGpu
 from .gpus import CudaDevice, Driver, Gpu, GpuPair, Mapping, NvLink
 from .host import Host, HugePages, Kernel
 from .libraries import Libraries, Library, OpenMpi, RouteTable, Ucx
@@ -15,8 +16,9 @@ from .network import Network, Nic, NicPlugin
 from .storage import Drive, Storage
 
 __all__ = [
-    "CudaDevice", "Drive", "Driver", "Facts", "Gpu", "GpuPair", "Host", "HugePages", "Kernel", "Libraries",
-    "Library", "Mapping", "Network", "Nic", "NicPlugin", "NvLink", "OpenMpi", "RouteTable", "Storage", "Ucx",
+    "Amd", "AmdGpu", "CudaDevice", "Drive", "Driver", "Facts", "Gpu", "GpuPair", "Host", "HugePages",
+    "Kernel", "Libraries", "Library", "Mapping", "Network", "Nic", "NicPlugin", "NvLink", "OpenMpi",
+    "RouteTable", "Storage", "Ucx",
 ]  # fmt: skip
 
 

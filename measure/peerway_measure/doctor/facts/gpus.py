@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .amd import Amd
 from .libraries import Library
 
 
@@ -106,6 +107,7 @@ class Driver:
     nvswitches: int = 0
     fabric_manager: bool | None = None  # whether its process is running
     mps: bool | None = None  # whether the control daemon of MPS is running
+    amd: Amd = field(default_factory=Amd)  # the driver of AMD GPUs
 
 
 @dataclass(kw_only=True)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ..facts import Facts
-from . import gpus, host, kernel, libraries, network, storage
+from . import amd, gpus, host, kernel, libraries, network, storage
 
 if TYPE_CHECKING:
     from ..system import System
@@ -31,6 +31,7 @@ def gather(system: System) -> Facts:
         facts = Facts(date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
         facts.host = host.probe(system)
         facts.driver = gpus.driver(system, nvml.result(), cuda.result())
+        facts.driver.amd = amd.probe(system)
         facts.gpus = gpus.devices(system, nvml.result(), cuda.result())
         facts.pairs = gpus.pairs(facts.gpus, nvml.result(), cuda.result())
         facts.network = network.probe(system, facts.gpus)

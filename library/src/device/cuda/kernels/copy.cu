@@ -14,14 +14,14 @@ __device__ inline void notify(const CopyArguments& arguments) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   if (gridDim.x > 1) {
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    peerway::device::detail::fence_on_gpu();
     const unsigned last = gridDim.x - 1;
     if (atomicInc(arguments.finished, last) != last)
       return;  // for the last block this resets the counter to
                // zero
   }
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
-  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(arguments.signal), "l"(arguments.value) : "memory");
+  peerway::device::detail::fence();
+  peerway::device::detail::store_relaxed(arguments.signal, arguments.value);
 }
 
 template <typename Unit>
@@ -39,10 +39,10 @@ __device__ inline void copy_and_notify(const CopyArguments& arguments) {
 
 }  // namespace pw::cuda
 
-#define PW_COPY_KERNEL(name, Unit)                                      \
-  extern "C" __global__ void __launch_bounds__(pw::cuda::kThreads)      \
-      name(const __grid_constant__ pw::cuda::CopyArguments arguments) { \
-    pw::cuda::copy_and_notify<Unit>(arguments);                         \
+#define PW_COPY_KERNEL(name, Unit)                                       \
+  extern "C" __global__ void __launch_bounds__(pw::cuda::kThreads)       \
+      name(const PW_KERNEL_CONSTANT pw::cuda::CopyArguments arguments) { \
+    pw::cuda::copy_and_notify<Unit>(arguments);                          \
   }
 
 PW_COPY_KERNEL(pw_copy_16, uint4)

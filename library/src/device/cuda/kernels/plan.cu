@@ -54,12 +54,25 @@ __device__ inline void run_messages(const Arguments& plan) {
   });
 }
 
+// Returns the parameter of a kernel that has one. Compilers for AMD GPUs copy parameters that are indexed at
+// run time to each thread's own memory, so this takes them from where they were passed.
+template <class Arguments>
+__device__ inline const Arguments& in_place(const Arguments& parameter) {
+#if defined(PW_ON_AMD)
+  static_cast<void>(parameter);
+  return *(const Arguments*)__builtin_amdgcn_kernarg_segment_ptr();
+#else
+  return parameter;
+#endif
+}
+
 }  // namespace pw::cuda
 
 #define PW_PLAN_KERNEL(name, threads, Arguments, body)               \
   extern "C" __global__ void __launch_bounds__(pw::cuda::threads, 1) \
-      name(const __grid_constant__ pw::cuda::Arguments plan) {       \
+      name(const PW_KERNEL_CONSTANT pw::cuda::Arguments passed) {    \
     using namespace pw::cuda;                                        \
+    const Arguments& plan = in_place(passed);                        \
     body;                                                            \
   }
 
