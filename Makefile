@@ -19,7 +19,7 @@ jobs-demo: ## Show the jobs monitor with real jobs on a virtual Slurm of this ma
 	@$(RUN) jobs/tests/system/jobs_demo.py
 
 test: ## Run the tests that need no GPU; it says how long the last run took and what it leaves out
-	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda jax xacc jobs jobs-server trace test docs
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda jax xacc jobs jobs-server jobs-postgresql trace test docs
 	@$(RUN) scripts/test.py
 
 test-sanitized: ## Run the C++ unit tests under ASan and UBSan
@@ -27,11 +27,11 @@ test-sanitized: ## Run the C++ unit tests under ASan and UBSan
 	@$(RUN) scripts/test.py --sanitized
 
 test-long: ## As test, with sanitizers, fuzzing and what takes long; before a release
-	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda jax xacc jobs jobs-server trace test docs
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda jax xacc jobs jobs-server jobs-postgresql trace test docs
 	@$(RUN) scripts/test.py --long
 
 lint: ## Check style, types and common mistakes
-	@$(PYTHON) scripts/setup.py jax xacc jobs jobs-server trace test lint
+	@$(PYTHON) scripts/setup.py jax xacc jobs jobs-server jobs-postgresql trace test lint
 	@$(RUN) scripts/lint.py
 
 format: ## Format all C++ and Python sources

@@ -39,6 +39,7 @@ TEST_PACKAGES = {
     "slurmdbd": ("/usr/sbin/slurmdbd", "accounting of the virtual cluster"),
     "mariadb-server-core": ("/usr/sbin/mariadbd", "accounting of the virtual cluster"),
     "mariadb-client-core": ("mariadb", "accounting of the virtual cluster"),
+    "postgresql": ("/usr/lib/postgresql/*/bin/postgres", "jobs in PostgreSQL"),
     "prometheus": ("prometheus", "samples of jobs in Prometheus"),
     "victoria-metrics": ("victoria-metrics", "samples of jobs in VictoriaMetrics"),
     "libpmix-dev": ("/usr/lib/*/pmix2/lib/libpmix.so", "starting under srun with PMIx"),

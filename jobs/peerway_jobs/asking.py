@@ -13,6 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -86,14 +87,24 @@ def known_run(data: Path, server: str | None, job: str, restart: int | None) -> 
         return KnownRun(run, verdict_of(monitor.jobs, run), is_final(monitor.jobs, run))
 
 
-def of_node(server: str, job: str, token: str, ca_file: str) -> KnownRun | None:
-    """A run of this node, asked with its agent's token; None if there is no such job.
+def of_node(servers: str, job: str, token: str, ca_file: str) -> KnownRun | None:
+    """A run of this node, asked with its agent's token; None if there is no such job. Of several servers, the
+    first that answers is asked.
 
     Raises NotNow if the server may answer later, also if its answer names no nodes, as that of something
     else at this address; click.ClickException for other errors.
     """
     _check(job)
-    known = _known_run(server, _ask(server, f"agent/jobs/{job}", {}, token, _context(ca_file)))
+    context = _context(ca_file)
+    *others, last = servers.split()
+    for server in others:
+        with suppress(NotNow):
+            return _of_node(server, job, token, context)
+    return _of_node(last, job, token, context)
+
+
+def _of_node(server: str, job: str, token: str, context: ssl.SSLContext) -> KnownRun | None:
+    known = _known_run(server, _ask(server, f"agent/jobs/{job}", {}, token, context))
     if known and not known.nodes:
         _not_ours(server)
     return known
@@ -143,7 +154,7 @@ def several(data: Path, server: str | None, wanted: Filter, most: int, order: st
     from peerway_jobs.store.lists import listed
 
     with monitor_at(data, takes_server=True) as monitor:
-        return listed(monitor.jobs.reader, ("1", []), wanted, most=most, order=order)[0]
+        return listed(monitor.jobs.reader, ("TRUE", []), wanted, most=most, order=order)[0]
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):

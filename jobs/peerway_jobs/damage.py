@@ -5,7 +5,6 @@ Code that reads such rows copes with them (stored.py), and many are not on any p
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from peerway_jobs.store.acts import ACTS
 from peerway_jobs.store.alarms import ALARMS
 from peerway_jobs.store.audit import AUDIT
 from peerway_jobs.store.cluster import CLUSTER
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.months import MONTHS
 from peerway_jobs.store.queue import QUEUE
 from peerway_jobs.store.runs import JOBS
@@ -23,7 +23,7 @@ from peerway_jobs.store.utilization import UTILIZATION
 from peerway_jobs.verdicts import VERDICTS
 
 TABLES: Mapping[str, Mapping[str, Kind]] = {
-    "jobs": {**JOBS, "provisional": stored.number(0, 1, whole=True)},
+    "jobs": {**JOBS, "provisional": stored.FLAG},
     "intervals": stored.INTERVALS,
     "seen": stored.SEEN,
     "verdicts": {"job": JOBS["job"], "restart": JOBS["restart"], "rules": stored.TEXT, **VERDICTS},
@@ -40,11 +40,20 @@ TABLES: Mapping[str, Mapping[str, Kind]] = {
     "clocks": stored.CLOCKS,
     "alarms": ALARMS,
     "audit": AUDIT,
+    "arrivals": stored.ARRIVALS,
+    "shared": stored.SHARED,
     "months": MONTHS,
     "queue": QUEUE,
     "utilization": UTILIZATION,
 }
-_SECRET = ("hash", "password")
+# The columns that name a row; of people's secrets none.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "jobs": ("job", "restart"), "intervals": ("node", "id"), "verdicts": ("job", "restart"),
+    "received": ("node", "stream"), "nodes": ("node",), "cluster": ("one",), "people": ("name",),
+    "clocks": ("node",), "alarms": ("node", "kind", "job"),
+    "arrivals": ("node",), "shared": ("name",), "queue": ("one",), "utilization": ("step", "at", "node_type"),
+    "months": ("month", "user", "account", "project", "partition", "tag"),
+}  # fmt: skip
 MOST_SHOWN = 20  # per table
 
 
@@ -60,21 +69,16 @@ class Damage:
         return f"{self.table} ({self.row}): {', '.join(self.columns)}"
 
 
-def damaged_rows(base: sqlite3.Connection) -> list[Damage]:
+def damaged_rows(base: Connection) -> list[Damage]:
     """The first MOST_SHOWN damaged rows of each table. This reads the whole database.
 
     Values inside JSON are not checked in detail here, but by the code that reads them.
     """
     damage: list[Damage] = []
     for table, kinds in TABLES.items():
-        keys = [
-            row["name"]
-            for row in base.execute(f"PRAGMA table_info({table})")
-            if row["pk"] and row["name"] not in _SECRET
-        ]
         rows = base.execute(f"SELECT * FROM {table} WHERE {is_damaged(kinds)} LIMIT ?", (MOST_SHOWN,))
         for row in rows:
             _, unreadable = readable(kinds, row)
-            key = ", ".join(f"{name} {shortened(repr(row[name]), 40)}" for name in keys)
+            key = ", ".join(f"{name} {shortened(repr(row[name]), 40)}" for name in KEYS.get(table, ()))
             damage.append(Damage(table, key, tuple(unreadable)))
     return damage

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from peerway_common.atomic_file import replace
 from peerway_jobs.damage import Damage, damaged_rows
 from peerway_jobs.measured import Measured
 from peerway_jobs.rules.job_fields import job_fields
@@ -15,8 +16,10 @@ from peerway_jobs.rules.judging import Verdict, judge
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.rules.ruleset import RuleSet
 from peerway_jobs.store.chunks import ChunkStore
+from peerway_jobs.store.database import place_in
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.pending import SETTLE, due
+from peerway_jobs.store.retention import Retention, delete_old
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.sample_damage import SampleDamage, damaged_samples
 from peerway_jobs.store.samples import Policy, Samples, StoreFailed
@@ -41,12 +44,17 @@ class Monitor:
         samples: Samples | None = None,
         policy: Policy | None = None,
         clock: Callable[[], float] = time.time,
+        database: str | None = None,
     ) -> None:
-        """Open the folder, or create it. Raises BadRules if the rules cannot be used."""
+        """Open the folder, or create it. Raises BadRules if the rules cannot be used.
+
+        `database`: the address of PostgreSQL, if it is not the one that the folder names.
+        """
         self.folder, self.clock = folder, clock
         self.rules_file = rules or folder / "rules.toml"
         self.policy = policy or Policy()
-        self.jobs = JobStore(folder / "jobs.db")
+        self.retention = Retention()
+        self.jobs = JobStore(database or place_in(folder))
         self.samples = samples or ChunkStore(folder / "samples")
         self.rules_error = ""
         self._deleted = 0.0  # when runs that Slurm has not confirmed were last deleted
@@ -80,6 +88,10 @@ class Monitor:
 
         If the new rules cannot be used, `rules_error` says why and the old rules stay.
         """
+        try:
+            self._take_shared_rules()
+        except OSError as error:
+            self.rules_error = f"cannot write {self.rules_file}: {error.strerror or error}"
         stamp = self._stamp_of_file()
         if stamp is None or stamp == self._stamp:
             return False
@@ -91,6 +103,25 @@ class Monitor:
             return False
         keep_rules(self.jobs, self.rules, str(self.rules_file), self.clock())
         return True
+
+    def share_rules(self, text: str) -> None:
+        """Give rules that were saved here to the other servers of the database."""
+        if self.jobs.database.is_shared:
+            self.jobs.write(
+                "INSERT INTO shared VALUES ('rules', ?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET since = excluded.since, text = excluded.text",
+                (self.clock(), text),
+            )
+
+    def _take_shared_rules(self) -> None:
+        """Write rules that were saved at another server, later than the file, to the file."""
+        if self.jobs.database.is_shared:
+            since = (self._stamp_of_file() or (0, 0))[0] / 1e9
+            row = self.jobs.reader.execute(
+                "SELECT text FROM shared WHERE name = 'rules' AND since > ?", (since,)
+            ).fetchone()
+            if row and (not self.rules_file.exists() or row[0] != self.rules_file.read_text()):
+                replace(self.rules_file, row[0])
 
     def measured(self, run: Run, only: Iterable[str] | None = None) -> Measured:
         """What was measured of a run up to now; `only` are the sets that will be used, None for all."""
@@ -126,6 +157,10 @@ class Monitor:
             raise failed
         return len(runs)
 
+    def _judge_if_first(self) -> None:
+        if self.jobs.database.leads():
+            self.judge_due()
+
     def late_ms(self) -> int:
         """Batches made before this time (ms since 1970) are late: verdicts did not wait for them."""
         return int((self.clock() - SETTLE * self.jobs.period()) * 1000)
@@ -136,9 +171,10 @@ class Monitor:
         """
         now = self.clock()
         self.samples.tidy(int(now * 1000), self.policy)
-        if now - self._deleted >= _DELETE_EVERY_S:
-            self._deleted = now
+        if now - self._deleted >= _DELETE_EVERY_S and self.jobs.database.leads():
+            before, self._deleted = self._deleted, now
             delete_unconfirmed(self.jobs, now)
+            delete_old(self.jobs, self.retention, now, before)
 
     def look_for_damage(self) -> None:
         """Once a day, search for rows that cannot be read."""
@@ -153,10 +189,13 @@ class Monitor:
         return [*self.damage, *(each for each in self.samples.damage() if each.place not in known)]
 
     def work(self, stop: threading.Event, failed: Callable[[str, Exception], None]) -> None:
-        """Judge and tidy until `stop` is set. A failure is passed to `failed` and tried again later."""
+        """Judge and tidy until `stop` is set. A failure is passed to `failed` and tried again later.
+
+        Of the servers that share a database only one judges.
+        """
         tidied = 0.0
         while not stop.wait(self.jobs.period() / 2):
-            for task, step in (("rules", self.reload), ("judging", self.judge_due)):
+            for task, step in (("rules", self.reload), ("judging", self._judge_if_first)):
                 try:
                     step()
                 except Exception as error:

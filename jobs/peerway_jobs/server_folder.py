@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from peerway_common import disk_space
+from peerway_jobs.store.database import ADDRESS, UNFINISHED
 
 if TYPE_CHECKING:
     from peerway_jobs.monitor import Monitor
@@ -57,7 +58,11 @@ def check_folder(folder: Path, *, make: bool = False, takes_server: bool = False
                     else "run this as that user"
                 )
             )
-    if not make and not os.path.exists(folder / "jobs.db"):  # noqa: PTH110
+    if os.path.exists(folder / UNFINISHED):  # noqa: PTH110
+        raise click.ClickException(
+            f"a restore into {folder} did not finish: run `peerway jobs restore` there again"
+        )
+    if not make and not any(os.path.exists(folder / name) for name in ("jobs.db", ADDRESS)):  # noqa: PTH110
         raise click.ClickException(
             f"there is no database of jobs in {folder}: name the server's folder with --data"
             + (", or a server with --server" if takes_server else "; `peerway jobs serve` makes one")
@@ -83,10 +88,32 @@ def parse_since(text: str) -> float:
 
 
 @contextmanager
+def explaining(folder: Path) -> Iterator[None]:
+    """Raise errors of the databases and files in the block as click.ClickException."""
+    from peerway_jobs.store.disk import DiskFailed
+
+    try:
+        yield
+    except DiskFailed as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        path = Path(error.filename) if isinstance(error.filename, str) else folder
+        raise click.ClickException(f"{path}: {disk_space.why(path, error)}") from None
+    except (sqlite3.Error, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+@contextmanager
 def monitor_at(
-    folder: Path, rules: Path | None = None, *, make: bool = False, takes_server: bool = False
+    folder: Path,
+    rules: Path | None = None,
+    *,
+    make: bool = False,
+    takes_server: bool = False,
+    database: str | None = None,
 ) -> Iterator[Monitor]:
-    """Open the monitor of a folder while the block runs. Parameters as for check_folder.
+    """Open the monitor of a folder while the block runs. Parameters as for check_folder; `database` is an
+    address of PostgreSQL that the folder does not name yet.
 
     Raises click.ClickException if it cannot be opened, or if its disk fails in the block.
     """
@@ -96,14 +123,14 @@ def monitor_at(
 
     check_folder(folder, make=make, takes_server=takes_server)
     try:
-        monitor = Monitor(folder, rules)
+        monitor = Monitor(folder, rules, database=database)
     except BadRules as error:
         raise click.ClickException(str(error)) from None
     except DiskFailed as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot open {folder}: {disk_space.why(folder, error)}") from None
-    except sqlite3.Error as error:
+    except (sqlite3.Error, ValueError) as error:
         raise click.ClickException(f"cannot open {folder}: {error}") from None
     try:
         yield monitor

@@ -35,11 +35,13 @@ class Question(threading.Thread):
         name: str,
         ask: Callable[[], None],
         pause: Callable[[], float],
+        leads: Callable[[], bool],
         warn: Callable[[str], None],
         failed: Callable[[str, Exception], None],
     ) -> None:
         super().__init__(name=name, daemon=True)
-        self._ask, self._pause, self._warn, self._failed = ask, pause, warn, failed
+        self._ask, self._pause, self._leads = ask, pause, leads
+        self._warn, self._failed = warn, failed
         self._woken = threading.Event()
         self._ended = False
         self._reported = ""
@@ -69,7 +71,8 @@ class Question(threading.Thread):
 
     def _once(self) -> None:
         try:
-            self._ask()
+            if self._leads():  # of the servers that share a database, one asks
+                self._ask()
             self._reported = ""
         except SlurmFailed as error:
             if str(error) != self._reported:
@@ -90,7 +93,7 @@ class Watch:
         self._runs: list[Run] = []  # all runs that squeue knows
         self._jobs_asked = threading.Event()
         self._questions = {
-            name: Question(name, ask, pause, warn, failed)
+            name: Question(name, ask, pause, store.database.leads, warn, failed)
             for name, ask, pause in (
                 ("nodes", self._ask_nodes, self._every),
                 ("jobs", self._ask_jobs, self._every),

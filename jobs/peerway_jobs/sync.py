@@ -58,7 +58,11 @@ def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]
     runs = [run for job in jobs if (run := run_of(job, now)) is not None]
     file(store, runs, nodes)
     body = json.dumps(cluster_of(jobs, nodes, now), separators=(",", ":"))
-    store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
+    store.write(
+        "INSERT INTO cluster VALUES (1, ?, ?) "
+        "ON CONFLICT (one) DO UPDATE SET at = excluded.at, body = excluded.body",
+        (now, body),
+    )
     waiting = waiting_of(jobs, now)
     keep_queue(store, by_reason(waiting), *lines(waiting), now)
     vanished.close(store, {(run.job, run.restart) for run in runs}, now)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from fnmatch import fnmatchcase
 from statistics import median
 
 from peerway_jobs.serve.csv_file import cell
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import LAST_S, NOTICES, is_damaged
 
@@ -44,7 +44,7 @@ Names = tuple[str, str, str, str]  # application, account, project, node type
 
 
 def usage(
-    base: sqlite3.Connection, begin: float, end: float, patterns: Sequence[tuple[str, str]]
+    base: Connection, begin: float, end: float, patterns: Sequence[tuple[str, str]]
 ) -> tuple[dict[Names, Hours], int]:
     """The hours between two times, and the number of damaged rows, which are left out. Jobs that began before
     or ended after count with the part of their time that lies between.
@@ -75,7 +75,7 @@ def usage(
     return dict(hours), damaged
 
 
-def oldest_start(base: sqlite3.Connection) -> float | None:
+def oldest_start(base: Connection) -> float | None:
     """When the first job began that is known here."""
     start: float | None = base.execute(f"SELECT min(started) FROM jobs WHERE {_GOOD}").fetchone()[0]
     return start
@@ -111,7 +111,7 @@ class Around:
     hours: dict[str, float]  # by the names of the last columns
 
 
-def around_notices(base: sqlite3.Connection, window_s: float, now: float) -> list[Around]:
+def around_notices(base: Connection, window_s: float, now: float) -> list[Around]:
     """The judged jobs of each user: those that ended within `window_s` before the first notice, and those
     that began within that time after it and have ended. An empty list: no notice is a day old or older.
     """
@@ -146,7 +146,7 @@ def around_notices(base: sqlite3.Connection, window_s: float, now: float) -> lis
     return several
 
 
-def _sides(base: sqlite3.Connection, user: str, begin: float, sent: float, end: float) -> dict[str, float]:
+def _sides(base: Connection, user: str, begin: float, sent: float, end: float) -> dict[str, float]:
     hours: dict[str, float] = {}
     for side, clause, times in (
         ("before", "ended >= ? AND ended < ?", (begin, sent)),

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def keep_rules(store: JobStore, rules: RuleSet, by: str, now: float) -> None:
     """Store this version of the rules, so that old verdicts can be understood."""
-    store.write("INSERT OR IGNORE INTO rulesets VALUES (?,?,?,?)", (rules.hash, now, rules.text, by))
+    store.write(
+        "INSERT INTO rulesets VALUES (?,?,?,?) ON CONFLICT DO NOTHING", (rules.hash, now, rules.text, by)
+    )
 
 
 def keep(store: JobStore, run: Run, verdict: Verdict, now: float) -> None:
@@ -33,7 +35,8 @@ def keep(store: JobStore, run: Run, verdict: Verdict, now: float) -> None:
     body = json.dumps(verdict.body(), separators=(",", ":"))
     with store.lock, transaction(store.writer) as base:
         base.execute(
-            "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?)",
+            "INSERT INTO verdicts VALUES (?,?,?,?,?) ON CONFLICT (job, restart) "
+            "DO UPDATE SET rules = excluded.rules, judged = excluded.judged, body = excluded.body",
             (run.job, run.restart, verdict.rules_hash, now, body),
         )
         base.execute(

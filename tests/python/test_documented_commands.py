@@ -206,7 +206,14 @@ CLASSES = {
     "python3 -m venv /opt/peerway": FOREIGN,
     "/opt/peerway/bin/pip install ./common ./jobs": FOREIGN,
     "/opt/peerway/bin/pip install ./common './jobs[server]'": FOREIGN,
+    "/opt/peerway/bin/pip install ./common './jobs[server,postgresql]'": FOREIGN,
     "/opt/peerway/bin/peerway jobs doctor --self-test": FOREIGN,
+    "sudo -u postgres createuser peerway-jobs": FOREIGN,
+    "sudo -u postgres createdb -O peerway-jobs peerway": FOREIGN,
+    "peerway jobs serve --data /var/lib/peerway-jobs --database postgresql://db.example.org/peerway "
+    "--samples http://vm.example.org:8428 --listen 0.0.0.0:8740 --tls-cert cert.pem --tls-key key.pem": VERB,
+    "peerway jobs migrate --data /var/lib/peerway-jobs --to postgresql://db.example.org/peerway": VERB,
+    "peerway jobs migrate --data /var/lib/peerway-jobs --to sqlite": VERB,
     "useradd --system --no-create-home peerway-jobs": FOREIGN,
     "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/slurm/peerway-jobs-agent.service "
     "/etc/systemd/system/": FOREIGN,

@@ -62,7 +62,8 @@ OPTIONAL = {"cupy", "jax", "kvikio", "plotly", "selenium", "torch", "typing_exte
     [
         ("common", ["common"]), ("library/python", ["library", "common"]), ("nic", ["library", "common"]),
         ("measure", ["measure", "common"]), ("trace", ["trace", "measure", "common"]),
-        ("xacc", ["xacc", "measure", "common"]), ("jobs", ["jobs", "jobs-server", "common"]),
+        ("xacc", ["xacc", "measure", "common"]),
+        ("jobs", ["jobs", "jobs-server", "jobs-postgresql", "common"]),
     ],
 )  # fmt: skip
 def test_a_product_requires_what_it_imports(folder: str, groups: list[str]) -> None:

@@ -42,7 +42,10 @@ def all_checks(settings: Settings) -> Iterator[Diagnosis]:
     yield from gpus(Gpus(settings.nvml), slurm)
     yield rights(settings)
     yield token(settings)
-    yield server(settings)
+    if not settings.servers():
+        yield Diagnosis("server", "absent", "no server is set")
+    for name in settings.servers():
+        yield server(settings, name)
 
 
 def scontrol(*words: str) -> tuple[str, str]:
@@ -194,11 +197,9 @@ def token(settings: Settings) -> Diagnosis:
     return Diagnosis("token", "ok", f"only the agent can read {settings.token_file}")
 
 
-def server(settings: Settings) -> Diagnosis:
-    """Whether the server answers (over TLS if its address is https) and its clock agrees with this node's."""
-    if not settings.server:
-        return Diagnosis("server", "absent", "no server is set")
-    address = urlsplit(settings.server)
+def server(settings: Settings, name: str) -> Diagnosis:
+    """Whether a server answers (over TLS if its address is https) and its clock agrees with this node's."""
+    address = urlsplit(name)
     host, port = str(address.hostname), address.port
     try:
         connect: Callable[[], http.client.HTTPConnection]
@@ -215,18 +216,14 @@ def server(settings: Settings) -> Diagnosis:
         connection.close()
     except (OSError, http.client.HTTPException, ValueError) as error:
         advice = "check the address, the firewall and, for TLS, ca_file"
-        return Diagnosis(
-            "server", "broken", f"{settings.server}: {error.__class__.__name__}: {error}", advice
-        )
+        return Diagnosis("server", "broken", f"{name}: {error.__class__.__name__}: {error}", advice)
     try:
         wrong = now - parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
     except (ValueError, TypeError):
-        return Diagnosis(
-            "server", "warning", f"{settings.server} answers without a date, so its clock is unknown"
-        )
+        return Diagnosis("server", "warning", f"{name} answers without a date, so its clock is unknown")
     if abs(wrong) > _CLOCK_S + 1:  # the Date header has whole seconds
         advice = (
             "run chrony or ntpd on both; until then the server dates this node's batches by its own clock"
         )
         return Diagnosis("clock", "warning", f"this node's clock is {wrong:+.0f} s off the server's", advice)
-    return Diagnosis("server", "ok", f"{settings.server} answers, and its clock agrees")
+    return Diagnosis("server", "ok", f"{name} answers, and its clock agrees")

@@ -42,14 +42,16 @@ class Sender:
         self._tell = tell
         self._reported = ""
         self._longest = max(1.0, _PAUSE_ROUNDS * settings.interval_s)
-        self._address = urlsplit(settings.server)
+        self._addresses = settings.servers()
+        self._at = 0  # which of them is used
+        self._failures = 0  # in a row; after each round of all servers there is a pause
         self._connection: http.client.HTTPConnection | None = None
         self._at_once = MOST_FRAMES  # batches of the next POST; fewer after one was refused, to find it
         self._refusals = (0, 0)  # (the batch that was refused last, how often)
         self._work = threading.Condition()
         self._wanted = self._ended = False
         self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
-        if self._address.scheme == "https":
+        if any(urlsplit(each).scheme == "https" for each in self._addresses):
             self._tls = ssl.create_default_context(cafile=settings.ca_file or None)
 
     def start(self) -> None:
@@ -75,7 +77,9 @@ class Sender:
         pause = 0.0
         while not self._ended:
             with self._work:
-                if pause > 0:
+                if self._failures % len(self._addresses):
+                    pass  # the next server is tried at once
+                elif pause > 0:
                     self._work.wait_for(lambda: self._ended, pause * random.uniform(0.5, 1.0))
                 elif not self._wanted:
                     self._work.wait(self._longest)
@@ -85,9 +89,8 @@ class Sender:
             try:
                 pause = self._send_all(pause)
             except Exception as error:  # whatever it was, the next try may succeed; measuring goes on
-                self._close()
-                self._say(f"cannot send to {self._settings.server}: {error.__class__.__name__}: {error}")
-                pause = self._longer(pause)
+                self._say(f"cannot send to {self._address()}: {error.__class__.__name__}: {error}")
+                pause = self._failed(pause)
 
     def _send_all(self, pause: float) -> float:
         """Send until nothing is left (returns 0) or a request fails (returns the seconds to wait)."""
@@ -104,6 +107,7 @@ class Sender:
                     raise ValueError("the server's answer acknowledges nothing of what was sent")
                 self._spool.acknowledge(min(done, last))
                 self._say("")
+                self._failures = 0
                 self._at_once = min(MOST_FRAMES, 2 * self._at_once)
                 pause = 0.0
                 if done < first:
@@ -117,8 +121,9 @@ class Sender:
                 return self._longest
             else:
                 why = shortened(str(answer.get("error", "no reason is given")), _MOST_TOLD)
-                self._say(f"the server answers {status}: {why}")
-                return retry_after or self._longer(pause)
+                which = f" ({self._address()})" if len(self._addresses) > 1 else ""
+                self._say(f"the server answers {status}: {why}{which}")
+                return retry_after or (self._failed(pause) if status >= 500 else self._longer(pause))
         return 0.0
 
     def _refused(self, status: int, answer: dict[str, Any], first: int, frames: list[bytes]) -> None:
@@ -167,7 +172,8 @@ class Sender:
                 if connection.sock is None:
                     connection.connect()
                 headers["Peerway-Sent"] = self._sent().header()  # after connect(): a handshake may be slow
-                connection.request("POST", self._address.path.rstrip("/") + PATH, body, headers)
+                path = urlsplit(self._address()).path
+                connection.request("POST", path.rstrip("/") + PATH, body, headers)
                 response = connection.getresponse()
                 text = response.read(_MOST_ANSWER)
                 break
@@ -190,8 +196,9 @@ class Sender:
         if fresh:
             self._close()
         if self._connection is None:
-            host, port = str(self._address.hostname), self._address.port
-            if self._address.scheme == "https":
+            address = urlsplit(self._address())
+            host, port = str(address.hostname), address.port
+            if address.scheme == "https":
                 self._connection = http.client.HTTPSConnection(
                     host, port, timeout=_TIMEOUT_S, context=self._tls
                 )
@@ -204,6 +211,16 @@ class Sender:
             self._connection.close()
             self._connection = None
 
+    def _address(self) -> str:
+        return self._addresses[self._at % len(self._addresses)]
+
+    def _failed(self, pause: float) -> float:
+        """Go on to the next server; returns the pause, which is made once all of them have failed."""
+        self._close()
+        self._at += 1
+        self._failures += 1
+        return pause if self._failures % len(self._addresses) else self._longer(pause)
+
     def _longer(self, pause: float) -> float:
         return min(self._longest, max(1.0, pause * 2))
 
@@ -212,7 +229,7 @@ class Sender:
         reason = message.partition(":")[0]
         if reason != self._reported:
             self._reported = reason
-            self._tell(message or f"the server {self._settings.server} takes batches")
+            self._tell(message or f"the server {self._address()} takes batches")
 
 
 def _place(answer: dict[str, Any], first: int, count: int) -> int | None:

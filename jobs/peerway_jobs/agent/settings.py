@@ -37,6 +37,10 @@ class Settings:
     root: str = "/"
     nvml: str = "pynvml"
 
+    def servers(self) -> list[str]:
+        """The addresses of the servers that share a database; the first is preferred."""
+        return self.server.split()
+
     def page_address(self) -> tuple[str, int] | None:
         """The host and port of the OpenMetrics page; None for no page."""
         match = _PAGE.fullmatch(self.page)
@@ -77,14 +81,15 @@ def _check(settings: Settings, file: Path) -> None:
         raise BadSettings(f"{file}: spool_mb = {settings.spool_mb:g}; it may be 1 to {1 << 20}")
     if _PAGE.fullmatch(settings.page) is None:
         raise BadSettings(f"{file}: page = {settings.page!r} is not HOST:PORT")
-    if not settings.server:
+    if not settings.servers():
         return  # without a server, the agent measures, spools and shows the page
-    if not is_address(settings.server):
-        raise BadSettings(f"{file}: server = {settings.server!r} is not https://HOST[:PORT][/PATH]")
-    if is_open(settings.server):
-        raise BadSettings(
-            f"{file}: server = {settings.server!r} would send this node's token unencrypted; use https://"
-        )
+    for address in settings.servers():
+        if not is_address(address):
+            raise BadSettings(f"{file}: server = {address!r} is not https://HOST[:PORT][/PATH]")
+        if is_open(address):
+            raise BadSettings(
+                f"{file}: server = {address!r} would send this node's token unencrypted; use https://"
+            )
     if not settings.token_file:
         raise BadSettings(
             f"{file}: there is a server and no token_file; the server's administrator makes one"

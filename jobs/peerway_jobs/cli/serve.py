@@ -11,6 +11,7 @@ import ssl
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,7 +20,13 @@ from peerway_common.terminal import say
 from peerway_jobs.lock_file import locked
 from peerway_jobs.serve.tiles import RACKS, BadPattern, rack_pattern
 from peerway_jobs.server_folder import check_folder, data_option, monitor_at
+from peerway_jobs.store.database import ADDRESS, set_address
+from peerway_jobs.store.postgres import is_postgres
+from peerway_jobs.store.retention import Retention
 from peerway_jobs.store.samples import Policy
+
+if TYPE_CHECKING:
+    from peerway_jobs.monitor import Monitor
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -46,6 +53,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Keep samples in the VictoriaMetrics or Prometheus at this URL  [default: in the folder]",
 )
 @click.option(
+    "--database",
+    metavar="URL",
+    help="Keep jobs and verdicts in PostgreSQL, such as postgresql://db.example.org/peerway; needs --samples"
+    "  [default: the one of the last start, else SQLite in the folder]",
+)
+@click.option(
     "--raw-days",
     type=Whole(1),
     help=f"Days for which samples stay at full resolution  [default: {Policy.raw_days}]",
@@ -54,6 +67,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--thin-days",
     type=Whole(1),
     help=f"Days for which their means over 5 minutes stay  [default: {Policy.thin_days}]",
+)
+@click.option("--job-days", type=Whole(1), help="Days for which jobs and verdicts stay  [default: for ever]")
+@click.option(
+    "--script-days", type=Whole(1), help="Days for which batch scripts stay  [default: as long as jobs]"
 )
 @click.option(
     "--portal-header", metavar="NAME", help="The header in which a portal in front names who is logged in."
@@ -105,8 +122,11 @@ def command(
     rules: Path | None,
     slurm: bool,
     samples: str | None,
+    database: str | None,
     raw_days: int | None,
     thin_days: int | None,
+    job_days: int | None,
+    script_days: int | None,
     portal_header: str | None,
     portal_from: tuple[str, ...],
     proxy: tuple[str, ...],
@@ -141,6 +161,7 @@ def command(
         raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
     policy = _policy(samples, raw_days, thin_days)
     check_folder(data, make=True)
+    _check_database(data, database, samples)
     if not tls_cert and not _loopback(host):
         raise click.ClickException(
             f"{listen} is open to the network: tokens and passwords need TLS. "
@@ -165,22 +186,20 @@ def command(
             "peerway-jobs.service",
             err=True,
         )
-    with locked(data, "server", 0o700, slurm=slurm), monitor_at(data, rules, make=True) as monitor:
+    with (
+        locked(data, "server", 0o700, slurm=slurm),
+        monitor_at(data, rules, make=True, database=database) as monitor,
+    ):
+        if database:
+            set_address(data, database)
+        monitor.retention = Retention(job_days, script_days)
         if data.stat().st_mode & stat.S_IROTH:  # an older version made it, or a person
             say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
         for note in monitor.rules.notes:
             say(f"{monitor.rules_file}: {note}", err=True)
         monitor.policy = policy
         if samples:
-            from peerway_jobs.store.promql import PromStore
-            from peerway_jobs.store.write_ahead import AheadStore
-
-            try:
-                database = PromStore(samples)
-            except ValueError as error:
-                raise click.ClickException(f"--samples: {error}") from None
-            monitor.samples.close()
-            monitor.samples = AheadStore(database, data / "samples")
+            _keep_samples_at(monitor, samples)
         portal = Portal(portal_header, networks) if portal_header else None
         app = create_app(
             monitor,
@@ -197,6 +216,37 @@ def command(
         config = settings(app, tls_cert, tls_key)
         with suppress(KeyboardInterrupt):  # Ctrl-C ends the server
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _keep_samples_at(monitor: Monitor, url: str) -> None:
+    """Keep the samples in a time-series database in place of the folder."""
+    from peerway_jobs.store.promql import PromStore
+    from peerway_jobs.store.write_ahead import AheadStore
+
+    try:
+        series = PromStore(url)
+    except ValueError as error:
+        raise click.ClickException(f"--samples: {error}") from None
+    monitor.samples.close()
+    monitor.samples = AheadStore(series, monitor.folder / "samples")
+
+
+def _check_database(folder: Path, database: str | None, samples: str | None) -> None:
+    """Raise click.UsageError for a database that does not go with the folder and the samples."""
+    if database and not is_postgres(database):
+        raise click.UsageError(
+            f"--database is an address such as postgresql://db.example.org/peerway, not {database!r}; "
+            "without it jobs are in the folder"
+        )
+    if (database or (folder / ADDRESS).exists()) and not samples:
+        raise click.UsageError(
+            "with the jobs in PostgreSQL, samples must be where all servers find them: give --samples"
+        )
+    if database and not (folder / ADDRESS).exists() and (folder / "jobs.db").exists():
+        raise click.UsageError(
+            f"{folder} has jobs in jobs.db: move them with `peerway jobs migrate --data {folder} "
+            "--to postgresql://…`, or name another folder"
+        )
 
 
 def _racks(text: str) -> re.Pattern[str]:

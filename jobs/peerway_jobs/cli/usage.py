@@ -14,7 +14,7 @@ from peerway_common.terminal import say
 from peerway_jobs.server_folder import data_option, monitor_at, parse_since
 
 if TYPE_CHECKING:
-    import sqlite3
+    from peerway_jobs.store.connection import Connection
 
 STANDARD = Path("-")
 
@@ -102,7 +102,7 @@ def command(
         raise click.ClickException(f"cannot write {out}: {error.strerror or error}") from None
 
 
-def _begin(base: sqlite3.Connection, wanted: float) -> float:
+def _begin(base: Connection, wanted: float) -> float:
     """The beginning of the time: `wanted`, or the day on which the first job began that is known here. Hours
     of a part of the time, scaled as if they were those of all of it, would be too few.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from email.utils import formatdate, make_msgid
 from peerway_common.printable import shortened
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.rules.template import duration, figure
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.lists import CORES_A_GPU
 from peerway_jobs.store.pending import HOLD
@@ -65,7 +65,7 @@ def digests(store: JobStore, mail: Mail, now: float) -> Iterator[Digest]:
     base = store.reader
     good = f"NOT {is_damaged(NOTICES, 'name', 'sent')}"
     last = dict(base.execute(f"SELECT name, max(sent) FROM notices WHERE {good} GROUP BY name").fetchall())
-    none = {row[0] for row in base.execute("SELECT name FROM people WHERE mail = 0")}
+    none = {row[0] for row in base.execute("SELECT name FROM people WHERE mail = FALSE")}
     since = now - mail.every_s
     oldest = min([since, *last.values()])
     of_user: defaultdict[str, list[Run]] = defaultdict(list)
@@ -85,7 +85,7 @@ def is_user_name(user: str) -> bool:
     return _USER.fullmatch(user) is not None
 
 
-def inefficient(base: sqlite3.Connection, since: float) -> list[Run]:
+def inefficient(base: Connection, since: float) -> list[Run]:
     """Running inefficient runs, and those that ended and were judged after `since`; the most wasteful
     first.
     """

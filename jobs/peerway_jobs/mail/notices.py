@@ -29,7 +29,8 @@ class Notices:
         pause = 0.0
         while not stop.wait(pause):
             try:
-                self.send_due()
+                if self._monitor.jobs.database.leads():
+                    self.send_due()
                 pause, self._reported = _EVERY_S, ""
             except NotNow as error:
                 pause = _PAUSE_S

@@ -108,6 +108,7 @@ def save_rules(
     except OSError as error:
         why = f"the server cannot write {monitor.rules_file}: {error.strerror or error}"
         return pages.show(request, "rules.html.j2", viewer, 503, error=why, **shown)
+    monitor.share_rules(text)
     monitor.reload()
     keep_rules(monitor.jobs, new, viewer.name, monitor.clock())
     server.access.note(request, viewer.name, "rules changed", new.hash)

@@ -16,9 +16,11 @@ from peerway_jobs.damage import damaged_rows
 from peerway_jobs.lock_file import started
 from peerway_jobs.rules.load import SHIPPED, BadRules, read_rules
 from peerway_jobs.slurm_json import SlurmFailed, answer_of
+from peerway_jobs.store.connection import Connection
+from peerway_jobs.store.database import ADDRESS, database_at, place_in
 from peerway_jobs.store.disk import MAKE_ROOM, DiskFailed
 from peerway_jobs.store.sample_damage import damaged_samples
-from peerway_jobs.store.schema import RESTORE, emptied, opened
+from peerway_jobs.store.schema import RESTORE, VERSIONS, emptied, opened
 
 _LEAST_FREE = 0.1  # share of the disk
 _MOST_NAMED = 8
@@ -30,6 +32,10 @@ _AS_SERVER = (
 
 def all_checks(folder: Path) -> Iterator[Diagnosis]:
     """Every check of the server that uses this folder, which may be running. Nothing is written."""
+    place = place_in(folder)
+    if isinstance(place, str):
+        yield from _with_postgres(folder, place)
+        return
     if not (folder / "jobs.db").stat().st_size:
         cause = emptied(folder / "jobs.db")
         yield Diagnosis(
@@ -46,18 +52,38 @@ def all_checks(folder: Path) -> Iterator[Diagnosis]:
         return
     with closing(base):
         yield database(base)
-        yield rows(base)
-        yield samples(folder / "samples")
-        yield rules(folder / "rules.toml")
-        yield disk(folder)
-        if started(folder, "server").get("slurm") is False:
-            cause = "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
-            yield Diagnosis("slurm", "absent", cause)
+        yield from _others(folder, base)
+
+
+def _with_postgres(folder: Path, place: str) -> Iterator[Diagnosis]:
+    try:
+        postgres = database_at(place)
+        if (have := postgres.version()) != len(VERSIONS):
+            cause = f"{postgres.name} is of version {have}, this Peerway knows {len(VERSIONS)}"
+            yield Diagnosis("database", "broken", cause, "peerway jobs upgrade, or install a newer Peerway")
             return
-        try:
-            yield from slurm(base)
-        except sqlite3.Error as error:
-            yield _unreadable(error)
+    except (sqlite3.Error, ValueError) as error:
+        yield Diagnosis("database", "broken", str(error), f"the address is in {folder / ADDRESS}")
+        return
+    with closing(postgres):
+        yield runs(postgres.reader)
+        yield from _others(folder, postgres.reader)
+
+
+def _others(folder: Path, base: Connection) -> Iterator[Diagnosis]:
+    """The checks that are the same for every database."""
+    yield rows(base)
+    yield samples(folder / "samples")
+    yield rules(folder / "rules.toml")
+    yield disk(folder)
+    if started(folder, "server").get("slurm") is False:
+        cause = "not asked: the server was started with --no-slurm, and knows the jobs that agents report"
+        yield Diagnosis("slurm", "absent", cause)
+        return
+    try:
+        yield from slurm(base)
+    except sqlite3.Error as error:
+        yield _unreadable(error)
     yield private(*scontrol("show", "config"))
 
 
@@ -67,21 +93,29 @@ def _unreadable(error: sqlite3.Error) -> Diagnosis:
     return Diagnosis("database", "broken", f"jobs.db: {error}", RESTORE)
 
 
-def database(base: sqlite3.Connection) -> Diagnosis:
+def database(base: Connection) -> Diagnosis:
     """Whether the database is intact, and how many runs it has."""
     try:
         (complaint,) = base.execute("PRAGMA quick_check(1)").fetchone()
         if complaint != "ok":
             return Diagnosis("database", "broken", f"jobs.db: {complaint}", RESTORE)
+    except sqlite3.Error as error:
+        return _unreadable(error)
+    return runs(base)
+
+
+def runs(base: Connection) -> Diagnosis:
+    """How many runs the database has."""
+    try:
         count, waiting = base.execute(
-            "SELECT count(*), sum(judged <= 0) FROM jobs WHERE NOT provisional"
+            "SELECT count(*), count(*) FILTER (WHERE judged <= 0) FROM jobs WHERE NOT provisional"
         ).fetchone()
     except sqlite3.Error as error:
         return _unreadable(error)
     return Diagnosis("database", "ok", f"{count:,} runs, {waiting or 0:,} of them not judged yet")
 
 
-def rows(base: sqlite3.Connection) -> Diagnosis:
+def rows(base: Connection) -> Diagnosis:
     """Whether all rows can be read."""
     try:
         damage = damaged_rows(base)
@@ -127,7 +161,7 @@ def disk(folder: Path) -> Diagnosis:
     return Diagnosis("disk", "ok", usage)
 
 
-def slurm(base: sqlite3.Connection) -> Iterator[Diagnosis]:
+def slurm(base: Connection) -> Iterator[Diagnosis]:
     """Whether Slurm gives this user jobs and nodes as JSON, and whether each node has an agent's token."""
     for command, words, kind in (
         ("squeue", ("--all", "--states=all"), "jobs"),
@@ -146,7 +180,7 @@ def slurm(base: sqlite3.Connection) -> Iterator[Diagnosis]:
             yield tokens(base, names)
 
 
-def tokens(base: sqlite3.Connection, nodes: set[str]) -> Diagnosis:
+def tokens(base: Connection, nodes: set[str]) -> Diagnosis:
     """Which of Slurm's nodes have no agent's token."""
     rows = base.execute("SELECT DISTINCT node FROM tokens WHERE node != ''")
     missing = sorted(nodes - {node for (node,) in rows})

@@ -16,7 +16,6 @@ from peerway_jobs.serve.dependencies import Login
 from peerway_jobs.serve.logins import to_login
 from peerway_jobs.serve.rendering import Pages
 from peerway_jobs.serve.state import LOG
-from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.samples import StoreFailed
 
 
@@ -26,7 +25,7 @@ def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str
     def page(request: Request, status: int, why: str) -> Response:
         try:
             viewer = access.viewer(request)
-        except HTTPException:
+        except (HTTPException, sqlite3.Error):  # or the database does not answer
             viewer = None
         if status == 404:
             why = ""
@@ -54,7 +53,7 @@ def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str
     @app.exception_handler(sqlite3.DatabaseError)
     async def unwritable(request: Request, error: sqlite3.DatabaseError) -> Response:
         report("answering", error)
-        brief = error.brief if isinstance(error, DiskFailed) else error
+        brief = getattr(error, "brief", error)
         why = f"the server cannot write or read its database: {brief}; an administrator has to look"
         return await refused(request, HTTPException(503, why))
 

@@ -69,6 +69,7 @@ class Ingest:
         self._monitor, self._live, self._report = monitor, live, report
         self._queue: asyncio.Queue[_Post] = asyncio.Queue(MOST_WAITING)
         self._buckets = Buckets()
+        self.trouble = ""  # why what agents sent could not be written when that was last tried
         self.taken = self.refused = 0  # batches written and POSTs refused since the start
         self._periods: dict[str, int] = {}
         self._arrivals = Arrivals()
@@ -198,14 +199,16 @@ class Ingest:
             await asyncio.to_thread(self._put, [filed for post in posts for filed in post.filed])
         except Exception as error:
             self._report("filing", error)
-            of_disk = isinstance(error, (sqlite3.Error, OSError))
+            of_disk = isinstance(error, (sqlite3.Error, OSError)) and not isinstance(error, sqlite3.DataError)
             if len(posts) > 1 and not of_disk:
                 return False
+            self.trouble = str(getattr(error, "brief", error))
             for post in posts:
                 if not post.done.done():
                     why = f"the server cannot write: {error}; nothing is lost, send it again later"
                     post.done.set_exception(Refused(503, why))
             return True
+        self.trouble = ""
         for post in posts:
             if not post.done.done():
                 post.done.set_result(None)

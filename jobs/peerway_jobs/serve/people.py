@@ -54,7 +54,7 @@ class Viewer:
     def clause(self) -> tuple[str, list[str]]:
         """`may_see` as an SQL condition, with its values."""
         if self.is_admin:
-            return "1", []
+            return "TRUE", []
         accounts = sorted(self.accounts)
         places = ",".join("?" * len(accounts))
         return (f"(user = ? OR account IN ({places}))" if accounts else "user = ?"), [self.name, *accounts]
@@ -109,7 +109,7 @@ class People:
             "INSERT INTO people (name, role, accounts) "
             "VALUES (:name, coalesce(:role, 'user'), coalesce(:accounts, '[]')) "
             "ON CONFLICT (name) DO UPDATE SET "
-            "role = coalesce(:role, role), accounts = coalesce(:accounts, accounts)",
+            "role = coalesce(:role, people.role), accounts = coalesce(:accounts, people.accounts)",
             {"name": name, "role": role, "accounts": None if accounts is None else json.dumps(accounts)},
         )
 

@@ -32,7 +32,8 @@ class Recorder:
                 ("summing months", lambda: self.sum_months(stop.is_set)),
             ):
                 try:
-                    step()
+                    if self._state.monitor.jobs.database.leads():  # of servers that share a database, one
+                        step()
                 except Exception as error:
                     failed(task, error)
 

@@ -92,10 +92,18 @@ class Pages:
             oidc=self._oidc,
             mails=self._mails,
             tag_of=self._tag(lang),
+            trouble=self._trouble(viewer),
             rules_error=self._state.monitor.rules_error if viewer and viewer.is_admin else "",
             **values,
         )
         return HTMLResponse(page, status)
+
+    def _trouble(self, viewer: Viewer | None) -> str:
+        """Why nothing can be stored now; the name of the database is for administrators."""
+        if viewer is None:
+            return ""
+        whole = self._state.monitor.jobs.database.trouble if viewer.is_admin else ""
+        return whole or self._state.ingest.trouble
 
     def _tag(self, lang: str) -> Any:
         tags = {rule.name: texts.in_language(rule.tag, lang) for rule in self._state.monitor.rules.rules}

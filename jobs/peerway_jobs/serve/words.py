@@ -264,6 +264,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "failed": ("This did not work", "Не получилось"),
     "live": ("updates itself", "страница обновляется сама"),
     "stale": ("no connection; shown is what was last known", "нет связи; показано последнее известное"),
+    "not_stored": (
+        "Nothing can be stored at present, so the newest data may be missing; agents keep what they measure",
+        "Сейчас ничего не сохраняется, новейших данных может не быть; агенты хранят свои измерения",
+    ),
     "note": ("note", "замечание"),
     "warning": ("warning", "предупреждение"),
     "serious": ("serious", "серьёзно"),

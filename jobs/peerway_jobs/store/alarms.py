@@ -5,10 +5,10 @@ There is one row for each node, kind and job, with the number of times it happen
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 from peerway_common.printable import shortened
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.stored import TEXT, TIME, WHOLE, choice, readable_rows
 
 KINDS = {
@@ -25,7 +25,7 @@ ALARMS = {
 _MOST_OF_NODE = 200  # rows; further alarms of the node count in a row without a job
 
 
-def raise_alarm(base: sqlite3.Connection, now: float, node: str, kind: str, text: str, job: str = "") -> None:
+def raise_alarm(base: Connection, now: float, node: str, kind: str, text: str, job: str = "") -> None:
     """Add an alarm, or count it again."""
     known = base.execute(
         "SELECT 1 FROM alarms WHERE node = ? AND kind = ? AND job = ?", (node, kind, job)
@@ -35,12 +35,12 @@ def raise_alarm(base: sqlite3.Connection, now: float, node: str, kind: str, text
         job = "" if rows >= _MOST_OF_NODE else job
     base.execute(
         "INSERT INTO alarms VALUES (?,?,?,?,?,?,1) ON CONFLICT (node, kind, job) DO UPDATE SET "
-        "text = excluded.text, last = excluded.last, count = count + 1",
+        "text = excluded.text, last = excluded.last, count = alarms.count + 1",
         (node, kind, job, shortened(text, 300), now, now),
     )
 
 
-def alarms(base: sqlite3.Connection, most: int = 500) -> list[dict[str, Any]]:
+def alarms(base: Connection, most: int = 500) -> list[dict[str, Any]]:
     """The newest `most` alarms, the newest first."""
     rows = base.execute("SELECT * FROM alarms ORDER BY last DESC, node, kind, job LIMIT ?", (most,))
     return readable_rows(ALARMS, rows)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.lists import OF_ARRAY, TASKS, Filter, Place, elapsed, listed, sound
 from peerway_jobs.store.runs import Run
 
@@ -27,17 +27,16 @@ class ArrayRow:
         return f"{self.array}_[{self.total['tasks_text']}]"
 
 
-def array_sum(
-    base: sqlite3.Connection, seen: tuple[str, list[str]], array: str, now: float
-) -> dict[str, Any]:
+def array_sum(base: Connection, seen: tuple[str, list[str]], array: str, now: float) -> dict[str, Any]:
     """The sums of an array's tasks that have begun and that the viewer may see; `seen` is Viewer.clause()."""
     tasks = f"FROM {OF_ARRAY} WHERE {TASKS} AND NOT provisional AND {seen[0]}"
     bounds = [f"{array}_", f"{array}_:", *seen[1]]
     row = base.execute(
         "SELECT count(*) AS tasks, count(*) - count(ended) AS running, "
-        "sum(ended IS NOT NULL AND state != 'COMPLETED') AS failed, "
-        "sum(verdict = 'inefficient') AS inefficient, sum(verdict = 'efficient') AS efficient, "
-        "sum(verdict = 'waiting') AS waiting, "
+        "count(*) FILTER (WHERE ended IS NOT NULL AND state != 'COMPLETED') AS failed, "
+        "count(*) FILTER (WHERE verdict = 'inefficient') AS inefficient, "
+        "count(*) FILTER (WHERE verdict = 'efficient') AS efficient, "
+        "count(*) FILTER (WHERE verdict = 'waiting') AS waiting, "
         f"sum({sound('cores')} * {elapsed('?')}) / 3600 AS core_hours, "
         f"sum({sound('gpus')} * {elapsed('?')}) / 3600 AS gpu_hours, "
         f"sum({sound('idle_core_hours')}) AS idle_core_hours, "
@@ -64,7 +63,7 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def folded(
-    base: sqlite3.Connection,
+    base: Connection,
     seen: tuple[str, list[str]],
     wanted: Filter,
     now: float,
@@ -101,7 +100,7 @@ def folded(
 
 
 def _array_row(
-    base: sqlite3.Connection, seen: tuple[str, list[str]], wanted: Filter, array: str, run: Run, now: float
+    base: Connection, seen: tuple[str, list[str]], wanted: Filter, array: str, run: Run, now: float
 ) -> Run | ArrayRow | None:
     """The row of an array at one of its tasks; None if an earlier page has the array's row."""
     tasks, _ = listed(base, seen, replace(wanted, array=array), most=2)

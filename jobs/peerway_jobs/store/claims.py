@@ -8,12 +8,12 @@ raise an alarm for administrators.
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import replace
 from typing import Any
 
 from peerway_jobs.hosts import expand_hosts
 from peerway_jobs.store.alarms import raise_alarm
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.stored import INTERVALS, readable
 
@@ -26,7 +26,7 @@ def nodes_of(run: Run) -> set[str]:
     return {*expand_hosts(run.node_list), *expand_hosts(run.former_nodes)}
 
 
-def remember_nodes(base: sqlite3.Connection, before: Run, after: Run) -> Run:
+def remember_nodes(base: Connection, before: Run, after: Run) -> Run:
     """Remember the nodes that a run has lost between two records of Slurm.
 
     What their agents reported was true, and is part of what the run used. Nodes that only agents reported do
@@ -44,7 +44,7 @@ def remember_nodes(base: sqlite3.Connection, before: Run, after: Run) -> Run:
 def agreeing(run: Run) -> tuple[str, dict[str, Any]]:
     """An SQL condition on intervals or notes of a run, with its values: Slurm's record agrees with them."""
     if run.reason == "agent" or not run.node_list:  # Slurm has no such record
-        return "1", {}
+        return "TRUE", {}
     condition = "node IN (SELECT value FROM json_each(:claim_nodes))"
     values: dict[str, Any] = {"claim_nodes": json.dumps(sorted(nodes_of(run)))}
     if run.user:
@@ -53,7 +53,7 @@ def agreeing(run: Run) -> tuple[str, dict[str, Any]]:
     return condition, values
 
 
-def check_claim(base: sqlite3.Connection, run: Run, node: str, user: str | None, now: float) -> None:
+def check_claim(base: Connection, run: Run, node: str, user: str | None, now: float) -> None:
     """Raise an alarm if an agent's claim about a run contradicts Slurm's record."""
     if run.reason == "agent" or not run.node_list:
         return
@@ -66,7 +66,7 @@ def check_claim(base: sqlite3.Connection, run: Run, node: str, user: str | None,
     raise_alarm(base, now, node, "claim", why, run.job)
 
 
-def check_claims(base: sqlite3.Connection, run: Run, now: float) -> None:
+def check_claims(base: Connection, run: Run, now: float) -> None:
     """Check all earlier claims about a run, now that Slurm has reported it."""
     if run.started is None:
         return

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.stored import (
     SIZE,
     TEXT,
@@ -46,7 +46,7 @@ class ClusterState:
     unreadable: list[str] = field(default_factory=list)
 
 
-def cluster_state(base: sqlite3.Connection) -> ClusterState:
+def cluster_state(base: Connection) -> ClusterState:
     """The row, as far as it can be read; a node that cannot be read is left out and listed."""
     state = ClusterState()
     row = base.execute("SELECT at, body FROM cluster").fetchone()

@@ -7,7 +7,6 @@ judged again.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -15,6 +14,7 @@ from dataclasses import asdict, replace
 from peerway_jobs.batch import Interval
 from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.claims import check_claim
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.parts import SLACK_MS, Part
 from peerway_jobs.store.runs import ANEW, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
@@ -23,7 +23,7 @@ from peerway_jobs.store.stored import INTERVALS, readable
 MOST_UNCONFIRMED = 1000  # runs that a node's agent reported and Slurm has not confirmed
 
 
-def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, confirm: bool = False) -> None:
+def file_batch(base: Connection, filed: Filed, begun: Counter[str], *, confirm: bool = False) -> None:
     """File everything in a batch except its samples.
 
     `confirm`: Slurm is asked, so a run that it has not reported is provisional until it does. `begun` counts
@@ -58,12 +58,12 @@ def file_batch(base: sqlite3.Connection, filed: Filed, begun: Counter[str], *, c
     if batch.facts:
         base.execute(
             "INSERT INTO nodes VALUES (?,?,?) ON CONFLICT (node) DO UPDATE SET facts = excluded.facts, "
-            "told = excluded.told WHERE excluded.told >= told",
+            "told = excluded.told WHERE excluded.told >= nodes.told",
             (batch.node, json.dumps(asdict(batch.facts)), sent_ms),
         )
 
 
-def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
+def judge_again(base: Connection, node: str, first_ms: int, last_ms: int) -> None:
     """Mark ended runs that were on a node in this time as due to be judged again, because samples came late.
 
     This includes runs that are not judged yet: their verdict may be in progress.
@@ -77,18 +77,19 @@ def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int
     )
 
 
-def _put_interval(base: sqlite3.Connection, node: str, of: Interval, sent_ms: int) -> bool:
+def _put_interval(base: Connection, node: str, of: Interval, sent_ms: int) -> bool:
     """Store an interval; returns False if a newer batch has already reported it."""
     changed = base.execute(
         "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
         "ON CONFLICT (node, id) DO UPDATE SET "
         "job = excluded.job, step = excluded.step, slot = excluded.slot, "
-        "restart = coalesce(excluded.restart, restart), start = excluded.start, end = excluded.end, "
-        "user = coalesce(excluded.user, user), partition = coalesce(excluded.partition, partition), "
-        "cpus = coalesce(excluded.cpus, cpus), cores = coalesce(excluded.cores, cores), "
+        "restart = coalesce(excluded.restart, intervals.restart), start = excluded.start, "
+        "end = excluded.end, user = coalesce(excluded.user, intervals.user), "
+        "partition = coalesce(excluded.partition, intervals.partition), "
+        "cpus = coalesce(excluded.cpus, intervals.cpus), cores = coalesce(excluded.cores, intervals.cores), "
         "gpus = excluded.gpus, "
-        "memory = coalesce(excluded.memory, memory), source = excluded.source, told = excluded.told "
-        "WHERE excluded.told >= told",
+        "memory = coalesce(excluded.memory, intervals.memory), source = excluded.source, "
+        "told = excluded.told WHERE excluded.told >= intervals.told",
         (
             node,
             of.id,
@@ -114,9 +115,7 @@ def _put_interval(base: sqlite3.Connection, node: str, of: Interval, sent_ms: in
 class _ReportedRuns:
     """Files the runs that a batch reports."""
 
-    def __init__(
-        self, base: sqlite3.Connection, node: str, now: float, confirm: bool, begun: Counter[str]
-    ) -> None:
+    def __init__(self, base: Connection, node: str, now: float, confirm: bool, begun: Counter[str]) -> None:
         self._base, self._node, self._now, self._confirm, self._begun = base, node, now, confirm, begun
         if confirm:
             begun[node] = base.execute(

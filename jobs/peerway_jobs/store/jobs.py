@@ -1,4 +1,4 @@
-"""Jobs, intervals, notes and verdicts in SQLite. One process writes; any number can read.
+"""Jobs, intervals, notes and verdicts, in SQLite or PostgreSQL (database.py).
 
 `file` stores what agents send, `update` what Slurm reports. Both may come repeatedly and in any order.
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 import time
 from collections import Counter
@@ -19,58 +18,58 @@ from peerway_jobs.batch_check import MOST_INTERVAL_MS
 from peerway_jobs.store.alarms import raise_alarm
 from peerway_jobs.store.claims import CLAIMED, check_claims, remember_nodes
 from peerway_jobs.store.cluster import cluster_state
+from peerway_jobs.store.connection import Connection
+from peerway_jobs.store.database import database_at
 from peerway_jobs.store.filing import file_batch, judge_again
 from peerway_jobs.store.numbers import make_room
 from peerway_jobs.store.parts import Part, intervals_of, notes_of
 from peerway_jobs.store.ranges import Ranges, add, has
 from peerway_jobs.store.runs import JOBS, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
-from peerway_jobs.store.schema import RESTORE, VERSIONS, advising, bring_up, emptied, opened
+from peerway_jobs.store.schema import VERSIONS
 from peerway_jobs.store.stored import CLOCKS, NODES, RECEIVED, is_damaged, readable
 from peerway_jobs.store.transaction import transaction
 
+_PERIOD_KEPT_S = 10.0  # computing it reads the facts of all nodes
 _NO_START = is_damaged(JOBS, "started")
 
 
 class JobStore:
     """The database of jobs."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, or create it."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # it contains password hashes
-        self.path = path
+    def __init__(self, place: Path | str) -> None:
+        """Open a file of SQLite, or create it, or open a database of PostgreSQL by its address. Raises
+        sqlite3.Error, and ValueError for a database of a newer version.
+        """
+        self.database = database_at(place)
+        try:
+            self.database.bring_up(VERSIONS)
+        except BaseException:
+            self.database.close()
+            raise
         self.lock = threading.RLock()
-        self.writer = _writer(path)
+        self.writer = self.database.writer
         self.newest: dict[str, int] = {}  # node -> time of its newest batch since the server began
         # When Slurm last answered about all jobs, 0 if not since the server began; None if Slurm is not
         # asked.
         self.slurm_answered: float | None = None
         # The same for Slurm's accounts, which are asked about ended runs; None also while they do not answer.
         self.accounts_answered: float | None = None
+        self._period: tuple[float, float] = 0.0, 0.0  # seconds, and until when (time.monotonic) they count
         self._sizes: tuple[Any, dict[str, dict[str, Any]]] = (
             0.0,
             {},
         )  # time of Slurm's report, nodes by name
-        self._local = threading.local()
-        self._readers: dict[threading.Thread, sqlite3.Connection] = {}
 
     def close(self) -> None:
         """Close all connections."""
         with self.lock:
-            for base in (self.writer, *self._readers.values()):
-                base.close()
+            self.database.close()
 
     @property
-    def reader(self) -> sqlite3.Connection:
-        """This thread's connection for reading; it never waits for the writer."""
-        base: sqlite3.Connection | None = getattr(self._local, "base", None)
-        if base is None:
-            base = self._local.base = opened(self.path, readonly=True)
-            with self.lock:  # close the connections of threads that have ended
-                for thread in [each for each in self._readers if not each.is_alive()]:
-                    self._readers.pop(thread).close()
-                self._readers[threading.current_thread()] = base
-        return base
+    def reader(self) -> Connection:
+        """A connection for reading; it never waits for the writer."""
+        return self.database.reader
 
     def write(self, statement: str, values: Sequence[Any] | dict[str, Any] = ()) -> int:
         """Run one statement; returns the number of rows that it changed."""
@@ -98,18 +97,34 @@ class JobStore:
                 ranges = streams.setdefault(key, self._ranges(base, *key, alarm=True))
                 if add(ranges, batch.seq):
                     file_batch(base, filed, begun, confirm=self.slurm_answered is not None)
+                    if batch.facts and batch.facts.interval_ms != self._period[0] * 1000:
+                        self._period = 0.0, 0.0
                     if time_ms(filed) < late_ms:
                         late.setdefault(batch.node, []).append(time_ms(filed))
                 self.newest[batch.node] = max(self.newest.get(batch.node, 0), time_ms(filed))
             base.executemany(
-                "INSERT OR REPLACE INTO received VALUES (?,?,?)",
+                "INSERT INTO received VALUES (?,?,?) "
+                "ON CONFLICT (node, stream) DO UPDATE SET ranges = excluded.ranges",
                 [(*key, json.dumps(ranges, separators=(",", ":"))) for key, ranges in streams.items()],
             )
+            if self.database.is_shared:  # the server that judges may be another one
+                base.executemany(
+                    "INSERT INTO arrivals VALUES (?,?) "
+                    "ON CONFLICT (node) DO UPDATE SET newest = excluded.newest "
+                    "WHERE excluded.newest > arrivals.newest",
+                    [(node, self.newest[node]) for node in {node for node, _ in streams}],
+                )
             for node, times in late.items():
                 judge_again(base, node, min(times), max(times))
 
+    def read_arrivals(self) -> None:
+        """Bring `newest` up to date with what came to other servers of the same database."""
+        if self.database.is_shared:
+            for node, newest in self.reader.execute("SELECT node, newest FROM arrivals"):
+                self.newest[node] = max(self.newest.get(node, 0), newest)
+
     @staticmethod
-    def _ranges(base: sqlite3.Connection, node: str, stream: str, *, alarm: bool = False) -> Ranges:
+    def _ranges(base: Connection, node: str, stream: str, *, alarm: bool = False) -> Ranges:
         """The numbers of a stream's batches that have arrived.
 
         If they cannot be read, every batch counts as new, since filing a batch twice has no effect. `alarm`:
@@ -159,7 +174,9 @@ class JobStore:
         """Store the boot and clock difference of several nodes."""
         with self.lock, transaction(self.writer) as base:
             base.executemany(
-                "INSERT OR REPLACE INTO clocks VALUES (?,?,?)", [(node, *each) for node, each in of.items()]
+                "INSERT INTO clocks VALUES (?,?,?) "
+                "ON CONFLICT (node) DO UPDATE SET boot = excluded.boot, difference = excluded.difference",
+                [(node, *each) for node, each in of.items()],
             )
 
     # -- reading
@@ -169,7 +186,7 @@ class JobStore:
 
         `provisional`: also return a run that only agents have reported, which is shown to nobody.
         """
-        seen = "1" if provisional else "NOT provisional"
+        seen = "TRUE" if provisional else "NOT provisional"
         if "_" in job:
             row = self.reader.execute(
                 "SELECT job FROM jobs WHERE array = ? AND array != '' ORDER BY started DESC LIMIT 1", (job,)
@@ -188,8 +205,9 @@ class JobStore:
             return []
         job = run.component.partition("+")[0]
         rows = self.reader.execute(
-            "SELECT *, max(restart) FROM jobs WHERE component >= ? AND component < ? AND component != '' "
-            "AND component != ? GROUP BY job",
+            "SELECT * FROM jobs WHERE component >= ? AND component < ? AND component != '' "
+            "AND component != ? AND restart = (SELECT max(restart) FROM jobs AS each "
+            "WHERE each.job = jobs.job AND each.component = jobs.component)",
             (f"{job}+", f"{job},", run.component),
         )
         runs = [each for each in map(of_row, rows) if each.component]
@@ -236,11 +254,15 @@ class JobStore:
 
     def period(self) -> float:
         """The seconds between samples of most nodes; 10 if no node has reported yet."""
+        if time.monotonic() < self._period[1]:
+            return self._period[0]
         rows = self.reader.execute(
             "SELECT CASE WHEN json_valid(facts) THEN json_extract(facts, '$.interval_ms') END FROM nodes"
         )
         periods = [ms for (ms,) in rows if isinstance(ms, int) and 0 < ms <= MOST_INTERVAL_MS]
-        return float(median(periods or [10_000])) / 1000
+        period = float(median(periods or [10_000])) / 1000
+        self._period = period, time.monotonic() + _PERIOD_KEPT_S
+        return period
 
     def facts(self, node: str) -> dict[str, Any]:
         """The properties of a node; empty if its agent has not sent them."""
@@ -261,15 +283,3 @@ class JobStore:
         if not (facts := self.facts(node)):
             return {}
         return {"cores": facts["cpus"], "gpus": len(facts["gpus"]), "memory": facts["memory_bytes"]}
-
-
-def _writer(path: Path) -> sqlite3.Connection:
-    """Open the connection that writes. Raises sqlite3.DatabaseError, with advice for a damaged file."""
-    if remains := emptied(path):
-        raise sqlite3.DatabaseError(
-            f"{path.name} is empty (0 bytes), but the folder has {remains}: it lost its content; {RESTORE}"
-        )
-    with advising(path, RESTORE):
-        base = opened(path)
-        bring_up(base, VERSIONS)
-        return base

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from peerway_jobs.store.connection import Connection, Row
 from peerway_jobs.store.runs import COLUMNS, JOBS, Run, of_row
 from peerway_jobs.store.stored import LAST_S, MOST_SIZE, is_damaged
 
@@ -101,7 +101,7 @@ class Place:
         return f"{'x' if self.value is None else repr(self.value)}:{self.job}:{self.restart}"
 
     @classmethod
-    def of(cls, row: sqlite3.Row) -> Place:
+    def of(cls, row: Row) -> Place:
         """The place of a row of a list."""
         place = cls(row["place"], row["job"], row["restart"])
         return place if re.fullmatch(PLACE, place.text()) else cls(None, row["job"], row["restart"])
@@ -116,7 +116,7 @@ class Place:
 
 
 def listed(
-    base: sqlite3.Connection,
+    base: Connection,
     seen: tuple[str, list[str]],
     wanted: Filter,
     *,
@@ -186,7 +186,7 @@ def _conditions(seen: tuple[str, list[str]], wanted: Filter) -> tuple[list[str],
 
 
 def sums(
-    base: sqlite3.Connection,
+    base: Connection,
     seen: tuple[str, list[str]],
     by: str,
     since: float,
@@ -213,11 +213,11 @@ def sums(
         """The rows of the sums; `column` gives the SQL of a column."""
         statement = (
             f"SELECT * FROM (SELECT {by} AS name, count(*) AS jobs, "
-            "sum(verdict = 'inefficient') AS inefficient, "
+            "count(*) FILTER (WHERE verdict = 'inefficient') AS inefficient, "
             f"sum({column('cores')} * ({ended} - started)) / 3600 AS core_hours, "
             f"sum({column('gpus')} * ({ended} - started)) / 3600 AS gpu_hours, "
             f"{', '.join(f'sum({column(name)}) AS {name}' for name in HOURS)}, "
-            f"sum({_wasted(column)}) AS wasted FROM ({runs}) WHERE {seen[0]} AND NOT provisional "
+            f"sum({_wasted(column)}) AS wasted FROM ({runs}) AS runs WHERE {seen[0]} AND NOT provisional "
             f"AND +started BETWEEN 0 AND {ended} AND {ended} < {LAST_S} "
             f"GROUP BY +{by}) AS summed ORDER BY {SUM_ORDERS[order]} DESC LIMIT ?"
         )

@@ -7,12 +7,12 @@ or judged, and whenever its number of jobs has changed, for example because hist
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.lists import CORES_A_GPU, HOURS, SUM_ORDERS, SUMMED, SumOrder, sound
 from peerway_jobs.store.runs import JOBS
@@ -34,7 +34,7 @@ _OF_MONTH = (
     f"ended >= ? AND ended < ? AND NOT provisional AND +started BETWEEN 0 AND ended AND ended < {LAST_S}"
 )
 _SUMMED = (
-    "SELECT {names}, count(*), sum(verdict = 'inefficient'), "
+    "SELECT {names}, count(*), count(*) FILTER (WHERE verdict = 'inefficient'), "
     "sum({cores} * (ended - started)) / 3600, sum({gpus} * (ended - started)) / 3600, {hours} "
     f"FROM jobs WHERE {_OF_MONTH} GROUP BY {', '.join(str(n) for n in range(1, len(SUMMED) + 1))}"
 ).format(
@@ -98,12 +98,12 @@ def sum_months(
     return summed
 
 
-def _count(base: sqlite3.Connection, month: int) -> int:
+def _count(base: Connection, month: int) -> int:
     query = f"SELECT count(*) FROM jobs WHERE {_OF_MONTH}"
     return int(base.execute(query, (month, after(month))).fetchone()[0])
 
 
-def _stored(base: sqlite3.Connection, month: int) -> int:
+def _stored(base: Connection, month: int) -> int:
     query = "SELECT coalesce(sum(jobs), 0) FROM months WHERE month = ?"
     return int(base.execute(query, (month,)).fetchone()[0])
 
@@ -118,7 +118,7 @@ def _sum_month(store: JobStore, month: int) -> None:
 
 
 def sums_of_months(
-    base: sqlite3.Connection, seen: tuple[str, list[str]], by: str, first: int, most: int, order: SumOrder
+    base: Connection, seen: tuple[str, list[str]], by: str, first: int, most: int, order: SumOrder
 ) -> list[dict[str, Any]]:
     """What users, accounts, … had and wasted since the start of a month, as lists.sums returns it."""
     if by not in SUMMED:
@@ -134,7 +134,7 @@ def sums_of_months(
     return [dict(row) for row in base.execute(statement, [first, *seen[1], most])]
 
 
-def growth(base: sqlite3.Connection, seen: tuple[str, list[str]], first: int) -> list[Month]:
+def growth(base: Connection, seen: tuple[str, list[str]], first: int) -> list[Month]:
     """The months since `first`, as far as jobs are known. A user is new in the month of their first job."""
     good = f"NOT {is_damaged(MONTHS, 'month', 'user', 'jobs', 'core_hours', 'gpu_hours')}"
     named = f"NOT {is_damaged(MONTHS, 'month', 'user')}"  # the index months_of_user has both

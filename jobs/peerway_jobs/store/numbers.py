@@ -6,9 +6,8 @@ agent may number the runs of a job differently from Slurm, because it has not se
 
 from __future__ import annotations
 
-import sqlite3
-
 from peerway_jobs.clock import AGREES_S
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.runs import JOBS, Run
 from peerway_jobs.store.stored import readable
 
@@ -16,7 +15,7 @@ _WHOLE_S = 1.0  # Slurm reports whole seconds
 _EARLY_S = 0.5  # a job that is requeued at once may begin again a second after its first start
 
 
-def make_room(base: sqlite3.Connection, run: Run) -> bool:
+def make_room(base: Connection, run: Run) -> bool:
     """Make room for a run that Slurm reports; returns False if its number now belongs to a younger job.
 
     Runs of an older job with this number get restarts below 0, and so do their verdicts. A run that was made
@@ -57,7 +56,7 @@ def _within(run: Run, started: float | None, ended: float | None) -> bool:
     return run.ended is None or started < run.ended + _WHOLE_S
 
 
-def _set_aside(base: sqlite3.Connection, job: str, restart: int) -> None:
+def _set_aside(base: Connection, job: str, restart: int) -> None:
     lowest = base.execute("SELECT min(restart) FROM jobs WHERE job = ?", (job,)).fetchone()[0]
     for table in ("jobs", "verdicts"):
         base.execute(

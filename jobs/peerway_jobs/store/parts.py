@@ -6,12 +6,12 @@ read, if their times can.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from dataclasses import replace
 from typing import Any
 
 from peerway_jobs.store.claims import agreeing
+from peerway_jobs.store.connection import Connection, Row
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.stored import INTERVALS, SEEN, Kind, is_damaged, readable
 
@@ -20,7 +20,7 @@ _MOST_NOTES = 1000
 Part = dict[str, Any]
 
 
-def intervals_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[str]]:
+def intervals_of(base: Connection, run: Run) -> tuple[list[Part], list[str]]:
     """The allocations and steps of a run, clipped to its time; and the columns that cannot be read.
 
     Each part has `open`, which says whether the interval has no end yet.
@@ -42,7 +42,7 @@ def intervals_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[s
     return parts, [f"intervals.{name}" for name in unreadable]
 
 
-def notes_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[str]]:
+def notes_of(base: Connection, run: Run) -> tuple[list[Part], list[str]]:
     """The notes of agents about a run, and the columns that cannot be read.
 
     Notes about left-over processes count even after the run's end.
@@ -59,7 +59,7 @@ def notes_of(base: sqlite3.Connection, run: Run) -> tuple[list[Part], list[str]]
 
 
 def _readable(
-    kinds: dict[str, Kind], rows: list[sqlite3.Row], needed: tuple[str, ...]
+    kinds: dict[str, Kind], rows: list[Row], needed: tuple[str, ...]
 ) -> tuple[list[Part], list[str]]:
     """The rows whose needed columns can be read, and all columns that cannot be read in some row."""
     parts = []

@@ -28,11 +28,13 @@ def due(store: JobStore, now: float) -> list[Run]:
     oldest verdict first.
     """
     period = store.period()
+    store.read_arrivals()
     rows = store.reader.execute(
         "SELECT * FROM (SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled AND NOT provisional "
-        "AND judged < ended + :settle ORDER BY ended) "
+        "AND judged < ended + :settle ORDER BY ended) AS finished "
         "UNION ALL SELECT * FROM (SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL "
-        "AND NOT provisional AND judged < :now - max(:every, (:now - started) * :longer) ORDER BY judged)",
+        "AND NOT provisional AND judged < :now - max(:every, (:now - started) * :longer) ORDER BY judged) "
+        "AS running",
         {
             "now": now,
             "every": EVERY * period,

@@ -27,11 +27,16 @@ from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed,
 TIMEOUT_S = 60
 MOST_ANSWER = 512 << 20  # bytes: six hours of a node with 512 CPUs, twice
 _PIECE_MS = 6 * 3_600_000  # of one query: servers limit the number of samples of an answer
+_DAY_MS = 86_400_000  # of one export
 _PERIODS = 10_000
 
 
 class SamplesRefused(StoreFailed):
     """The server will not accept these samples later either."""
+
+
+class _NotThere(StoreFailed):
+    """The server has no such address."""
 
 
 class PromStore(Samples):
@@ -44,6 +49,7 @@ class PromStore(Samples):
                 f"a time-series database is an address such as http://127.0.0.1:8428, not {url!r}"
             )
         self._url = url.rstrip("/")
+        self._exports = True  # until it answers that it has no such address, as Prometheus does
 
     def put(self, batches: Sequence[Filed]) -> None:
         """Accepted by the server when this returns; on its disk perhaps later. Raises StoreFailed."""
@@ -70,13 +76,18 @@ class PromStore(Samples):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """Read with range selectors, which return samples as they were written."""
+        """Read the samples as they were written: by VictoriaMetrics' export, or else with range selectors."""
         only = None if devices is None else frozenset(devices)
         wanted = [
             m.name for m in METRICS.values() if m.kind == kind and (metrics is None or m.name in metrics)
         ]
         selector = f'{{__name__=~"{"|".join(wanted)}",node={quoted(node)}}}'
         parts: defaultdict[Key, list[Points]] = defaultdict(list)
+        if self._exports and wanted:
+            try:
+                return self._exported(selector, start_ms, end_ms, only)
+            except _NotThere:
+                self._exports = False
         begin = start_ms
         while begin < end_ms and wanted:
             end = min(begin + _PIECE_MS, end_ms)
@@ -92,6 +103,34 @@ class PromStore(Samples):
             except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
                 raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
             begin = end
+        points_of = {key: merged(several) for key, several in parts.items()}
+        return {key: points for key, points in points_of.items() if points.times.size}
+
+    def _exported(
+        self, selector: str, start_ms: int, end_ms: int, only: frozenset[str] | None
+    ) -> dict[Key, Points]:
+        """Read one line of JSON for each series: several times faster than an answer to a query, where
+        values are texts. Most devices of a node have the same times, which are parsed once.
+        """
+        parts: defaultdict[Key, list[Points]] = defaultdict(list)
+        for begin in range(start_ms, end_ms, _DAY_MS):
+            end = min(begin + _DAY_MS, end_ms)
+            query = {"match[]": selector, "start": f"{begin / 1000:.3f}", "end": f"{end / 1000:.3f}"}
+            answer = self._ask("/api/v1/export?" + urllib.parse.urlencode(query), None, {})
+            times_of: dict[bytes, np.ndarray[Any, np.dtype[np.int64]]] = {}
+            try:
+                for line in answer.splitlines():
+                    head, _, clock = line.rpartition(b',"timestamps":')
+                    if clock not in times_of:
+                        times_of[clock] = np.array(json.loads(clock.removesuffix(b"}")), np.int64)
+                    series = json.loads(head + b"}")
+                    labels = series["metric"]
+                    if only is None or labels["device"] in only:
+                        values = np.array(series["values"], float)
+                        points = _inside(times_of[clock], values, begin, end)
+                        parts[labels["device"], labels["__name__"]].append(points)
+            except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
+                raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
         points_of = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in points_of.items() if points.times.size}
 
@@ -123,7 +162,7 @@ class PromStore(Samples):
                 body_read = bytes(answer.read(MOST_ANSWER + 1))
         except urllib.error.HTTPError as error:
             why = error.read(500).decode(errors="replace")
-            kind = SamplesRefused if error.code == 400 else StoreFailed
+            kind = {400: SamplesRefused, 404: _NotThere, 405: _NotThere}.get(error.code, StoreFailed)
             raise kind(f"{self._url} answered {error.code}: {why}") from None
         except OSError as error:
             raise StoreFailed(f"cannot reach {self._url}: {error}") from None
@@ -140,6 +179,10 @@ def quoted(text: str) -> str:
 def _points(values: list[list[Any]], begin: int, end: int) -> Points:
     times = np.array([round(float(value[0]) * 1000) for value in values], np.int64)
     figures = np.array([float(value[1]) for value in values])
+    return _inside(times, figures, begin, end)
+
+
+def _inside(times: Any, figures: Any, begin: int, end: int) -> Points:
     inside = (times > begin) & (times <= end)
     times, figures = times[inside], figures[inside]
     period = int(np.median(np.diff(times))) if times.size > 1 else _PERIODS

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.stored import SIZE, TEXT, TIME, WHOLE, Kind, Unreadable, content, maybe, readable
 
@@ -83,7 +83,7 @@ def keep_queue(
     )
 
 
-def queue(base: sqlite3.Connection) -> Queue:
+def queue(base: Connection) -> Queue:
     """The last report, as far as it can be read."""
     report = Queue()
     row = base.execute("SELECT at, body FROM queue").fetchone()

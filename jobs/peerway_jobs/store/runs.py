@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from peerway_jobs.store.connection import Connection, Row
 from peerway_jobs.store.stored import (
+    FLAG,
     MOST_SIZE,
     TEXT,
     TIME,
@@ -99,7 +100,7 @@ class Run:
 
 # The new value of `judged` for a run that must be judged again. Each cause subtracts 1, so that a verdict in
 # progress sees that it is outdated (verdicts.py).
-ANEW = "min(judged, 0) - 1"
+ANEW = "min(jobs.judged, 0) - 1"
 COLUMNS = tuple(each.name for each in fields(Run) if each.name != "unreadable")
 STATES = ("waiting", "inefficient", "efficient", "unremarkable", "no data", "short")  # of a verdict
 _TIMES = ("submitted", "started", "ended")
@@ -125,9 +126,10 @@ def _kind_of(name: str) -> Kind:
         kind = choice(*STATES, absent="waiting")
     elif declared.startswith("str"):
         kind = TEXT
+    elif declared == "bool":
+        kind = FLAG
     else:
-        whole = declared.startswith(("int", "bool"))
-        kind = number(-MOST_SIZE, MOST_SIZE, whole=whole)
+        kind = number(-MOST_SIZE, MOST_SIZE, whole=declared.startswith("int"))
     if "None" in declared:
         return maybe(kind)
     return replace(kind, absent="UNKNOWN" if name == "state" else getattr(_NOTHING, name))
@@ -136,7 +138,7 @@ def _kind_of(name: str) -> Kind:
 JOBS: dict[str, Kind] = {name: _kind_of(name) for name in COLUMNS}
 
 
-def of_row(row: sqlite3.Row) -> Run:
+def of_row(row: Row) -> Run:
     """The run in a row of the table of jobs."""
     values, unreadable = readable(JOBS, row)
     values["out_of_memory"] = bool(values["out_of_memory"])
@@ -152,7 +154,7 @@ def row_of(run: Run) -> dict[str, Any]:
     return values
 
 
-def put_run(base: sqlite3.Connection, run: Run, *, provisional: bool = False) -> None:
+def put_run(base: Connection, run: Run, *, provisional: bool = False) -> None:
     """Write a run as Slurm or its intervals describe it; the columns of its verdict stay.
 
     A run that Slurm has reported does not become provisional again.
@@ -168,28 +170,29 @@ def put_run(base: sqlite3.Connection, run: Run, *, provisional: bool = False) ->
         "gpu_type",
     )  # an empty value does not replace another
     sets = ", ".join(
-        f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN {n} ELSE excluded.{n} END"
+        f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN jobs.{n} ELSE excluded.{n} END"
         if n in kept
         else f"{n} = excluded.{n}"
         for n in FROM_SLURM
         if n not in (*_HELD, "max_rss")
     )
-    sets += ", max_rss = max(max_rss, excluded.max_rss)"  # squeue reports none
+    sets += ", max_rss = max(jobs.max_rss, excluded.max_rss)"  # squeue reports none
     # While epilogs run, Slurm lists only the nodes where one still runs.
-    fewer = "(excluded.ended IS NOT NULL OR excluded.state = 'COMPLETING') AND nodes > excluded.nodes"
+    fewer = "(excluded.ended IS NOT NULL OR excluded.state = 'COMPLETING') AND jobs.nodes > excluded.nodes"
     for n in _HELD:
-        sets += f", {n} = CASE WHEN {fewer} THEN {n} ELSE excluded.{n} END"
+        sets += f", {n} = CASE WHEN {fewer} THEN jobs.{n} ELSE excluded.{n} END"
     # A verdict on a running run does not cover its end, even if the end is reported long after it.
     sets += (
-        ", judged = CASE WHEN ended IS excluded.ended AND state IS excluded.state "
-        f"AND nodes >= excluded.nodes AND max_rss >= excluded.max_rss THEN judged ELSE {ANEW} END"
+        ", judged = CASE WHEN jobs.ended IS excluded.ended AND jobs.state IS excluded.state "
+        f"AND jobs.nodes >= excluded.nodes AND jobs.max_rss >= excluded.max_rss "
+        f"THEN jobs.judged ELSE {ANEW} END"
     )
     values = row_of(run)
     base.execute(
         f"INSERT INTO jobs ({', '.join(names)}, provisional) "
         f"VALUES ({', '.join(f':{n}' for n in names)}, :provisional) "
         f"ON CONFLICT (job, restart) DO UPDATE SET {sets}, "
-        "provisional = min(provisional, excluded.provisional)",
+        "provisional = (jobs.provisional AND excluded.provisional)",
         {"provisional": provisional, **{name: values[name] for name in names}},
     )
 

@@ -183,6 +183,11 @@ VERSIONS = [
     CREATE INDEX acts_of_job ON acts (job, at);
     CREATE INDEX acts_at ON acts (at);
     """,
+    # what servers that share a database tell each other: the time of each node's newest batch, the rules
+    """
+    CREATE TABLE arrivals (node TEXT PRIMARY KEY, newest INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE shared (name TEXT PRIMARY KEY, since REAL NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
+    """,
 ]
 
 
@@ -260,14 +265,12 @@ def bring_up(base: sqlite3.Connection, versions: list[str]) -> None:
     """
     have = _version(base)
     if have > len(versions):
-        raise ValueError(
-            f"the database is of version {have}, this Peerway knows {len(versions)}: install a newer one"
-        )
+        raise ValueError(too_new(have, len(versions)))
     for number, script in enumerate(versions[have:], start=have + 1):
         base.execute("BEGIN IMMEDIATE")
         try:
             if _version(base) < number:
-                for statement in _statements(script):
+                for statement in statements_of(script):
                     base.execute(statement)
                 base.execute(f"PRAGMA user_version = {number}")
             base.commit()
@@ -276,12 +279,17 @@ def bring_up(base: sqlite3.Connection, versions: list[str]) -> None:
             raise
 
 
+def too_new(have: int, known: int) -> str:
+    """Why a database of a newer version cannot be used."""
+    return f"the database is of version {have}, this Peerway knows {known}: install a newer one"
+
+
 def _version(base: sqlite3.Connection) -> int:
     version: int = base.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements_of(script: str) -> Iterator[str]:
     """The statements of a script, for executing them in a transaction: executescript() would end it."""
     statement = ""
     for part in script.split(";"):

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from peerway_jobs.batch_check import facts_of
+from peerway_jobs.store.connection import Row
 from peerway_jobs.untrusted import MOST_NUMBER, BadBatch
 
 LAST_S = 253_402_300_799  # the end of the year 9999, the last that can be written as a date
@@ -103,7 +103,8 @@ def number(least: float, most: float, *, whole: bool = False) -> Kind:
             raise Unreadable
         return value
 
-    outside = f"coalesce({{0}} NOT BETWEEN {least!r} AND {most!r}, 1)"  # texts and bytes are above any number
+    # texts and bytes are above any number
+    outside = f"({{0}} IS NULL OR {{0}} NOT BETWEEN {least!r} AND {most!r})"
     return Kind(parse, f"typeof({{0}}) != 'integer' OR {outside}" if whole else outside, 0)
 
 
@@ -134,7 +135,7 @@ def content(parse: Callable[[Any], Any]) -> Kind:
 
 
 def _not_json(kind: str) -> str:
-    return f"CASE WHEN json_valid({{0}}) THEN json_type({{0}}) != '{kind}' ELSE 1 END"
+    return f"CASE WHEN json_valid({{0}}) THEN json_type({{0}}) != '{kind}' ELSE TRUE END"
 
 
 def _facts(value: Any) -> dict[str, Any]:
@@ -169,6 +170,7 @@ TIME_MS = number(0, LAST_MS, whole=True)
 SIZE = number(-MOST_SIZE, MOST_SIZE)
 TEXTS, WHOLES = listing(is_text), listing(is_whole)
 FACTS = content(_facts)
+FLAG = Kind(number(0, 1, whole=True).parse, "{0} IS NULL OR {0} NOT IN (FALSE, TRUE)", 0)
 
 # The columns of the tables, except jobs (runs.py), verdicts (verdicts.py) and the cluster (cluster.py).
 INTERVALS = {
@@ -186,16 +188,18 @@ NODES = {"node": TEXT, "facts": FACTS, "told": SIZE}
 CLOCKS = {"node": TEXT, "boot": TEXT, "difference": number(-LAST_MS, LAST_MS, whole=True)}
 PEOPLE = {
     "name": TEXT, "password": TEXT, "role": choice("user", "admin", absent="user"), "accounts": TEXTS,
-    "mail": number(0, 1, whole=True),
+    "mail": FLAG,
 }  # fmt: skip
 SESSIONS = {"hash": TEXT, "name": TEXT, "ends": TIME}
 TOKENS = {"hash": TEXT, "name": TEXT, "scopes": TEXT, "node": TEXT, "made": TIME, "ends": maybe(TIME)}
 NOTICES = {"name": TEXT, "sent": TIME, "body": TEXT}
 DELIVERIES = {"hook": TEXT, "event": TEXT, "sent": TIME, "upto": TIME, "outcome": TEXT}
+ARRIVALS = {"node": TEXT, "newest": TIME_MS}
+SHARED = {"name": TEXT, "since": TIME, "text": TEXT}
 RULESETS = {"hash": TEXT, "since": TIME, "text": TEXT, "by": TEXT}
 
 
-def readable(kinds: Mapping[str, Kind], row: sqlite3.Row | None) -> tuple[dict[str, Any], list[str]]:
+def readable(kinds: Mapping[str, Kind], row: Row | None) -> tuple[dict[str, Any], list[str]]:
     """The columns of a row that `kinds` names, and the names of those that cannot be read.
 
     Columns that the row lacks, and all columns if `row` is None, are absent.
@@ -212,7 +216,7 @@ def readable(kinds: Mapping[str, Kind], row: sqlite3.Row | None) -> tuple[dict[s
     return values, sorted(unreadable)
 
 
-def readable_rows(kinds: Mapping[str, Kind], rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
+def readable_rows(kinds: Mapping[str, Kind], rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Rows as far as they can be read; `unreadable` lists the columns of each that cannot."""
     return [{**values, "unreadable": names} for values, names in (readable(kinds, row) for row in rows)]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from peerway_jobs.store.connection import Connection
+
 
 @contextmanager
-def transaction(base: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def transaction(base: Connection) -> Iterator[Connection]:
     """Commit everything in the block when it ends; roll it back if it raises."""
     base.execute("BEGIN IMMEDIATE")
     try:

@@ -6,8 +6,7 @@ away. Everything that agents reported of such a run is deleted with it; the alar
 
 from __future__ import annotations
 
-import sqlite3
-
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.parts import SLACK_MS
 from peerway_jobs.store.runs import JOBS
@@ -46,7 +45,7 @@ def delete_unconfirmed(store: JobStore, now: float) -> int:
                 values,
             ).fetchall()
             for row in rows:
-                _delete(base, row["job"], row["restart"], int(row["started"] * 1000))
+                delete_run(base, row["job"], row["restart"], int(row["started"] * 1000))
         deleted += len(rows)
         if len(rows) < _BATCH:
             break
@@ -58,7 +57,7 @@ def _answers(answered: float | None, now: float) -> bool:
     return answered is not None and answered > now - _ANSWERED_S
 
 
-def _delete(base: sqlite3.Connection, job: str, restart: int, start_ms: int) -> None:
+def delete_run(base: Connection, job: str, restart: int, start_ms: int) -> None:
     """Delete one run with its intervals and notes, up to the next run with that number."""
     base.execute("DELETE FROM jobs WHERE job = ? AND restart = ?", (job, restart))
     base.execute("DELETE FROM verdicts WHERE job = ? AND restart = ?", (job, restart))

@@ -7,12 +7,12 @@ when it is recorded, and nothing is read again.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.stored import LAST_S, MOST_SIZE, TEXT, number, readable
 from peerway_jobs.store.transaction import transaction
@@ -93,7 +93,7 @@ def record(store: JobStore, at: float, minute: Mapping[str, Mapping[str, float]]
             base.execute("DELETE FROM utilization WHERE step = ? AND at < ?", (step, int(at - kept)))
 
 
-def utilization(base: sqlite3.Connection, now: float, length: Range) -> Utilization:
+def utilization(base: Connection, now: float, length: Range) -> Utilization:
     """The use up to now. A row that cannot be read is left out and named."""
     seconds, step = RANGES[length]
     begin = int(now // step * step) - seconds + step

@@ -8,7 +8,8 @@ Each node sends one batch each 10 s, spread over the 10 s, and runs a job with 8
 meanwhile. At the end every batch that was acknowledged must be in the database.
 
 With --victoria-metrics the samples go there: its CPU time and memory are told too, and how many batches wait
-for it on the server's disk. At the end it must have one sample of each batch.
+for it on the server's disk. At the end it must have one sample of each batch. With --postgresql as well, jobs
+are in a private PostgreSQL.
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ from typing import Any
 import numpy as np
 from jobs_load import SERVE, connected, peak_of, post
 from jobs_node import CORES, GPUS, STEPS, batch, cpu_of
+from postgres_server import postgres
 
 from peerway_jobs.batch import Batch, Facts, Gpu, Interval, encode
 from peerway_jobs.frames import frame
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
+from peerway_jobs.store.database import set_address
 
 PERIOD_S = 10
 PORT = 18741
@@ -159,8 +162,25 @@ def counted(metric: str) -> int:
     return int(found["value"][1])
 
 
+def of_postgres(pid: int) -> dict[str, float]:
+    """CPU seconds of PostgreSQL's processes so far, and their memory; shared pages count once."""
+    spent, memory = 0.0, 0
+    for child in (pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())):
+        with contextlib.suppress(OSError):  # it has just ended
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            ticks = sum(int(each) for each in (fields[11:15] if child == pid else fields[11:13]))
+            spent += ticks / os.sysconf("SC_CLK_TCK")
+            lines = Path(f"/proc/{child}/smaps_rollup").read_text().splitlines()
+            memory += next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    return {"cpu_s": round(spent, 2), "memory": memory}
+
+
 def sustained(
-    folder: Path, nodes: int, minutes: float, database: subprocess.Popen[bytes] | None = None
+    folder: Path,
+    nodes: int,
+    minutes: float,
+    database: subprocess.Popen[bytes] | None = None,
+    postgres_pid: int = 0,
 ) -> dict[str, Any]:
     monitor = Monitor(folder)
     people = People(monitor.jobs)
@@ -201,6 +221,8 @@ def sustained(
                         "ahead": (folder / "samples" / "ahead.db").stat().st_size,
                         "database": resident_of(database.pid),
                     }
+                if postgres_pid:
+                    series[-1]["postgresql"] = of_postgres(postgres_pid)
                 before = now
                 print(json.dumps(series[-1]), flush=True)
             done.set()
@@ -230,6 +252,7 @@ def sustained(
         "batches": len(waits), "acknowledged_in": quantiles(waits), "answered_in": pages,
         "cpu_s": cpu, "of_one_core": cpu / wall, "of_one_core_for_1000_nodes": cpu / wall / nodes * 1000,
         "peak_bytes": peak, "minutes": series, "victoria_metrics": behind or None,
+        "postgresql": series[-1].get("postgresql"),
         "note": "values are random, the worst case for compression",
     }  # fmt: skip
 
@@ -250,6 +273,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=250)
     parser.add_argument("--minutes", type=float, default=12)
     parser.add_argument("--victoria-metrics", action="store_true")
+    parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -260,7 +284,12 @@ def main() -> None:
             database = stack.enter_context(victoria_metrics(at))
         data = Path(folder, "data")
         data.mkdir()
-        record = sustained(data, options.nodes, options.minutes, database)
+        pid = 0
+        if options.postgresql:
+            server = stack.enter_context(postgres("shared_buffers=128MB", "fsync=on", "full_page_writes=on"))
+            set_address(data, server.new())
+            pid = server.pid
+        record = sustained(data, options.nodes, options.minutes, database, pid)
     record |= {
         "cpus": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine(),
         "load": os.getloadavg()[0], "command": " ".join(["python", *sys.argv]), "time": time.time(),

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from postgres_server import PostgresServer, postgres, why_not
+
+IN_POSTGRES = os.environ.get("PEERWAY_TEST_POSTGRESQL") == "1"  # each test begins without such variables
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,3 +26,33 @@ def quick_passwords() -> Iterator[None]:
             quick = functools.partial(argon2.PasswordHasher, time_cost=1, memory_cost=64, parallelism=1)
             patch.setattr(argon2, "PasswordHasher", quick)
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A private PostgreSQL for all tests of this process."""
+    if why := why_not():
+        pytest.skip(why)
+    with postgres() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def jobs_in_postgres(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With PEERWAY_TEST_POSTGRESQL=1, each file of jobs that a test opens is a schema of PostgreSQL."""
+    if not IN_POSTGRES:
+        return
+    from peerway_jobs.store import jobs
+    from peerway_jobs.store.database import database_at
+
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    places: dict[object, str] = {}
+
+    def in_postgres(place: Path | str) -> object:
+        if isinstance(place, Path) and place not in places:
+            places[place] = server.new()
+            place.parent.mkdir(parents=True, exist_ok=True)
+            (place.parent / "database").write_text(places[place])
+        return database_at(places.get(place, str(place)))
+
+    monkeypatch.setattr(jobs, "database_at", in_postgres)

@@ -142,6 +142,8 @@ def fill(damaged: Damaged) -> None:
     act = {"at": NOW, "policy": "p", "form": "f", "act": "hold", "user": "u", "account": "a", "dry": 0}
     add("acts", {**act, "restart": 0, "outcome": "done", "evidence": "{}"}, lambda n: {"job": str(n)})
     add("people", {}, lambda n: {"name": f"p{n}"})
+    add("arrivals", {"newest": 1}, lambda n: {"node": f"a{n}"})
+    add("shared", {"since": NOW, "text": ""}, lambda n: {"name": f"s{n}"})
     add("rulesets", {"since": NOW, "text": "", "by": ""}, lambda n: {"hash": f"h{n}"})
     secret = lambda n: {"hash": hashlib.sha256(SECRET.format(n).encode()).hexdigest()}  # noqa: E731
     add("sessions", {"name": "alice", "ends": NOW + 999}, secret)

@@ -169,3 +169,38 @@ def test_one_spurious_refusal_loses_no_batch(tmp_path: Path) -> None:
     with proxy(answer) as url:
         send_all(url, "t" * 43, spool, tmp_path)
     assert refused(tmp_path) == []
+
+
+def test_an_agent_goes_on_to_the_next_server_and_stays_there(tmp_path: Path) -> None:
+    spool, asked = spool_of(tmp_path, [b"%d" % n for n in range(1, 4)]), list[str]()
+
+    def answers(name: str, status: int) -> Callable[[list[bytes]], tuple[int, bytes]]:
+        def answer(payloads: list[bytes]) -> tuple[int, bytes]:
+            asked.append(name)
+            last = int(payloads[0])  # one at a time, so that it asks again
+            return status, b'{"stream": "%s", "acknowledged": %d}' % (spool.stream.encode(), last)
+
+        return answer
+
+    with proxy(answers("gone", 200)) as gone:
+        pass
+    with proxy(answers("full", 503)) as full, proxy(answers("good", 200)) as good:
+        said = send_all(f"{gone} {full} {good}", "t" * 43, spool, tmp_path)
+    assert asked == ["full", "good", "good", "good"]
+    assert said[0].startswith(f"cannot send to {gone}: ConnectionRefusedError")
+    assert said[1].startswith("the server answers 503")
+    assert full in said[1]
+    assert said[2] == f"the server {good} takes batches"
+
+
+def test_an_agent_whose_servers_all_fail_pauses_after_a_round_of_them(tmp_path: Path) -> None:
+    spool, asked = spool_of(tmp_path, [b"1"]), list[int]()
+
+    def answer(_: list[bytes]) -> tuple[int, bytes]:
+        asked.append(1)
+        good = b'{"stream": "%s", "acknowledged": 1}' % spool.stream.encode()
+        return (503, b"") if len(asked) < 6 else (200, good)
+
+    with proxy(answer) as one, proxy(answer) as other:
+        send_all(f"{one} {other}", "t" * 43, spool, tmp_path)
+    assert len(asked) == 6

@@ -840,7 +840,7 @@ def test_the_longer_a_run_is_the_seldomer_it_is_judged(tmp_path: Path) -> None:
 def test_threads_that_ended_leave_no_connection_behind(tmp_path: Path) -> None:
     """A server's threads come and go with its requests, so each must close what it opened."""
     store = JobStore(tmp_path / "jobs.db")
-    path = str(store.path)
+    path = str(tmp_path / "jobs.db")
 
     def opened() -> int:
         found = 0

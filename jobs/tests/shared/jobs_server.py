@@ -83,7 +83,7 @@ def scene(monitor: Monitor) -> None:
         Job(107, {cpu: 1.0}, minutes=1, slurm={"name": "hello", "user": "alice"}),
     )
     monitor.judge_due()
-    monitor.jobs.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (NOW, json.dumps(cluster())))
+    monitor.jobs.write("INSERT INTO cluster VALUES (1, ?, ?)", (NOW, json.dumps(cluster())))
     people = People(monitor.jobs)
     for name, role, accounts in (
         ("alice", "user", []),
