@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from peerway_common.printable import shortened
+from peerway_jobs.store.connection import Connection, Row
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import TEXT, TIME, choice, content, is_damaged, number, readable
@@ -66,7 +66,7 @@ def record(store: JobStore, act: Act) -> None:
     )
 
 
-def first_seen(base: sqlite3.Connection, policy: str, form: str) -> float | None:
+def first_seen(base: Connection, policy: str, form: str) -> float | None:
     """When a policy of this form was first seen (s since 1970); None if never."""
     at: float | None = base.execute(
         f"SELECT min(at) FROM acts WHERE policy = ? AND form = ? AND act = 'begin' AND {_GOOD}",
@@ -75,7 +75,7 @@ def first_seen(base: sqlite3.Connection, policy: str, form: str) -> float | None
     return at
 
 
-def of_run(base: sqlite3.Connection, policy: str, job: str, restart: int, since: float) -> list[Act]:
+def of_run(base: Connection, policy: str, job: str, restart: int, since: float) -> list[Act]:
     """A policy's acts about a run since a time, the oldest first. `since` keeps out those about an older job
     with the same number.
     """
@@ -86,17 +86,17 @@ def of_run(base: sqlite3.Connection, policy: str, job: str, restart: int, since:
     )
 
 
-def since(base: sqlite3.Connection, time: float) -> list[Act]:
+def since(base: Connection, time: float) -> list[Act]:
     """The acts after a time, the oldest first."""
     return _acts(base, "at > ? AND act != 'begin' ORDER BY at", (time,))
 
 
-def newest(base: sqlite3.Connection, most: int) -> list[Act]:
+def newest(base: Connection, most: int) -> list[Act]:
     """The newest acts, the newest first."""
     return _acts(base, "act != 'begin' ORDER BY at DESC LIMIT ?", (most,))
 
 
-def held(base: sqlite3.Connection) -> list[Act]:
+def held(base: Connection) -> list[Act]:
     """The acts by which jobs are held and not yet released."""
     acts = _acts(base, "act IN ('hold', 'release') AND dry = 0 ORDER BY at", ())
     open_of: dict[str, Act] = {}
@@ -108,11 +108,11 @@ def held(base: sqlite3.Connection) -> list[Act]:
     return list(open_of.values())
 
 
-def _acts(base: sqlite3.Connection, condition: str, values: Sequence[Any]) -> list[Act]:
-    rows: Iterable[sqlite3.Row] = base.execute(f"SELECT * FROM acts WHERE {_GOOD} AND {condition}", values)
+def _acts(base: Connection, condition: str, values: Sequence[Any]) -> list[Act]:
+    rows: Iterable[Row] = base.execute(f"SELECT * FROM acts WHERE {_GOOD} AND {condition}", values)
     return [_of_row(row) for row in rows]
 
 
-def _of_row(row: sqlite3.Row) -> Act:
+def _of_row(row: Row) -> Act:
     values, _ = readable(ACTS, row)
     return Act(**{**values, "dry": bool(values["dry"])})

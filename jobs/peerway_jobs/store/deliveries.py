@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 
+from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.stored import DELIVERIES, is_damaged
 
@@ -13,7 +13,7 @@ _KEPT_S = 90 * 86_400
 _GOOD = f"NOT {is_damaged(DELIVERIES)}"
 
 
-def covered(base: sqlite3.Connection, hook: str, event: str) -> float | None:
+def covered(base: Connection, hook: str, event: str) -> float | None:
     """The time up to which a webhook knows of an event (s since 1970); None before its first message."""
     upto: float | None = base.execute(
         f"SELECT max(upto) FROM deliveries WHERE hook = ? AND event = ? AND outcome = '{SENT}' AND {_GOOD}",
@@ -31,7 +31,7 @@ def record(store: JobStore, hook: str, event: str, now: float, upto: float, outc
     )
 
 
-def outcomes(base: sqlite3.Connection, since: float) -> Mapping[tuple[str, str], int]:
+def outcomes(base: Connection, since: float) -> Mapping[tuple[str, str], int]:
     """The number of messages since a time, by channel (`mail`, `webhook`) and outcome (`sent`, `refused`)."""
     counts: dict[tuple[str, str], int] = {}
     for channel, table, refused in (
