@@ -99,7 +99,8 @@ def uv_install(title: str, arguments: list[object], lock: Path) -> bool:
     pip knows of a mirror.
     """
     pip_install("install uv", ["--constraint", lock, "uv"], None, LOGS / "uv.log")
-    command = [VENV / "bin" / "uv", "pip", "install", "--python", PYTHON]
+    # As pip does, it trusts the certificates of the system: a network may have its own.
+    command = [VENV / "bin" / "uv", "pip", "install", "--system-certs", "--python", PYTHON]
     return run(title, [*command, *arguments], LOGS / "uv-packages.log") == 0
 
 

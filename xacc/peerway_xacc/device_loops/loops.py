@@ -202,7 +202,9 @@ class _Loop:
             written.extend(behind)
             put(f" if ({part} == {_LAST}) break; }}")
         written.extend(before)
-        put(f" {part} = pwx_loop_next(&{loop}, &{state}, {int(exit_ is not None)}, {here});")
+        there = f'(const int *)pwx_device(&{loop}.known, &{state}, "{state}", {here})'
+        where = f"pwx_gpu() ? {there} : &{state}"
+        put(f" {part} = pwx_loop_next(&{loop}, {where}, {int(exit_ is not None)}, {here});")
         put(f" if ({part} == 0) break; }} pwx_loop_end(&{loop}, {here});")
         back = [self.scalars.names[id(variable)] for variable in outside]
         put(f' _Pragma("acc update host({", ".join([*back, state])})")')

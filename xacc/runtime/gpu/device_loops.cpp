@@ -9,7 +9,6 @@
 
 #include "base/relax.h"
 #include "xacc/runtime/base/failure.h"
-#include "xacc/runtime/data/present.h"
 #include "xacc/runtime/gpu/loop_graph.h"
 #include "xacc/runtime/gpu/recording.h"
 #include "xacc/runtime/gpu/sequences.h"
@@ -61,19 +60,14 @@ bool may_record() {
   return settings::acc_loops.value() == settings::Loops::graph && the_gpu().driver.has_conditional_nodes();
 }
 
-CUdeviceptr on_gpu(const int* state) {
-  const Present* const entry = find_present(state, sizeof *state, "the state of a loop");
-  if (entry == nullptr) throw Failure("the state of a loop is not present on the GPU");
-  const auto offset = static_cast<size_t>(reinterpret_cast<const std::byte*>(state) - entry->host);
-  return reinterpret_cast<CUdeviceptr>(entry->device + offset);
-}
+CUdeviceptr address_of(const int* on_gpu) { return reinterpret_cast<CUdeviceptr>(on_gpu); }
 
 /// Waits for the work so far, and returns the state that it left.
 int read_state(const int* state) {
   int value = PWX_LOOP_DONE;
   const Gpu& gpu = the_gpu();
   wait_for_unqueued();
-  gpu.check(gpu.driver.cuMemcpy(reinterpret_cast<CUdeviceptr>(&value), on_gpu(state), sizeof value),
+  gpu.check(gpu.driver.cuMemcpy(reinterpret_cast<CUdeviceptr>(&value), address_of(state), sizeof value),
             "reading the state of a loop");
   return value;
 }
@@ -84,7 +78,7 @@ int part_of(int state) { return state == PWX_LOOP_AGAIN || state == PWX_LOOP_LAS
 void begin_recording(const int* state) {
   running.recording = true;
   running.recorded = {};
-  running.recorded.state = on_gpu(state);
+  running.recorded.state = address_of(state);
   divert_launches(&running.recorded.again);
 }
 

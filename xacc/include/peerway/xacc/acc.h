@@ -234,7 +234,8 @@ PWX_API void pwx_sequence_end(pwx_sequence* sequence, const pwx_where* where);
  * once, and runs the rest of the loop as one CUDA graph. Each loop has one static object. */
 typedef struct pwx_loop {
   struct pwx_loop_state* state;
-  int entered; /* 1 once the loop's scalars are present on the GPU */
+  int entered;     /* 1 once the loop's scalars are present on the GPU */
+  pwx_known known; /* the copy of the loop's variable `state` on the GPU */
 } pwx_loop;
 
 /* What the arithmetic of an iteration leaves in the loop's variable `state` on the GPU. */
@@ -251,7 +252,8 @@ PWX_API void pwx_has_loops(void);
 PWX_API int pwx_loops_on_gpu(void);
 PWX_API void pwx_loop_begin(pwx_loop* loop, const pwx_where* where);
 /* Ends a part. Returns what to execute next: PWX_LOOP_AGAIN, PWX_LOOP_LAST, or 0 at the end. `state` is the
- * host's variable, whose copy is on the GPU; `has_rest` 1: the loop has a part behind its test. */
+ * loop's variable, on the GPU if the process computes there; `has_rest` 1: the loop has a part behind its
+ * test. */
 PWX_API int pwx_loop_next(pwx_loop* loop, const int* state, int has_rest, const pwx_where* where);
 PWX_API void pwx_loop_end(pwx_loop* loop, const pwx_where* where);
 
