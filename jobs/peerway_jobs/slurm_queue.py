@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from peerway_jobs.slurm_json import number, text_of, time_of
-from peerway_jobs.store.queue import MOST_LINES, Line, ReasonSum
+from peerway_jobs.store.queue import MOST_LINES, ReasonSum, WaitingJob
 from peerway_jobs.store.runs import Run
 
 MOST_REASONS = 20
@@ -30,15 +30,15 @@ def by_reason(waiting: Iterable[Waiting]) -> list[ReasonSum]:
     return sorted(sums.values(), key=lambda each: (-each.jobs, each.reason))[:MOST_REASONS]
 
 
-def lines(waiting: Iterable[Waiting]) -> tuple[list[Line], int]:
+def lines(waiting: Iterable[Waiting]) -> tuple[list[WaitingJob], int]:
     """A line for each entry, those with the highest priority first; and the number of entries left out."""
     ordered = sorted(waiting, key=lambda each: (-(number(each[0].get("priority")) or 0), int(each[1].job)))
     return [_line(*each) for each in ordered[:MOST_LINES]], max(0, len(ordered) - MOST_LINES)
 
 
-def _line(entry: dict[str, Any], run: Run, tasks: int) -> Line:
+def _line(entry: dict[str, Any], run: Run, tasks: int) -> WaitingJob:
     array = number(entry.get("array_job_id"))
-    return Line(
+    return WaitingJob(
         job=f"{int(array)}_[{text_of(entry.get('array_task_string'))[:40]}]"
         if array and tasks > 1
         else run.job,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from peerway_jobs.store.queue import Line, ReasonSum
+from peerway_jobs.store.queue import ReasonSum, WaitingJob
 
 
 class Now(BaseModel):
@@ -95,6 +95,6 @@ class Waiting(BaseModel):
 
     at: float | None
     reasons: list[ReasonSum]
-    lines: list[Line]
+    lines: list[WaitingJob]
     left_out: int
     unreadable: list[str]

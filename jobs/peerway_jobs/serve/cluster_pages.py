@@ -16,7 +16,7 @@ from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.reasons import explained
 from peerway_jobs.serve.squares import squares
 from peerway_jobs.store.cluster import NODE_STATES
-from peerway_jobs.store.queue import Line, Queue, queue
+from peerway_jobs.store.queue import Queue, WaitingJob, queue
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.utilization import RANGES, Range, TypeUse, Utilization, utilization
 
@@ -130,7 +130,7 @@ def wall_now(
     )
 
 
-def visible(report: Queue, viewer: Viewer, user: str = "") -> list[Line]:
+def visible(report: Queue, viewer: Viewer, user: str = "") -> list[WaitingJob]:
     """The lines of jobs that the viewer may see; of one user if `user` is not empty."""
     if "jobs:read" not in viewer.scopes:
         return []

@@ -26,7 +26,7 @@ class ReasonSum:
 
 
 @dataclass(frozen=True)
-class Line:
+class WaitingJob:
     """A waiting job, or the waiting tasks of an array. `starts` is when Slurm expects it to start.
 
     Nodes, cores and GPUs are those of one task.
@@ -52,7 +52,7 @@ class Queue:
 
     at: float | None = None
     reasons: list[ReasonSum] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[WaitingJob] = field(default_factory=list)
     left_out: int = 0
     unreadable: list[str] = field(default_factory=list)
 
@@ -63,12 +63,12 @@ _LINE: dict[str, Kind] = {
     "submitted": maybe(TIME), "starts": maybe(TIME),
 }  # fmt: skip
 _SUM: dict[str, Kind] = {"reason": TEXT, "jobs": WHOLE, "cores": SIZE, "gpus": SIZE, "since": maybe(TIME)}
-assert list(_LINE) == [each.name for each in fields(Line)]
+assert list(_LINE) == [each.name for each in fields(WaitingJob)]
 assert list(_SUM) == [each.name for each in fields(ReasonSum)]
 
 
 def keep_queue(
-    store: JobStore, reasons: Sequence[ReasonSum], lines: Sequence[Line], left_out: int, now: float
+    store: JobStore, reasons: Sequence[ReasonSum], lines: Sequence[WaitingJob], left_out: int, now: float
 ) -> None:
     """Store a report in place of the one before."""
     body = {
@@ -95,7 +95,7 @@ def queue(base: Connection) -> Queue:
     report.left_out = body["left_out"]
     report.reasons, damaged = _parsed(ReasonSum, _SUM, body["reasons"])
     unreadable += [f"reasons[{place}]" for place in damaged]
-    report.lines, damaged = _parsed(Line, _LINE, body["lines"])
+    report.lines, damaged = _parsed(WaitingJob, _LINE, body["lines"])
     unreadable += [f"lines[{place}]" for place in damaged]
     report.unreadable = [f"queue.{name}" for name in unreadable]
     return report

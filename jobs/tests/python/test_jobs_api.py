@@ -44,7 +44,7 @@ from peerway_jobs.store.audit import entries
 from peerway_jobs.store.disk import DiskFailed
 from peerway_jobs.store.lists import Filter, listed
 from peerway_jobs.store.promql import PromStore
-from peerway_jobs.store.queue import Line, ReasonSum, keep_queue
+from peerway_jobs.store.queue import ReasonSum, WaitingJob, keep_queue
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.samples import Filed
 from peerway_jobs.store.utilization import record
@@ -442,7 +442,7 @@ def test_a_list_says_which_finding_or_partition_it_is_of(server: Server) -> None
 
 
 def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
-    waiting = Line("9", "bob", EVIL_QUOTED, EVIL, EVIL_QUOTED, EVIL, 1, 1, 1, 0, NOW, None)
+    waiting = WaitingJob("9", "bob", EVIL_QUOTED, EVIL, EVIL_QUOTED, EVIL, 1, 1, 1, 0, NOW, None)
     keep_queue(server.monitor.jobs, [ReasonSum(EVIL, 1), ReasonSum(EVIL_QUOTED, 1)], [waiting], 0, NOW)
     record(server.monitor.jobs, NOW, {kind: {"minutes": 1, "cores": 1} for kind in ("h100", EVIL_QUOTED)})
     with logged_in(server, "admin") as client:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from fake_slurm import FakeSlurm
 from jobs_scene import START, Job
 from jobs_server import EVIL
+from scripted_slurm import FakeSlurm
 
 from peerway_jobs.batch import Interval
 from peerway_jobs.cli.acts import command as acts_command

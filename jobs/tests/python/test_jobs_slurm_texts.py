@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from fake_slurm import FakeSlurm
 from jobs_scene import START, Job, put
 from jobs_server import EVIL, Server, served
+from scripted_slurm import FakeSlurm
 
 from peerway_jobs import mail_program
 from peerway_jobs.admin_comment import Comments, comment

@@ -9,7 +9,7 @@ from jobs_server import NOW
 
 from peerway_jobs.batch import Batch, Facts, Gpu, Samples
 from peerway_jobs.store import utilization
-from peerway_jobs.store.queue import Line, ReasonSum, keep_queue
+from peerway_jobs.store.queue import ReasonSum, WaitingJob, keep_queue
 from peerway_jobs.store.transaction import transaction
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def record_queue(monitor: Monitor) -> None:
         ReasonSum("PartitionTimeLimit", 2, 256, 0, NOW - 400_000),
     ]
 
-    def line(job: str, user: str, reason: str, tasks: int = 1, starts: float | None = None) -> Line:
-        return Line(job, user, "phys", "train", "gpu", reason, tasks, 2, 128, 16, NOW - 5000, starts)
+    def line(job: str, user: str, reason: str, tasks: int = 1, starts: float | None = None) -> WaitingJob:
+        return WaitingJob(job, user, "phys", "train", "gpu", reason, tasks, 2, 128, 16, NOW - 5000, starts)
 
     lines = [
         line("9001", "bob", "Resources", starts=NOW + 1800),
