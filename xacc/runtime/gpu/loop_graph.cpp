@@ -1,7 +1,10 @@
 #include "xacc/runtime/gpu/loop_graph.h"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "peerway/xacc/acc.h"
 #include "xacc/runtime/base/failure.h"
@@ -86,8 +89,7 @@ Conditional add_conditional(CUgraph graph, CUcontext context, int type, CUgraphC
   const Gpu& gpu = the_gpu();
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-  CUgraph* bodies = nullptr;
-  params.conditional = {handle, type, 1, bodies, context};
+  params.conditional = {handle, type, 1, nullptr, context};
   Conditional added{};
   gpu.check(gpu.driver.cuGraphAddNode(&added.node, graph, after.data(), after.size(), &params),
             "adding a loop to a graph");
