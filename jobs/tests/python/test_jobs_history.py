@@ -53,7 +53,7 @@ JS1 = {
 
 
 def js1(content: Any) -> str:
-    return "JS1:" + base64.b64encode(gzip.compress(json.dumps(content).encode())).decode()
+    return "JS1:" + base64.b64encode(gzip.compress(json.dumps(content).encode(), mtime=0)).decode()
 
 
 def line(job: int = 7, start: float = START, hours: float = 2, comment: str = "", **changes: str) -> str:
@@ -223,7 +223,7 @@ def test_measurements_of_totals_survive_sealing_and_thinning(monitor: Monitor) -
 
 
 def bomb() -> str:
-    return "JS1:" + base64.b64encode(gzip.compress(b" " * (64 << 20))).decode()
+    return "JS1:" + base64.b64encode(gzip.compress(b" " * (64 << 20), mtime=0)).decode()
 
 
 @pytest.mark.parametrize(
