@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
-
 PROGRAM = Path(__file__).parent / "programs" / "rounds.py"
 MOST_MEMORY = 16 << 20  # bytes that the allocators of a process may keep; 5,000 regions that stay are more
 
@@ -21,6 +19,7 @@ MOST_MEMORY = 16 << 20  # bytes that the allocators of a process may keep; 5,000
 def test_rounds_of_register_import_put_and_close_leave_nothing(
     memory: str, kernels: Path, run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
+    pytest.importorskip("torch")
     command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable, PROGRAM, memory, "5000"]
     done = run_program(*command, env={**os.environ, "PEERWAY_CACHE": str(kernels)})
     assert done.returncode == 0, done.stderr

@@ -97,6 +97,7 @@ def gxx(source: Path, *include: Path) -> subprocess.CompletedProcess[str]:
 
 STRUCTS = (
     "CUuuid",
+    "CUDA_CONDITIONAL_NODE_PARAMS",
     "CUipcMemHandle",
     "CUmemPoolPtrExportData",
     "CUmemLocation",
@@ -139,6 +140,8 @@ PW_CUDA_FUNCTIONS(FUNCTION)
 #define CONSTANT(name, value) static_assert(static_cast<int>(::name) == (value), #name);
 PW_CUDA_CONSTANTS(CONSTANT)
 static_assert(CU_MEMHOSTREGISTER_PORTABLE == pw::cuda::kHostRegisterPortable);
+static_assert(CU_GRAPH_COND_ASSIGN_DEFAULT == pw::cuda::kConditionAssignDefault);
+static_assert(sizeof(::CUgraphNodeParams) == sizeof(pw::cuda::CUgraphNodeParams));
 static_assert(CU_MEMHOSTREGISTER_DEVICEMAP == pw::cuda::kHostRegisterDeviceMap);
 """
 

@@ -65,7 +65,8 @@ def _sent(unit: Unit, directive: d.Reflect, run: list[d.Reflect]) -> None:
     if directive.kind == "reduce_shadow":
         unit.communicates(directive, f"reduce_shadow {names}", Transfer("messages", "put"))
         return
-    unit.output.halo_plans += 1
+    if not unit.text.is_inserted(directive.start):  # in the copy of a loop
+        unit.output.halo_plans += 1
     transfers = [
         face
         for array, following in arrays

@@ -73,9 +73,9 @@ void set_condition(CUstream stream, CUgraphConditionalHandle handle, CUdeviceptr
 CUgraphConditionalHandle handle_in(CUgraph graph, CUcontext context, unsigned at_launch) {
   const Gpu& gpu = the_gpu();
   CUgraphConditionalHandle handle = 0;
-  gpu.check(gpu.driver.cuGraphConditionalHandleCreate(&handle, graph, context, at_launch,
-                                                      CU_GRAPH_COND_ASSIGN_DEFAULT),
-            "making the condition of a loop");
+  gpu.check(
+      gpu.driver.cuGraphConditionalHandleCreate(&handle, graph, context, at_launch, kConditionAssignDefault),
+      "making the condition of a loop");
   return handle;
 }
 

@@ -133,12 +133,12 @@ WRONG = {
     "freed": (
         36,
         "gmove in from a, which is no longer allocated at node 2; let a barrier, or post and wait, stand"
-        " between this and that",
+        " between this gmove and the end of a at that node",
     ),
     "ended": (
         38,
         "gmove in from a, which is no longer allocated at node 2; let a barrier, or post and wait, stand"
-        " between this and that",
+        " between this gmove and the end of a at that node",
     ),
     "operator": (
         27,

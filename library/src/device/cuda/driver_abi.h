@@ -79,6 +79,9 @@ using CUhostFn = void (*)(void*);
   X(CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 133)                                 \
   X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)             \
   X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                                    \
+  X(CU_GRAPH_NODE_TYPE_CONDITIONAL, 13)                                   \
+  X(CU_GRAPH_COND_TYPE_IF, 0)                                             \
+  X(CU_GRAPH_COND_TYPE_WHILE, 1)                                          \
   X(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 3)
 
 enum : int {
@@ -88,8 +91,9 @@ enum : int {
 };
 
 // Macros in cuda.h, so they need names of ours here.
-inline constexpr unsigned kHostRegisterPortable = 1;   // CU_MEMHOSTREGISTER_PORTABLE
-inline constexpr unsigned kHostRegisterDeviceMap = 2;  // CU_MEMHOSTREGISTER_DEVICEMAP
+inline constexpr unsigned kHostRegisterPortable = 1;    // CU_MEMHOSTREGISTER_PORTABLE
+inline constexpr unsigned kHostRegisterDeviceMap = 2;   // CU_MEMHOSTREGISTER_DEVICEMAP
+inline constexpr unsigned kConditionAssignDefault = 1;  // CU_GRAPH_COND_ASSIGN_DEFAULT
 
 struct CUuuid {
   char bytes[16];
@@ -180,9 +184,6 @@ struct CUlaunchConfig {
 // A node of a graph that decides at run time: its body is executed if, or as long as, its value is not 0.
 using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphConditionalHandle = uint64_t;
-enum : int { CU_GRAPH_NODE_TYPE_CONDITIONAL = 13 };
-enum : int { CU_GRAPH_COND_TYPE_IF = 0, CU_GRAPH_COND_TYPE_WHILE = 1 };
-enum : unsigned { CU_GRAPH_COND_ASSIGN_DEFAULT = 1 };
 struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUgraphConditionalHandle handle;
   int type;
