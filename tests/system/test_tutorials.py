@@ -58,6 +58,7 @@ def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     lines = {comparable(line) for line in done.stdout.splitlines()}
+    lines.add("...")  # where a page leaves lines out
     assert [line for line in printed if comparable(line) not in lines] == [], done.stdout
 
 
