@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from peerway_jobs.rules.load import BadRules
 from peerway_jobs.serve.access import Access
@@ -42,6 +43,11 @@ def add_errors(app: FastAPI, pages: Pages, access: Access, report: Callable[[str
         answer = page(request, error.status_code, str(error.detail))
         answer.headers.update(error.headers or {})
         return answer
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_request: Request, _error: ClientDisconnect) -> Response:
+        """Whoever sent the request ended in the middle of it: nobody reads the answer."""
+        return Response(status_code=400)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:

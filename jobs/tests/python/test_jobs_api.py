@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import csv
@@ -79,6 +80,27 @@ def sent(boot: str = BOOT) -> dict[str, str]:
         "Peerway-Sent": Sent(int(NOW * 1000), 60_000, boot).header(),
         "Content-Type": "application/x-peerway-batches",
     }
+
+
+def test_an_agent_that_ends_in_the_middle_of_a_request_is_no_error_of_the_server(server: Server) -> None:
+    answers: list[Any] = []
+    parts = iter([{"type": "http.request", "body": b"x", "more_body": True}, {"type": "http.disconnect"}])
+    head = {**bearer(server.token("", "agent", node="n1")), **sent(), "Content-Length": "1000"}
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "path": "/api/v1/agent/batches",
+        "raw_path": b"/api/v1/agent/batches", "query_string": b"", "root_path": "", "scheme": "http",
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in head.items()],
+    }  # fmt: skip
+
+    async def receive() -> Any:
+        return next(parts)
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    asyncio.run(server.app(scope, receive, send))  # raises what would be logged with its traceback
+    assert answers[0]["status"] == 400
 
 
 # -- who may see what
