@@ -270,10 +270,15 @@ class _Loop:
         changed = [use.variable for use in used_in(self.function.uses, step) if use.written]
         if len(changed) > 1:
             raise StaysOnHost(step.start, "its step changes several variables")
+        by_condition = {id(use.variable) for use in used_in(self.function.uses, condition) if use.written}
         needed = {id(use.variable): use.variable for part in (step, condition)
                   for use in used_in(self.function.uses, part)}  # fmt: skip
         for item in rest:
             for use in used_in(self.function.uses, Range(item.start, item.end)):
+                if id(use.variable) in by_condition:
+                    raise StaysOnHost(
+                        use.range.start, f"its condition changes '{use.variable.name}', used after the test"
+                    )
                 if id(use.variable) in needed and (use.written or self._reduced(use.variable, item)):
                     raise StaysOnHost(
                         use.range.start, f"its condition needs '{use.variable.name}', written after the test"

@@ -84,6 +84,7 @@ STAYS = [
         "a line of the preprocessor is in it",
     ),
     ("s += 1;", "its condition needs 's', written after the test"),
+    ("s += n;", "its condition changes 'n', used after the test"),
 ]
 
 
@@ -92,7 +93,8 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What --explain says of each loop: all are in one program, each in a function of its own."""
     loops = {text: text for text in RUNS}
     for inside, _ in STAYS:
-        condition, test = ("n < s", "    if (s > 50) break;\n") if inside == "s += 1;" else ("n < 9", "")
+        condition = {"s += 1;": "n < s", "s += n;": "n++ < 9"}.get(inside, "n < 9")
+        test = "    if (s > 50) break;\n" if condition != "n < 9" else ""
         loops[inside] = f"for (int n = 0; {condition}; n++) {{\n{COMPUTE}{test}    {inside}\n  }}"
     source, lines = HEAD, {}
     for number, (key, loop) in enumerate(loops.items()):

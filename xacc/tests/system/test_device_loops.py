@@ -36,13 +36,26 @@ def test_loops_give_the_same_bits_in_every_form(ranks: int, program: Path, fake_
     assert outcome(ranks, program, "graph", **fake_gpu) == on_gpus
 
 
+def random_program(folder: Path, seed: int) -> Path:
+    (folder / "random.c").write_text(random_loops(random.Random(seed)))
+    return compiled(folder, "-O1", "random.c")
+
+
+@pytest.mark.parametrize(
+    "seed", [1, 4, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 40))]
+)
+def test_random_loops_give_the_same_bits_on_cpus(seed: int, tmp_path: Path) -> None:
+    program = random_program(tmp_path, seed)
+    on_host = outcome(2, program, "host", PEERWAY_ACC="host")
+    assert outcome(2, program, "steps", PEERWAY_ACC="host") == on_host
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_random_loops_give_the_same_bits_in_every_form(
     seed: int, tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
-    (tmp_path / "random.c").write_text(random_loops(random.Random(seed)))
-    program = compiled(tmp_path, "-O1", "random.c")
+    program = random_program(tmp_path, seed)
     on_gpus = outcome(2, program, "host", **fake_gpu)
     assert outcome(2, program, "steps", **fake_gpu) == on_gpus
     assert outcome(2, program, "graph", **fake_gpu) == on_gpus
