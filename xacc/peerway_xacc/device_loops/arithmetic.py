@@ -11,7 +11,7 @@ from peerway_xacc.device_loops.rewritten import Part
 from peerway_xacc.device_loops.scalars import PREFIX, DeviceScalars
 from peerway_xacc.device_loops.stays import StaysOnHost
 from peerway_xacc.frontend.source import Function, Range, used_in
-from peerway_xacc.frontend.tokens import Span, closing, scan
+from peerway_xacc.frontend.tokens import Span, closing, scan, separated
 
 # Of the functions of math.h, those that give the same bits everywhere.
 _EXACT = ("sqrt", "fabs", "fmax", "fmin", "floor", "ceil", "trunc")
@@ -22,9 +22,8 @@ _EXACT_FUNCTIONS = frozenset([*_EXACT, *(f"{name}f" for name in _EXACT), "abs", 
 class Called:
     """A function of the file as the device calls it. Without a copy, the program's own is called."""
 
-    function: Function
     copy: str = ""  # empty: it has no scalars on the device
-    parameters: dict[int, tuple[str, str]] = field(default_factory=dict)  # name and type, by number
+    parameters: dict[int, str] = field(default_factory=dict)  # the names of those on the device, by number
     result: tuple[str, str] | None = None  # the name and type of what it returns
     scalars: frozenset[str] = frozenset()  # the scalars of the device that it and what it calls use
     # the arithmetic before its first kernel and behind its last one, which its caller executes
@@ -147,10 +146,10 @@ class Arithmetic:
         called = self._called(name, at)
         values: list[tuple[str, list[Part]]] = []
         arrays: list[Part] = []
-        for number, argument in enumerate(_arguments(spans)):
+        for number, argument in enumerate(separated(spans[2:-1])):
             inside = Range(argument[0].start, argument[-1].end)
             if number in called.parameters:
-                values.append((called.parameters[number][0], self.expression(inside)))
+                values.append((called.parameters[number], self.expression(inside)))
                 continue
             if any(self._copier.name_of(use.variable) for use in used_in(self.function.uses, inside)):
                 raise StaysOnHost(inside.start, "an argument needs a scalar on the host")
@@ -173,16 +172,3 @@ class Arithmetic:
         result = self.scalars.add(self._new_name(name), called.result[1])
         self.arithmetic(f" {result} = {called.result[0]};", at)
         return result
-
-
-def _arguments(spans: list[Span]) -> list[list[Span]]:
-    """The arguments of a call, each as its tokens."""
-    arguments: list[list[Span]] = [[]]
-    depth = 0
-    for span in spans[2:-1]:
-        depth += (span.text in ("(", "[", "{")) - (span.text in (")", "]", "}"))
-        if span.text == "," and depth == 0:
-            arguments.append([])
-        else:
-            arguments[-1].append(span)
-    return [argument for argument in arguments if argument]

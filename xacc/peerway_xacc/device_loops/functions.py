@@ -12,7 +12,7 @@ from peerway_xacc.device_loops.rewritten import Insertion, Part
 from peerway_xacc.device_loops.scalars import PREFIX, Compute, DeviceScalars, on_device
 from peerway_xacc.device_loops.stays import StaysOnHost
 from peerway_xacc.frontend.source import Function, Range, Variable
-from peerway_xacc.frontend.tokens import Span, closing, scan
+from peerway_xacc.frontend.tokens import Span, closing, scan, separated
 
 
 @dataclass
@@ -62,13 +62,13 @@ class Functions:
         if body.declares_on_host:  # which the caller's arithmetic cannot use
             scalars, body = self._body(function, inside, result, hoists=False)
             body.flush()
-        if not scalars.declared:
-            return Called(function)
+        if not scalars.types:
+            return Called()
         name = self.new_name(function.name).replace(PREFIX, "pwx_device_")
         parameters = self._array_parameters(function, head[opening:])
         start = function.whole.start
         insertion = self.insertions.setdefault(function.whole.end, Insertion())
-        insertion.add("".join(scalars.declared), start)
+        insertion.add(scalars.declarations(), start)
         insertion.add(f" static void {name}(", start)
         insertion.extend(parameters or [Part("void", start)])
         insertion.add(") {", start)
@@ -76,11 +76,11 @@ class Functions:
         insertion.extend(body.parts)
         insertion.add(" }", start)
         numbered = {
-            number: (scalars.names[id(variable)], variable.spelling)
+            number: scalars.names[id(variable)]
             for number, variable in enumerate(function.parameters) if _is_scalar(variable)
         }  # fmt: skip
-        used = frozenset(scalars.all()) | body.used
-        return Called(function, name, numbered, result, used, tuple(body.before), tuple(behind))
+        used = frozenset(scalars.types) | body.used
+        return Called(name, numbered, result, used, tuple(body.before), tuple(behind))
 
     def _body(
         self, function: Function, inside: Range, result: tuple[str, str] | None, hoists: bool
@@ -116,7 +116,9 @@ class Functions:
         """The parameters that are no scalars, as they are written."""
         copier = Copier(self.unit, function.uses, {})
         parts: list[Part] = []
-        for variable, written in zip(function.parameters, _separated(head), strict=False):
+        for variable, written in zip(
+            function.parameters, separated(head[1 : closing(head, 0)]), strict=False
+        ):
             if _is_scalar(variable):
                 continue
             parts += [Part(",", written[0].start)] if parts else []
@@ -134,19 +136,6 @@ def _opening(head: list[Span], name: str, start: int) -> int:
         if span.text == name and head[number + 1].text == "(":
             return number + 1
     raise StaysOnHost(start, f"the head of '{name}' comes out of a macro")
-
-
-def _separated(head: list[Span]) -> list[list[Span]]:
-    """The parameters of a function, each as its tokens."""
-    parameters: list[list[Span]] = [[]]
-    depth = 0
-    for span in head[1 : closing(head, 0)]:
-        depth += (span.text in ("(", "[")) - (span.text in (")", "]"))
-        if span.text == "," and depth == 0:
-            parameters.append([])
-        else:
-            parameters[-1].append(span)
-    return [parameter for parameter in parameters if parameter]
 
 
 def _last_return(unit: Mapped, function: Function, inside: Range) -> Range | None:

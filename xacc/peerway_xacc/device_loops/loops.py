@@ -118,8 +118,7 @@ class _Loop:
         items = items_of(self.unit, self.head.body)
         exit_ = exit_of(self.unit, self.function, self.head, items)
         whole = Range(start, self.statement.end)
-        own: list[Variable] = []
-        chosen = on_device(self.unit, self.functions.compute, self.function, whole, own)
+        chosen = on_device(self.unit, self.functions.compute, self.function, whole)
         for variable in chosen:
             name = self.functions.new_name(f"{self.function.name}_{variable.name}")
             self.scalars.names[id(variable)] = self.scalars.add(name, variable.spelling)
@@ -131,8 +130,8 @@ class _Loop:
         if not body.computes:
             raise StaysOnHost(start, "it has no loop of acc")
         insertion = self.functions.insertions.setdefault(self.function.whole.start, Insertion())
-        insertion.add("".join(self.scalars.declared), self.function.whole.start)
-        insertion.add(f" static pwx_loop {state}_loop;\n".replace("\n", " "), self.function.whole.start)
+        declared = f"{self.scalars.declarations()} static pwx_loop {state}_loop; "
+        insertion.add(declared, self.function.whole.start)
         self.functions.insertions.setdefault(start, Insertion()).extend(text)
         names = ", ".join(sorted({variable.name for variable in chosen}))
         return f"the loop runs on the GPU, as one launch of a CUDA graph; its scalars live there: {names}"
@@ -192,7 +191,7 @@ class _Loop:
         self._state(body, state, exit_, rest, early)
         body.flush()
         before = body.parts
-        names = ", ".join(sorted({*self.scalars.all(), *body.used}))
+        names = ", ".join(sorted({*self.scalars.types, *body.used}))
         put(f"if (!{loop}.entered) {{ {loop}.entered = 1; ")
         put(f'_Pragma("acc enter data create({names})") }}')
         written.extend(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from peerway_xacc.analysis.mapped import Mapped
@@ -22,16 +23,16 @@ class DeviceScalars:
     """The variables on the device: their names, and their declarations at file scope."""
 
     names: dict[int, str] = field(default_factory=dict)  # by the variable's id()
-    declared: list[str] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)  # of all variables on the device, by name
 
     def add(self, name: str, kind: str) -> str:
         """Declare a variable of the device and return its name."""
-        self.declared.append(f" static {kind} {name};")
+        self.types[name] = kind
         return name
 
-    def all(self) -> list[str]:
-        """The names of all variables."""
-        return [declared.split()[-1].rstrip(";") for declared in self.declared]
+    def declarations(self) -> str:
+        """The text that declares all variables."""
+        return "".join(f" static {kind} {name};" for name, kind in self.types.items())
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def compute_statements(unit: Mapped) -> Compute:
 
 
 def on_device(
-    unit: Mapped, compute: Compute, function: Function, inside: Range, always: list[Variable]
+    unit: Mapped, compute: Compute, function: Function, inside: Range, always: Sequence[Variable] = ()
 ) -> list[Variable]:
     """The variables of a function that a range writes between its loops, and those that follow from them.
 

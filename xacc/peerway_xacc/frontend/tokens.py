@@ -82,6 +82,19 @@ def closing(spans: list[Span], opening: int) -> int:
     return len(spans) - 1
 
 
+def separated(spans: list[Span]) -> list[list[Span]]:
+    """The arguments or parameters in a list: its tokens, split at the commas outside of brackets."""
+    items: list[list[Span]] = [[]]
+    depth = 0
+    for span in spans:
+        depth += (span.text in ("(", "[", "{")) - (span.text in (")", "]", "}"))
+        if span.text == "," and depth == 0:
+            items.append([])
+        else:
+            items[-1].append(span)
+    return [item for item in items if item]
+
+
 @dataclass(frozen=True)
 class Piece:
     """A part of a rewritten text: where it begins there, and the offset in the original that it stands for.

@@ -33,8 +33,8 @@ namespace {
 
 using namespace pw::cuda;
 
-constexpr size_t kMostGraphsOfLoop =
-    8;  // of a loop; a program that swaps arrays between its solves needs a few
+/// A program that swaps arrays between its solves needs a few.
+constexpr size_t kMostGraphsOfLoop = 8;
 /// Parts that run one by one before the loop is recorded: by then plans exist, and the reflects that are free
 /// in one iteration are free in all later ones.
 constexpr int kPartsBeforeRecording = 2;
