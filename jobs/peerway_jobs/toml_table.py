@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar
+from dataclasses import MISSING, Field, dataclass, fields
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from peerway_common.located_toml import LocatedToml
 
 T = TypeVar("T")
 # Type of a field -> what the message calls it.
 _WORDS = {"str": "text", "float": "number", "int": "whole number", "tuple[str, ...]": "list of texts"}
+
+
+@dataclass(frozen=True)
+class Tables(Generic[T]):
+    """A file of tables of one kind: the address of the server's pages, the tables, and all its settings."""
+
+    page: str
+    tables: tuple[T, ...]
+    settings: dict[str, Any]
+
+
+def read_tables(
+    kind: type[T],
+    file: Path,
+    words: tuple[str, str],
+    bad: type[ValueError],
+    check: Callable[[str, T], None],
+    others: tuple[str, ...] = (),
+) -> Tables[T]:
+    """Read and check a file with `page`, `others` and tables, each with a name of its own.
+
+    `words` name a table and several ("policy", "policies"); `check` gets what begins each message, and a
+    table. Raises `bad`, OSError.
+    """
+    word, several = words
+    content = LocatedToml.read(file, bad).values
+    if unknown := sorted(set(content) - {"page", *others, word}):
+        known = ", ".join(["page", *others])
+        raise bad(f"{file}: there is no {', '.join(unknown)}; there are {known} and [[{word}]]")
+    page = content.get("page")
+    if not isinstance(page, str) or not page.startswith(("https://", "http://")):
+        raise bad(f"{file}: page = {page!r} is not the address of the pages of jobs")
+    listed = content.get(word)
+    if not isinstance(listed, list) or not listed:
+        raise bad(f"{file}: there is no [[{word}]]")
+    tables: list[T] = []
+    names: list[str] = []
+    for table in listed:
+        names.append(table.get("name", "") if isinstance(table, dict) else "")
+        where = f"{file}: {word} {names[-1]!r}"
+        tables.append(from_table(kind, table, where, bad))
+        check(where, tables[-1])
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise bad(f"{file}: two {several} have the name {', '.join(twice)}")
+    return Tables(page.rstrip("/"), tuple(tables), content)
 
 
 def from_table(kind: type[T], table: Any, where: str, bad: Callable[[str], Exception]) -> T:

@@ -7,13 +7,11 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from peerway_common.located_toml import LocatedToml
 from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.server_folder import parse_since
 from peerway_jobs.store.runs import Run
-from peerway_jobs.toml_table import from_table
+from peerway_jobs.toml_table import read_tables
 
 ACTIONS = ("warn", "hold", "cancel")
 LEAST_IDLE_S = 600.0
@@ -90,32 +88,11 @@ class Policies:
 
 def read(file: Path) -> Policies:
     """Read and check a file. Raises BadPolicies, OSError."""
-    content = LocatedToml.read(file, BadPolicies).values
-    if unknown := sorted(set(content) - {"page", "language", "policy"}):
-        raise BadPolicies(
-            f"{file}: there is no {', '.join(unknown)}; there are page, language and [[policy]]"
-        )
-    page, language = content.get("page"), content.get("language", "en")
-    if not isinstance(page, str) or not page.startswith(("https://", "http://")):
-        raise BadPolicies(f"{file}: page = {page!r} is not the address of the pages of jobs")
+    content = read_tables(Policy, file, ("policy", "policies"), BadPolicies, _check, ("language",))
+    language = content.settings.get("language", "en")
     if language not in LANGUAGES:
         raise BadPolicies(f"{file}: language = {language!r}; there are {', '.join(LANGUAGES)}")
-    tables = content.get("policy")
-    if not isinstance(tables, list) or not tables:
-        raise BadPolicies(f"{file}: there is no [[policy]]")
-    policies = tuple(_policy(file, table) for table in tables)
-    names = [policy.name for policy in policies]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise BadPolicies(f"{file}: two policies have the name {', '.join(twice)}")
-    return Policies(page.rstrip("/"), policies, language)
-
-
-def _policy(file: Path, table: Any) -> Policy:
-    name = table.get("name", "") if isinstance(table, dict) else ""
-    where = f"{file}: policy {name!r}"
-    policy = from_table(Policy, table, where, BadPolicies)
-    _check(where, policy)
-    return policy
+    return Policies(content.page, content.tables, language)
 
 
 def _check(where: str, policy: Policy) -> None:

@@ -6,17 +6,15 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from peerway_common.located_toml import LocatedToml
 from peerway_jobs.address import is_open
+from peerway_jobs.rules.template import LANGUAGES
 from peerway_jobs.server_folder import parse_since
-from peerway_jobs.toml_table import from_table
+from peerway_jobs.toml_table import read_tables
 
 KINDS = ("slack", "mattermost", "json")
 EVENTS = ("jobs", "alarms", "policies")
-_LANGUAGES = ("en", "ru")
 _MOST_SECRET = 1 << 12  # bytes
 
 
@@ -91,34 +89,14 @@ def secret(file: str) -> str:
 
 def read(file: Path) -> Webhooks:
     """Read and check a file, and the addresses in the files that it names. Raises BadWebhooks, OSError."""
-    content = LocatedToml.read(file, BadWebhooks).values
-    if unknown := sorted(set(content) - {"page", "webhook"}):
-        raise BadWebhooks(f"{file}: there is no {', '.join(unknown)}; there are page and [[webhook]]")
-    page = content.get("page")
-    if not isinstance(page, str) or not page.startswith(("https://", "http://")):
-        raise BadWebhooks(f"{file}: page = {page!r} is not the address of the pages of jobs")
-    tables = content.get("webhook")
-    if not isinstance(tables, list) or not tables:
-        raise BadWebhooks(f"{file}: there is no [[webhook]]")
-    hooks = tuple(_webhook(file, table) for table in tables)
-    names = [hook.name for hook in hooks]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise BadWebhooks(f"{file}: two webhooks have the name {', '.join(twice)}")
-    return Webhooks(page.rstrip("/"), hooks)
-
-
-def _webhook(file: Path, table: Any) -> Webhook:
-    name = table.get("name", "") if isinstance(table, dict) else ""
-    where = f"{file}: webhook {name!r}"
-    hook = from_table(Webhook, table, where, BadWebhooks)
-    _check(where, hook)
-    return hook
+    content = read_tables(Webhook, file, ("webhook", "webhooks"), BadWebhooks, _check)
+    return Webhooks(content.page, content.tables)
 
 
 def _check(where: str, hook: Webhook) -> None:
     for name, value, allowed in (
         ("kind", hook.kind, KINDS),
-        ("language", hook.language, _LANGUAGES),
+        ("language", hook.language, LANGUAGES),
         *(("events", event, EVENTS) for event in hook.events),
     ):
         if value not in allowed:
