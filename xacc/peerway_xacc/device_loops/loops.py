@@ -173,24 +173,28 @@ class _Loop:
         put("; if (")
         written.extend(self._verbatim(self.head.condition) or [Part("1", at)])
         put(") { ")
-        for variable in outside:
-            body.arithmetic(f" {self.scalars.names[id(variable)]} = {variable.name};", at)
-        body.arithmetic(f" {state} = {_AGAIN};", at)
-        body.flush()
-        given = body.parts
-        body.parts = []
         early = exit_ is None or self._may_step_early(rest)
+        hoisted: list[Part] = []
         if exit_ is not None:
+            if not self._declares_on_host(rest):
+                body.hoist()
             body.items(rest)
             if not early:
                 body.arithmetic(self._step_text(body), at)
             body.flush()
-        behind = body.parts
-        body.parts = []
+            hoisted = body.take_hoisted()
+        behind, body.parts = body.parts, []
         body.items(first)
-        self._state(body, state, exit_, rest, early)
+        self._state(body, state, exit_, rest, early, hoisted)
         body.flush()
-        before = body.parts
+        before, body.parts = body.parts, []
+        for variable in outside:
+            body.arithmetic(f" {self.scalars.names[id(variable)]} = {variable.name};", at)
+        for total, identity in dict.fromkeys(body.totals):
+            body.arithmetic(f" {total} = {identity};", at)
+        body.arithmetic(f" {state} = {_AGAIN};", at)
+        body.flush()
+        given = body.parts
         names = ", ".join(sorted({*self.scalars.types, *body.used}))
         put(f"if (!{loop}.entered) {{ {loop}.entered = 1; ")
         put(f'_Pragma("acc enter data create({names})") }}')
@@ -241,8 +245,23 @@ class _Loop:
             for item in rest for use in used_in(self.function.uses, Range(item.start, item.end))
         )  # fmt: skip
 
-    def _state(self, body: Body, state: str, exit_: Exit | None, rest: list[Item], early: bool) -> None:
-        """Write the arithmetic that decides how the loop goes on."""
+    def _declares_on_host(self, items: list[Item]) -> bool:
+        """Do statements declare variables of the host, which arithmetic before them cannot use?"""
+        scalars = DeviceScalars(dict(self.scalars.names), dict(self.scalars.types))
+        trial = Body(self.unit, self.function, scalars, self.functions.called, self.functions.new_name)
+        trial.items(items)
+        return trial.declares_on_host
+
+    def _state(
+        self,
+        body: Body,
+        state: str,
+        exit_: Exit | None,
+        rest: list[Item],
+        early: bool,
+        hoisted: list[Part],
+    ) -> None:
+        """Write the arithmetic that decides how the loop goes on, and with it what the rest begins with."""
         at = self.statement.start
         if exit_ is None:
             body.arithmetic(self._step_text(body), at)
@@ -261,7 +280,9 @@ class _Loop:
             decided = f"{saved}{step}{decided} {name} = pwx_saved;"
         else:
             decided = step + decided
-        body.arithmetic(f" if ({test}) {state} = {_LEFT}; else {{{decided} }}", at)
+        body.arithmetic(f" if ({test}) {state} = {_LEFT}; else {{{decided}", at)
+        body.add(hoisted)
+        body.arithmetic(" }", at)
 
     def _counter(self, rest: list[Item]) -> Variable | None:
         """The variable that the step changes, if any: what follows the test must not change the condition."""
