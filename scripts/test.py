@@ -141,12 +141,12 @@ def all_tests(totals: Totals, long: bool) -> None:
             address_sanitizer(part)
             thread_sanitizer(part)
 
-    # Two more workers than cores, because browsers and ranks sleep.
+    # Three more workers than cores, because browsers and ranks sleep.
     others = ("-m", "not alone and not cluster")
     side_by_side(
         totals,
         unsanitized,
-        lambda part: pytest(part, long, "python", CORES + 2, *others),
+        lambda part: pytest(part, long, "python", CORES + 3, *others),
         lambda part: pytest(part, long, "system-clusters", 2, *marked("cluster")),
         sanitized,
     )

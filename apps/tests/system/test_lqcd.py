@@ -27,9 +27,7 @@ ON_GPU = [("xacc", (1, 1))]  # each process compiles the kernels itself
 GAUGES = ["unit", "random:1", "transform:7"]
 # The kernels are the same for each field: a random one shows a wrong link at any site and in any direction.
 CASES = [
-    pytest.param(
-        device, gauge, marks=[] if device == "cpu" or gauge.startswith("random") else [pytest.mark.long]
-    )
+    pytest.param(device, gauge, marks=[] if gauge.startswith("random") else [pytest.mark.long])
     for device in ("cpu", "gpu")
     for gauge in GAUGES
 ]

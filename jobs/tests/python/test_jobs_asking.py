@@ -119,7 +119,7 @@ def _job(**changes: object) -> dict[str, object]:
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("verb", ["show", "summary"])
+@pytest.mark.parametrize("verb", [pytest.param("show", marks=pytest.mark.long), "summary"])
 def test_json_that_is_no_job_is_not_taken_for_one(verb: str, body: object) -> None:
     with answering(json.dumps(body).encode()) as (url, _):
         told = refused(verb, "1", "--server", url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import signal
+from typing import Any
 
 import nics
 import pytest
@@ -28,6 +29,14 @@ POLICIES = ("busy-poll", "blocking")
 FAR_WAYS = [
     pytest.param(way, marks=[needs_some] if "UCX_TLS" in WAYS[way][1] else []) for way in WAYS if way != "cma"
 ]
+
+
+def some_of(ways: list[Any], first: int = 0) -> list[Any]:
+    """The same parameters, of which every second one counts in short runs, too."""
+    return [
+        way if at % 2 == first else pytest.param(*way.values, marks=[*way.marks, pytest.mark.long])
+        for at, way in enumerate(ways)
+    ]
 
 
 def start(way: str, program: str, size: int, *arguments: object, **settings: str) -> Ranks:
@@ -104,7 +113,7 @@ def expect_own_data(way: str, size: int, scenarios: list[str]) -> None:
         ranks.end()
 
 
-@pytest.mark.parametrize("way", FAR_WAYS)
+@pytest.mark.parametrize("way", some_of(FAR_WAYS))
 def test_halos_hold_what_the_neighbours_own_however_they_are_started(way: str) -> None:
     rounds = {"host": 5, "stream": 5, "run": 5, "ahead": 40}
     case = {"extents": [7, 9], "grid": [2, 2], "corners": True}
@@ -122,7 +131,7 @@ def test_halos_hold_what_the_neighbours_own_however_they_are_started(way: str) -
     [
         ("host", "staged"),
         ("host", "nic:torus"),
-        *(pytest.param("stream", *way.values, marks=way.marks) for way in FAR_WAYS),
+        *(pytest.param("stream", *way.values, marks=way.marks) for way in some_of(FAR_WAYS, 1)),
     ],
 )
 def test_the_neighbours_of_a_killed_rank_are_told(begin: str, way: str) -> None:

@@ -23,7 +23,7 @@ STILL_S = 2.5  # the time for which a rank stands still; the NIC takes it for de
     ("stack", "ranks"),
     [
         ("openmpi-debian", 2),
-        ("mpich-debian", 4),
+        pytest.param("mpich-debian", 4, marks=pytest.mark.long),
         pytest.param("openmpi-debian", 4, marks=pytest.mark.long),
         pytest.param("mpich-debian", 2, marks=pytest.mark.long),
     ],

@@ -118,6 +118,7 @@ def test_every_call_of_every_rank_is_there(stack: str, programs: Path) -> None:
     assert np.all(trace["begin"][pairs.first] <= ends[pairs.second])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stack", one_of("mpich-debian"))
 def test_ranks_of_other_communicators_are_those_of_the_world(stack: str, programs: Path) -> None:
     trace = trace_of(stack, "mpi_calls", 4, programs)

@@ -95,7 +95,12 @@ LQCD = [ROOT / "apps" / "lqcd" / f"{name}.c" for name in ("xacc", "xacc_nowait")
 
 @pytest.mark.parametrize(
     ("program", "options"),
-    [*((sample, ()) for sample in SAMPLES + LQCD), *((sample, ("-DPZ=2", "-DPT=2")) for sample in LQCD)],
+    [
+        *((sample, ()) for sample in SAMPLES),
+        (LQCD[0], ("-DPZ=2", "-DPT=2")),
+        *(pytest.param(sample, (), marks=pytest.mark.long) for sample in LQCD),
+        pytest.param(LQCD[1], ("-DPZ=2", "-DPT=2"), marks=pytest.mark.long),
+    ],
 )
 def test_no_subscript_of_a_sample_is_checked(program: Path, options: tuple[str, ...]) -> None:
     """A check in a hot loop costs time: all these subscripts are proved to be in memory."""
