@@ -120,7 +120,8 @@ def test_what_is_no_number_keeps_its_place(on_cpu: Path) -> None:
         (4, 203, 16, 12, 99, 0),  # no interchanges after a leaf, because it has all columns
         pytest.param(3, 517, 100, 12, 3, 0, marks=LONG),
         pytest.param(2, 3000, 128, 4, 1, 0, marks=LONG),  # two blocks per rank
-        (1, 1667, 70, 1, 1, 0),  # leaves of 16 columns, so that its rows fit into one block
+        # leaves of 16 columns, so that its rows fit into one block
+        pytest.param(1, 1667, 70, 1, 1, 0, marks=LONG),
         pytest.param(
             3, 5000, 70, 1, 2, 0, marks=LONG
         ),  # leaves of 16 columns, so that their rows fit into one block

@@ -49,12 +49,13 @@ def start(way: str, program: str, size: int, *arguments: object, **settings: str
     return Ranks(programs[0], size, *programs[1:], *arguments, **environment, **settings)
 
 
-# Each way with two ranks always, but for every fourth: with three; both in long runs.
+# Short runs have three ways with two ranks and three others with three.
 EPOCHS = {
     "two ranks": (2, ["ring,200,256", "puts,200,256", "gets,30,4096"]),
     "three ranks": (3, ["ring,50,200000", "puts,50,200000"]),
     "two ranks for long": (2, ["ring,1000,256", "puts,1000,256"]),
 }
+IN_SHORT_RUNS = {(0, 3), (0, 6), (0, 9), (1, 0), (1, 4), (1, 8)}  # of EPOCHS and of FAR_WAYS
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ EPOCHS = {
     [
         pytest.param(
             size, scenarios, *way.values, id=f"{name}-{way.values[0]}",
-            marks=[*way.marks, *([] if number == (1 if at % 4 == 0 else 0) else [pytest.mark.long])],
+            marks=[*way.marks, *([] if (number, at) in IN_SHORT_RUNS else [pytest.mark.long])],
         )
         for number, (name, (size, scenarios)) in enumerate(EPOCHS.items())
         for at, way in enumerate(FAR_WAYS)

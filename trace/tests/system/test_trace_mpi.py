@@ -288,7 +288,7 @@ def test_programs_in_fortran_are_recorded(
     assert set(trace["bytes"][pairs.second]) == {4, 12}
 
 
-@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+@pytest.mark.parametrize("stack", ["openmpi-debian", pytest.param("mpich-debian", marks=pytest.mark.long)])
 def test_trace_program_and_nic_count_the_same_messages(
     stack: str, programs: Path, tmp_path: Path, run: Run
 ) -> None:

@@ -32,6 +32,10 @@ PROGRAMS = [
     ROOT / "xacc" / "tests" / "system" / "programs" / "xacc_fc" / "acc.f90",
     *(ROOT / "examples" / "xacc" / f"{sample}.f90" for sample in ("laplace", "himeno")),
 ]
+# Short runs compile the programs with the most kinds of directives, in both languages, for one architecture.
+COMPILED_ALWAYS = {
+    (name, "compute_75") for name in ("compute.c", "clauses.c", "own.c", "himeno.f90", "acc.f90")
+}
 _KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0, 0\};', re.DOTALL)
 
 ROWS = """\
@@ -66,8 +70,17 @@ def emitted(program: Path, *options: str) -> str:
         return written.getvalue().decode()
 
 
-@pytest.mark.parametrize("architecture", ["compute_75", pytest.param("sm_90", marks=pytest.mark.long)])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    ("program", "architecture"),
+    [
+        pytest.param(
+            program, architecture, id=f"{program.name}-{architecture}",
+            marks=[] if (program.name, architecture) in COMPILED_ALWAYS else [pytest.mark.long],
+        )
+        for program in PROGRAMS
+        for architecture in ("compute_75", "sm_90")
+    ],
+)  # fmt: skip
 def test_nvrtc_takes_every_kernel(
     tmp_path: Path,
     nvrtc: ctypes.CDLL,
