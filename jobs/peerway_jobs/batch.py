@@ -81,15 +81,18 @@ class Note:
     text: str = ""  # a program's name, or what could not be read
 
 
+RENDER_MINORS = 128  # the smallest N of /dev/dri/renderDN; that of /dev/nvidiaN is smaller
+
+
 @dataclass(slots=True)
 class Gpu:
     """A GPU or MIG instance of the node, as the driver and Slurm see it."""
 
-    uuid: str
+    uuid: str  # of an AMD GPU: GPU- and its unique id, or PCI- and its address
     name: str = ""
     memory_bytes: int | None = None
-    index: int | None = None  # NVML's index, which may change at a reboot
-    minor: int | None = None  # N of /dev/nvidiaN
+    index: int | None = None  # NVML's index, which may change at a reboot; of AMD GPUs in their order on PCI
+    minor: int | None = None  # N of /dev/nvidiaN, or of an AMD GPU's /dev/dri/renderDN
     parent: str | None = None  # for a MIG instance: the UUID of its GPU
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from peerway_jobs.agent.cgroups import Cgroups
-from peerway_jobs.agent.gpus import Gpus
+from peerway_jobs.agent.node_gpus import NodeGpus
 from peerway_jobs.agent.processes import Processes
 from peerway_jobs.agent.settings import BadSettings, Settings, read_token
+from peerway_jobs.batch import Gpu
 from peerway_jobs.slurm_json import SlurmFailed, ran, why_failed
 
 _CLOCK_S = 2
@@ -39,7 +40,7 @@ def all_checks(settings: Settings) -> Iterator[Diagnosis]:
     yield slurm_answers(slurm, why_not)
     yield cgroup_layout(Cgroups(settings.root).version(), slurm)
     yield from hooks(slurm, Path(settings.state) / "events")
-    yield from gpus(Gpus(settings.nvml), slurm)
+    yield from gpus(NodeGpus(settings.nvml, settings.root), slurm)
     yield rights(settings)
     yield token(settings)
     if not settings.servers():
@@ -143,30 +144,56 @@ def _mentions(script: Path) -> bool:
     return "interval.sh" in text or "PEERWAY_JOBS_EVENTS" in text or f"/slurm/{script.name}" in text
 
 
-def gpus(devices: Gpus, config: str) -> Iterator[Diagnosis]:
-    """Whether Slurm's GPU numbers can be mapped to UUIDs, and NVML orders the GPUs in the same way."""
-    if not devices.devices:
+def gpus(devices: NodeGpus, config: str) -> Iterator[Diagnosis]:
+    """Whether Slurm's GPU numbers can be mapped to UUIDs, and drivers order the GPUs in the same way."""
+    nvidia, amd = devices.nvidia.facts(), devices.amd.facts()
+    if not nvidia and not amd:
         state = "warning" if "gpu" in setting(config, "GresTypes") else "absent"
-        yield Diagnosis("gpus", state, f"no GPU: {devices.why_none or 'NVML shows none'}")
-        return
-    whole = [gpu for gpu in devices.facts() if gpu.parent is None]
+        yield Diagnosis("gpus", state, f"no GPU: {devices.why_none()}")
+    if nvidia:
+        yield nvidia_numbers(nvidia)
+    if amd:
+        yield amd_numbers(amd, mixed=bool(nvidia))
+
+
+def amd_numbers(gpus: list[Gpu], *, mixed: bool) -> Diagnosis:
+    """Whether Slurm's numbers of AMD GPUs can be mapped to their unique ids."""
+    unnumbered = [gpu.uuid for gpu in gpus if gpu.minor is None]
+    if unnumbered:
+        return Diagnosis(
+            "gpus", "warning",
+            f"{len(unnumbered)} of {len(gpus)} AMD GPUs have not exactly one render node, as {unnumbered[0]}",
+            "a partitioned GPU (DPX, CPX) is measured as a whole, and the agent does not know which job has "
+            "it; in a container, pass /dev/dri and /sys/class/drm in",
+        )  # fmt: skip
+    if mixed:
+        return Diagnosis(
+            "gpus", "warning",
+            f"{len(gpus)} AMD GPUs beside NVIDIA's: a small number of Slurm may mean either",
+            "let the prolog set CUDA_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES to UUIDs",
+        )  # fmt: skip
+    return Diagnosis("gpus", "ok", f"{len(gpus)} AMD GPUs; the agent orders them as /dev/dri/renderDN")
+
+
+def nvidia_numbers(gpus: list[Gpu]) -> Diagnosis:
+    """Whether Slurm's numbers of NVIDIA GPUs can be mapped to their UUIDs."""
+    whole = [gpu for gpu in gpus if gpu.parent is None]
     other = [gpu for gpu in whole if gpu.index != gpu.minor]
     names = ", ".join(f"index {gpu.index} is /dev/nvidia{gpu.minor}" for gpu in other[:3])
     if any(gpu.minor is None for gpu in whole):
-        yield Diagnosis(
+        return Diagnosis(
             "gpus", "broken",
             "NVML reports no minor numbers, so Slurm's GPU numbers cannot be mapped to UUIDs",
             "run the agent where /dev/nvidia* exist; in a container, pass these devices in",
         )  # fmt: skip
-    elif other:
-        yield Diagnosis(
+    if other:
+        return Diagnosis(
             "gpus", "warning",
             f"NVML's order of {len(whole)} GPUs is not that of /dev/nvidiaN, which the agent uses: {names}",
             "set ConstrainDevices=yes in cgroup.conf, or AutoDetect=nvml in gres.conf: otherwise programs "
             "use other GPUs than Slurm allocated, and the agent notes them as foreign processes",
         )  # fmt: skip
-    else:
-        yield Diagnosis("gpus", "ok", f"{len(whole)} GPUs; NVML orders them as /dev/nvidiaN")
+    return Diagnosis("gpus", "ok", f"{len(whole)} GPUs; NVML orders them as /dev/nvidiaN")
 
 
 def rights(settings: Settings) -> Diagnosis:

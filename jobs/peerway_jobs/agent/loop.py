@@ -16,8 +16,8 @@ from peerway_jobs import plausible
 from peerway_jobs.agent import files
 from peerway_jobs.agent.cgroups import Cgroups
 from peerway_jobs.agent.fabric import Fabric
-from peerway_jobs.agent.gpus import Gpus
 from peerway_jobs.agent.ledger import Ledger, Now
+from peerway_jobs.agent.node_gpus import NodeGpus
 from peerway_jobs.agent.page import Page
 from peerway_jobs.agent.processes import PAGE, Processes
 from peerway_jobs.agent.records import Record, Records
@@ -59,7 +59,7 @@ class Agent:
         self._processes = Processes(settings.root)
         self._cgroups = Cgroups(settings.root)
         self._steps = Steps(self._processes, self._cgroups)
-        self._gpus = Gpus(settings.nvml)
+        self._gpus = NodeGpus(settings.nvml, settings.root)
         self._boot = self._system.boot()
         self._spool = Spool(state / "spool", int(settings.spool_mb * (1 << 20)))
         self._records = Records(str(state / "events"))

@@ -36,7 +36,7 @@ class Record:
     partition: str | None
     restart: int | None
     gpus: str  # Slurm's GPU numbers, such as "0,1"
-    cuda: str  # CUDA_VISIBLE_DEVICES: numbers, or UUIDs
+    visible: str  # CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES: numbers, or UUIDs
     out_of_memory: bool
 
 
@@ -47,10 +47,11 @@ def parse(file: str, content: str) -> Record | None:
     job, wall, mono = (_whole(fields.get(name)) for name in ("job", "wall_ms", "mono_ms"))
     if match is None or job is None or not 0 < job < 1 << 32 or wall is None or mono is None:
         return None
+    visible = ",".join(filter(None, (fields.get("cuda"), fields.get("rocr"))))
     return Record(
         file, match[1], job, wall, mono, fields.get("boot", ""), _whole(fields.get("uid"), _U32),
         _word(fields.get("user")), _word(fields.get("partition")), _whole(fields.get("restart"), _U32),
-        fields.get("gpus", ""), fields.get("cuda", ""), fields.get("exit", "") == _OUT_OF_MEMORY,
+        fields.get("gpus", ""), visible, fields.get("exit", "") == _OUT_OF_MEMORY,
     )  # fmt: skip
 
 

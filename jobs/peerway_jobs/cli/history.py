@@ -84,7 +84,9 @@ def sacct(files: tuple[Path, ...], judging: bool, data: Path) -> None:
     help="The time between two samples.",
 )
 @click.option(
-    "--node-label", default="", help="The label with the node's name  [default: Hostname, or instance]"
+    "--node-label",
+    default="",
+    help="The label with the node's name  [default: Hostname, hostname, or instance]",
 )
 @click.option(
     "--server-token-file",

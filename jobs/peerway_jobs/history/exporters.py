@@ -29,6 +29,11 @@ _GPU = {
     "nvidia_gpu_memory_used_bytes": ("gpu_memory_used_bytes", 1.0),
     "nvidia_gpu_memory_total_bytes": ("gpu_memory_total_bytes", 1.0),
     "nvidia_gpu_jobId": ("job", 1.0),
+    "gpu_gfx_activity": ("gpu_utilization_ratio", 0.01),  # these are of AMD's Device Metrics Exporter
+    "gpu_used_vram": ("gpu_memory_used_bytes", MIB),
+    "gpu_total_vram": ("gpu_memory_total_bytes", MIB),
+    "gpu_package_power": ("gpu_power_watts", 1.0),
+    "gpu_junction_temperature": ("gpu_temperature_celsius", 1.0),
 }
 _CGROUP = {
     "cgroup_cpu_user_seconds": "step_cpu_user_seconds_total",
@@ -36,6 +41,7 @@ _CGROUP = {
     "cgroup_cpu_total_seconds": "total",
     "cgroup_memory_rss_bytes": "step_memory_bytes",
 }
+_HOST_LABELS = ["Hostname", "hostname", "instance"]  # of DCGM's exporter, of AMD's, and Prometheus' own
 Figures = dict[str, Values]  # metric -> values
 
 
@@ -50,12 +56,12 @@ class NodeHistory:
 
 
 def ask(server: Prometheus, node: str, label: str, start: int, end: int, step: int) -> NodeHistory:
-    """What the exporters measured on a node. `label` has the node's name; if empty, Hostname or instance.
-    Raises PrometheusFailed.
+    """What the exporters measured on a node. `label` has the node's name; if empty, Hostname, hostname or
+    instance. Raises PrometheusFailed.
     """
     history = NodeHistory()
     named = node.replace(".", r"\\.")  # a node's name has no other special character
-    where = [f'{each}=~"{named}([.:].*)?"' for each in ([label] if label else ["Hostname", "instance"])]
+    where = [f'{each}=~"{named}([.:].*)?"' for each in ([label] if label else _HOST_LABELS)]
 
     def series(query: str, metrics: Iterable[str]) -> list[tuple[Labels, Values]]:
         names = "|".join(metrics)
@@ -80,15 +86,20 @@ def ask(server: Prometheus, node: str, label: str, start: int, end: int, step: i
 
 
 def _add_gpu(history: NodeHistory, labels: Labels, values: Values) -> None:
-    uuid = labels.get("UUID") or labels.get("uuid") or ""
-    if labels.get("GPU_I_ID") or DEVICE.fullmatch(uuid) is None:
-        return  # of a MIG instance these metrics do not say what its job had
+    names = (labels.get(each) for each in ("UUID", "uuid", "gpu_uuid", "serial_number"))
+    uuid = next(filter(None, names), "")
+    divided = labels.get("GPU_I_ID") or labels.get("gpu_compute_partition_type", "").lower() not in (
+        "",
+        "spx",
+    )
+    if divided or DEVICE.fullmatch(uuid) is None:
+        return  # of a MIG instance or of a partition these metrics do not say what its job had
     name, factor = _GPU[labels["__name__"]]
     jobs = history.jobs_of_gpu.setdefault(uuid, {})
     if name == "job":
         jobs.update({time: f"{value:.0f}" for time, value in values.items() if value > 0})
         return
-    if job := labels.get("hpc_job"):
+    if job := labels.get("hpc_job") or labels.get("job_id"):
         jobs.update(dict.fromkeys(values, job))
     figures = history.gpus.setdefault(uuid, {})
     figures.setdefault(name, {}).update({time: value * factor for time, value in values.items()})

@@ -91,7 +91,7 @@ def _busy_share(before: NodeNow | None, now: NodeNow) -> float | None:
 def _places(gpus: list[dict[str, Any]]) -> dict[str, int]:
     """The place of each GPU of a node on the page.
 
-    The place is NVML's index, which leaves the place of a lost GPU free. MIG instances have no index: if
+    The place is the GPU's index, which leaves the place of a lost GPU free. MIG instances have no index: if
     there are any, all devices are numbered in order, and instances take the place of the GPU that they
     divide.
     """

@@ -33,6 +33,7 @@ draft=$folder/.$event.$SLURM_JOB_ID.$$
   printf 'restart=%s\n' "$SLURM_RESTART_COUNT"
   printf 'gpus=%s\n' "$SLURM_JOB_GPUS"
   printf 'cuda=%s\n' "$CUDA_VISIBLE_DEVICES"
+  printf 'rocr=%s\n' "$ROCR_VISIBLE_DEVICES"
   printf 'exit=%s\n' "$SLURM_JOB_EXIT_CODE2"
 } 2>/dev/null >"$draft" && mv -T "$draft" "$folder/$SLURM_JOB_ID.$wall.$event" 2>/dev/null
 exit 0

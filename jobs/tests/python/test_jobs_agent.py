@@ -197,14 +197,22 @@ def hook(folder: Path, **environment: str) -> int:
 
 
 def test_the_prolog_leaves_a_record(tmp_path: Path) -> None:
-    assert hook(tmp_path, SLURM_JOB_PARTITION="gpu\nuid=0", CUDA_VISIBLE_DEVICES="0,1") == 0
+    assert (
+        hook(
+            tmp_path,
+            SLURM_JOB_PARTITION="gpu\nuid=0",
+            CUDA_VISIBLE_DEVICES="0",
+            ROCR_VISIBLE_DEVICES="GPU-5a",
+        )
+        == 0
+    )
     (found,) = Records(str(tmp_path)).take()
-    assert (found.event, found.job, found.user, found.gpus, found.cuda) == (
+    assert (found.event, found.job, found.user, found.gpus, found.visible) == (
         "prolog",
         4711,
         "ann",
         "0,1",
-        "0,1",
+        "0,GPU-5a",
     )
     assert abs(found.wall_ms - time.time() * 1000) < 60_000
     assert abs(found.mono_ms - time.clock_gettime(time.CLOCK_BOOTTIME) * 1000) < 60_000

@@ -291,6 +291,14 @@ def exported(minutes: int = 240) -> str:
             add("DCGM_FI_DEV_FB_USED", of, lambda _: 1024.0)
             add("DCGM_FI_DEV_FB_FREE", of, lambda _: 3072.0)
             add("DCGM_FI_DEV_GPU_TEMP", of, lambda _: 9.223372036854776e18)  # how DCGM says "unknown"
+    for gpu, form in enumerate(("spx", "cpx")):  # a GPU of AMD, and a part of another
+        of = f'hostname="g5",gpu_uuid="amd-{gpu}",gpu_compute_partition_type="{form}",job_id="13"'
+        for name, figure in (
+            ("gpu_gfx_activity", 60.0),
+            ("gpu_used_vram", 1024.0),
+            ("gpu_total_vram", 4096.0),
+        ):
+            add(name, of, lambda _, value=figure: value)  # type: ignore[misc]
     lines = []
     for name in dict.fromkeys(name for name, _, _ in series):
         lines.append(f"# TYPE {name} unknown")
@@ -346,23 +354,23 @@ def run_history(*words: str, data: Path) -> str:
 
 def test_what_exporters_measured_becomes_verdicts_of_past_jobs(url: str, tmp_path: Path) -> None:
     """Job 7 had g1 alone with both GPUs; 8 and 9 shared g2, where a label says who had which GPU; 10 and 11
-    shared g3, where nothing does.
+    shared g3, where nothing does; 13 had a GPU of AMD on g5, of which the exporter says so.
     """
     jobs = [
         line(7, BEGUN, 4, NodeList="g1"),
         *(line(n, BEGUN, 4, NodeList=node, AllocTRES="cpu=8,gres/gpu=1,mem=64G,node=1", TotalCPU="")
-          for n, node in ((8, "g2"), (9, "g2"), (10, "g3"), (11, "g3"))),
+          for n, node in ((8, "g2"), (9, "g2"), (10, "g3"), (11, "g3"), (13, "g5"))),
         line(12, BEGUN, 4, NodeList="g4", TotalCPU=""),
     ]  # fmt: skip
     jobs[0] = jobs[0].replace("|02:00:00|", "||")
     (tmp_path / "past.txt").write_text(text(*jobs))
     data = tmp_path / "jobs"
     shown = run_history("sacct", str(tmp_path / "past.txt"), "--no-judge", data=data)
-    assert "6 jobs imported, 0 known already" in shown
+    assert "7 jobs imported, 0 known already" in shown
     shown = run_history("prometheus", url, "--since", "1d", data=data)
-    assert "6 jobs had no measurements; 3 have some now" in shown
+    assert "7 jobs had no measurements; 4 have some now" in shown
     monitor = Monitor(data)
-    runs = {job: monitor.jobs.run(str(job)) for job in range(7, 13)}
+    runs = {job: monitor.jobs.run(str(job)) for job in range(7, 14)}
     monitor.close()
     cpu = {job: run.cpu_efficiency for job, run in runs.items() if run}
     gpu = {job: run.gpu_efficiency for job, run in runs.items() if run}
@@ -371,6 +379,7 @@ def test_what_exporters_measured_becomes_verdicts_of_past_jobs(url: str, tmp_pat
     assert cpu[8] == pytest.approx(2 / 8, rel=0.02)
     assert cpu[9] == pytest.approx(3 / 8, rel=0.02)
     assert (gpu[8], gpu[9]) == (pytest.approx(0.0), pytest.approx(0.8, rel=0.02))
+    assert gpu[13] == pytest.approx(0.6, rel=0.02)
     for job in (10, 11, 12):
         assert (cpu[job], gpu[job]) == (None, None)
         assert runs[job] is not None

@@ -1,0 +1,188 @@
+"""Reads the node's AMD GPUs from the files of the kernel's driver amdgpu, by the GPU's unique id.
+
+A GPU is called GPU-<unique id>, as ROCR_VISIBLE_DEVICES calls it; a GPU without one (older than Vega) is
+called by its PCI address. The files need neither ROCm nor root. A file that is missing, or that the driver
+does not support for this GPU, is a figure that is absent; `reasons` says why for all other errors. Figures
+are returned as the driver reported them; plausible.py checks them.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import dataclass
+
+from peerway_common.printable import shortened
+from peerway_jobs.agent import files
+from peerway_jobs.agent.amd_processes import KfdProcesses
+from peerway_jobs.agent.amd_throttling import Throttling
+from peerway_jobs.agent.system import Figures
+from peerway_jobs.batch import Gpu, Samples
+from peerway_jobs.batch_check import MOST_MINOR
+from peerway_jobs.plausible import checked, sift
+
+_VENDOR = "0x1002"
+_CARD = re.compile(r"card\d{1,4}", re.ASCII)
+_RENDER = re.compile(r"renderD(\d{1,7})", re.ASCII)
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+_UNIQUE_ID = re.compile(r"(?:0x)?([0-9a-f]{1,16})", re.ASCII)
+# The driver has the file for every GPU, and answers so for those that do not support it.
+_UNSUPPORTED = (errno.ENOENT, errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENODEV)
+_DEVICE_FILES = {  # below the GPU's folder: the figure, and its unit
+    "gpu_busy_percent": ("gpu_utilization_ratio", 0.01),
+    "mem_busy_percent": ("gpu_memory_utilization_ratio", 0.01),
+    "mem_info_vram_used": ("gpu_memory_used_bytes", 1),
+    "mem_info_vram_total": ("gpu_memory_total_bytes", 1),
+}
+_SENSOR_FILES = {  # in the GPU's folder of hwmon
+    "power1_average": ("gpu_power_watts", 1e-6),
+    "power1_input": ("gpu_power_watts", 1e-6),  # the power of this moment: of GPUs that have no average
+    "power1_cap": ("gpu_power_limit_watts", 1e-6),
+    "freq1_input": ("gpu_sm_clock_hertz", 1),
+}
+_TEMPERATURES = ("edge", "junction")  # labels, best first: MI300 has no edge
+
+
+@dataclass(slots=True)
+class AmdDevice:
+    """One GPU, the folder of its files, and the folder of its sensors."""
+
+    facts: Gpu
+    folder: str
+    address: str  # on PCI
+
+
+class AmdGpus:
+    """All GPUs that amdgpu shows below `root`, which is / except in tests."""
+
+    def __init__(self, root: str = "/") -> None:
+        self.why_none = ""
+        self.devices: list[AmdDevice] = []
+        self.reasons: dict[tuple[str, str], str] = {}  # (GPU, figure or file) -> why it is absent
+        self._drm = f"{root.rstrip('/')}/sys/class/drm"
+        self._kfd = KfdProcesses(root)
+        self._throttling = Throttling()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """List the GPUs again. A GPU that is lost while others stay remains a device, without figures."""
+        parts = self._kfd.find_gpus()
+        present = {device.address: device for device in self._present(parts)}
+        if present:
+            present = {device.address: device for device in self.devices} | present
+        self.devices = [present[address] for address in sorted(present)]
+        for index, device in enumerate(self.devices):
+            device.facts.index = index
+        self.why_none = "" if self.devices else "amdgpu shows none"
+
+    def facts(self) -> list[Gpu]:
+        """The properties of all GPUs."""
+        return [device.facts for device in self.devices]
+
+    def sample(self) -> tuple[Samples, dict[str, list[int]]]:
+        """The figures of all GPUs, and the processes on each GPU by its name."""
+        samples = Samples()
+        processes: dict[str, list[int]] = {}
+        users = self._kfd.users() if self.devices else {}
+        for device in self.devices:
+            figures = self._figures(device)
+            if figures and device.address in users:
+                processes[device.facts.uuid] = sorted(users[device.address])
+                figures["gpu_processes"] = len(processes[device.facts.uuid])
+            samples.add(device.facts.uuid, figures)
+        for uuid, metric, why in sift(samples.devices, samples.values):
+            self.reasons[uuid, metric] = why
+        return samples, processes
+
+    def _present(self, parts: dict[str, int]) -> list[AmdDevice]:
+        devices: list[AmdDevice] = []
+        for card in files.names(self._drm):
+            folder = f"{self._drm}/{card}/device"
+            # The parts of a partitioned GPU have cards, too, which are not on PCI and have no vendor.
+            if _CARD.fullmatch(card) and (files.text(f"{folder}/vendor", 16) or "").strip() == _VENDOR:
+                address = _pci_address(files.text(f"{folder}/uevent", 4096) or "")
+                if address is None:
+                    self.reasons[card, "uevent"] = "an AMD GPU without a PCI address is not measured"
+                    continue
+                devices.append(AmdDevice(self._facts(folder, address, parts), folder, address))
+        return devices
+
+    def _facts(self, folder: str, address: str, parts: dict[str, int]) -> Gpu:
+        match = _UNIQUE_ID.fullmatch((files.text(f"{folder}/unique_id", 64) or "").strip().lower())
+        known = match is not None and int(match[1], 16) != 0
+        name = (files.text(f"{folder}/product_name", 256) or "").strip()
+        total = checked("gpu_memory_total_bytes", files.number(f"{folder}/mem_info_vram_total")).value
+        device_id = (files.text(f"{folder}/device", 16) or "").strip()
+        return Gpu(
+            f"GPU-{match[1]}" if match is not None and known else f"PCI-{address}",
+            shortened(name or f"AMD GPU {device_id}".strip(), 128),
+            None if total is None else int(total),
+            # Slurm may number the parts of a partitioned GPU, so its render node identifies nothing.
+            minor=_render_minor(folder) if parts.get(address, 1) == 1 else None,
+        )
+
+    def _figures(self, device: AmdDevice) -> Figures:
+        figures: Figures = {}
+        for name, (metric, unit) in _DEVICE_FILES.items():
+            self._read(device, name, metric, unit, figures)
+        sensors = next((name for name in files.names(f"{device.folder}/hwmon")), "")
+        if sensors:
+            for name, (metric, unit) in _SENSOR_FILES.items():
+                if metric not in figures:
+                    self._read(device, f"hwmon/{sensors}/{name}", metric, unit, figures)
+            if (place := _thermometer(f"{device.folder}/hwmon/{sensors}")) is not None:
+                name = f"hwmon/{sensors}/temp{place}_input"
+                self._read(device, name, "gpu_temperature_celsius", 1e-3, figures)
+        try:
+            table = files.read(f"{device.folder}/gpu_metrics", 1 << 16)
+        except OSError as error:
+            self._note(device, "gpu_metrics", error)
+        else:
+            measured, why = self._throttling.figures(device.facts.uuid, table)
+            figures |= measured
+            if why:
+                self.reasons[device.facts.uuid, "gpu_metrics"] = f"gpu_metrics: {why}"
+        return figures
+
+    def _read(self, device: AmdDevice, name: str, metric: str, unit: float, figures: Figures) -> None:
+        """Add the figure in a file of the GPU, unless the driver has none."""
+        try:
+            content = files.read(f"{device.folder}/{name}", 64).decode(errors="replace").strip()
+        except OSError as error:
+            self._note(device, name, error)
+            return
+        try:
+            figures[metric] = int(content) if unit == 1 else int(content) * unit
+        except ValueError:
+            why = f"{name} holds {shortened(repr(content), 32)}, which is not a number"
+            self.reasons[device.facts.uuid, name] = why
+
+    def _note(self, device: AmdDevice, name: str, error: OSError) -> None:
+        if error.errno in files.NO_FILES:
+            raise error  # otherwise the GPUs would seem to have no figures
+        if error.errno not in _UNSUPPORTED:
+            self.reasons[device.facts.uuid, name] = f"{name}: {error.strerror}"
+
+
+def _pci_address(uevent: str) -> str | None:
+    for line in uevent.splitlines():
+        name, _, value = line.partition("=")
+        if name == "PCI_SLOT_NAME" and _PCI.fullmatch(value.strip().lower()):
+            return value.strip().lower()
+    return None
+
+
+def _render_minor(folder: str) -> int | None:
+    """N of the GPU's /dev/dri/renderDN."""
+    minors = [int(match[1]) for name in files.names(f"{folder}/drm") if (match := _RENDER.fullmatch(name))]
+    return minors[0] if len(minors) == 1 and minors[0] < MOST_MINOR else None
+
+
+def _thermometer(sensors: str) -> int | None:
+    """Which of the GPU's temperatures to read. A driver without labels has only that of the chip."""
+    labels = {place: (files.text(f"{sensors}/temp{place}_label", 32) or "").strip() for place in (1, 2, 3)}
+    by_label = {label: place for place, label in labels.items()}
+    for label in _TEMPERATURES:
+        if label in by_label:
+            return by_label[label]
+    return None if any(labels.values()) else 1

@@ -1,0 +1,324 @@
+"""The figures, processes and owners of AMD GPUs, on nodes with only these and beside NVIDIA's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import amd_tree
+import pytest
+from amd_tree import GIB, add_gpu, counters, table, use
+from node_tree import add_step, make_node, write
+
+from peerway_jobs.agent import checks
+from peerway_jobs.agent.amd import AmdGpus
+from peerway_jobs.agent.ledger import Ledger, Now
+from peerway_jobs.agent.loop import Agent
+from peerway_jobs.agent.node_gpus import NodeGpus
+from peerway_jobs.agent.records import Record
+from peerway_jobs.agent.settings import Settings
+from peerway_jobs.batch import Batch, Gpu, encode
+from peerway_jobs.batch_check import decode
+
+IDS = ("5a1c33b5e7d90f01", "5a1c33b5e7d90f02")
+FIRST, SECOND = (f"GPU-{each}" for each in IDS)
+NO_NVML = "no_such_module"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A node with two MI300X, and the display of its management controller."""
+    root = tmp_path / "root"
+    make_node(root)
+    write(root, "sys/class/drm/card9/device/vendor", "0x1a03\n")
+    write(root, "sys/class/drm/card0-DP-1/status", "disconnected\n")
+    for card, unique_id in enumerate(IDS):
+        add_gpu(root, card, unique_id, busy=90 * card)
+    return root
+
+
+def figures(gpus: AmdGpus, device: str = FIRST) -> dict[str, float | int | None]:
+    samples, _ = gpus.sample()
+    place = samples.devices.index(device)
+    return {name: column[place] for name, column in samples.values.items() if column[place] is not None}
+
+
+def test_the_properties_and_figures_of_each_gpu(root: Path) -> None:
+    gpus = AmdGpus(str(root))
+    assert gpus.facts() == [
+        Gpu(uuid, "AMD Instinct MI300X OAM", 192 * GIB, place, 128 + place)
+        for place, uuid in enumerate((FIRST, SECOND))
+    ]
+    assert figures(gpus, SECOND) == pytest.approx({
+        "gpu_utilization_ratio": 0.9, "gpu_memory_utilization_ratio": 0.2,
+        "gpu_memory_used_bytes": 48 * GIB, "gpu_memory_total_bytes": 192 * GIB,
+        "gpu_power_watts": 450, "gpu_power_limit_watts": 750, "gpu_sm_clock_hertz": 2.1e9,
+        "gpu_temperature_celsius": 71, "gpu_energy_joules_total": 1 << 20, "gpu_processes": 0,
+    })  # fmt: skip
+    assert gpus.reasons == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "metric", "value"),
+    [
+        ({"hwmon/hwmon3/power1_average": "300000000"}, "gpu_power_watts", 300),
+        ({"hwmon/hwmon3/temp1_label": "edge", "hwmon/hwmon3/temp1_input": "55000"},
+         "gpu_temperature_celsius", 55),
+        ({"hwmon/hwmon3/temp2_label": "", "hwmon/hwmon3/temp3_label": "",
+          "hwmon/hwmon3/temp1_input": "44000"}, "gpu_temperature_celsius", 44),
+    ],
+    ids=["the mean power is better than that of one moment", "edge before junction", "no labels"],
+)  # fmt: skip
+def test_the_best_sensor_is_read(root: Path, files: dict[str, str], metric: str, value: float) -> None:
+    for name, text in files.items():
+        write(root, f"{amd_tree.CARD.format(0)}/{name}", f"{text}\n")
+    assert figures(AmdGpus(str(root)))[metric] == pytest.approx(value)
+
+
+def throttled(power: float, thermal: float, hardware: float) -> dict[str, float]:
+    return {
+        "gpu_throttled_power_ratio": power,
+        "gpu_throttled_thermal_ratio": thermal,
+        "gpu_throttled_hardware_ratio": hardware,
+    }
+
+
+def throttling(gpus: AmdGpus) -> dict[str, float | int | None]:
+    return {name: value for name, value in figures(gpus).items() if "throttled" in name}
+
+
+def test_shares_of_throttled_time_come_from_two_tables(root: Path) -> None:
+    gpus = AmdGpus(str(root))
+    assert throttling(gpus) == {}
+    counters(root, 0, 3000, 1000, 200, 20)
+    assert throttling(gpus) == pytest.approx(throttled(0.5, 0.1, 0.01))
+    assert throttling(gpus) == {}  # the same table again
+    counters(root, 0, (1 << 32) - 1000, 1000, 200, 20)
+    throttling(gpus)
+    counters(root, 0, 1000, 1500, 200, 20)  # the counter of cycles began again at 0
+    assert throttling(gpus) == pytest.approx(throttled(0.25, 0, 0))
+    counters(root, 0, 10, 0, 0, 0)  # the GPU was reset
+    assert throttling(gpus) == {}
+
+
+@pytest.mark.parametrize(
+    ("bits", "shares"),
+    [
+        (0, throttled(0, 0, 0)),
+        (1 << 0, throttled(1, 0, 0)),
+        (1 << 36, throttled(0, 1, 0)),
+        (1 << 47 | 1 << 16, throttled(0, 0, 1)),
+        (1 << 56, throttled(0, 0, 0)),  # neither a limit of power nor heat
+        ((1 << 64) - 1, {}),
+    ],
+    ids=["none", "power", "hotspot", "current and PROCHOT", "other", "unknown"],
+)
+def test_bits_of_throttling(root: Path, bits: int, shares: dict[str, float]) -> None:
+    amd_tree.status(root, 0, bits)
+    assert throttling(AmdGpus(str(root))) == shares
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "0 bytes are no table"),
+        (struct.pack("<HBB", 200, 1, 5).ljust(200, b"\0"), "a table 1.5 of 200 bytes"),
+        (struct.pack("<HBB", 120, 2, 3).ljust(120, b"\0"), "a table 2.3"),
+        (struct.pack("<HBB", 3360, 1, 8), "a table 1.8 of 3360 bytes"),
+        (struct.pack("<HBB", 600, 1, 6).ljust(600, b"\0"), "a table 1.6 of 600 bytes"),
+    ],
+    ids=["empty", "bits of the chip", "of an APU", "cut short", "another size"],
+)
+def test_an_unknown_table_costs_only_throttling_and_energy(root: Path, content: bytes, reason: str) -> None:
+    table(root, 0, content)
+    gpus = AmdGpus(str(root))
+    measured = figures(gpus)
+    assert measured["gpu_power_watts"] == pytest.approx(450)
+    assert not {name for name in measured if "throttled" in name or "energy" in name}
+    assert reason in gpus.reasons[FIRST, "gpu_metrics"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "metric", "reason"),
+    [
+        ("gpu_busy_percent", None, "gpu_utilization_ratio", ""),
+        ("gpu_busy_percent", "N/A", "gpu_utilization_ratio", "'N/A'"),
+        ("gpu_busy_percent", "4294967295", "gpu_utilization_ratio", "not from 0 to 1.01"),
+        ("mem_info_vram_used", str(500 * GIB), "gpu_memory_used_bytes", "more than"),
+        ("hwmon/hwmon3/power1_input", "-1", "gpu_power_watts", "not from 0 to 10,000"),
+        ("hwmon/hwmon3/temp2_input", "", "gpu_temperature_celsius", "''"),
+    ],
+)
+def test_what_one_file_cannot_tell_costs_only_that(
+    root: Path, name: str, text: str | None, metric: str, reason: str
+) -> None:
+    before = figures(AmdGpus(str(root)))
+    if text is None:
+        (root / amd_tree.CARD.format(0) / name).unlink()
+    else:
+        write(root, f"{amd_tree.CARD.format(0)}/{name}", text)
+    gpus = AmdGpus(str(root))
+    assert figures(gpus) == {key: value for key, value in before.items() if key != metric}
+    assert [why for why in gpus.reasons.values() if reason in why] if reason else gpus.reasons == {}
+
+
+def test_a_file_that_the_driver_cannot_read_is_noted(root: Path) -> None:
+    path = root / amd_tree.CARD.format(0) / "gpu_busy_percent"
+    path.unlink()
+    path.mkdir()  # reading it is an error other than "not supported"
+    gpus = AmdGpus(str(root))
+    assert "gpu_utilization_ratio" not in figures(gpus)
+    assert gpus.reasons[FIRST, "gpu_busy_percent"] == "gpu_busy_percent: Is a directory"
+
+
+def test_a_gpu_without_a_unique_id_is_called_by_its_address(root: Path) -> None:
+    write(root, f"{amd_tree.CARD.format(0)}/unique_id", "0\n")
+    (root / amd_tree.CARD.format(0) / "product_name").unlink()
+    (gpu, _) = AmdGpus(str(root)).facts()
+    assert (gpu.uuid, gpu.name) == ("PCI-0000:01:00.0", "AMD GPU 0x74a1")
+
+
+def test_a_lost_gpu_stays_without_figures_until_the_driver_is_unloaded(root: Path) -> None:
+    gpus = AmdGpus(str(root))
+    shutil.rmtree(root / "sys/class/drm/card0")
+    gpus.refresh()
+    assert [gpu.uuid for gpu in gpus.facts()] == [FIRST, SECOND]
+    assert figures(gpus) == {}
+    assert figures(gpus, SECOND)["gpu_utilization_ratio"] == 0.9
+    shutil.rmtree(root / "sys/class/drm")
+    gpus.refresh()
+    assert gpus.facts() == []
+    assert gpus.why_none == "amdgpu shows none"
+
+
+def test_a_process_uses_the_gpus_where_it_has_memory_or_a_queue(root: Path) -> None:
+    use(root, 201, 0, vram=GIB)
+    use(root, 201, 1)  # opened only
+    use(root, 202, 1, queue=True)
+    write(root, f"{amd_tree.PROC}/202/pasid", "32770\n")
+    _, processes = AmdGpus(str(root)).sample()
+    assert processes == {FIRST: [201], SECOND: [202]}
+
+
+def test_without_the_compute_driver_the_processes_are_unknown(root: Path) -> None:
+    shutil.rmtree(root / "sys/class/kfd")
+    gpus = AmdGpus(str(root))
+    assert "gpu_processes" not in figures(gpus)
+    assert gpus.sample()[1] == {}
+
+
+def test_a_partitioned_gpu_is_measured_as_a_whole_and_belongs_to_no_number(root: Path) -> None:
+    add_gpu(root, 1, IDS[1], parts=4)
+    use(root, 201, 1, part=3, queue=True)
+    gpus = NodeGpus(NO_NVML, str(root))
+    assert gpus.sample()[1][SECOND] == [201]
+    assert [gpu.minor for gpu in gpus.facts()] == [128, None]
+    (diagnosis,) = checks.gpus(gpus, "")
+    assert diagnosis.state == "warning"
+    assert f"1 of 2 AMD GPUs have not exactly one render node, as {SECOND}" in diagnosis.observed
+    assert owned(gpus, "1") == ([], False)
+
+
+NOW = Now(1_795_300_000_000, 100_000, "6f1c2b3a-0000-4000-8000-0123456789ab")
+
+
+def owned(gpus: NodeGpus, numbers: str, visible: str = "") -> tuple[list[str], bool]:
+    """The GPUs of a job to which Slurm gave these, and whether they are all that it has."""
+    ledger = Ledger(Path("never written"), gpus.facts)
+    ledger.record(
+        Record("", "prolog", 7, NOW.wall_ms, NOW.mono_ms, NOW.boot, 1000, "ann", "gpu", None, numbers,
+               visible, False), NOW,
+    )  # fmt: skip
+    (interval,) = ledger.changed()
+    return interval.gpus, ledger.knows_gpus_of(7)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "visible", "uuids"),
+    [
+        ("129", "1", [SECOND]),  # the number in the name of the device file
+        ("1", "1", [SECOND]),  # the place in Slurm's list
+        ("0,1", f"{FIRST},{SECOND}", [FIRST, SECOND]),
+        ("0", FIRST, [FIRST]),
+        ("7", "7", []),
+    ],
+)
+def test_the_gpus_of_a_job(root: Path, numbers: str, visible: str, uuids: list[str]) -> None:
+    assert owned(NodeGpus(NO_NVML, str(root)), numbers, visible) == (uuids, bool(uuids))
+
+
+@pytest.fixture
+def mixed(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeGpus:
+    """The same node with two GPUs of NVIDIA, too."""
+    described = [
+        {"uuid": f"GPU-{n}", "minor": n, "name": "NVIDIA H100", "memory": 80 * GIB} for n in range(2)
+    ]
+    (tmp_path / "gpus.json").write_text(json.dumps(described))
+    (tmp_path / "use").mkdir()
+    monkeypatch.setenv("FAKE_GPUS", str(tmp_path))
+    return NodeGpus("peerway_measure.rehearse.cluster.fake_nvml", str(root))
+
+
+def test_a_node_with_gpus_of_both_makers(mixed: NodeGpus, root: Path) -> None:
+    use(root, 201, 0, queue=True)
+    assert [(gpu.uuid, gpu.index) for gpu in mixed.facts()] == [
+        ("GPU-0", 0), ("GPU-1", 1), (FIRST, 2), (SECOND, 3),
+    ]  # fmt: skip
+    samples, processes = mixed.sample()
+    assert samples.devices == ["GPU-0", "GPU-1", FIRST, SECOND]
+    assert samples.values["gpu_utilization_ratio"] == [0, 0, 0, 0.9]
+    assert processes == {"GPU-0": [], "GPU-1": [], FIRST: [201], SECOND: []}
+    assert [each.state for each in checks.gpus(mixed, "")] == ["ok", "warning"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "visible", "uuids"),
+    [("128", "", [FIRST]), ("1", "1", []), ("1", SECOND, [SECOND]), ("0", "GPU-0", ["GPU-0"])],
+    ids=["a render node", "a number that may mean two GPUs", "AMD's id", "NVIDIA's UUID"],
+)
+def test_the_gpus_of_a_job_on_a_mixed_node(
+    mixed: NodeGpus, numbers: str, visible: str, uuids: list[str]
+) -> None:
+    assert owned(mixed, numbers, visible) == (uuids, bool(uuids))
+
+
+def test_one_maker_s_failure_leaves_the_other_s_figures(
+    mixed: NodeGpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise RuntimeError("broken driver")
+
+    for maker, rest in (("nvidia", [FIRST, SECOND]), ("amd", ["GPU-0", "GPU-1"])):
+        with monkeypatch.context() as broken:
+            for name in ("sample", "refresh"):
+                broken.setattr(getattr(mixed, maker), name, fails)
+            mixed.refresh()
+            assert mixed.sample()[0].devices == rest
+        assert "RuntimeError: broken driver" in mixed.reasons.values()
+        mixed.reasons.clear()
+
+
+def test_the_agent_sends_them_and_notes_a_job_on_the_gpu_of_another(root: Path, tmp_path: Path) -> None:
+    """Job 7 was given the first GPU, and job 8 the second and uses both."""
+    for job, number in ((7, 128), (8, 129)):
+        (pid,) = add_step(root, job, "0", version=2)
+        use(root, pid, job - 7, queue=True)
+        record = f"job={job}\nwall_ms=1\nmono_ms=1\nboot={NOW.boot}\nuid=1000\ngpus={number}\ncuda=\nrocr=0\n"
+        write(tmp_path, f"state/events/{job}.1.prolog", record)
+    use(root, pid, 0, queue=True)
+    agent = Agent(
+        Settings(node="n1", state=str(tmp_path / "state"), root=str(root), page="", nvml=NO_NVML),
+        lambda _: None,
+    )
+    batch: Batch = decode(encode(agent.round()))
+    agent.close()
+    assert {each.job: each.gpus for each in batch.intervals if each.step is None} == {7: [FIRST], 8: [SECOND]}
+    assert [(note.job, note.owner, note.gpu, note.pids) for note in batch.notes if note.gpu] == [
+        (8, 7, FIRST, [pid])
+    ]
+    assert batch.samples["gpu"].values["gpu_processes"] == [2, 1]
+    assert batch.samples["gpu"].values["gpu_foreign_processes"] == [1, 0]
+    assert batch.facts is not None
+    assert [gpu.uuid for gpu in batch.facts.gpus] == [FIRST, SECOND]
