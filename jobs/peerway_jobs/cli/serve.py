@@ -53,6 +53,18 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Keep samples in the VictoriaMetrics or Prometheus at this URL  [default: in the folder]",
 )
 @click.option(
+    "--samples-select",
+    metavar="URL",
+    help="With a cluster of VictoriaMetrics as --samples (http://vminsert:8480/insert/0/prometheus): its"
+    " vmselect, such as http://vmselect:8481/select/0/prometheus",
+)
+@click.option(
+    "--samples-storage",
+    metavar="URL",
+    multiple=True,
+    help="With --samples-select: a vmstorage, such as http://vmstorage:8482; give each of them.",
+)
+@click.option(
     "--database",
     metavar="URL",
     help="Keep jobs and verdicts in PostgreSQL, such as postgresql://db.example.org/peerway; needs --samples"
@@ -122,6 +134,8 @@ def command(
     rules: Path | None,
     slurm: bool,
     samples: str | None,
+    samples_select: str | None,
+    samples_storage: tuple[str, ...],
     database: str | None,
     raw_days: int | None,
     thin_days: int | None,
@@ -160,6 +174,7 @@ def command(
     if bool(portal_header) != bool(portal_from):
         raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
     policy = _policy(samples, raw_days, thin_days)
+    _check_cluster(samples, samples_select, samples_storage)
     check_folder(data, make=True)
     _check_database(data, database, samples)
     if not tls_cert and not _loopback(host):
@@ -199,7 +214,7 @@ def command(
             say(f"{monitor.rules_file}: {note}", err=True)
         monitor.policy = policy
         if samples:
-            _keep_samples_at(monitor, samples)
+            _keep_samples_at(monitor, samples, samples_select or "", samples_storage)
         portal = Portal(portal_header, networks) if portal_header else None
         app = create_app(
             monitor,
@@ -218,13 +233,13 @@ def command(
             uvicorn.Server(config).run(sockets=[listening])
 
 
-def _keep_samples_at(monitor: Monitor, url: str) -> None:
+def _keep_samples_at(monitor: Monitor, url: str, select: str, storages: tuple[str, ...]) -> None:
     """Keep the samples in a time-series database in place of the folder."""
     from peerway_jobs.store.promql import PromStore
     from peerway_jobs.store.write_ahead import AheadStore
 
     try:
-        series = PromStore(url)
+        series = PromStore(url, select, storages)
     except ValueError as error:
         raise click.ClickException(f"--samples: {error}") from None
     monitor.samples.close()
@@ -286,6 +301,13 @@ def _policy(samples: str | None, raw_days: int | None, thin_days: int | None) ->
             "--thin-days, at least as many"
         )
     return policy
+
+
+def _check_cluster(samples: str | None, select: str | None, storages: tuple[str, ...]) -> None:
+    if (select or storages) and not samples:
+        raise click.UsageError(
+            "--samples-select and --samples-storage go with --samples, the address of a vminsert"
+        )
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -1,8 +1,9 @@
 """Samples in VictoriaMetrics or Prometheus: written by remote write, read by PromQL.
 
-A series is a metric with the labels node and device; no label contains a job's id. Retention and thinning are
-left to that server. Prometheus must be started with --web.enable-remote-write-receiver, and with
-storage.tsdb.out_of_order_time_window in its settings for as long as an agent may be away.
+A series is a metric with the labels node and device; no label contains a job's id. Retention and thinning
+are left to that server. A cluster of VictoriaMetrics has several addresses (prom_addresses.py). Prometheus
+must be started with --web.enable-remote-write-receiver, and with storage.tsdb.out_of_order_time_window in its
+settings for as long as an agent may be away.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ import numpy as np
 
 from peerway_jobs.metrics import METRICS
 from peerway_jobs.store.chunk import Points, merged
+from peerway_jobs.store.prom_addresses import addresses
 from peerway_jobs.store.sample_damage import SampleDamage
 from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed, columns, time_ms
 
 TIMEOUT_S = 60
+STORAGE_TIMEOUT_S = 5  # for one vmstorage of several, of which each is asked every two seconds
 MOST_ANSWER = 512 << 20  # bytes: six hours of a node with 512 CPUs, twice
 _PIECE_MS = 6 * 3_600_000  # of one query: servers limit the number of samples of an answer
 _DAY_MS = 86_400_000  # of one export
@@ -35,20 +38,20 @@ class SamplesRefused(StoreFailed):
     """The server will not accept these samples later either."""
 
 
+class _NoStart(StoreFailed):
+    """What answers is no database."""
+
+
 class _NotThere(StoreFailed):
     """The server has no such address."""
 
 
 class PromStore(Samples):
-    """Samples in a server at `url`."""
+    """Samples in a server, or in a cluster of VictoriaMetrics."""
 
-    def __init__(self, url: str) -> None:
-        """Raises ValueError if `url` is no address."""
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError(
-                f"a time-series database is an address such as http://127.0.0.1:8428, not {url!r}"
-            )
-        self._url = url.rstrip("/")
+    def __init__(self, url: str, select: str = "", storages: Iterable[str] = ()) -> None:
+        """`url` is a server's address; prom_addresses.py says what the others are. Raises ValueError."""
+        self._at = addresses(url, select, storages)
         self._exports = True  # until it answers that it has no such address, as Prometheus does
 
     def put(self, batches: Sequence[Filed]) -> None:
@@ -58,7 +61,7 @@ class PromStore(Samples):
         if not (body := write_request(batches)):
             return
         self._ask(
-            "/api/v1/write",
+            self._at.insert + "/api/v1/write",
             bytes(cramjam.snappy.compress_raw(body)),
             {
                 "Content-Type": "application/x-protobuf",
@@ -93,7 +96,7 @@ class PromStore(Samples):
             end = min(begin + _PIECE_MS, end_ms)
             # An instant query of a range returns the samples within it, including its right end.
             query = {"query": f"{selector}[{end - begin}ms]", "time": f"{end / 1000:.3f}"}
-            answer = self._ask("/api/v1/query?" + urllib.parse.urlencode(query), None, {})
+            answer = self._ask(f"{self._at.select}/api/v1/query?" + urllib.parse.urlencode(query), None, {})
             try:
                 for each in json.loads(answer)["data"]["result"]:
                     labels = each["metric"]
@@ -101,7 +104,9 @@ class PromStore(Samples):
                         key = labels["device"], labels["__name__"]
                         parts[key].append(_points(each["values"], begin, end))
             except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
-                raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
+                raise StoreFailed(
+                    f"{self._at.select} gave no samples: {type(error).__name__}: {error}"
+                ) from None
             begin = end
         points_of = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in points_of.items() if points.times.size}
@@ -116,7 +121,7 @@ class PromStore(Samples):
         for begin in range(start_ms, end_ms, _DAY_MS):
             end = min(begin + _DAY_MS, end_ms)
             query = {"match[]": selector, "start": f"{begin / 1000:.3f}", "end": f"{end / 1000:.3f}"}
-            answer = self._ask("/api/v1/export?" + urllib.parse.urlencode(query), None, {})
+            answer = self._ask(f"{self._at.select}/api/v1/export?" + urllib.parse.urlencode(query), None, {})
             times_of: dict[bytes, np.ndarray[Any, np.dtype[np.int64]]] = {}
             try:
                 for line in answer.splitlines():
@@ -130,19 +135,40 @@ class PromStore(Samples):
                         points = _inside(times_of[clock], values, begin, end)
                         parts[labels["device"], labels["__name__"]].append(points)
             except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
-                raise StoreFailed(f"{self._url} gave no samples: {type(error).__name__}: {error}") from None
+                raise StoreFailed(
+                    f"{self._at.select} gave no samples: {type(error).__name__}: {error}"
+                ) from None
         points_of = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in points_of.items() if points.times.size}
 
     def began(self) -> str:
-        """When the server's process started; another value means another process. Raises StoreFailed."""
-        for line in self._ask("/metrics", None, {}).decode(errors="replace").splitlines():
+        """When the processes that hold the samples started; another value means another process.
+
+        While one of several is away, the others take its samples, and its absence is part of the value.
+        Raises StoreFailed if none answers.
+        """
+        if len(self._at.storages) == 1:
+            return self._process_began(self._at.storages[0], TIMEOUT_S)
+        starts: dict[str, str] = {}
+        for storage in self._at.storages:
+            try:
+                starts[storage] = self._process_began(storage, STORAGE_TIMEOUT_S)
+            except _NoStart:
+                raise
+            except StoreFailed as error:
+                starts[storage], away = "away", error
+        if "away" in starts.values() and len({*starts.values()}) == 1:
+            raise StoreFailed(f"none of {len(starts)} vmstorage answers: {away}")
+        return " ".join(f"{storage}={start}" for storage, start in starts.items())
+
+    def _process_began(self, storage: str, timeout: float) -> str:
+        for line in self._ask(storage + "/metrics", None, {}, timeout).decode(errors="replace").splitlines():
             name, _, value = line.partition(" ")
             if name == "process_start_time_seconds":
                 return value
-        raise StoreFailed(
-            f"{self._url}/metrics has no process_start_time_seconds: give the address of VictoriaMetrics or "
-            "Prometheus itself, not of what stands before it"
+        raise _NoStart(
+            f"{storage}/metrics has no process_start_time_seconds: give the address of VictoriaMetrics, "
+            "Prometheus or vmstorage itself, not of what stands before it"
         )
 
     def tidy(self, now_ms: int, policy: Policy) -> None:
@@ -155,19 +181,22 @@ class PromStore(Samples):
     def close(self) -> None:
         """Do nothing: no connection is kept."""
 
-    def _ask(self, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-        request = urllib.request.Request(self._url + path, data=body, headers=headers)
+    def _ask(
+        self, url: str, body: bytes | None, headers: dict[str, str], timeout: float = TIMEOUT_S
+    ) -> bytes:
+        request = urllib.request.Request(url, data=body, headers=headers)
+        server = url.partition("?")[0]
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
                 body_read = bytes(answer.read(MOST_ANSWER + 1))
         except urllib.error.HTTPError as error:
             why = error.read(500).decode(errors="replace")
             kind = {400: SamplesRefused, 404: _NotThere, 405: _NotThere}.get(error.code, StoreFailed)
-            raise kind(f"{self._url} answered {error.code}: {why}") from None
+            raise kind(f"{server} answered {error.code}: {why}") from None
         except OSError as error:
-            raise StoreFailed(f"cannot reach {self._url}: {error}") from None
+            raise StoreFailed(f"cannot reach {server}: {error}") from None
         if len(body_read) > MOST_ANSWER:
-            raise StoreFailed(f"{self._url} answered more than {MOST_ANSWER:,} bytes")
+            raise StoreFailed(f"{server} answered more than {MOST_ANSWER:,} bytes")
         return body_read
 
 

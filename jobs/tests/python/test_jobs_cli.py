@@ -482,6 +482,10 @@ def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
         (["--raw-days", "400"], "means are kept for 365 days and samples for 400"),
         (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "leave out --raw-days and --thin-days"),
         (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),
+        (
+            ["--samples-select", "http://s:1/select/0/prometheus"],
+            "go with --samples, the address of a vminsert",
+        ),
     ):
         result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *map(str, words)])
         assert result.exit_code in (1, 2)

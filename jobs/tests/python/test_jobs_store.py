@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from jobs_scene import BOOT, START, Job, filed, put
+from victoria_cluster import Cluster
 
 from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
@@ -84,7 +85,10 @@ SERVERS: dict[str, Callable[[Path, int], list[str]]] = {
 }
 
 
-@pytest.fixture(scope="module", params=["embedded", *SERVERS])
+@pytest.fixture(
+    scope="module",
+    params=["embedded", "prometheus", "cluster", pytest.param("victoria-metrics", marks=pytest.mark.long)],
+)
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     folder = tmp_path_factory.mktemp("samples")
     if request.param == "embedded":
@@ -92,10 +96,12 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield found
         found.close()
         return
-    if not shutil.which(request.param):
-        pytest.skip(f"there is no {request.param}; on Debian: apt-get install {request.param}")
-    with running(request.param, folder) as (url, _):
-        found = AheadStore(PromStore(url), folder / "ahead")
+    name = "victoria-metrics" if request.param == "cluster" else request.param
+    if not shutil.which(name):
+        pytest.skip(f"there is no {name}; on Debian: apt-get install {name}")
+    with running(name, folder) as (url, _), contextlib.ExitStack() as stack:
+        series = Cluster(url, stack).store() if request.param == "cluster" else PromStore(url)
+        found = AheadStore(series, folder / "ahead")
         yield found
         found.close()
 
@@ -157,7 +163,11 @@ def test_what_was_put_is_read_again_exactly(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "store",
-    ["embedded", "prometheus", pytest.param("victoria-metrics", marks=pytest.mark.long)],
+    [
+        "embedded",
+        "prometheus",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("cluster", "victoria-metrics")),
+    ],
     indirect=True,
 )
 def test_twice_late_and_out_of_order_is_as_once_and_in_order(store: Store) -> None:

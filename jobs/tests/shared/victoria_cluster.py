@@ -1,0 +1,83 @@
+"""A double of a cluster of VictoriaMetrics: a vminsert, a vmselect and two vmstorage before one real server.
+
+As in a cluster, each knows only its own paths, and vminsert answers 400 to others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from peerway_jobs.store.promql import PromStore
+
+Answer = tuple[int, bytes]
+
+
+class Cluster:
+    """Forwards to `server`. `starts` has the times at which each vmstorage started, "" if it is away."""
+
+    def __init__(self, server: str, stack: contextlib.ExitStack) -> None:
+        self.starts = ["1000", "1001"]
+        self.metric = "process_start_time_seconds"
+        self._server = server
+        insert, select = (
+            stack.enter_context(_answering(lambda handler, kind=kind: self._forwarded(kind, handler)))  # type: ignore[misc]
+            for kind in ("insert", "select")
+        )
+        self.insert, self.select = f"{insert}/insert/7/prometheus", f"{select}/select/7/prometheus"
+        self.storages = [
+            stack.enter_context(_answering(lambda handler, n=number: self._metrics(n, handler)))  # type: ignore[misc]
+            for number in range(2)
+        ]
+
+    def store(self) -> PromStore:
+        """A store at these addresses."""
+        return PromStore(self.insert, self.select, self.storages)
+
+    def _forwarded(self, kind: str, handler: BaseHTTPRequestHandler) -> Answer:
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))) or None
+        prefix = f"/{kind}/7/prometheus"
+        writes = handler.path.endswith("/api/v1/write")
+        if not handler.path.startswith(prefix + "/api/v1/") or writes != (kind == "insert"):
+            return 400, b"unsupported path requested"
+        headers = {
+            name: text for name, text in handler.headers.items() if name.startswith(("Content-", "X-"))
+        }
+        request = urllib.request.Request(self._server + handler.path.removeprefix(prefix), body, headers)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def _metrics(self, number: int, handler: BaseHTTPRequestHandler) -> Answer:
+        if handler.path != "/metrics" or not self.starts[number]:
+            return 503, b""
+        return 200, f"vm_rows 5\n{self.metric} {self.starts[number]}\n".encode()
+
+
+@contextlib.contextmanager
+def _answering(answer_of: Callable[[BaseHTTPRequestHandler], Answer]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            status, content = answer_of(self)
+            self.send_response(status)
+            self.send_header("Content-Length", str(0 if status == 204 else len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST  # noqa: N815 - the name is http.server's
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
