@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 from browsing import until
 from jobs_cluster import batch_of, large_cluster, record_month, record_queue
 from jobs_server import EVIL, NOW, PASSWORD, Server, filed, node_batch, served
+from ondemand import HEADER, OnDemand, ondemand
 
 from peerway_common.printable import printable
 from peerway_jobs.measured import Measured
 from peerway_jobs.serve import series_data, tiles
+from peerway_jobs.serve.access import Portal
 from peerway_jobs.serve.live import Live
 from peerway_jobs.store.months import month_of, sum_months
 from peerway_jobs.store.promql import PromStore
@@ -30,7 +33,8 @@ ONLINE = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("jobs")) as server:
+    portal = Portal(HEADER, (ipaddress.ip_network("127.0.0.1"),))  # only OnDemand's double sends the header
+    with served(tmp_path_factory.mktemp("jobs"), portal=portal) as server:
         yield server
 
 
@@ -681,3 +685,80 @@ def test_statistics_show_users_by_use_and_each_month(
     browser = shown("alice", "/statistics?by=project", width, scheme, lang)
     assert not browser.find_elements("css selector", ".bars")  # how many others there are is not hers to see
     assert complaints(browser) == []
+
+
+# -- the widget of Open OnDemand
+
+
+@pytest.fixture
+def portal(server: Server) -> Iterator[OnDemand]:
+    with ondemand(server.url) as portal:
+        yield portal
+
+
+def widget_of(shown: Callable[..., Chrome], portal: OnDemand, user: str) -> Chrome:
+    browser = shown("alice", "/jobs")  # sets up the browser, which another test may have left narrow or dark
+    portal.user = user
+    browser.get(portal.url)
+    until(browser, "return document.getElementById('peerway-jobs').getAttribute('aria-busy') === 'false'")
+    return browser
+
+
+def test_ondemand_shows_a_user_s_own_jobs_and_links_to_their_pages(
+    shown: Callable[..., Chrome], portal: OnDemand, server: Server
+) -> None:
+    browser = widget_of(shown, portal, "alice")
+    rows = {
+        row[0]: row
+        for row in browser.execute_script(
+            "return [...document.querySelectorAll('tbody tr')]"
+            ".map((row) => [...row.cells].map((cell) => cell.textContent))"
+        )
+    }
+    assert rows["101"][3:] == ["85 %", "94 %", "efficient"]
+    assert rows["102"][5] == "inefficient gpu one used"
+    assert rows["105"][3:] == ["", "", "no data"]
+    assert rows["102"][1] == re.sub("[\x1b\u202e]", "\ufffd", EVIL)
+    assert rows["107"][5] == "too short to judge"
+    assert "103" not in rows  # bob's
+    assert re.search(rf"\b1 of your last {len(rows)} jobs wasted resources\.", text_of(browser))
+    link = browser.find_element("link text", "102")
+    assert link.get_attribute("href") == f"{server.url}/jobs/102"  # type: ignore[no-untyped-call]
+    assert browser.find_elements("css selector", "main img") == []
+    picture(browser, "ondemand")
+    assert complaints(browser) == []  # nothing that the dashboard's Content-Security-Policy forbids
+
+
+def test_ondemand_shows_an_administrator_only_their_own_jobs(
+    shown: Callable[..., Chrome], portal: OnDemand
+) -> None:
+    browser = widget_of(shown, portal, "admin")
+    assert "You have no jobs that the monitor knows." in text_of(browser)
+    assert not browser.find_element("css selector", ".table-responsive").is_displayed()
+
+
+@pytest.mark.parametrize(
+    ("user", "answer", "why"),
+    [
+        ("", None, "does not know you"),
+        ("alice", (502, b"Proxy Error"), "answered 502"),
+        ("alice", (200, b"<html>Log in</html>"), "what answers is no monitor of jobs"),
+        ("alice", (200, b'{"detail": "x"}'), "what answers is no monitor of jobs"),
+        ("<b>'\"&x</b>", None, "You have no jobs"),
+    ],
+    ids=[
+        "nobody is logged in",
+        "the server is away",
+        "a login page",
+        "another server",
+        "a name that is HTML",
+    ],
+)
+def test_ondemand_says_why_there_are_no_jobs(
+    shown: Callable[..., Chrome], portal: OnDemand, user: str, answer: tuple[int, bytes] | None, why: str
+) -> None:
+    portal.answer = answer
+    browser = widget_of(shown, portal, user)
+    assert why in text_of(browser)
+    assert browser.find_elements("css selector", "main b") == []
+    complaints(browser)  # the browser notes the failed request
