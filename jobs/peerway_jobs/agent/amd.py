@@ -71,8 +71,12 @@ class AmdGpus:
         if present:
             present = {device.address: device for device in self.devices} | present
         self.devices = [present[address] for address in sorted(present)]
+        taken: set[str] = set()
         for index, device in enumerate(self.devices):
             device.facts.index = index
+            if device.facts.uuid in taken:  # the server would refuse two devices with one name
+                device.facts.uuid = f"PCI-{device.address}"
+            taken.add(device.facts.uuid)
         self.why_none = "" if self.devices else "amdgpu shows none"
 
     def facts(self) -> list[Gpu]:
@@ -152,7 +156,10 @@ class AmdGpus:
             self._note(device, name, error)
             return
         try:
-            figures[metric] = int(content) if unit == 1 else int(content) * unit
+            value = int(content)
+            # Of the two halves of an MI250X the first reports the power and limit of both, the other 0.
+            if value or "power" not in metric:
+                figures[metric] = value if unit == 1 else value * unit
         except ValueError:
             why = f"{name} holds {shortened(repr(content), 32)}, which is not a number"
             self.reasons[device.facts.uuid, name] = why

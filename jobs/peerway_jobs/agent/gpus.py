@@ -1,4 +1,4 @@
-"""Reads the node's GPUs through NVML, by UUID; each MIG instance is a device of its own.
+"""Reads the node's NVIDIA GPUs through NVML, by UUID; each MIG instance is a device of its own.
 
 A call that a GPU does not support is made once only, because NVML is slow to answer "not supported". The
 module that calls the driver is NVIDIA's pynvml, or one with the same functions. If a call raises anything,

@@ -180,6 +180,21 @@ def test_a_gpu_without_a_unique_id_is_called_by_its_address(root: Path) -> None:
     assert (gpu.uuid, gpu.name) == ("PCI-0000:01:00.0", "AMD GPU 0x74a1")
 
 
+def test_gpus_with_one_unique_id_have_two_names(root: Path) -> None:
+    write(root, f"{amd_tree.CARD.format(1)}/unique_id", f"{IDS[0]}\n")
+    gpus = AmdGpus(str(root))
+    gpus.refresh()
+    assert [gpu.uuid for gpu in gpus.facts()] == [FIRST, "PCI-0000:02:00.0"]
+
+
+def test_the_half_of_a_gpu_that_reports_no_power_has_no_power(root: Path) -> None:
+    for name in ("power1_input", "power1_cap"):
+        write(root, f"{amd_tree.CARD.format(1)}/hwmon/hwmon3/{name}", "0\n")
+    gpus = AmdGpus(str(root))
+    assert not {name for name in figures(gpus, SECOND) if "power" in name} - {"gpu_throttled_power_ratio"}
+    assert figures(gpus)["gpu_power_watts"] == pytest.approx(450)
+
+
 def test_a_lost_gpu_stays_without_figures_until_the_driver_is_unloaded(root: Path) -> None:
     gpus = AmdGpus(str(root))
     shutil.rmtree(root / "sys/class/drm/card0")
