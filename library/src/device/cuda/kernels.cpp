@@ -20,6 +20,7 @@ Kernels::Kernels(const Driver& driver, const std::string& image) : driver_(drive
        {"few_steps", "some_steps", "many_steps", "few_packets", "some_packets", "few_lines", "some_lines"})
     find(plan_[next++], format("pw_plan_{}", name));
   find(clock_, "pw_plan_clock");
+  find(reduce_, "pw_reduce");
 }
 
 CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
@@ -30,13 +31,23 @@ CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
 }
 
 CUresult Kernels::launch(const PlanLaunch& plan, CUstream stream) const {
-  void* parameters[] = {const_cast<PlanHead*>(&plan.head)};  // the driver only reads them
-  CUlaunchAttribute early{};  // lets the launch start while the previous work ends, if the GPU supports it
-                              // (plan.cu)
+  return launch_early(plan_[static_cast<size_t>(plan.kernel)], plan.blocks, plan.threads,
+                      const_cast<PlanHead*>(&plan.head), stream);  // the driver only reads it
+}
+
+CUresult Kernels::launch(const ReduceLaunch& launch, CUstream stream) const {
+  return launch_early(reduce_, launch.blocks, kReduceThreads, const_cast<ReduceArguments*>(&launch.arguments),
+                      stream);
+}
+
+CUresult Kernels::launch_early(CUfunction function, unsigned blocks, unsigned threads, void* arguments,
+                               CUstream stream) const {
+  void* parameters[] = {arguments};
+  CUlaunchAttribute early{};  // GPUs that do not support it launch as usual
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value[0] = 1;
-  const CUlaunchConfig config{plan.blocks, 1, 1, plan.threads, 1, 1, 0, stream, &early, 1};
-  return driver_.cuLaunchKernelEx(&config, plan_[static_cast<size_t>(plan.kernel)], parameters, nullptr);
+  const CUlaunchConfig config{blocks, 1, 1, threads, 1, 1, 0, stream, &early, 1};
+  return driver_.cuLaunchKernelEx(&config, function, parameters, nullptr);
 }
 
 CUresult Kernels::launch_clock(CUdeviceptr words, unsigned rounds, CUstream stream) const {

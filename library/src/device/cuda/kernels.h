@@ -9,6 +9,7 @@
 
 #include "device/cuda/driver.h"
 #include "device/cuda/kernels/plan_arguments.h"
+#include "device/cuda/kernels/reduce_arguments.h"
 #include "device/cuda/launch.h"
 
 namespace pw::cuda {
@@ -37,6 +38,12 @@ struct PlanLaunch {
   unsigned threads;
 };
 
+/// A launch that combines the operands of several ranks.
+struct ReduceLaunch {
+  ReduceArguments arguments;
+  unsigned blocks;
+};
+
 class Kernels {
  public:
   /// `image` is machine code or PTX. The context must be current. Throws Error.
@@ -44,15 +51,21 @@ class Kernels {
 
   [[nodiscard]] CUresult launch(const CopyLaunch& launch, CUstream stream) const;
   [[nodiscard]] CUresult launch(const PlanLaunch& plan, CUstream stream) const;
+  [[nodiscard]] CUresult launch(const ReduceLaunch& launch, CUstream stream) const;
   /// `words` lie in pinned host memory; answer_clock() defines their use.
   [[nodiscard]] CUresult launch_clock(CUdeviceptr words, unsigned rounds, CUstream stream) const;
 
  private:
+  /// Launches a kernel that may begin while the work before it ends (plan.cu).
+  [[nodiscard]] CUresult launch_early(CUfunction function, unsigned blocks, unsigned threads, void* arguments,
+                                      CUstream stream) const;
+
   const Driver& driver_;
   CUmodule module_ = nullptr;             ///< lives as long as the context
   std::array<CUfunction, 5> function_{};  ///< by the logarithm of the word size in bytes
   std::array<CUfunction, 7> plan_{};      ///< by PlanKernel
   CUfunction clock_ = nullptr;
+  CUfunction reduce_ = nullptr;
 };
 
 /// Returns machine code for a GPU of that capability, from the cache in `folder` or compiled by NVRTC. Throws

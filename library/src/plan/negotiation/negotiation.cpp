@@ -161,21 +161,22 @@ LaneKind Negotiation::method_of_send(const Lane& lane, uint64_t bytes) const {
 }
 
 // The method depends on the number of bytes. A CPU sends one message after another, so there each message
-// counts by its own bytes. On a GPU the blocks of one kernel share all sends, so these count by the sum of
-// their bytes. The sum leaves out what the proxy sends, and what this rank sends to itself, which crosses no
-// link.
+// counts by its own bytes. On a GPU the blocks of one kernel share all sends of a round, so these count by
+// the sum of their bytes. The sum leaves out what the proxy sends, and what this rank sends to itself, which
+// crosses no link.
 void Negotiation::choose_methods() {
   const bool on_host = device_kind() == PW_HOST;
-  uint64_t together = 0;
+  std::map<uint32_t, uint64_t> together;  // by round
   for (const Lane& lane : sends_)
-    if (lane.reach.mailbox && !is_own(lane)) together += lane.offer.bytes;
-  std::map<LaneKind, uint64_t> bytes;
+    if (lane.reach.mailbox && !is_own(lane)) together[lane.round] += lane.offer.bytes;
+  std::map<std::pair<uint32_t, LaneKind>, uint64_t> bytes;  // by round and method
   for (Lane& lane : sends_) {
-    lane.kind = method_of_send(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together);
-    bytes[lane.kind] += lane.offer.bytes;
+    lane.kind =
+        method_of_send(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together[lane.round]);
+    bytes[{lane.round, lane.kind}] += lane.offer.bytes;
   }
   if (!on_host)
-    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[lane.kind]);
+    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[{lane.round, lane.kind}]);
   for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
 }
 
