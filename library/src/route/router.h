@@ -81,6 +81,14 @@ class Route {
     return splits_[static_cast<size_t>(choice.split)];
   }
 
+  /// The cost of the choice for that size, in microseconds; infinite if it was not measured.
+  [[nodiscard]] double cost(uint64_t bytes) const {
+    const Choice& choice = lookup(bytes);
+    const size_t option =
+        choice.split < 0 ? choice.path : query_.available.size() + static_cast<size_t>(choice.split);
+    return options_[option].candidate.at(bytes);
+  }
+
   [[nodiscard]] std::span<const Choice> choices() const { return choices_; }
   [[nodiscard]] std::span<const ReadySplit> splits() const { return splits_; }
   [[nodiscard]] const Query& query() const { return query_; }
