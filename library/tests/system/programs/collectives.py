@@ -2,7 +2,8 @@
 the group. Tells which cases were wrong.
 
 collectives.py MEMORY START [few]: of arrays in "numpy" memory, in "allocated" memory of the host, at "odd"
-addresses, or on "cuda"; started from the "host", on a "stream", as one "run" there, or in a "graph".
+addresses, or on a device such as "cuda"; started from the "host", on a "stream", as one "run" there, or in a
+"graph".
 collectives.py lost START MEMORY: says "running" and, once a rank is gone, what it was told.
 """
 
@@ -27,6 +28,7 @@ SECONDS = 600
 EPOCHS = 3  # each slot is used, and the first one again
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 FLOATS = ["f2", "f4", "f8"]
+OF_HOST = ("numpy", "allocated", "odd")
 OPERATIONS = ["sum", "min", "max", "prod", "and", "or"]
 Array = NDArray[Any]
 
@@ -72,10 +74,11 @@ class Buffer:
         bytes_ = count * np.dtype(dtype).itemsize
         self.dtype, self._there = np.dtype(dtype), None
         self.array: Any
-        if memory == "cuda" and bytes_ > 0:
-            self._there = Memory(ctx, "cuda", bytes_)
+        on_device = memory not in OF_HOST
+        if on_device and bytes_ > 0:
+            self._there = Memory(ctx, memory, bytes_)
             self.array = self._there.region.array(dtype, (count,))
-        elif memory == "cuda":
+        elif on_device:
             self.array = Empty(self.dtype.str)
         elif memory == "allocated" and bytes_ > 0:
             self.array = ctx.allocate("host", bytes_).array(dtype, (count,))
@@ -112,7 +115,7 @@ class Job:
 
     def __init__(self, ctx: peerway.Context, memory: str) -> None:
         self.ctx, self.memory = ctx, memory
-        self.device = "cuda" if memory == "cuda" else "host"
+        self.device = "host" if memory in OF_HOST else memory
 
     def buffer(self, dtype: str, count: int) -> Buffer:
         return Buffer(self.ctx, self.memory, dtype, count)
