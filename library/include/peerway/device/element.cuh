@@ -227,17 +227,68 @@ PW_ON_DEVICE void reduce_share(const Reduction& reduction, Word thread, Word thr
     reduce_elements<T, how, 1>(reduction, n);
 }
 
-/// Passes the type and the operation on to `run`, as Run::run<T, how>(). Types of integers that differ only
-/// in their sign differ only in their minimum and maximum.
-template <class T, class Signed, class Run>
-PW_ON_DEVICE void run_typed(Combine how, const Run& run) {
+/// The type of the elements with that number.
+template <Element element>
+struct TypeOf;
+template <>
+struct TypeOf<Element::int8> {
+  using Type = signed char;
+};
+template <>
+struct TypeOf<Element::uint8> {
+  using Type = unsigned char;
+};
+template <>
+struct TypeOf<Element::int16> {
+  using Type = short;
+};
+template <>
+struct TypeOf<Element::uint16> {
+  using Type = unsigned short;
+};
+template <>
+struct TypeOf<Element::int32> {
+  using Type = int;
+};
+template <>
+struct TypeOf<Element::uint32> {
+  using Type = unsigned;
+};
+template <>
+struct TypeOf<Element::int64> {
+  using Type = long long;
+};
+template <>
+struct TypeOf<Element::uint64> {
+  using Type = Word;
+};
+template <>
+struct TypeOf<Element::float16> {
+  using Type = Float16;
+};
+template <>
+struct TypeOf<Element::bfloat16> {
+  using Type = BFloat16;
+};
+template <>
+struct TypeOf<Element::float32> {
+  using Type = float;
+};
+template <>
+struct TypeOf<Element::float64> {
+  using Type = double;
+};
+
+/// Passes the operation on to `run`, as Run::run<T, how>().
+template <class T, class Run>
+PW_ON_DEVICE void run_combining(Combine how, const Run& run) {
   switch (how) {
     case Combine::sum:
       return run.template run<T, Combine::sum>();
     case Combine::min:
-      return run.template run<Signed, Combine::min>();
+      return run.template run<T, Combine::min>();
     case Combine::max:
-      return run.template run<Signed, Combine::max>();
+      return run.template run<T, Combine::max>();
     case Combine::prod:
       return run.template run<T, Combine::prod>();
     case Combine::bit_and:
@@ -249,33 +300,35 @@ PW_ON_DEVICE void run_typed(Combine how, const Run& run) {
   }
 }
 
+/// Passes the type and the operation on to `run`. A kernel would be long if it had all of them; its compiler
+/// gets one type and one operation.
 template <class Run>
 PW_ON_DEVICE void run_typed(Element element, Combine how, const Run& run) {
   switch (element) {
     case Element::int8:
-      return run_typed<unsigned char, signed char>(how, run);
+      return run_combining<TypeOf<Element::int8>::Type>(how, run);
     case Element::uint8:
-      return run_typed<unsigned char, unsigned char>(how, run);
+      return run_combining<TypeOf<Element::uint8>::Type>(how, run);
     case Element::int16:
-      return run_typed<unsigned short, short>(how, run);
+      return run_combining<TypeOf<Element::int16>::Type>(how, run);
     case Element::uint16:
-      return run_typed<unsigned short, unsigned short>(how, run);
+      return run_combining<TypeOf<Element::uint16>::Type>(how, run);
     case Element::int32:
-      return run_typed<unsigned, int>(how, run);
+      return run_combining<TypeOf<Element::int32>::Type>(how, run);
     case Element::uint32:
-      return run_typed<unsigned, unsigned>(how, run);
+      return run_combining<TypeOf<Element::uint32>::Type>(how, run);
     case Element::int64:
-      return run_typed<Word, long long>(how, run);
+      return run_combining<TypeOf<Element::int64>::Type>(how, run);
     case Element::uint64:
-      return run_typed<Word, Word>(how, run);
+      return run_combining<TypeOf<Element::uint64>::Type>(how, run);
     case Element::float16:
-      return run_typed<Float16, Float16>(how, run);
+      return run_combining<TypeOf<Element::float16>::Type>(how, run);
     case Element::bfloat16:
-      return run_typed<BFloat16, BFloat16>(how, run);
+      return run_combining<TypeOf<Element::bfloat16>::Type>(how, run);
     case Element::float32:
-      return run_typed<float, float>(how, run);
+      return run_combining<TypeOf<Element::float32>::Type>(how, run);
     case Element::float64:
-      return run_typed<double, double>(how, run);
+      return run_combining<TypeOf<Element::float64>::Type>(how, run);
   }
 }
 

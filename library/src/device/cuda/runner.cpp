@@ -106,12 +106,12 @@ CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kern
     gpu_.driver.check(gpu_.driver.cuStreamCreateWithPriority(&own_, CU_STREAM_NON_BLOCKING, greatest),
                       "making a stream");
     if (times_ != nullptr) times_->read_clock(own_);
+    for (const PlanPart part : {PlanPart::start, PlanPart::finish, PlanPart::both}) prepare(part);
+    prepare_rounds(program);
   } catch (...) {
     release();
     throw;
   }
-  for (const PlanPart part : {PlanPart::start, PlanPart::finish, PlanPart::both}) prepare(part);
-  prepare_rounds(program);
 }
 
 CudaRunner::~CudaRunner() {
@@ -235,10 +235,11 @@ ReduceLaunch CudaRunner::reduce_launch(const peerway::device::Reduction& reducti
   arguments.wide = together % 16 == 0 ? 1 : 0;
   arguments.epochs = reinterpret_cast<const peerway::device::Word*>(epochs_);
   arguments.pieces = pieces;
+  launch.function = kernels_.reduction({reduction.element, reduction.combine});
   // Each thread has at least one group of elements, and more only if the GPU is full.
-  constexpr uint64_t kBlocksPerSm = 8;
+  constexpr uint64_t kReduceBlocksPerSm = 8;
   const uint64_t wanted = (reduction.count + kReduceThreads - 1) / kReduceThreads;
-  launch.blocks = static_cast<unsigned>(std::min<uint64_t>(wanted, kBlocksPerSm * gpu_.sms));
+  launch.blocks = static_cast<unsigned>(std::min<uint64_t>(wanted, kReduceBlocksPerSm * gpu_.sms));
   return launch;
 }
 

@@ -41,6 +41,7 @@ struct ReduceShare {
   }
 };
 
+// Combines a thread's share of elements of any type.
 PW_ON_DEVICE void reduce(const ReduceArguments& arguments, unsigned thread, unsigned threads) {
   peerway::device::detail::run_typed(arguments.reduction.element, arguments.reduction.combine,
                                      ReduceShare{arguments, thread, threads});
