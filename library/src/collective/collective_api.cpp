@@ -230,6 +230,7 @@ void CollectiveMaker::build(collective::Method method, bool name_method) {
   builder_ = std::make_unique<pw_plan_builder>(context_, *device_);
   builder_->plan->operations().set_title(name_method ? format("{}: {}", describe(request_), name_of(method))
                                                      : describe(request_));
+  builder_->plan->operations().expect_common_start();
   // A rank that others wait for may itself wait for one that is lost.
   for (const int rank : group_)
     if (rank != team_.rank()) builder_->plan->operations().depend_on(rank);

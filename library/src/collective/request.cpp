@@ -33,11 +33,11 @@ constexpr std::array<const char*, 6> kCombines{"sum", "min", "max", "prod", "and
 constexpr std::array<const char*, 6> kKinds{"all_reduce", "reduce_scatter", "all_gather",
                                             "broadcast",  "all_to_all",     "barrier"};
 
-template <size_t N, typename Value>
-void check_enumerator(const std::array<const char*, N>& names, Value value, const char* what) {
-  if (static_cast<size_t>(value) >= N)
+template <typename Value>
+void check_enumerator(Value value, size_t count, const char* what) {
+  if (static_cast<size_t>(value) >= count)
     throw Error(PW_INVALID_ARGUMENT, format("{} is not {} of a collective; they are numbered 0 to {}",
-                                            static_cast<int>(value), what, N - 1));
+                                            static_cast<int>(value), what, count - 1));
 }
 
 bool has_parts(pw_collective_kind kind) {
@@ -107,12 +107,9 @@ const char* name_of(Combine combine) { return kCombines[static_cast<size_t>(comb
 const char* name_of(pw_collective_kind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 Request request_of(const pw_collective& given, const std::vector<int32_t>& group) {
-  check_enumerator(kKinds, given.kind, "a kind");
-  check_enumerator(kCombines, given.reduction, "a reduction");
-  if (static_cast<size_t>(given.element) >= kElements.size())
-    throw Error(PW_INVALID_ARGUMENT,
-                format("{} is not an element type of a collective; they are numbered 0 to {}",
-                       static_cast<int>(given.element), kElements.size() - 1));
+  check_enumerator(given.kind, kKinds.size(), "a kind");
+  check_enumerator(given.reduction, kCombines.size(), "a reduction");
+  check_enumerator(given.element, kElements.size(), "an element type");
   Request request;
   request.kind = given.kind;
   request.ranks = group;

@@ -73,6 +73,10 @@ class PlanOperations {
   void reduce(PlannedReduction reduction) { reductions_.push_back(std::move(reduction)); }
   /// Cancels the plan if that rank is lost, even if it exchanges no messages with this rank.
   void depend_on(int rank) { dependencies_.insert(rank); }
+  /// Says that the ranks start this plan at about the same time. So a send that waits until its receiver has
+  /// started waits for a message.
+  void expect_common_start() { common_start_ = true; }
+  [[nodiscard]] bool common_start() const { return common_start_; }
   /// The first line of the plan's description.
   void set_title(std::string title) { title_ = std::move(title); }
 
@@ -104,6 +108,7 @@ class PlanOperations {
   std::vector<LaneEnd> sends_, receives_;
   std::vector<PlannedReduction> reductions_;
   std::string title_;
+  bool common_start_ = false;
   std::set<int> dependencies_;
 };
 

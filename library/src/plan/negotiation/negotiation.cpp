@@ -48,6 +48,7 @@ Negotiation::Negotiation(Context& context, Device& device, const PlanOperations&
     : context_(context),
       device_(device),
       partners_(operations.partners()),
+      common_start_(operations.common_start()),
       sends_(lanes_of(operations.sends(), true)),
       receives_(lanes_of(operations.receives(), false)) {
   uint64_t bytes = 0;
@@ -152,12 +153,21 @@ void Negotiation::match_lanes(const PeerMessages& offered) {
 }
 
 // The method that the route gives for a send of `bytes` bytes. A send to this rank itself always goes
-// straight, because there is no partner to wait for.
+// straight, because there is no partner to wait for. Costs were measured with receivers that had started
+// before. If the ranks start together, a method that waits for the receiver costs a small message more in
+// round 0. On GPUs the cost of a message includes a launch, so it does not tell that of the wait.
 LaneKind Negotiation::method_of_send(const Lane& lane, uint64_t bytes) const {
   if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
   const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
-  return kind_of_method(route->query().available.at(route->lookup(bytes).path));
+  const std::vector<std::string>& available = route->query().available;
+  if (!common_start_ || lane.round > 0 || device_kind() != PW_HOST)
+    return kind_of_method(available.at(route->lookup(bytes).path));
+  const double small_message =
+      route->cost_of(name_of_method(LaneKind::slots, device_kind()), sizeof(uint64_t));
+  return kind_of_method(available.at(route->path_with(bytes, [&](const std::string& method) {
+    return through_slots(kind_of_method(method)) ? 0 : small_message;
+  })));
 }
 
 // The method depends on the number of bytes. A CPU sends one message after another, so there each message
