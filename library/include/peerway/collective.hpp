@@ -88,7 +88,7 @@ inline void set_memory(pw_collective& collective, Element element, const Span<pw
   collective.from_offset = from.offset;
 }
 
-inline Plan made(pw_context* context, const pw_collective& collective) {
+inline Plan make_collective(pw_context* context, const pw_collective& collective) {
   pw_plan* plan = nullptr;
   check(pw_collective_create(context, &collective, &plan));
   return Plan(plan);
@@ -103,7 +103,7 @@ inline Plan Context::all_reduce(Element element, Local to, Local from, Combine c
   collective.reduction = static_cast<pw_reduction>(combine);
   collective.count = detail::elements_in(to, element);
   detail::require_elements("from", from, element, collective.count);
-  return detail::made(get(), collective);
+  return detail::make_collective(get(), collective);
 }
 
 inline Plan Context::reduce_scatter(Element element, Local to, Local from, Combine combine,
@@ -117,7 +117,7 @@ inline Plan Context::reduce_scatter(Element element, Local to, Local from, Combi
     collective.counts = counts.data();
     collective.part_count = counts.size();
   }
-  return detail::made(get(), collective);
+  return detail::make_collective(get(), collective);
 }
 
 inline Plan Context::all_gather(Element element, Local to, Local from, std::span<const uint64_t> counts,
@@ -130,7 +130,7 @@ inline Plan Context::all_gather(Element element, Local to, Local from, std::span
     collective.counts = counts.data();
     collective.part_count = counts.size();
   }
-  return detail::made(get(), collective);
+  return detail::make_collective(get(), collective);
 }
 
 inline Plan Context::broadcast(Element element, Local memory, int root, std::span<const int> ranks) {
@@ -138,7 +138,7 @@ inline Plan Context::broadcast(Element element, Local memory, int root, std::spa
   detail::set_memory(collective, element, memory, {});
   collective.root = root;
   collective.count = detail::elements_in(memory, element);
-  return detail::made(get(), collective);
+  return detail::make_collective(get(), collective);
 }
 
 inline Plan Context::all_to_all(Element element, Local to, Local from, std::span<const uint64_t> counts,
@@ -155,13 +155,13 @@ inline Plan Context::all_to_all(Element element, Local to, Local from, std::span
   collective.part_count = counts.size();
   collective.counts = counts.data();
   collective.receive_counts = receive_counts.data();
-  return detail::made(get(), collective);
+  return detail::make_collective(get(), collective);
 }
 
 inline Plan Context::barrier(pw_device device, std::span<const int> ranks) {
   pw_collective collective = detail::collective(PW_BARRIER, ranks);
   collective.device = device;
-  return detail::made(get(), collective);
+  return detail::make_collective(get(), collective);
 }
 
 }  // namespace peerway

@@ -439,9 +439,10 @@ PW_API pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns);
  * plan never moves anything again. */
 PW_API pw_status pw_plan_status(pw_plan* plan);
 
-/* Tells what the plan moves and by which method: a line for each put and get, then for each send, then for
- * each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces". There is no
- * line break after the last one. The text is valid until the plan is freed. */
+/* Tells what the plan moves and by which method: of a collective first a line with its name and method; a
+ * line for each put and get, then for each send, then for each receive, such as "send 393216 bytes to rank 1,
+ * tag 7: plan/lines, in 64 pieces". There is no line break after the last one. The text is valid until the
+ * plan is freed. */
 PW_API pw_status pw_plan_describe(pw_plan* plan, const char** text);
 
 /* Fills the struct that is passed to a kernel by value, so that the kernel can start and finish the plan

@@ -6,9 +6,9 @@
 
 namespace pw::settings {
 
-const ChoiceSetting<CollectiveMethod> collective_method{
+const ChoiceSetting<MethodSetting> collective_method{
     "collective_method", "auto|one-shot|two-shot", "auto",
-    "Method of collectives that have several. auto: by the costs of sends in the route table."};
+    "CollectiveMethod of collectives that have several. auto: by the costs of sends in the route table."};
 
 }  // namespace pw::settings
 
@@ -17,7 +17,7 @@ namespace {
 
 /// Adds up, over the rounds, the largest that `of_member(schedule, round)` is for any member.
 template <typename OfMember>
-double sum_of_rounds(const Request& request, Method method, OfMember&& of_member) {
+double sum_of_rounds(const CollectiveRequest& request, CollectiveMethod method, OfMember&& of_member) {
   constexpr uint32_t kRounds = 2;
   std::array<double, kRounds> longest{};
   for (uint32_t member = 0; member < request.members(); ++member) {
@@ -30,14 +30,15 @@ double sum_of_rounds(const Request& request, Method method, OfMember&& of_member
 
 uint64_t sent_bytes(const Schedule& schedule, uint32_t round) {
   uint64_t bytes = 0;
-  for (const Message& message : schedule.sends)
+  for (const MemberMessage& message : schedule.sends)
     if (message.round == round) bytes += message.bytes;
   return bytes;
 }
 
-double on_cpu(const Request& request, const Schedule& schedule, uint32_t round, const MessageCost& cost) {
+double on_cpu(const CollectiveRequest& request, const Schedule& schedule, uint32_t round,
+              const MessageCost& cost) {
   double sum = 0;
-  for (const Message& message : schedule.sends)
+  for (const MemberMessage& message : schedule.sends)
     if (message.round == round) sum += cost(message.bytes);
   for (const Combination& combination : schedule.combinations) {
     const uint64_t bytes = combination.count * bytes_of(request.element);
@@ -48,7 +49,7 @@ double on_cpu(const Request& request, const Schedule& schedule, uint32_t round, 
 
 }  // namespace
 
-double estimate(const Request& request, Method method, const MessageCost& cost) {
+double estimate(const CollectiveRequest& request, CollectiveMethod method, const MessageCost& cost) {
   return sum_of_rounds(request, method, [&](const Schedule& schedule, uint32_t round) {
     if (request.device_kind == PW_HOST) return on_cpu(request, schedule, round, cost);
     const uint64_t bytes = sent_bytes(schedule, round);
@@ -56,9 +57,10 @@ double estimate(const Request& request, Method method, const MessageCost& cost) 
   });
 }
 
-Method choose(const Request& request, std::span<const Method> methods, const MessageCost& cost) {
+CollectiveMethod choose(const CollectiveRequest& request, std::span<const CollectiveMethod> methods,
+                        const MessageCost& cost) {
   const bool known = std::isfinite(cost(1));
-  return *std::ranges::min_element(methods, {}, [&](Method method) {
+  return *std::ranges::min_element(methods, {}, [&](CollectiveMethod method) {
     if (known) return estimate(request, method, cost);
     return sum_of_rounds(request, method, [](const Schedule& schedule, uint32_t round) {
       return static_cast<double>(sent_bytes(schedule, round));

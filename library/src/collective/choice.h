@@ -10,8 +10,8 @@
 
 namespace pw::settings {
 
-enum class CollectiveMethod : uint8_t { automatic, one_shot, two_shot };
-extern const ChoiceSetting<CollectiveMethod> collective_method;
+enum class MethodSetting : uint8_t { automatic, one_shot, two_shot };
+extern const ChoiceSetting<MethodSetting> collective_method;
 
 }  // namespace pw::settings
 
@@ -24,10 +24,11 @@ using MessageCost = std::function<double(uint64_t bytes)>;
 /// CPU sends its messages one after another, and reads operands as fast as it copies messages. A GPU sends
 /// all messages of a round together, and combines so much faster than its links carry the operands that sums
 /// are not counted. Pure.
-double estimate(const Request& request, Method method, const MessageCost& cost);
+double estimate(const CollectiveRequest& request, CollectiveMethod method, const MessageCost& cost);
 
 /// Returns the cheapest method. If a cost is not known, it is the method in which members send the fewest
 /// bytes one after another. Among equal methods the first is chosen. Pure.
-Method choose(const Request& request, std::span<const Method> methods, const MessageCost& cost);
+CollectiveMethod choose(const CollectiveRequest& request, std::span<const CollectiveMethod> methods,
+                        const MessageCost& cost);
 
 }  // namespace pw::collective

@@ -54,9 +54,11 @@ class CollectiveMaker {
     request_ = collective::request_of(given_, group_);
     member_ = request_.member(team_.rank());
     take_memory();
-    const std::vector<collective::Method> methods = collective::methods_of(request_.kind, request_.members());
+    const std::vector<collective::CollectiveMethod> methods =
+        collective::methods_of(request_.kind, request_.members());
     agree(exchange, methods.size() > 1);
-    const collective::Method method = methods.size() > 1 ? agreed_method(exchange, methods) : methods.front();
+    const collective::CollectiveMethod method =
+        methods.size() > 1 ? agreed_method(exchange, methods) : methods.front();
     build(method, methods.size() > 1);
     builder_->plan->prepare_in(exchange);
   }
@@ -71,9 +73,10 @@ class CollectiveMaker {
   void check_overlap();
   void check_alignment(const GivenMemory& memory, const char* name) const;
   void agree(pw::Exchange& exchange, bool choose);
-  collective::Method agreed_method(pw::Exchange& exchange, const std::vector<collective::Method>& methods);
-  collective::Method choose_method(const std::vector<collective::Method>& methods);
-  void build(collective::Method method, bool name_method);
+  collective::CollectiveMethod agreed_method(pw::Exchange& exchange,
+                                             const std::vector<collective::CollectiveMethod>& methods);
+  collective::CollectiveMethod choose_method(const std::vector<collective::CollectiveMethod>& methods);
+  void build(collective::CollectiveMethod method, bool name_method);
   void add(const collective::Schedule& schedule);
 
   [[nodiscard]] bool decides() const { return member_ == 0; }
@@ -85,7 +88,7 @@ class CollectiveMaker {
   pw::Team& team_;
   const pw_collective& given_;
   std::vector<int32_t> group_;
-  collective::Request request_;
+  collective::CollectiveRequest request_;
   uint32_t member_ = 0;
   GivenMemory to_, from_;
   bool in_place_ = false;
@@ -189,29 +192,31 @@ void CollectiveMaker::agree(pw::Exchange& exchange, bool choose) {
 }
 
 // The first member chooses, so that all do the same, and tells the others.
-collective::Method CollectiveMaker::agreed_method(pw::Exchange& exchange,
-                                                  const std::vector<collective::Method>& methods) {
+collective::CollectiveMethod CollectiveMaker::agreed_method(
+    pw::Exchange& exchange, const std::vector<collective::CollectiveMethod>& methods) {
   pw::PeerMessages messages;
   if (decides()) {
-    const collective::Method method = choose_method(methods);
+    const collective::CollectiveMethod method = choose_method(methods);
     static_cast<void>(
         exchange_with_members(exchange, [&](int) { return pw::Bytes{static_cast<std::byte>(method)}; }));
     return method;
   }
   const auto answers = exchange.exchange({{group_.front(), {}}}, pw::settings::timeout.nanoseconds());
   pw::ByteReader from(pw::message_of(answers, group_.front()), "the method of a collective");
-  const auto method = static_cast<collective::Method>(from.get<uint8_t>());
+  const auto method = static_cast<collective::CollectiveMethod>(from.get<uint8_t>());
   if (std::ranges::find(methods, method) == methods.end())
     throw Error(PW_BAD_KEY, format("rank {} chose method {}, which {} does not have", group_.front(),
                                    static_cast<int>(method), describe(request_)));
   return method;
 }
 
-collective::Method CollectiveMaker::choose_method(const std::vector<collective::Method>& methods) {
-  using pw::settings::CollectiveMethod;
-  const CollectiveMethod set = pw::settings::collective_method.value();
-  if (set != CollectiveMethod::automatic)
-    return set == CollectiveMethod::one_shot ? collective::Method::one_shot : collective::Method::two_shot;
+collective::CollectiveMethod CollectiveMaker::choose_method(
+    const std::vector<collective::CollectiveMethod>& methods) {
+  using pw::settings::MethodSetting;
+  const MethodSetting set = pw::settings::collective_method.value();
+  if (set != MethodSetting::automatic)
+    return set == MethodSetting::one_shot ? collective::CollectiveMethod::one_shot
+                                          : collective::CollectiveMethod::two_shot;
   std::vector<std::shared_ptr<const pw::route::Route>> routes;
   const auto kind = static_cast<uint8_t>(device_->id().kind);
   for (const auto& probe : probes_) {
@@ -226,7 +231,7 @@ collective::Method CollectiveMaker::choose_method(const std::vector<collective::
   });
 }
 
-void CollectiveMaker::build(collective::Method method, bool name_method) {
+void CollectiveMaker::build(collective::CollectiveMethod method, bool name_method) {
   builder_ = std::make_unique<pw_plan_builder>(context_, *device_);
   builder_->plan->operations().set_title(name_method ? format("{}: {}", describe(request_), name_of(method))
                                                      : describe(request_));
@@ -246,16 +251,16 @@ void CollectiveMaker::add(const collective::Schedule& schedule) {
   const auto in = [&](collective::Buffer buffer) -> const GivenMemory& {
     return buffer == collective::Buffer::to ? to_ : buffer == collective::Buffer::from ? from_ : scratch;
   };
-  const auto block_of = [&](const collective::Message& message) {
+  const auto block_of = [&](const collective::MemberMessage& message) {
     pw_block block{};
     block.offset = in(message.buffer).offset + message.offset;
     block.block_bytes = message.bytes;
     return block;
   };
-  for (const collective::Message& message : schedule.sends)
+  for (const collective::MemberMessage& message : schedule.sends)
     operations.send(group_[message.member], static_cast<int>(message.round), in(message.buffer).region,
                     block_of(message), message.round);
-  for (const collective::Message& message : schedule.receives)
+  for (const collective::MemberMessage& message : schedule.receives)
     operations.receive(group_[message.member], static_cast<int>(message.round), in(message.buffer).region,
                        block_of(message), message.round);
   const auto byte = [](std::byte* address) { return reinterpret_cast<unsigned char*>(address); };

@@ -34,10 +34,10 @@ constexpr std::array<const char*, 6> kKinds{"all_reduce", "reduce_scatter", "all
                                             "broadcast",  "all_to_all",     "barrier"};
 
 template <typename Value>
-void check_enumerator(Value value, size_t count, const char* what) {
+void check_enumerator(Value value, size_t count, const char* name) {
   if (static_cast<size_t>(value) >= count)
     throw Error(PW_INVALID_ARGUMENT, format("{} is not {} of a collective; they are numbered 0 to {}",
-                                            static_cast<int>(value), what, count - 1));
+                                            static_cast<int>(value), name, count - 1));
 }
 
 bool has_parts(pw_collective_kind kind) {
@@ -45,7 +45,7 @@ bool has_parts(pw_collective_kind kind) {
 }
 
 // The bytes of all elements together must be a number of 63 bits.
-void check_size(const Request& request) {
+void check_size(const CollectiveRequest& request) {
   const uint64_t most =
       static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) / bytes_of(request.element);
   for (const auto* counts : {&request.counts, &request.receive_counts}) {
@@ -70,7 +70,7 @@ std::string text_of_ranks(const std::vector<int32_t>& ranks) {
   return text;
 }
 
-std::string text_of_counts(const Request& request) {
+std::string text_of_counts(const CollectiveRequest& request) {
   if (!has_parts(request.kind)) return format("{}", request.count);
   const std::vector<uint64_t>& counts = request.counts;
   if (std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end())
@@ -81,7 +81,7 @@ std::string text_of_counts(const Request& request) {
   return text;
 }
 
-void take_counts(Request& request, const pw_collective& given) {
+void take_counts(CollectiveRequest& request, const pw_collective& given) {
   const size_t members = request.ranks.size();
   if ((given.counts != nullptr || given.receive_counts != nullptr) && given.part_count != members)
     throw Error(PW_INVALID_ARGUMENT, format("{} with {} counts, among {} ranks; give one for each rank",
@@ -97,7 +97,7 @@ void take_counts(Request& request, const pw_collective& given) {
 
 }  // namespace
 
-uint32_t Request::member(int32_t rank) const {
+uint32_t CollectiveRequest::member(int32_t rank) const {
   return static_cast<uint32_t>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
@@ -106,11 +106,11 @@ const char* name_of(Element element) { return kElements[static_cast<size_t>(elem
 const char* name_of(Combine combine) { return kCombines[static_cast<size_t>(combine)]; }
 const char* name_of(pw_collective_kind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
-Request request_of(const pw_collective& given, const std::vector<int32_t>& group) {
+CollectiveRequest request_of(const pw_collective& given, const std::vector<int32_t>& group) {
   check_enumerator(given.kind, kKinds.size(), "a kind");
   check_enumerator(given.reduction, kCombines.size(), "a reduction");
   check_enumerator(given.element, kElements.size(), "an element type");
-  Request request;
+  CollectiveRequest request;
   request.kind = given.kind;
   request.ranks = group;
   if (given.kind == PW_BARRIER) return request;
@@ -135,7 +135,7 @@ Request request_of(const pw_collective& given, const std::vector<int32_t>& group
   return request;
 }
 
-std::string describe(const Request& request) {
+std::string describe(const CollectiveRequest& request) {
   std::string text = name_of(request.kind);
   if (request.combines()) text += format(" ({})", name_of(request.combine));
   if (request.kind != PW_BARRIER)
@@ -145,7 +145,7 @@ std::string describe(const Request& request) {
                        text_of_ranks(request.ranks));
 }
 
-Bytes pack(const Request& request) {
+Bytes pack(const CollectiveRequest& request) {
   ByteWriter to;
   to.put(static_cast<uint8_t>(request.kind));
   to.put(static_cast<uint8_t>(request.element));
@@ -162,8 +162,8 @@ Bytes pack(const Request& request) {
   return to.take();
 }
 
-Request parse_request(ByteReader& from) {
-  Request request;
+CollectiveRequest parse_request(ByteReader& from) {
+  CollectiveRequest request;
   const auto kind = from.get<uint8_t>(), element = from.get<uint8_t>(), combine = from.get<uint8_t>();
   if (kind >= kKinds.size() || element >= kElements.size() || combine >= kCombines.size())
     throw Error(PW_BAD_KEY,
@@ -184,7 +184,7 @@ Request parse_request(ByteReader& from) {
   return request;
 }
 
-void check_same(int rank, const Request& request, int other_rank, const Request& other) {
+void check_same(int rank, const CollectiveRequest& request, int other_rank, const CollectiveRequest& other) {
   if (other_rank < rank) return check_same(other_rank, other, rank, request);
   const auto refuse = [&](const std::string& difference) {
     throw Error(
@@ -193,7 +193,7 @@ void check_same(int rank, const Request& request, int other_rank, const Request&
                "must make the same one",
                rank, describe(request), other_rank, describe(other), difference));
   };
-  const auto numbers = [](const Request& of) {
+  const auto numbers = [](const CollectiveRequest& of) {
     return std::tuple(of.kind, of.element, of.combine, of.root, of.device_kind, of.count, of.ranks);
   };
   if (numbers(request) != numbers(other)) refuse("");
@@ -201,7 +201,8 @@ void check_same(int rank, const Request& request, int other_rank, const Request&
     if (request.counts != other.counts) refuse("");
     return;
   }
-  const auto check_pair = [&](int from, const Request& sender, int to, const Request& receiver) {
+  const auto check_pair = [&](int from, const CollectiveRequest& sender, int to,
+                              const CollectiveRequest& receiver) {
     const uint64_t sent = sender.counts.at(sender.member(to));
     const uint64_t received = receiver.receive_counts.at(receiver.member(from));
     if (sent != received)

@@ -15,7 +15,7 @@ namespace pw::collective {
 using peerway::device::Combine;
 using peerway::device::Element;
 
-struct Request {
+struct CollectiveRequest {
   pw_collective_kind kind = PW_BARRIER;
   Element element = Element::uint8;
   Combine combine = Combine::sum;
@@ -39,16 +39,16 @@ const char* name_of(pw_collective_kind kind);
 
 /// Converts the C struct: a single count becomes one for each rank where the kind has parts. The group is
 /// complete, and its ranks are checked. Throws Error if the struct makes no sense.
-Request request_of(const pw_collective& given, const std::vector<int32_t>& group);
+CollectiveRequest request_of(const pw_collective& given, const std::vector<int32_t>& group);
 
 /// Returns "all_reduce (sum) of 1024 float64 on the host, among ranks 0 to 3".
-std::string describe(const Request& request);
+std::string describe(const CollectiveRequest& request);
 
-Bytes pack(const Request& request);
+Bytes pack(const CollectiveRequest& request);
 /// Throws Error if the bytes are not a request.
-Request parse_request(ByteReader& from);
+CollectiveRequest parse_request(ByteReader& from);
 
 /// Throws Error, with both descriptions, if two ranks request different collectives.
-void check_same(int rank, const Request& request, int other_rank, const Request& other);
+void check_same(int rank, const CollectiveRequest& request, int other_rank, const CollectiveRequest& other);
 
 }  // namespace pw::collective

@@ -12,12 +12,12 @@ constexpr uint64_t kAlign = 128;
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-struct Part {
+struct ByteRange {
   uint64_t offset, bytes;
 };
 
-// Part `index` of `bytes` bytes in `parts` parts of one size, the last of which are shorter or empty.
-Part part_of(uint64_t bytes, uint64_t parts, uint64_t index) {
+// ByteRange `index` of `bytes` bytes in `parts` parts of one size, the last of which are shorter or empty.
+ByteRange part_of(uint64_t bytes, uint64_t parts, uint64_t index) {
   const uint64_t size = aligned((bytes + parts - 1) / parts);
   const uint64_t offset = std::min(bytes, size * index);
   return {offset, std::min(size, bytes - offset)};
@@ -29,15 +29,15 @@ uint64_t sum(const std::vector<uint64_t>& counts, uint32_t end) {
 
 class Scheduler {
  public:
-  Scheduler(const Request& request, uint32_t member)
+  Scheduler(const CollectiveRequest& request, uint32_t member)
       : request_(request), member_(member), members_(request.members()), unit_(bytes_of(request.element)) {}
 
   Schedule take() { return std::move(schedule_); }
 
-  void all_reduce(Method method) {
+  void all_reduce(CollectiveMethod method) {
     const uint64_t bytes = request_.count * unit_;
-    if (method == Method::one_shot) {
-      exchange_operands([&](uint32_t) { return Part{0, bytes}; });
+    if (method == CollectiveMethod::one_shot) {
+      exchange_operands([&](uint32_t) { return ByteRange{0, bytes}; });
       return combine(0, {0, bytes});
     }
     const auto part = [&](uint32_t of) { return part_of(bytes, members_, of); };
@@ -61,17 +61,17 @@ class Scheduler {
     }
   }
 
-  void broadcast(Method method) {
+  void broadcast(CollectiveMethod method) {
     const uint64_t bytes = request_.count * unit_;
     const uint32_t root = request_.member(request_.root);
-    if (method == Method::one_shot) {
+    if (method == CollectiveMethod::one_shot) {
       if (member_ != root) return receive(0, root, Buffer::to, {0, bytes});
       for_others([&](uint32_t other) { send(0, other, Buffer::to, {0, bytes}); });
       return;
     }
     // The root has no part: it needs nothing from the others.
     const auto part = [&](uint32_t of) {
-      return of == root ? Part{0, 0} : part_of(bytes, members_ - 1, of < root ? of : of - 1);
+      return of == root ? ByteRange{0, 0} : part_of(bytes, members_ - 1, of < root ? of : of - 1);
     };
     if (member_ == root) {
       for_others([&](uint32_t other) { send(0, other, Buffer::to, part(other)); });
@@ -111,14 +111,14 @@ class Scheduler {
   }
   // The place of another member among the other members.
   [[nodiscard]] uint64_t place_of(uint32_t other) const { return other < member_ ? other : other - 1; }
-  [[nodiscard]] Part part_of_member(uint32_t of) const {
+  [[nodiscard]] ByteRange part_of_member(uint32_t of) const {
     return {sum(request_.counts, of) * unit_, request_.counts[of] * unit_};
   }
 
-  void send(uint32_t round, uint32_t other, Buffer buffer, Part part) {
+  void send(uint32_t round, uint32_t other, Buffer buffer, ByteRange part) {
     if (part.bytes > 0) schedule_.sends.push_back({round, other, buffer, part.offset, part.bytes});
   }
-  void receive(uint32_t round, uint32_t other, Buffer buffer, Part part) {
+  void receive(uint32_t round, uint32_t other, Buffer buffer, ByteRange part) {
     if (part.bytes > 0) schedule_.receives.push_back({round, other, buffer, part.offset, part.bytes});
   }
 
@@ -134,7 +134,7 @@ class Scheduler {
   }
 
   // Combines the operands for the part, which begins at `to` in the target.
-  void combine(uint64_t to, Part part) {
+  void combine(uint64_t to, ByteRange part) {
     if (part.bytes > 0)
       schedule_.combinations.push_back({1, to, part.offset, aligned(part.bytes), part.bytes / unit_});
   }
@@ -148,7 +148,7 @@ class Scheduler {
     });
   }
 
-  const Request& request_;
+  const CollectiveRequest& request_;
   uint32_t member_, members_;
   uint64_t unit_;
   Schedule schedule_;
@@ -156,14 +156,18 @@ class Scheduler {
 
 }  // namespace
 
-const char* name_of(Method method) { return method == Method::one_shot ? "one-shot" : "two-shot"; }
-
-std::vector<Method> methods_of(pw_collective_kind kind, uint32_t members) {
-  const bool two = (kind == PW_ALL_REDUCE && members > 1) || (kind == PW_BROADCAST && members > 2);
-  return two ? std::vector{Method::one_shot, Method::two_shot} : std::vector{Method::one_shot};
+const char* name_of(CollectiveMethod method) {
+  return method == CollectiveMethod::one_shot ? "one-shot" : "two-shot";
 }
 
-Schedule schedule_of(const Request& request, Method method, uint32_t member, bool in_place) {
+std::vector<CollectiveMethod> methods_of(pw_collective_kind kind, uint32_t members) {
+  const bool two = (kind == PW_ALL_REDUCE && members > 1) || (kind == PW_BROADCAST && members > 2);
+  return two ? std::vector{CollectiveMethod::one_shot, CollectiveMethod::two_shot}
+             : std::vector{CollectiveMethod::one_shot};
+}
+
+Schedule schedule_of(const CollectiveRequest& request, CollectiveMethod method, uint32_t member,
+                     bool in_place) {
   Scheduler scheduler(request, member);
   switch (request.kind) {
     case PW_ALL_REDUCE:
@@ -188,7 +192,7 @@ Schedule schedule_of(const Request& request, Method method, uint32_t member, boo
   return scheduler.take();
 }
 
-uint64_t to_bytes(const Request& request, uint32_t member) {
+uint64_t to_bytes(const CollectiveRequest& request, uint32_t member) {
   const uint64_t unit = bytes_of(request.element);
   switch (request.kind) {
     case PW_ALL_REDUCE:
@@ -206,7 +210,7 @@ uint64_t to_bytes(const Request& request, uint32_t member) {
   return 0;
 }
 
-uint64_t from_bytes(const Request& request, uint32_t member) {
+uint64_t from_bytes(const CollectiveRequest& request, uint32_t member) {
   const uint64_t unit = bytes_of(request.element);
   switch (request.kind) {
     case PW_ALL_REDUCE:
@@ -223,7 +227,7 @@ uint64_t from_bytes(const Request& request, uint32_t member) {
   return 0;
 }
 
-uint64_t part_offset(const Request& request, uint32_t member) {
+uint64_t part_offset(const CollectiveRequest& request, uint32_t member) {
   return sum(request.counts, member) * bytes_of(request.element);
 }
 

@@ -11,20 +11,20 @@ namespace pw::collective {
 
 /// The ways to do a collective. All give the same bits, because elements are combined in the order of the
 /// group.
-enum class Method : uint8_t {
+enum class CollectiveMethod : uint8_t {
   one_shot,  ///< each member sends everything that another needs directly to it, in one round
   two_shot,  ///< each member first gets one part of the data and then sends that part to all others
 };
-const char* name_of(Method method);
+const char* name_of(CollectiveMethod method);
 
 /// Returns the methods that the kind has among so many members, the first of which is preferred.
-std::vector<Method> methods_of(pw_collective_kind kind, uint32_t members);
+std::vector<CollectiveMethod> methods_of(pw_collective_kind kind, uint32_t members);
 
 /// Memory of a member.
 enum class Buffer : uint8_t { to, from, scratch };
 
 /// A message, at this member's end. Both ends are in the same round; round 0 is sent by a start.
-struct Message {
+struct MemberMessage {
   uint32_t round = 0;
   uint32_t member = 0;  ///< the other end; this member itself for a copy
   Buffer buffer = Buffer::from;
@@ -40,18 +40,19 @@ struct Combination {
 };
 
 struct Schedule {
-  std::vector<Message> sends, receives;
+  std::vector<MemberMessage> sends, receives;
   std::vector<Combination> combinations;
   uint64_t scratch_bytes = 0;
 };
 
 /// `in_place`: a reduce_scatter or all_gather whose own part in the larger buffer is the smaller buffer.
-Schedule schedule_of(const Request& request, Method method, uint32_t member, bool in_place);
+Schedule schedule_of(const CollectiveRequest& request, CollectiveMethod method, uint32_t member,
+                     bool in_place);
 
 /// The bytes of `to` and `from` that a member needs. A broadcast uses `to` alone.
-uint64_t to_bytes(const Request& request, uint32_t member);
-uint64_t from_bytes(const Request& request, uint32_t member);
+uint64_t to_bytes(const CollectiveRequest& request, uint32_t member);
+uint64_t from_bytes(const CollectiveRequest& request, uint32_t member);
 /// The offset in bytes of a member's part among the parts of all.
-uint64_t part_offset(const Request& request, uint32_t member);
+uint64_t part_offset(const CollectiveRequest& request, uint32_t member);
 
 }  // namespace pw::collective

@@ -157,11 +157,11 @@ PW_ON_DEVICE T combined(T a, T b) {
     if constexpr (how == Combine::prod) return a * b;
     return a;  // bit_and and bit_or are refused for floating-point numbers
   } else {
-    const Word left = static_cast<Word>(a), right = static_cast<Word>(b);
-    if constexpr (how == Combine::sum) return static_cast<T>(left + right);
-    if constexpr (how == Combine::prod) return static_cast<T>(left * right);
-    if constexpr (how == Combine::bit_and) return static_cast<T>(left & right);
-    return static_cast<T>(left | right);
+    const Word first = static_cast<Word>(a), second = static_cast<Word>(b);
+    if constexpr (how == Combine::sum) return static_cast<T>(first + second);
+    if constexpr (how == Combine::prod) return static_cast<T>(first * second);
+    if constexpr (how == Combine::bit_and) return static_cast<T>(first & second);
+    return static_cast<T>(first | second);
   }
 }
 

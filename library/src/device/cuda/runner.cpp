@@ -243,10 +243,10 @@ ReduceLaunch CudaRunner::reduce_launch(const peerway::device::Reduction& reducti
   return launch;
 }
 
-pw_status CudaRunner::launched(CUresult outcome, const char* what) const {
+pw_status CudaRunner::launched(CUresult outcome, const char* launch) const {
   if (outcome == CUDA_SUCCESS) return PW_OK;
   return fail(Driver::status(outcome),
-              format("{}: launching {}: {}", gpu_.name(), what, gpu_.driver.text(outcome)));
+              format("{}: launching {}: {}", gpu_.name(), launch, gpu_.driver.text(outcome)));
 }
 
 pw_status CudaRunner::launch_rounds(CUstream stream) {

@@ -47,7 +47,7 @@ class CudaRunner final : public Runner {
   void prepare(PlanPart part);
   void prepare(PlanLaunch& launch, std::span<const peerway::device::Step> steps, unsigned part);
   void prepare_rounds(const Program& program);
-  pw_status launched(CUresult outcome, const char* what) const;
+  pw_status launched(CUresult outcome, const char* launch) const;
   pw_status launch_rounds(CUstream stream);
   [[nodiscard]] bool as_messages(PlanLaunch& launch, std::span<const peerway::device::Step> steps) const;
   void release() noexcept;

@@ -189,12 +189,12 @@ class Job:
         to, source = self.buffer(dtype, sum(received)), self.buffer(dtype, sum(sent))
 
         def parts(epoch: int) -> Array:
-            found = []
+            pieces = []
             for rank in everybody:
                 counts = [count_of(rank, receiver) for receiver in everybody]
                 first = sum(counts[:me])
-                found.append(values(dtype, sum(counts), rank, epoch)[first : first + counts[me]])
-            return np.concatenate(found)
+                pieces.append(values(dtype, sum(counts), rank, epoch)[first : first + counts[me]])
+            return np.concatenate(pieces)
 
         equal = len({*sent, *received}) == 1
         given = [] if equal else [sent, received]

@@ -44,7 +44,7 @@ TEST(CollectiveRequests, AreDescribed) {
   given.element = PW_BFLOAT16;
   given.root = 4;
   given.count = 3;
-  Request broadcast = request_of(given, {7, 4});
+  CollectiveRequest broadcast = request_of(given, {7, 4});
   broadcast.device_kind = PW_CUDA;
   EXPECT_EQ(describe(broadcast), "broadcast of 3 bfloat16 from rank 4 on GPUs, among ranks 7, 4");
   given.kind = PW_ALL_GATHER;
@@ -67,10 +67,10 @@ TEST(CollectiveRequests, SurviveTheirJourney) {
   given.counts = counts;
   given.receive_counts = receive_counts;
   given.part_count = 3;
-  const Request request = request_of(given, kGroup);
+  const CollectiveRequest request = request_of(given, kGroup);
   const Bytes packed = pack(request);
   ByteReader reader(packed, "a request");
-  const Request parsed = parse_request(reader);
+  const CollectiveRequest parsed = parse_request(reader);
   EXPECT_TRUE(reader.at_end());
   EXPECT_EQ(pack(parsed), packed);
   EXPECT_EQ(parsed.receive_counts, (std::vector<uint64_t>{4, 5, 6}));
@@ -113,7 +113,8 @@ TEST(CollectiveRequests, ThatMakeNoSenseAreRefused) {
 }
 
 TEST(CollectiveRequests, ThatDifferAreRefusedWithBoth) {
-  const Request request = request_of(all_reduce_of(8), kGroup), other = request_of(all_reduce_of(9), kGroup);
+  const CollectiveRequest request = request_of(all_reduce_of(8), kGroup),
+                          other = request_of(all_reduce_of(9), kGroup);
   EXPECT_NO_THROW(check_same(0, request, 2, request));
   const std::string message = collective_refusal([&] { check_same(0, request, 2, other); });
   EXPECT_EQ(message, collective_refusal([&] { check_same(2, other, 0, request); }));  // whoever compares
@@ -126,25 +127,26 @@ TEST(CollectiveRequests, ThatDifferAreRefusedWithBoth) {
 double linear(uint64_t bytes) { return 1 + static_cast<double>(bytes) / 1000; }
 double unknown(uint64_t) { return std::numeric_limits<double>::infinity(); }
 
-Method chosen(uint64_t count, std::vector<int32_t> group, int32_t device_kind, const MessageCost& cost) {
+CollectiveMethod chosen(uint64_t count, std::vector<int32_t> group, int32_t device_kind,
+                        const MessageCost& cost) {
   pw_collective given = all_reduce_of(count);
-  Request request = request_of(given, group);
+  CollectiveRequest request = request_of(given, group);
   request.device_kind = device_kind;
   return choose(request, methods_of(PW_ALL_REDUCE, request.members()), cost);
 }
 
 TEST(CollectiveMethods, SmallSumsAreOneShotAndLargeOnesTwoShot) {
-  EXPECT_EQ(chosen(2, {0, 1}, PW_HOST, linear), Method::one_shot);
-  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_HOST, linear), Method::two_shot);  // each sums half
-  EXPECT_EQ(chosen(2, {0, 1, 2, 3}, PW_CUDA, linear), Method::one_shot);
-  EXPECT_EQ(chosen(1 << 20, {0, 1, 2, 3}, PW_CUDA, linear), Method::two_shot);
+  EXPECT_EQ(chosen(2, {0, 1}, PW_HOST, linear), CollectiveMethod::one_shot);
+  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_HOST, linear), CollectiveMethod::two_shot);  // each sums half
+  EXPECT_EQ(chosen(2, {0, 1, 2, 3}, PW_CUDA, linear), CollectiveMethod::one_shot);
+  EXPECT_EQ(chosen(1 << 20, {0, 1, 2, 3}, PW_CUDA, linear), CollectiveMethod::two_shot);
   // Two GPUs send as much by either method, and sums are not counted.
-  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_CUDA, linear), Method::one_shot);
+  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_CUDA, linear), CollectiveMethod::one_shot);
 }
 
 TEST(CollectiveMethods, WithoutCostsThatWithTheFewestBytesIsChosen) {
-  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_HOST, unknown), Method::one_shot);
-  EXPECT_EQ(chosen(1 << 20, {0, 1, 2}, PW_HOST, unknown), Method::two_shot);
+  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_HOST, unknown), CollectiveMethod::one_shot);
+  EXPECT_EQ(chosen(1 << 20, {0, 1, 2}, PW_HOST, unknown), CollectiveMethod::two_shot);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ Memory values(uint32_t member, uint64_t count, uint64_t first = 0) {
   return memory;
 }
 
-Request request_for(pw_collective_kind kind, uint32_t members, uint64_t count) {
-  Request request;
+CollectiveRequest request_for(pw_collective_kind kind, uint32_t members, uint64_t count) {
+  CollectiveRequest request;
   request.kind = kind;
   request.element = Element::int16;
   request.ranks.resize(members);
@@ -50,7 +50,7 @@ Request request_for(pw_collective_kind kind, uint32_t members, uint64_t count) {
 
 class Group {
  public:
-  Group(const Request& request, Method method, bool in_place) : request_(request) {
+  Group(const CollectiveRequest& request, CollectiveMethod method, bool in_place) : request_(request) {
     for (uint32_t m = 0; m < request.members(); ++m) {
       Member& member = members_.emplace_back();
       member.schedule = schedule_of(request, method, m, in_place);
@@ -66,9 +66,9 @@ class Group {
   void run() {
     for (uint32_t round = 0; round < 2; ++round) {
       for (uint32_t m = 0; m < members_.size(); ++m) combine(m, round);
-      std::vector<Message> unmatched;
+      std::vector<MemberMessage> unmatched;
       for (uint32_t m = 0; m < members_.size(); ++m)
-        for (const Message& send : members_[m].schedule.sends)
+        for (const MemberMessage& send : members_[m].schedule.sends)
           if (send.round == round) deliver(m, send);
     }
     for (const Member& member : members_) EXPECT_EQ(member.schedule.receives.size(), 0u) << "never sent";
@@ -84,9 +84,9 @@ class Group {
                      member.from.data() + combination.from, member.scratch.data()});
   }
   // Each message is sent before any round that comes after it changes its source.
-  void deliver(uint32_t from, const Message& send) {
-    std::vector<Message>& receives = members_[send.member].schedule.receives;
-    const auto match = std::ranges::find_if(receives, [&](const Message& receive) {
+  void deliver(uint32_t from, const MemberMessage& send) {
+    std::vector<MemberMessage>& receives = members_[send.member].schedule.receives;
+    const auto match = std::ranges::find_if(receives, [&](const MemberMessage& receive) {
       return receive.member == from && receive.round == send.round;
     });
     ASSERT_NE(match, receives.end()) << "a send that nobody receives";
@@ -99,7 +99,7 @@ class Group {
     receives.erase(match);
   }
 
-  const Request& request_;
+  const CollectiveRequest& request_;
   std::vector<Member> members_;
 };
 
@@ -124,8 +124,8 @@ const std::vector<uint64_t> kCounts{0, 1, 63, 64, 65, 200, 1000};
 TEST(Schedules, AnAllReduceGivesTheSumToAll) {
   for (const uint32_t members : kMembers)
     for (const uint64_t count : kCounts)
-      for (const Method method : methods_of(PW_ALL_REDUCE, members)) {
-        const Request request = request_for(PW_ALL_REDUCE, members, count);
+      for (const CollectiveMethod method : methods_of(PW_ALL_REDUCE, members)) {
+        const CollectiveRequest request = request_for(PW_ALL_REDUCE, members, count);
         Group group(request, method, false);
         group.run();
         for (uint32_t m = 0; m < members; ++m)
@@ -137,12 +137,12 @@ TEST(Schedules, AnAllReduceGivesTheSumToAll) {
 // In place, a part that another member has sent back may not lie where operands are still to be sent from.
 TEST(Schedules, AnAllReduceOverwritesOnlyWhatItHasSent) {
   for (const uint32_t members : kMembers)
-    for (const Method method : methods_of(PW_ALL_REDUCE, members))
+    for (const CollectiveMethod method : methods_of(PW_ALL_REDUCE, members))
       for (uint32_t m = 0; m < members; ++m) {
         const Schedule schedule = schedule_of(request_for(PW_ALL_REDUCE, members, 1000), method, m, true);
-        for (const Message& receive : schedule.receives) {
+        for (const MemberMessage& receive : schedule.receives) {
           if (receive.buffer != Buffer::to) continue;
-          for (const Message& send : schedule.sends) {
+          for (const MemberMessage& send : schedule.sends) {
             const bool overlap = send.buffer == Buffer::from &&
                                  send.offset < receive.offset + receive.bytes &&
                                  receive.offset < send.offset + send.bytes;
@@ -154,9 +154,9 @@ TEST(Schedules, AnAllReduceOverwritesOnlyWhatItHasSent) {
 
 TEST(Schedules, AReduceScatterGivesEachItsPart) {
   for (const uint32_t members : kMembers) {
-    Request request = request_for(PW_REDUCE_SCATTER, members, 0);
+    CollectiveRequest request = request_for(PW_REDUCE_SCATTER, members, 0);
     for (uint32_t m = 0; m < members; ++m) request.counts.push_back(70 * m);
-    Group group(request, Method::one_shot, false);
+    Group group(request, CollectiveMethod::one_shot, false);
     group.run();
     for (uint32_t m = 0; m < members; ++m)
       EXPECT_EQ(group[m].to, sums(members, part_offset(request, m) / 2, request.counts[m])) << m;
@@ -165,29 +165,29 @@ TEST(Schedules, AReduceScatterGivesEachItsPart) {
 
 TEST(Schedules, AnAllGatherGivesAllPartsToAll) {
   for (const uint32_t members : kMembers) {
-    Request request = request_for(PW_ALL_GATHER, members, 0);
+    CollectiveRequest request = request_for(PW_ALL_GATHER, members, 0);
     for (uint32_t m = 0; m < members; ++m) request.counts.push_back(30 * (members - m) - 30);
     Memory all;
     for (uint32_t m = 0; m < members; ++m)
       std::ranges::copy(values(m, request.counts[m]), std::back_inserter(all));
-    Group group(request, Method::one_shot, false);
+    Group group(request, CollectiveMethod::one_shot, false);
     group.run();
     for (uint32_t m = 0; m < members; ++m) EXPECT_EQ(group[m].to, all);
   }
 }
 
 TEST(Schedules, AnAllGatherInPlaceSendsNothingToItself) {
-  Request request = request_for(PW_ALL_GATHER, 3, 0);
+  CollectiveRequest request = request_for(PW_ALL_GATHER, 3, 0);
   request.counts = {5, 5, 5};
-  EXPECT_EQ(schedule_of(request, Method::one_shot, 1, false).sends.size(), 3u);
-  EXPECT_EQ(schedule_of(request, Method::one_shot, 1, true).sends.size(), 2u);
+  EXPECT_EQ(schedule_of(request, CollectiveMethod::one_shot, 1, false).sends.size(), 3u);
+  EXPECT_EQ(schedule_of(request, CollectiveMethod::one_shot, 1, true).sends.size(), 2u);
 }
 
 TEST(Schedules, ABroadcastGivesAllWhatTheRootHas) {
   for (const uint32_t members : kMembers)
     for (const uint64_t count : kCounts)
-      for (const Method method : methods_of(PW_BROADCAST, members)) {
-        const Request request = request_for(PW_BROADCAST, members, count);
+      for (const CollectiveMethod method : methods_of(PW_BROADCAST, members)) {
+        const CollectiveRequest request = request_for(PW_BROADCAST, members, count);
         Group group(request, method, false);
         group.run();
         for (uint32_t m = 0; m < members; ++m)
@@ -199,21 +199,22 @@ TEST(Schedules, ABroadcastGivesAllWhatTheRootHas) {
 TEST(Schedules, AnAllToAllGivesEachAPartOfEach) {
   constexpr uint32_t kSize = 4;
   const auto count_of = [](uint32_t sender, uint32_t receiver) { return uint64_t{10} * sender + receiver; };
-  std::vector<Request> requests;
+  std::vector<CollectiveRequest> requests;
   for (uint32_t m = 0; m < kSize; ++m) {
-    Request& request = requests.emplace_back(request_for(PW_ALL_TO_ALL, kSize, 0));
+    CollectiveRequest& request = requests.emplace_back(request_for(PW_ALL_TO_ALL, kSize, 0));
     for (uint32_t other = 0; other < kSize; ++other) {
       request.counts.push_back(count_of(m, other));
       request.receive_counts.push_back(count_of(other, m));
     }
   }
   for (uint32_t m = 0; m < kSize; ++m) {
-    const Schedule mine = schedule_of(requests[m], Method::one_shot, m, false);
+    const Schedule mine = schedule_of(requests[m], CollectiveMethod::one_shot, m, false);
     EXPECT_EQ(mine.sends.size(), m == 0 ? kSize - 1 : kSize);  // nothing from rank 0 to itself
     uint64_t received = 0;
-    for (const Message& receive : mine.receives) {
-      const Schedule theirs = schedule_of(requests[receive.member], Method::one_shot, receive.member, false);
-      const auto send = std::ranges::find(theirs.sends, m, &Message::member);
+    for (const MemberMessage& receive : mine.receives) {
+      const Schedule theirs =
+          schedule_of(requests[receive.member], CollectiveMethod::one_shot, receive.member, false);
+      const auto send = std::ranges::find(theirs.sends, m, &MemberMessage::member);
       ASSERT_NE(send, theirs.sends.end());
       EXPECT_EQ(send->bytes, receive.bytes);
       EXPECT_EQ(receive.offset, received);
@@ -225,7 +226,7 @@ TEST(Schedules, AnAllToAllGivesEachAPartOfEach) {
 
 TEST(Schedules, ABarrierExchangesAWordWithEachOther) {
   for (const uint32_t members : kMembers) {
-    Group group(request_for(PW_BARRIER, members, 0), Method::one_shot, false);
+    Group group(request_for(PW_BARRIER, members, 0), CollectiveMethod::one_shot, false);
     EXPECT_EQ(group[0].schedule.sends.size(), members - 1);
   }
 }
