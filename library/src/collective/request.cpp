@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <limits>
 #include <tuple>
 
 #include "base/format.h"
@@ -44,10 +43,12 @@ bool has_parts(pw_collective_kind kind) {
   return kind == PW_REDUCE_SCATTER || kind == PW_ALL_GATHER || kind == PW_ALL_TO_ALL;
 }
 
-// The bytes of all elements together must be a number of 63 bits.
+// All elements together must have at most so many bytes, which is more than any memory has, so that sums and
+// multiples of sizes are numbers of 64 bits.
+constexpr uint64_t kMostBytes = uint64_t{1} << 56;
+
 void check_size(const CollectiveRequest& request) {
-  const uint64_t most =
-      static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) / bytes_of(request.element);
+  const uint64_t most = kMostBytes / bytes_of(request.element);
   for (const auto* counts : {&request.counts, &request.receive_counts}) {
     uint64_t remaining = most;
     for (const uint64_t count : *counts) {
@@ -79,6 +80,20 @@ std::string text_of_counts(const CollectiveRequest& request) {
   for (size_t member = 0; member < counts.size(); ++member)
     text += format("{}{}", member == 0 ? "" : " + ", counts[member]);
   return text;
+}
+
+// Checks what the other functions rely on.
+void check_parsed(const CollectiveRequest& request) {
+  const size_t parts = has_parts(request.kind) ? request.ranks.size() : 0;
+  const size_t received = request.kind == PW_ALL_TO_ALL ? parts : 0;
+  const bool has_root = request.kind != PW_BROADCAST || request.member(request.root) < request.members();
+  if (request.ranks.empty() || request.counts.size() != parts || request.receive_counts.size() != received ||
+      !has_root)
+    throw Error(PW_BAD_KEY,
+                format("a rank requests a {} among {} ranks with {} counts, {} receive_counts and root {}",
+                       name_of(request.kind), request.ranks.size(), request.counts.size(),
+                       request.receive_counts.size(), request.root));
+  check_size(request);
 }
 
 void take_counts(CollectiveRequest& request, const pw_collective& given) {
@@ -181,6 +196,7 @@ CollectiveRequest parse_request(ByteReader& from) {
   for (auto* counts : {&request.counts, &request.receive_counts})
     for (uint32_t remaining = from.get<uint32_t>(); remaining > 0; --remaining)
       counts->push_back(from.get<uint64_t>());
+  check_parsed(request);
   return request;
 }
 

@@ -41,6 +41,15 @@ def test_collectives_over_a_nic_with_put_and_get() -> None:
     assert right_cases(3, "numpy", "host", "few", **settings) == 7
 
 
+@pytest.mark.parametrize("method", ["one-shot", "two-shot"])
+def test_collectives_between_hosts(method: str) -> None:
+    """Each rank takes itself for one of a host of its own."""
+    settings = {"PEERWAY_NIC": "torus", "PEERWAY_COLLECTIVE_METHOD": method}
+    with Ranks("far.py", 3, "collectives.py", "allocated", "stream", "few", **settings) as ranks:
+        assert ranks.read_all() == [[[], 7]] * 3
+        ranks.end()
+
+
 @pytest.mark.parametrize("begin", ["host", "stream"])
 def test_the_other_ranks_of_a_collective_are_told_of_a_killed_rank(begin: str) -> None:
     with Ranks("collectives.py", 3, "lost", begin, "numpy") as ranks:
