@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,11 +97,11 @@ def _make(system: System, archive: Path, log: Path, packages: tuple[str, ...]) -
     unfinished = archive.with_suffix(".unfinished.tar")
     title = f"make {archive.stem} from its packages"
     if system.suite:
-        keys = [f"--keyring={_keyring(system, log)}"] if system.keyring else []
         # Every system that people use has apt, and with it the C++ runtime; Ubuntu's minbase has not.
         include = f"--include={','.join(('apt', 'python3-venv', *packages))}"
         content = ["--variant=minbase", f"--components={system.components}", include]
-        must(title, ["mmdebstrap", *content, *keys, system.suite, unfinished, system.mirror], log)
+        with _keyring(system, log) as keys:
+            must(title, ["mmdebstrap", *content, *keys, system.suite, unfinished, system.mirror], log)
     else:
         folder = archive.with_suffix("")
         shutil.rmtree(folder, ignore_errors=True)
@@ -119,15 +120,24 @@ def _make(system: System, archive: Path, log: Path, packages: tuple[str, ...]) -
     unfinished.rename(archive)
 
 
-def _keyring(system: System, log: Path) -> Path:
-    """The file of the keys that sign a system's packages, from the system's own package of keys."""
-    package, folder = CACHE / "keyring.deb", CACHE / "keyring"
-    with urllib.request.urlopen(f"{system.mirror}/{system.keyring}", timeout=60) as answer:
-        package.write_bytes(answer.read())
-    if hashlib.sha256(package.read_bytes()).hexdigest() != KEYRING_SHA256:
-        raise StepError(f"{system.mirror}/{system.keyring} is not the package of keys that this script knows")
-    must(f"unpack the keys of {system.name}", ["dpkg-deb", "-x", package, folder], log)
-    return folder / "usr" / "share" / "keyrings" / "ubuntu-archive-keyring.gpg"
+@contextmanager
+def _keyring(system: System, log: Path) -> Iterator[list[str]]:
+    """The option that names the keys of a system with Debian packages, out of its own package of keys."""
+    if not system.keyring:
+        yield []
+        return
+    # apt reads keys as a user of its own, which cannot enter a clone in root's home.
+    with tempfile.TemporaryDirectory() as temporary:
+        package, folder = Path(temporary) / "keyring.deb", Path(temporary) / "keyring"
+        with urllib.request.urlopen(f"{system.mirror}/{system.keyring}", timeout=60) as answer:
+            package.write_bytes(answer.read())
+        if hashlib.sha256(package.read_bytes()).hexdigest() != KEYRING_SHA256:
+            raise StepError(
+                f"{system.mirror}/{system.keyring} is not the package of keys that this script knows"
+            )
+        must(f"unpack the keys of {system.name}", ["dpkg-deb", "-x", package, folder], log)
+        Path(temporary).chmod(0o755)
+        yield [f"--keyring={folder / 'usr' / 'share' / 'keyrings' / 'ubuntu-archive-keyring.gpg'}"]
 
 
 def _is_reached(system: System) -> bool:

@@ -8,6 +8,7 @@ xacc/runtime.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -54,6 +55,7 @@ def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
     return (named & known.keys()) - {name}
 
 
+@functools.cache  # reading all files takes a second
 def graph(*packages: Path) -> Graph:
     known = {name: path for package in packages for name, path in modules(package).items()}
     return {name: imports(name, path, known) for name, path in known.items()}

@@ -18,8 +18,8 @@ from launching import ROOT, clean_environment
 
 PAGES = sorted(path for path in TUTORIALS.glob("*.md") if path.name != "index.md")
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(\S+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Of 12 runs; the tests of bench and of compare have fewer.
-LONG = {"05-cluster-engineer": pytest.mark.long}
+# One has 12 runs, the other a cluster; the tests of bench, of compare and of jobs have fewer.
+LONG = dict.fromkeys(("05-cluster-engineer", "06-jobs-administrator"), pytest.mark.long)
 NUMBER = re.compile(r"\d[\d.,]*")
 
 

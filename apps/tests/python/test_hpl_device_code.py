@@ -72,14 +72,15 @@ def factorize(program: Path, *words: object) -> int:
         (1, 64, 0, 200, 32, 32, 64),  # one leaf
         pytest.param(1, 96, 0, 777, 96, 32, 256, marks=LONG),
         (1, 100, 2, 300, 70, 32, 128),  # the last leaf is narrow, and the panel is not the first one
-        (1, 64, 0, 64, 64, 32, 64),  # all rows are at the top
-        (1, 64, 0, 300, 64, 16, 40),  # many blocks
+        pytest.param(1, 64, 0, 64, 64, 32, 64, marks=LONG),  # all rows are at the top
+        pytest.param(1, 64, 0, 300, 64, 16, 40, marks=LONG),  # many blocks
         (1, 1, 0, 1, 1, 32, 64),
-        (2, 64, 0, 200, 32, 32, 64),  # the first rank has the top, and the panel is narrower than a block
+        # the first rank has the top, and the panel is narrower than a block
+        pytest.param(2, 64, 0, 200, 32, 32, 64, marks=LONG),
         pytest.param(2, 96, 1, 777, 96, 32, 256, marks=LONG),  # the second rank has it
         pytest.param(3, 70, 5, 300, 70, 32, 128, marks=LONG),
         (3, 70, 1, 140, 70, 32, 128),  # the first rank has no rows
-        (3, 64, 2, 64, 64, 32, 64),  # only the rank with the top has some
+        pytest.param(3, 64, 2, 64, 64, 32, 64, marks=LONG),  # only the rank with the top has some
         pytest.param(3, 16, 2, 500, 16, 16, 32, marks=LONG),
         pytest.param(4, 50, 7, 333, 50, 10, 30, marks=LONG),
     ],
@@ -92,7 +93,7 @@ def test_the_panel_is_that_of_a_plain_loop(
 
 @pytest.mark.parametrize(
     ("twice", "ranks"),
-    [(5, 1), (40, 3), *(pytest.param(*one, marks=LONG) for one in ((5, 2), (5, 3), (40, 1), (40, 2)))],
+    [(40, 3), *(pytest.param(*case, marks=LONG) for case in ((5, 1), (5, 2), (5, 3), (40, 1), (40, 2)))],
 )
 def test_the_first_column_whose_pivot_is_zero_is_named(on_cpu: Path, ranks: int, twice: int) -> None:
     assert factorize(on_cpu, ranks, 64, 2, 300, 64, 32, 64, twice) == 2 * 64 + twice + 1
@@ -119,7 +120,8 @@ def test_what_is_no_number_keeps_its_place(on_cpu: Path) -> None:
         (4, 203, 16, 12, 99, 0),  # no interchanges after a leaf, because it has all columns
         pytest.param(3, 517, 100, 12, 3, 0, marks=LONG),
         pytest.param(2, 3000, 128, 4, 1, 0, marks=LONG),  # two blocks per rank
-        (1, 1667, 70, 1, 1, 0),  # leaves of 16 columns, so that its rows fit into one block
+        # leaves of 16 columns, so that its rows fit into one block
+        pytest.param(1, 1667, 70, 1, 1, 0, marks=LONG),
         pytest.param(
             3, 5000, 70, 1, 2, 0, marks=LONG
         ),  # leaves of 16 columns, so that their rows fit into one block

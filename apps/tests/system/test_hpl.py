@@ -98,12 +98,12 @@ LONG = pytest.mark.long
 @pytest.mark.parametrize(
     ("grid", "n", "nb", "more"),
     [
-        ("1x1", 203, 16, []),
+        pytest.param("1x1", 203, 16, [], marks=LONG),
         pytest.param("1x2", 203, 16, [], marks=LONG),
         pytest.param("2x2", 203, 16, [], marks=LONG),
-        ("2x4", 203, 16, []),
+        pytest.param("2x4", 203, 16, [], marks=LONG),
         ("3x1", 192, 32, ["--nbmin", "3", "--pmap", "columns"]),
-        ("2x2", 203, 300, []),
+        pytest.param("2x2", 203, 300, [], marks=LONG),
         ("1x1", 1, 8, []),
         pytest.param("1x1", 203, 16, ["--pfact", "left", "--rfact", "crout", "--nbmin", "5"], marks=LONG),
         ("2x2", 203, 48, ["--pfact", "crout", "--nbmin", "12"]),

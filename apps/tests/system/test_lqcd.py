@@ -27,9 +27,7 @@ ON_GPU = [("xacc", (1, 1))]  # each process compiles the kernels itself
 GAUGES = ["unit", "random:1", "transform:7"]
 # The kernels are the same for each field: a random one shows a wrong link at any site and in any direction.
 CASES = [
-    pytest.param(
-        device, gauge, marks=[] if device == "cpu" or gauge.startswith("random") else [pytest.mark.long]
-    )
+    pytest.param(device, gauge, marks=[] if gauge.startswith("random") else [pytest.mark.long])
     for device in ("cpu", "gpu")
     for gauge in GAUGES
 ]
@@ -174,9 +172,9 @@ def test_an_evaluation_runs_all_programs_and_draws_them(tmp_path: Path) -> None:
         ("--grids", "1x1,2by2", "'2by2' is no grid; give processes along t and z, as 2x4"),
         ("--grids", "0x1", "'0x1' is no grid"),
         ("--layouts", "row", "'row' is not one of 'rows', 'sites'"),
-        ("--programs", "xac", "'xac' is not one of"),
+        pytest.param("--programs", "xac", "'xac' is not one of", marks=pytest.mark.long),
         ("--sources", "13", "13 is not in the range"),
-        ("--repeat", "0", "0 is not in the range"),
+        pytest.param("--repeat", "0", "0 is not in the range", marks=pytest.mark.long),
     ],
 )
 def test_an_evaluation_refuses(option: str, value: str, message: str, tmp_path: Path) -> None:

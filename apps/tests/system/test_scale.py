@@ -37,11 +37,11 @@ def times(case: Case) -> list[float]:
     ("machine", "to", "hops"),
     [
         ("torus:16", 1, 1),
-        ("torus:16", 8, 8),
-        ("torus:16", 15, 1),
+        pytest.param("torus:16", 8, 8, marks=pytest.mark.long),
+        pytest.param("torus:16", 15, 1, marks=pytest.mark.long),
         ("torus:4x4x4", 42, 6),
-        ("fat-tree:4x4/1x4", 3, 2),
-        ("fat-tree:4x4/1x4", 4, 4),
+        pytest.param("fat-tree:4x4/1x4", 3, 2, marks=pytest.mark.long),
+        pytest.param("fat-tree:4x4/1x4", 4, 4, marks=pytest.mark.long),
         ("fat-tree:4x2x2/1x4x2", 15, 6),
     ],
 )

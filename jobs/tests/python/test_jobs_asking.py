@@ -112,14 +112,17 @@ def _job(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     "body",
     [
-        {}, [], None, 7, "text", {"job": "1"}, _job(job=1), _job(final="no"), _job(verdict=[]),
-        _job(nodes="2"),
-        _job(verdict={}), _job(verdict={"state": "efficient", "hours": {}, "findings": []}),
+        {}, None, "text", _job(job=1), _job(verdict=[]),
+        *(
+            pytest.param(body, marks=pytest.mark.long)
+            for body in ([], 7, {"job": "1"}, _job(final="no"), _job(nodes="2"), _job(verdict={}))
+        ),
+        _job(verdict={"state": "efficient", "hours": {}, "findings": []}),
         _job(verdict={"state": "efficient", "hours": 1, "rules_hash": "a", "findings": []}),
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("verb", ["show", "summary"])
+@pytest.mark.parametrize("verb", [pytest.param("show", marks=pytest.mark.long), "summary"])
 def test_json_that_is_no_job_is_not_taken_for_one(verb: str, body: object) -> None:
     with answering(json.dumps(body).encode()) as (url, _):
         told = refused(verb, "1", "--server", url)
@@ -127,7 +130,7 @@ def test_json_that_is_no_job_is_not_taken_for_one(verb: str, body: object) -> No
 
 
 @pytest.mark.parametrize("body", [{}, None, 7, "text", [{}], [7], [{"job": "1", "cores": "many"}]], ids=str)
-@pytest.mark.parametrize("verb", ["list", "top"])
+@pytest.mark.parametrize("verb", ["list", pytest.param("top", marks=pytest.mark.long)])
 def test_json_that_is_no_list_of_jobs_is_not_taken_for_one(verb: str, body: object) -> None:
     with answering(json.dumps(body).encode()) as (url, _):
         told = refused(verb, "--server", url)

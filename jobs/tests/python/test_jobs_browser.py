@@ -512,8 +512,8 @@ SQUARES = "return document.querySelectorAll('.board a.square').length"
 
 @pytest.mark.parametrize(
     ("width", "scheme", "lang", "length"),
-    [(1600, "light", "en", "day"), (1600, "dark", "ru", "month"), (390, "light", "en", "hour"),
-     (390, "dark", "ru", "day")],
+    [(1600, "light", "en", "day"), pytest.param(1600, "dark", "ru", "month", marks=pytest.mark.long),
+     pytest.param(390, "light", "en", "hour", marks=pytest.mark.long), (390, "dark", "ru", "day")],
 )  # fmt: skip
 def test_a_thousand_nodes_fit_any_screen(
     shown: Callable[..., Chrome], large: Server, width: int, scheme: str, lang: str, length: str
@@ -615,7 +615,7 @@ def test_the_queue_says_why_jobs_wait_and_whose(
     assert complaints(browser) == []
 
 
-@pytest.mark.parametrize(("width", "lang"), [(1920, "en"), (390, "ru")])
+@pytest.mark.parametrize(("width", "lang"), [(1920, "en"), pytest.param(390, "ru", marks=pytest.mark.long)])
 def test_a_screen_on_a_wall_needs_only_a_token(
     shown: Callable[..., Chrome], large: Server, width: int, lang: str
 ) -> None:
@@ -647,7 +647,10 @@ def test_a_screen_that_may_not_read_the_cluster_says_what_to_do(
     complaints(browser)  # the browser notes the 401
 
 
-@pytest.mark.parametrize(("width", "scheme", "lang"), [(1280, "light", "en"), (390, "dark", "ru")])
+@pytest.mark.parametrize(
+    ("width", "scheme", "lang"),
+    [pytest.param(1280, "light", "en", marks=pytest.mark.long), (390, "dark", "ru")],
+)
 def test_statistics_show_users_by_use_and_each_month(
     shown: Callable[..., Chrome], server: Server, width: int, scheme: str, lang: str
 ) -> None:

@@ -355,7 +355,15 @@ def test_a_copy_that_fails_half_way_leaves_the_target_empty(
     target.close()
 
 
-@pytest.mark.parametrize("to", DATABASES)
+@pytest.mark.parametrize(
+    ("folder", "to"),
+    [
+        pytest.param(source, to, marks=[] if source != to else [pytest.mark.long])
+        for source in DATABASES
+        for to in DATABASES
+    ],
+    indirect=["folder"],
+)
 def test_a_backup_made_while_a_server_writes_is_restored(
     folder: Path, to: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

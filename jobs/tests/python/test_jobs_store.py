@@ -155,6 +155,11 @@ def test_what_was_put_is_read_again_exactly(store: Store) -> None:
     assert store.read("nobody", "gpu", BASE, BASE + 10**7) == {}
 
 
+@pytest.mark.parametrize(
+    "store",
+    ["embedded", "prometheus", pytest.param("victoria-metrics", marks=pytest.mark.long)],
+    indirect=True,
+)
 def test_twice_late_and_out_of_order_is_as_once_and_in_order(store: Store) -> None:
     batches = [filed(batch(seq, "late"), period_ms=10_000) for seq in range(1, 301)]
     random.Random(7).shuffle(batches)
@@ -475,7 +480,13 @@ def test_what_the_database_forgets_nothing_of_is_forgotten_here(
     assert Database.kept == 10  # all at once, then one by one
 
 
-@pytest.mark.parametrize("version_0", [False, True], ids=["new", "of a file as older versions made it"])
+@pytest.mark.parametrize(
+    "version_0",
+    [
+        pytest.param(False, id="new"),
+        pytest.param(True, id="of a file as older versions made it", marks=pytest.mark.long),
+    ],
+)
 def test_the_disk_that_an_absence_of_the_database_took_is_given_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version_0: bool
 ) -> None:

@@ -328,7 +328,14 @@ def numbers_of(server: Server) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("value", [1 << 63, -(1 << 63), 10**30, "1e400", "nan", "-inf"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        1 << 63,
+        "nan",
+        *(pytest.param(value, marks=pytest.mark.long) for value in (-(1 << 63), 10**30, "1e400", "-inf")),
+    ],
+)
 def test_every_number_in_an_address_has_bounds(server: Server, value: Any) -> None:
     numbers = numbers_of(server)
     assert {("/jobs/{job}", "restart"), ("/api/v1/jobs", "since")} <= set(numbers)

@@ -426,6 +426,7 @@ exec python3 -c "import time; data = b'x' * (300 << 20); time.sleep(300)"
 UNSTOPPABLE = f"trap '' TSTP; {LOOP}"
 
 
+@pytest.mark.long  # 64 s; the tests of the rules and of Slurm's answers have its parts
 def test_a_job_is_charged_for_what_it_could_use(site: ServedSite) -> None:
     """Suspended for some time; in two components; with more file cache than memory; with an idle node."""
     suspended = site.cluster.sbatch("ann", "-w", "cpu-1", "-c1", "--mem=100", script=UNSTOPPABLE)

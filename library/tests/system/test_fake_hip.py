@@ -10,10 +10,8 @@ from ranks import Ranks
 Settings = dict[str, str]
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["peer/store", *(pytest.param(path, marks=pytest.mark.long) for path in ("peer/copy", "staged"))],
-)
+@pytest.mark.long  # the two below move data, too, and the same code does it for the fake GPU of CUDA
+@pytest.mark.parametrize("path", ["peer/store", "peer/copy", "staged"])
 def test_transfers(path: str, hip_settings: Settings) -> None:
     check_transfers("hip", path, hip_settings)
 

@@ -35,14 +35,26 @@ def lose(victim: int, path: str, work: str, size: int = 3) -> None:
         ranks.end(victim)
 
 
-@pytest.mark.parametrize("work", ["put", "get", "strided", "flush"])
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("path", "work"),
+    [
+        pytest.param(path, work, marks=[] if (row + column) % 3 == 0 else [pytest.mark.long])
+        for row, path in enumerate(PATHS)
+        for column, work in enumerate(("put", "get", "strided", "flush"))
+    ],
+)
 def test_a_rank_that_is_killed_ends_transfers_towards_it(path: str, work: str) -> None:
     lose(1, path, work)
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("work", ["wait", "served"])
+@pytest.mark.parametrize(
+    ("path", "work"),
+    [
+        pytest.param(path, work, marks=[] if row % 2 == column else [pytest.mark.long])
+        for row, path in enumerate(PATHS)
+        for column, work in enumerate(("wait", "served"))
+    ],
+)
 def test_a_rank_that_is_killed_ends_waits_for_it(path: str, work: str) -> None:
     lose(1, path, work)
 

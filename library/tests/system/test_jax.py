@@ -75,7 +75,9 @@ calls = pytest.mark.skipif(
 
 
 @calls
-@pytest.mark.parametrize("ranks", HALOS)
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(ranks, marks=[] if ranks == 2 else [pytest.mark.long]) for ranks in HALOS]
+)
 def test_halos_are_refreshed_inside_compiled_loops(ranks: int) -> None:
     expect_right_halos(ranks)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ranks import Ranks
-from ucx_builds import LIBRARIES, PATHS, TRANSPORTS, needs_some, settings_of
+from ucx_builds import LIBRARIES, PAIRS, TRANSPORTS, needs_some, settings_of
 
 
 def start(
@@ -50,8 +50,17 @@ def test_a_ucx_is_found_with_no_setting() -> None:
         assert "ucx/direct" not in answer["unavailable"]  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("transports", TRANSPORTS)
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("library", "transports"),
+    [
+        pytest.param(
+            *one.values, transports, id=f"{one.id}-{transports}",
+            marks=[*one.marks, *([] if at == by else [pytest.mark.long])],
+        )
+        for at, one in enumerate(LIBRARIES)
+        for by, transports in enumerate(TRANSPORTS)
+    ],
+)  # fmt: skip
 def test_a_signal_never_overtakes_its_data(library: Path, transports: str) -> None:
     for far in (True, False):
         for answer in answers_of(
@@ -98,7 +107,13 @@ def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) ->
         ranks.end()
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    "library",
+    [
+        pytest.param(*one.values, id=one.id, marks=[*one.marks, *([pytest.mark.long] if at else [])])
+        for at, one in enumerate(LIBRARIES)
+    ],
+)
 def test_no_flush_of_a_stopped_rank_ends_while_another_thread_flushes(library: Path) -> None:
     with start("stopped_by_two", size=32 << 20, PEERWAY_UCX_LIBRARY=library) as ranks:
         assert found_while_stopped(ranks) == {"ends": ["Timeout"]}
@@ -106,10 +121,8 @@ def test_no_flush_of_a_stopped_rank_ends_while_another_thread_flushes(library: P
         ranks.end()
 
 
-# Each path, build and transport with ranks on two hosts and on one, in half of all combinations.
-@pytest.mark.parametrize("transports", TRANSPORTS)
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("path", PATHS)
+# Half of all combinations have ranks on two hosts, half on one; so it is in short runs, too.
+@pytest.mark.parametrize(("library", "transports", "path"), PAIRS)
 def test_a_killed_rank_is_told_within_two_seconds(path: str, library: Path, transports: str) -> None:
     far = (path == "ucx/direct") == (transports == "tcp")
     options = {"PEERWAY_PATHS": path, "PEERWAY_UCX_LIBRARY": library}

@@ -78,8 +78,14 @@ def compared(rng: np.random.Generator, noise: Any, design: list[int], change: fl
     return comparison
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(
+    ("design", "noise"),
+    [
+        pytest.param(design, noise, marks=[] if (row + column) % 2 == 0 else [pytest.mark.long])
+        for row, design in enumerate(DESIGNS)
+        for column, noise in enumerate(NOISES)
+    ],
+)
 def test_noise_that_lasts_is_called_a_difference_once_in_twenty_at_most(noise: Any, design: str) -> None:
     rng = np.random.default_rng(35)
     verdicts = Counter(compared(rng, noise, DESIGNS[design]).verdict for _ in range(100))

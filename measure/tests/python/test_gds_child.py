@@ -42,8 +42,14 @@ def child(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("setting", ["direct", "compat", "bounce"])
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("setting", "shared"),
+    [
+        pytest.param(setting, shared, marks=[] if shared == (at % 2 == 0) else [pytest.mark.long])
+        for at, setting in enumerate(("direct", "compat", "bounce"))
+        for shared in (False, True)
+    ],
+)
 def test_bytes_go_to_the_file_and_back(doubles: Path, tmp_path: Path, setting: str, shared: bool) -> None:
     for operation in ("write", "read"):
         done = child(doubles, setting, operation, tmp_path / "f", gds=True, shared=shared)

@@ -179,7 +179,13 @@ def test_the_names_of_many_files_fold_away_and_can_be_pressed(browser: Chrome, t
 
 
 @pytest.mark.parametrize(
-    ("width", "scheme"), [(390, "light"), (800, "dark"), (1000, "light"), (1280, "light")]
+    ("width", "scheme"),
+    [
+        (390, "light"),
+        pytest.param(800, "dark", marks=pytest.mark.long),
+        pytest.param(1000, "light", marks=pytest.mark.long),
+        (1280, "light"),
+    ],
 )
 def test_it_fits_the_window_without_overlap(show: Callable[..., Chrome], width: int, scheme: str) -> None:
     browser = show(width, scheme)

@@ -411,7 +411,7 @@ def test_a_nic_that_a_table_names_and_a_context_lacks_is_told(tuned: Path) -> No
     assert message in done.stderr
 
 
-@pytest.mark.parametrize("paths", ["nic:torus", "peer/shm+nic:torus"])
+@pytest.mark.parametrize("paths", [pytest.param("nic:torus", marks=pytest.mark.long), "peer/shm+nic:torus"])
 def test_a_nic_that_is_not_set_is_told_with_the_setting(paths: str, tmp_path: Path) -> None:
     done = peerway("bench", "put_latency", "--quick", "--sizes", "8", "--paths", paths, home=tmp_path)
     assert done.returncode == 2

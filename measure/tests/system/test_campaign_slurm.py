@@ -355,6 +355,7 @@ def cluster(tmp_path: Path) -> Iterator[VirtualCluster]:
         yield virtual
 
 
+@pytest.mark.long  # 44 s; the tests beside it have nodes that are down, and keepers and answers that are lost
 def test_a_node_that_reboots_in_the_middle_is_measured_when_it_is_back(cluster: VirtualCluster) -> None:
     home = cluster.folder / "home"  # which all nodes see
     folder = home / "campaign"

@@ -47,6 +47,9 @@ def all_cases() -> tuple[peers.Case, ...]:
     return tuple(cases)
 
 
+LONG = pytest.mark.long
+
+
 @pytest.fixture(scope="module", params=["openmpi", "ucx"])
 def peer(request: pytest.FixtureRequest) -> peers.Peer:
     library = peers.PEERS[request.param]()
@@ -87,7 +90,7 @@ def test_samples_are_as_many_as_fit_the_budget(peer: peers.Peer) -> None:
     assert outcome["min_us"] <= outcome["p50_us"] <= outcome["p99_us"]
 
 
-@pytest.mark.parametrize("via", ["openmpi", "ucx"])
+@pytest.mark.parametrize("via", ["openmpi", pytest.param("ucx", marks=LONG)])
 def test_four_ranks_are_two_pairs_at_once(via: str) -> None:
     library = peers.PEERS[via]()
     if isinstance(library.find("host"), peers.Missing):
@@ -132,8 +135,12 @@ def test_halos_arrive_by_datatypes_and_packed() -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(halo.make([1], [4, 4], 8, [(1, 1), (1, 1)], corners=True), id="with oneself"),
-        pytest.param(halo.make([3], [5, 3], 24, [(2, 1), (0, 0)], [False, True]), id="three in a row"),
+        pytest.param(
+            halo.make([1], [4, 4], 8, [(1, 1), (1, 1)], corners=True), id="with oneself", marks=LONG
+        ),
+        pytest.param(
+            halo.make([3], [5, 3], 24, [(2, 1), (0, 0)], [False, True]), id="three in a row", marks=LONG
+        ),
         pytest.param(halo.make([2, 4, 1, 1], [4, 2, 4, 4], 192), id="a lattice"),
     ],
 )

@@ -84,7 +84,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: int) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_an_interrupted_run_of_several_nodes_leaves_nothing(
     tmp_path: Path, two_nodes: list[str], number: int
 ) -> None:

@@ -42,16 +42,27 @@ def test_the_file_system_of_these_tests_is_right_where_nothing_fails(tmp_path: P
     assert done.stdout.splitlines()[-1] == "left: []"
 
 
+LONG = pytest.mark.long
+
+
 @pytest.mark.parametrize(
     ("operation", "why", "first", "says"),
     [
         ("write", "EIO", 1_000_000, "(EIO) after 1 MiB; the device or the server failed"),
-        ("write", "ESTALE", 1_000_000, "(ESTALE) after 1 MiB; the server no longer knows the file"),
-        ("write", "EDQUOT", 1_000_000, "(EDQUOT) after 1 MiB; your quota is used up"),
+        pytest.param(
+            "write",
+            "ESTALE",
+            1_000_000,
+            "(ESTALE) after 1 MiB; the server no longer knows the file",
+            marks=LONG,
+        ),
+        pytest.param("write", "EDQUOT", 1_000_000, "(EDQUOT) after 1 MiB; your quota is used up", marks=LONG),
         ("write", "ENOSPC", 1_000_000, "(ENOSPC) after 1 MiB; the file system is full"),
-        ("write", "EROFS", 1_000_000, "(EROFS) after 1 MiB; it is mounted read-only"),
+        pytest.param("write", "EROFS", 1_000_000, "(EROFS) after 1 MiB; it is mounted read-only", marks=LONG),
         ("fsync", "EIO", 1, "fsync: Input/output error (EIO); the device or the server failed"),
-        ("fsync", "EDQUOT", 1, "fsync: Disk quota exceeded (EDQUOT); your quota is used up"),
+        pytest.param(
+            "fsync", "EDQUOT", 1, "fsync: Disk quota exceeded (EDQUOT); your quota is used up", marks=LONG
+        ),
         # where the quota is of files, or is told only when the file is closed, as NFS does
         ("mkdir", "EDQUOT", 0, ": mkdir: Disk quota exceeded (EDQUOT); your quota is used up"),
         (
@@ -60,7 +71,13 @@ def test_the_file_system_of_these_tests_is_right_where_nothing_fails(tmp_path: P
             0,
             ": write of the manifest: Disk quota exceeded (EDQUOT); your quota is used up",
         ),
-        ("create", "EDQUOT", 1, "write: open: Disk quota exceeded (EDQUOT); your quota is used up"),
+        pytest.param(
+            "create",
+            "EDQUOT",
+            1,
+            "write: open: Disk quota exceeded (EDQUOT); your quota is used up",
+            marks=LONG,
+        ),
         ("close", "EDQUOT", 1, "write: close: Disk quota exceeded (EDQUOT); your quota is used up"),
     ],
 )
@@ -82,7 +99,7 @@ def test_a_quota_of_files_that_is_used_up_in_the_middle_leaves_none(tmp_path: Pa
     assert done.stdout.splitlines()[-1] == "left: []"
 
 
-@pytest.mark.parametrize("why", ["EIO", "ESTALE"])
+@pytest.mark.parametrize("why", ["EIO", pytest.param("ESTALE", marks=LONG)])
 def test_a_read_that_fails_is_not_taken_for_a_file_that_somebody_changed(tmp_path: Path, why: str) -> None:
     done = measured(tmp_path, "read", why, 1_000_000)
     assert done.returncode == 1

@@ -26,7 +26,7 @@ def host(tmp_path: Path, doubles: dict[str, str]) -> dict[str, str]:
     return {**os.environ, **doubles, "PYTHONPATH": str(kvikio_doubles.make(tmp_path / "doubles"))}
 
 
-@pytest.mark.parametrize("gds", [False, True])
+@pytest.mark.parametrize("gds", [pytest.param(False, marks=pytest.mark.long), True])
 def test_each_setting_has_records_and_says_what_was_active(
     tmp_path: Path, host: dict[str, str], gds: bool
 ) -> None:

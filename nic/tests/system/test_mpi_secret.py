@@ -77,14 +77,23 @@ def program(folder: Path) -> Path:
     return script
 
 
-@pytest.mark.parametrize("stack", STACKS)
+# Each MPI, and each of its builds, once in short runs.
+WITHIN_A_HOST = [
+    pytest.param(stack, marks=[pytest.mark.long] if stack.endswith("wheel") else []) for stack in STACKS
+]
+BETWEEN_HOSTS = [
+    pytest.param(stack, marks=[] if stack.endswith("wheel") else [pytest.mark.long]) for stack in STACKS
+]
+
+
+@pytest.mark.parametrize("stack", WITHIN_A_HOST)
 def test_no_command_line_has_the_secret(stack: str, tmp_path: Path) -> None:
     if not STACKS[stack][0].exists():
         pytest.skip(f"{STACKS[stack][0]} is not here: make setup as root")
     check(*looked_at(over(stack, "torus", 2, program(tmp_path)), tmp_path))
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", BETWEEN_HOSTS)
 def test_no_command_line_has_the_secret_between_hosts(stack: str, hosts: Network, tmp_path: Path) -> None:
     if not STACKS[stack][0].exists():
         pytest.skip(f"{STACKS[stack][0]} is not here: make setup as root")

@@ -65,7 +65,7 @@ LONG = pytest.mark.long
 ALWAYS = [
     pytest.param("openmpi-debian", "guarantees 3, busy", 1, marks=LONG),
     pytest.param("mpich-debian", "guarantees 0, one at a time", 1, marks=LONG),
-    ("mpich-debian", "guarantees 2, busy with extras", 1),
+    pytest.param("mpich-debian", "guarantees 2, busy with extras", 1, marks=LONG),
     ("openmpi-debian", "guarantees 1, few bytes, extras", 1),
 ]
 MATRIX = [(stack, limits) for stack in ("openmpi-debian", "mpich-debian") for limits in LIMITS]

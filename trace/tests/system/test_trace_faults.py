@@ -92,7 +92,7 @@ def test_the_work_that_others_wait_for_is_what_to_shorten(tmp_path: Path, run: R
     assert f"All {len(load(folder)):,} events" in text
 
 
-@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+@pytest.mark.parametrize("stack", ["openmpi-debian", pytest.param("mpich-debian", marks=pytest.mark.long)])
 def test_a_receiver_that_looks_late_is_a_rendezvous_wait(
     stack: str, shared_cache: str, tmp_path: Path, run: Run
 ) -> None:

@@ -118,6 +118,7 @@ def test_every_call_of_every_rank_is_there(stack: str, programs: Path) -> None:
     assert np.all(trace["begin"][pairs.first] <= ends[pairs.second])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stack", one_of("mpich-debian"))
 def test_ranks_of_other_communicators_are_those_of_the_world(stack: str, programs: Path) -> None:
     trace = trace_of(stack, "mpi_calls", 4, programs)
@@ -287,7 +288,7 @@ def test_programs_in_fortran_are_recorded(
     assert set(trace["bytes"][pairs.second]) == {4, 12}
 
 
-@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+@pytest.mark.parametrize("stack", ["openmpi-debian", pytest.param("mpich-debian", marks=pytest.mark.long)])
 def test_trace_program_and_nic_count_the_same_messages(
     stack: str, programs: Path, tmp_path: Path, run: Run
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 
 from peerway_xacc.analysis.mapped import Mapped
@@ -26,9 +26,17 @@ class Called:
     parameters: dict[int, str] = field(default_factory=dict)  # the names of those on the device, by number
     result: tuple[str, str] | None = None  # the name and type of what it returns
     scalars: frozenset[str] = frozenset()  # the scalars of the device that it and what it calls use
+    in_kernels: frozenset[str] = frozenset()  # those of them that its kernels use
+    totals: tuple[tuple[str, str], ...] = ()  # what its reductions add to, and the values they begin with
     # the arithmetic before its first kernel and behind its last one, which its caller executes
     before: tuple[Part, ...] = ()
     behind: tuple[Part, ...] = ()
+
+
+def scalars_in(parts: Iterable[Part]) -> set[str]:
+    """The scalars of the device that some text names."""
+    words = (span.text for part in parts for span in scan(part.text) if span.kind == "name")
+    return {word for word in words if word.startswith(PREFIX)}
 
 
 class Arithmetic:
@@ -51,6 +59,8 @@ class Arithmetic:
         self.before: list[Part] = []
         self.declares_on_host = False
         self.used: set[str] = set()  # the scalars of the functions that are called
+        self.in_kernels: set[str] = set()  # the scalars that the kernels so far use
+        self.totals: list[tuple[str, str]] = []  # what reductions add to, and the values they begin with
         self.computes = False  # whether there is a loop of acc, or a call of a function with one
         self._hoists = hoists
         self._called = called
@@ -72,10 +82,22 @@ class Arithmetic:
             self.before += self.take()
             return
         origin = self._serial[0].origin
-        present = self._present(self._serial)
+        names = scalars_in(self._serial)
+        self.in_kernels |= names
+        present = f" present({', '.join(sorted(names))})" if names else ""
         self.parts.append(Part(f' _Pragma("acc serial{present}") {{', origin))
         self.parts += self.take()
         self.parts.append(Part(" }", origin))
+
+    def before_kernel(self, names: Set[str]) -> None:
+        """Write the arithmetic that a kernel with these scalars needs to come before it.
+
+        Other arithmetic goes on to wait, so that fewer kernels do more of it.
+        """
+        if names & scalars_in(self._serial):
+            self.flush()
+        self._hoists = False
+        self.in_kernels |= names
 
     def assign(self, name: str, value: list[Part], origin: int) -> None:
         """Add an assignment to the arithmetic."""
@@ -83,17 +105,26 @@ class Arithmetic:
 
     def arithmetic(self, text: str, origin: int) -> None:
         """Add text to the arithmetic."""
-        self._serial.append(Part(text, origin))
+        if text:
+            self._serial.append(Part(text, origin))
+
+    def add(self, parts: Iterable[Part]) -> None:
+        """Add statements to the arithmetic."""
+        self._serial += parts
+
+    def hoist(self) -> None:
+        """Let the arithmetic up to the next kernel go to `before`."""
+        self._hoists = True
+
+    def take_hoisted(self) -> list[Part]:
+        """Take what went to `before`, and hoist nothing more."""
+        self._hoists = False
+        before, self.before = self.before, []
+        return before
 
     def result(self, name: str, inside: Range) -> None:
         """Assign the value of an expression of the program to a variable of the device."""
         self.assign(name, self.expression(inside), inside.start)
-
-    def _present(self, parts: list[Part]) -> str:
-        """The clause that names the device's scalars in some text."""
-        words = [span.text for part in parts for span in scan(part.text) if span.kind == "name"]
-        names = sorted({word for word in words if word.startswith(PREFIX)})
-        return f" present({', '.join(names)})" if names else ""
 
     # ---- expressions and calls
 
@@ -157,10 +188,9 @@ class Arithmetic:
             arrays += self._copier.text(inside)
         for parameter, value in values:
             self.assign(parameter, value, at)
-        if called.copy:
-            self._serial += called.before
-            self.flush()
-            self._hoists = False
+        self._serial += called.before
+        self.before_kernel(called.in_kernels)
+        self.totals += called.totals
         self.parts += [Part(f" {called.copy or name}(", at), *arrays, Part(");", at)]
         self._serial += called.behind
         self.used |= called.scalars

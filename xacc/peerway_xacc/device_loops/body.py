@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.blocks import Item, items_of
 from peerway_xacc.analysis.mapping import NodeArray, TemplateOf
-from peerway_xacc.device_loops.arithmetic import Arithmetic
+from peerway_xacc.device_loops.arithmetic import Arithmetic, scalars_in
+from peerway_xacc.device_loops.copying import Copier
 from peerway_xacc.device_loops.rewritten import Part
 from peerway_xacc.device_loops.stays import StaysOnHost
 from peerway_xacc.frontend import directives as d
@@ -18,7 +19,7 @@ from peerway_xacc.frontend.tokens import Span, scan
 
 _DECLARING = (d.Align, d.Shadow, d.StaticDesc)
 _ON_HOST = ("async", "if", "self", "wait")
-_STARTS_AT_IDENTITY = {"+": "0", "*": "1"}
+_IDENTITIES = {"+": "0", "*": "1"}
 _JUMPS = ("goto", "switch", "case", "default", "do", "continue")
 
 
@@ -62,8 +63,7 @@ class Body(Arithmetic):
         here = [self._copier.name_of(variable) for variable in variables]
         if any(operand.locations for operand in directive.reduced) or None in here:
             raise StaysOnHost(directive.start, "a reduction of more than scalars is in it")
-        self.flush()
-        self._hoists = False
+        self.before_kernel({name for name in here if name is not None})
         more = "" if directive.accelerator else "acc"
         self.parts.append(self._copier.directive(directive, more=more))
 
@@ -144,19 +144,21 @@ class Body(Arithmetic):
             raise StaysOnHost(acc[0].start, f"an acc loop with {clauses[0]} is in it")
         self._check_headers(statement)
         reductions = [(self._nodes(loop), operand) for loop in xmp for operand in loop.reduced]
-        joined = [self._begin_reduction(nodes, operand, statement) for nodes, operand in reductions]
-        self.flush()
-        self._hoists = False
-        body = self._copier.text(Range(statement.start, statement.end))
-        for directive in directives:
-            if isinstance(directive, d.Loop):
-                self.parts.append(self._copier.directive(directive, without="reduction"))
-        clauses_ = self._copier.directive(acc[0])
-        present = self._present([*body, Part(clauses_.text.replace('"', " "), clauses_.origin)])
-        self.parts.append(self._copier.directive(acc[0], more=present))
+        joins = [self._join(nodes, operand, statement) for nodes, operand in reductions]
+        totals = {id(join.variable): join.total for join in joins}
+        copier = Copier(self.unit, self.function.uses, {**self.scalars.names, **totals})
+        body = copier.text(Range(statement.start, statement.end))
+        clauses_ = copier.directive(acc[0])
+        names = scalars_in([*body, Part(clauses_.text.replace('"', " "), clauses_.origin)])
+        self.before_kernel(names)
+        for directive in xmp:
+            self.parts.append(copier.directive(directive, without="reduction"))
+        present = f" present({', '.join(sorted(names))})" if names else ""
+        self.parts.append(copier.directive(acc[0], more=present))
         self.parts += body
-        for end in joined:
-            end()
+        for join in joins:
+            self.parts.append(join.directive)
+            self.arithmetic(join.added, statement.start)
         self.computes = True
 
     def _check_headers(self, statement: Statement) -> None:
@@ -182,24 +184,34 @@ class Body(Arithmetic):
             raise StaysOnHost(loop.start, "a reduction over unknown nodes is in it")
         return mapping.name
 
-    def _begin_reduction(self, nodes: str, operand: Reduced, statement: Statement) -> Callable[[], None]:
-        """Write what comes before a loop that xmp reduces; the function returned writes what comes behind."""
+    def _join(self, nodes: str, operand: Reduced, statement: Statement) -> _Join:
+        """Say how the nodes' values of a reduction become one, behind the loop."""
         at = statement.start
         variable = self.unit.syntax.variable(operand.name.text, self.unit.file, at)
         name = self._copier.name_of(variable)
         if variable is None or name is None or operand.locations:
             raise StaysOnHost(at, f"the reduction of '{operand.name.text}' is in it")
-        reduce = Part(f' _Pragma("xmp reduction({operand.operator}: {name}) on {nodes} acc")', at)
-        identity = _STARTS_AT_IDENTITY.get(operand.operator)
+        identity = _IDENTITIES.get(operand.operator)
+        if identity is None and operand.operator == "-":
+            raise StaysOnHost(at, "a reduction with '-' is in it")
         if identity is None:  # the value before takes part in every node without harm
-            if operand.operator == "-":
-                raise StaysOnHost(at, "a reduction with '-' is in it")
-            return lambda: self.parts.append(reduce)
-        before = self.scalars.add(self._new_name(f"{variable.name}_before"), variable.spelling)
-        self.arithmetic(f" {before} = {name}; {name} = {identity};", at)
+            return _Join(variable, name, _reduction(operand.operator, name, nodes, at))
+        # A variable of its own, so that no arithmetic has to come right before the kernel.
+        total = self.scalars.add(self._new_name(f"{variable.name}_total"), variable.spelling)
+        self.totals.append((total, identity))
+        added = f" {name} = {name} {operand.operator} {total}; {total} = {identity};"
+        return _Join(variable, total, _reduction(operand.operator, total, nodes, at), added)
 
-        def end() -> None:
-            self.parts.append(reduce)
-            self.arithmetic(f" {name} = {before} {operand.operator} {name};", at)
 
-        return end
+@dataclass(frozen=True)
+class _Join:
+    """A reduction of a loop over the nodes that share it."""
+
+    variable: Variable
+    total: str  # what the loop adds to: the variable, or one that has the operator's identity before
+    directive: Part
+    added: str = ""  # the arithmetic behind
+
+
+def _reduction(operator: str, name: str, nodes: str, at: int) -> Part:
+    return Part(f' _Pragma("xmp reduction({operator}: {name}) on {nodes} acc")', at)

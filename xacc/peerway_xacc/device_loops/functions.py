@@ -80,7 +80,10 @@ class Functions:
             for number, variable in enumerate(function.parameters) if _is_scalar(variable)
         }  # fmt: skip
         used = frozenset(scalars.types) | body.used
-        return Called(name, numbered, result, used, tuple(body.before), tuple(behind))
+        return Called(
+            name, numbered, result, used, frozenset(body.in_kernels), tuple(body.totals),
+            tuple(body.before), tuple(behind),
+        )  # fmt: skip
 
     def _body(
         self, function: Function, inside: Range, result: tuple[str, str] | None, hoists: bool

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from peerway_xacc.analysis.blocks import Item, items_of
 from peerway_xacc.analysis.mapped import Mapped
+from peerway_xacc.device_loops import candidates
 from peerway_xacc.device_loops.body import Body
 from peerway_xacc.device_loops.functions import Functions
 from peerway_xacc.device_loops.heads import Exit, exit_of, head_of
 from peerway_xacc.device_loops.rewritten import Insertion, Part, rewritten
 from peerway_xacc.device_loops.scalars import DeviceScalars, compute_statements, on_device
 from peerway_xacc.device_loops.stays import StaysOnHost
-from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Place
 from peerway_xacc.frontend.source import Function, Range, Statement, Variable, used_in
 from peerway_xacc.frontend.tokens import Text, quoted, scan
@@ -42,10 +42,14 @@ def written(unit: Mapped) -> DeviceLoops:
     functions = Functions(unit, compute, {})
     done: list[Range] = []
     for function in unit.syntax.functions:
-        for statement in _loops(unit, function):
+        for statement in candidates.loops_of(unit, function):
             inside = Range(statement.start, statement.end)
             outer = any(range_.start <= inside.start < range_.end for range_ in [*done, *compute.ranges])
-            if outer or not _may_compute(unit, function, inside, set()) or _has_directives(unit, statement):
+            if (
+                outer
+                or not candidates.may_compute(unit, function, inside, set())
+                or candidates.has_directives(unit, statement)
+            ):
                 continue
             place = unit.text.place(statement.start)
             try:
@@ -56,51 +60,6 @@ def written(unit: Mapped) -> DeviceLoops:
                 explained.append((place, f"the loop stays on the host: {stays.reason} (line {line})"))
     text = rewritten(unit.text, functions.insertions) if done else None
     return DeviceLoops(text, explained)
-
-
-def _loops(unit: Mapped, function: Function) -> list[Statement]:
-    """The loops of a function, outer ones first."""
-    if function.file != unit.file:
-        return []
-    return [
-        statement for statement in unit.syntax.statements_in(function)
-        if statement.kind == "for" or _first_word(unit, statement) == "while"
-    ]  # fmt: skip
-
-
-def _first_word(unit: Mapped, statement: Statement) -> str:
-    spans = scan(unit.text.text, statement.start, min(statement.end, statement.start + 10))
-    return spans[0].text if spans else ""
-
-
-def _may_compute(unit: Mapped, function: Function, inside: Range, seen: set[str]) -> bool:
-    """Does a range have a loop of acc, itself or in a function of the file that it calls?"""
-    if any(isinstance(directive, d.Acc) and directive.construct.endswith(" loop")
-           for directive in unit.directives_in(inside)):  # fmt: skip
-        return True
-    names = {
-        mark.name for mark in function.marks
-        if mark.kind == "call" and inside.start <= mark.start < inside.end and mark.name not in seen
-    }  # fmt: skip
-    seen |= names
-    return any(
-        _may_compute(unit, called, called.body, seen)
-        for called in unit.syntax.functions if called.name in names and called.file == unit.file
-    )  # fmt: skip
-
-
-def _has_directives(unit: Mapped, statement: Statement) -> bool:
-    """Do directives belong to a loop, or is it in a loop or a task of xmp?"""
-    for directive in unit.directives_in():
-        function = unit.function_of(directive)
-        if not isinstance(directive, d.Acc | d.Loop | d.Task | d.Tasks | d.Omp) or function is None:
-            continue
-        of = unit.syntax.statement_after(directive.file, directive.end, function)
-        if of is None or not of.start <= statement.start < of.end:
-            continue
-        if of.start == statement.start or not isinstance(directive, d.Acc):
-            return True
-    return False
 
 
 class _Loop:
@@ -173,24 +132,28 @@ class _Loop:
         put("; if (")
         written.extend(self._verbatim(self.head.condition) or [Part("1", at)])
         put(") { ")
-        for variable in outside:
-            body.arithmetic(f" {self.scalars.names[id(variable)]} = {variable.name};", at)
-        body.arithmetic(f" {state} = {_AGAIN};", at)
-        body.flush()
-        given = body.parts
-        body.parts = []
         early = exit_ is None or self._may_step_early(rest)
+        hoisted: list[Part] = []
         if exit_ is not None:
+            if not self._declares_on_host(rest):
+                body.hoist()
             body.items(rest)
             if not early:
                 body.arithmetic(self._step_text(body), at)
             body.flush()
-        behind = body.parts
-        body.parts = []
+            hoisted = body.take_hoisted()
+        behind, body.parts = body.parts, []
         body.items(first)
-        self._state(body, state, exit_, rest, early)
+        self._state(body, state, exit_, rest, early, hoisted)
         body.flush()
-        before = body.parts
+        before, body.parts = body.parts, []
+        for variable in outside:
+            body.arithmetic(f" {self.scalars.names[id(variable)]} = {variable.name};", at)
+        for total, identity in dict.fromkeys(body.totals):
+            body.arithmetic(f" {total} = {identity};", at)
+        body.arithmetic(f" {state} = {_AGAIN};", at)
+        body.flush()
+        given = body.parts
         names = ", ".join(sorted({*self.scalars.types, *body.used}))
         put(f"if (!{loop}.entered) {{ {loop}.entered = 1; ")
         put(f'_Pragma("acc enter data create({names})") }}')
@@ -241,8 +204,23 @@ class _Loop:
             for item in rest for use in used_in(self.function.uses, Range(item.start, item.end))
         )  # fmt: skip
 
-    def _state(self, body: Body, state: str, exit_: Exit | None, rest: list[Item], early: bool) -> None:
-        """Write the arithmetic that decides how the loop goes on."""
+    def _declares_on_host(self, items: list[Item]) -> bool:
+        """Do statements declare variables of the host, which arithmetic before them cannot use?"""
+        scalars = DeviceScalars(dict(self.scalars.names), dict(self.scalars.types))
+        trial = Body(self.unit, self.function, scalars, self.functions.called, self.functions.new_name)
+        trial.items(items)
+        return trial.declares_on_host
+
+    def _state(
+        self,
+        body: Body,
+        state: str,
+        exit_: Exit | None,
+        rest: list[Item],
+        early: bool,
+        hoisted: list[Part],
+    ) -> None:
+        """Write the arithmetic that decides how the loop goes on, and with it what the rest begins with."""
         at = self.statement.start
         if exit_ is None:
             body.arithmetic(self._step_text(body), at)
@@ -261,7 +239,9 @@ class _Loop:
             decided = f"{saved}{step}{decided} {name} = pwx_saved;"
         else:
             decided = step + decided
-        body.arithmetic(f" if ({test}) {state} = {_LEFT}; else {{{decided} }}", at)
+        body.arithmetic(f" if ({test}) {state} = {_LEFT}; else {{{decided}", at)
+        body.add(hoisted)
+        body.arithmetic(" }", at)
 
     def _counter(self, rest: list[Item]) -> Variable | None:
         """The variable that the step changes, if any: what follows the test must not change the condition."""

@@ -61,16 +61,15 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
 }
 
 /// Reduces in one kernel launch, if the ranks' kernels reach each other's memory.
-void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device, size_t count,
-                      const pwx_where* where) {
+void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device, size_t count) {
   peerway::check(exchange.plan.status());
   constexpr size_t kWord = sizeof(uint64_t);
   long length = static_cast<long>(count);
   // The grid depends on the bytes, not on the values, because each block counts its epochs.
   const auto words = static_cast<long>((count * size_of(type) + kWord - 1) / kWord);
   void* arguments[] = {static_cast<void*>(&device), &length, &*exchange.peers};
-  const pwx_shape shape{{words, 1, 1}, 0, kExchangeBlocks, 0};
-  pwx_launch(&combining_kernel(op, type, true), &shape, arguments, 3, 0, nullptr, PWX_QUEUE_SYNC, where);
+  launch_exchange(combining_kernel(op, type, true), {{words, 1, 1}, 0, kExchangeBlocks, 0}, arguments, 3,
+                  exchange.plan);
 }
 
 void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size_t count,
@@ -78,7 +77,7 @@ void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size
   constexpr size_t kSmallestPacket = 4;
   const size_t element = size_of(type);
   Exchange& exchange = exchange_of(set, count * element, kNoRoot, element % kSmallestPacket == 0);
-  if (exchange.peers) return reduce_by_kernel(exchange, op, type, device, count, where);
+  if (exchange.peers) return reduce_by_kernel(exchange, op, type, device, count);
   copy_values(exchange.part(set.index), device, count * element);
   exchange.run();
   const void* parts = exchange.part(0);

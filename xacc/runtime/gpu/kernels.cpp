@@ -163,6 +163,14 @@ void load_kernels(const std::vector<pwx_kernel*>& all) {
     if (!images[i].empty() && all[i]->state == nullptr) load(*all[i], images[i]);
 }
 
+void launch_exchange(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
+                     peerway::Plan& plan) {
+  const pwx_kernel_state& state = loaded(kernel);
+  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, false, the_gpu().processors()),
+                              &plan};
+  launch_in_order(launched, arguments, kernel.sizes, argument_count);
+}
+
 void free_kernels() {
   free_reductions();
   for (const auto& kernel : kernels()) the_gpu().driver.cuModuleUnload(kernel->module);

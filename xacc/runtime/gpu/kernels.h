@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "peerway/peerway.hpp"
 #include "peerway/xacc/acc.h"
 
 namespace pwx {
@@ -16,6 +17,11 @@ std::string_view exchange_text();
 /// Compiles and loads kernels before the program's first work on the GPU. If one does not compile, its launch
 /// reports the error.
 void load_kernels(const std::vector<pwx_kernel*>& all);
+
+/// Launches a kernel that exchanges values with other ranks by the lanes of a plan, whose guard ends its
+/// waits.
+void launch_exchange(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
+                     peerway::Plan& plan);
 
 /// Call it before the context ends.
 void free_kernels();

@@ -170,7 +170,8 @@ void LoopGraph::launch(CUstream stream) {
 
 bool LoopGraph::has_failed() const {
   const auto failed = [](const Recorded& launch) {
-    return launch.plan != nullptr && launch.plan->status() != peerway::Status::ok;
+    const peerway::Plan* const plan = launch.kernel.plan;
+    return plan != nullptr && plan->status() != peerway::Status::ok;
   };
   return std::ranges::any_of(parts.again, failed) || std::ranges::any_of(parts.last, failed);
 }

@@ -15,8 +15,8 @@ size_t padded_size(unsigned size) {
 }
 
 void issue(CUstream stream, Recorded& launch) {
-  if (launch.plan != nullptr) {
-    peerway::check(launch.plan->run(peerway::cuda_stream(stream, the_gpu().ordinal)));
+  if (launch.kernel.function == nullptr) {
+    peerway::check(launch.kernel.plan->run(peerway::cuda_stream(stream, the_gpu().ordinal)));
     return;
   }
   std::vector<void*> arguments;
@@ -42,7 +42,7 @@ void record(Recording& recording, const KernelLaunch& launch, void** arguments, 
   }
 }
 
-void record(Recording& recording, peerway::Plan& plan) { recording.emplace_back().plan = &plan; }
+void record(Recording& recording, peerway::Plan& plan) { recording.emplace_back().kernel.plan = &plan; }
 
 void launch_on(CUstream stream, const KernelLaunch& launch, void** arguments) {
   const Gpu& gpu = the_gpu();
@@ -61,7 +61,7 @@ void issue_all(Recording& recording, CUstream stream) {
 
 void check_plans(const Recording& recording) {
   for (const Recorded& launch : recording)
-    if (launch.plan != nullptr) peerway::check(launch.plan->status());
+    if (launch.kernel.plan != nullptr) peerway::check(launch.kernel.plan->status());
 }
 
 }  // namespace pwx

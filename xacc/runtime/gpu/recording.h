@@ -16,14 +16,14 @@ struct KernelLaunch {
   pw::cuda::CUfunction function;
   bool in_order;
   Grid grid;
+  peerway::Plan* plan = nullptr;  ///< by whose lanes it exchanges values
 
   bool operator==(const KernelLaunch&) const = default;
 };
 
-/// A recorded kernel launch with its arguments, or a plan.
+/// A recorded kernel launch with its arguments or, without a function, a plan to run.
 struct Recorded {
   KernelLaunch kernel{};
-  peerway::Plan* plan = nullptr;
   std::vector<unsigned> sizes{};
   std::vector<std::byte> arguments{};  ///< each padded to a multiple of 16 bytes
 

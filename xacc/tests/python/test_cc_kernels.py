@@ -32,6 +32,10 @@ PROGRAMS = [
     ROOT / "xacc" / "tests" / "system" / "programs" / "xacc_fc" / "acc.f90",
     *(ROOT / "examples" / "xacc" / f"{sample}.f90" for sample in ("laplace", "himeno")),
 ]
+# Short runs compile the programs with the most kinds of directives, in both languages, for one architecture.
+COMPILED_ALWAYS = {
+    (name, "compute_75") for name in ("compute.c", "clauses.c", "own.c", "himeno.f90", "acc.f90")
+}
 _KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0, 0\};', re.DOTALL)
 
 ROWS = """\
@@ -66,8 +70,17 @@ def emitted(program: Path, *options: str) -> str:
         return written.getvalue().decode()
 
 
-@pytest.mark.parametrize("architecture", ["compute_75", pytest.param("sm_90", marks=pytest.mark.long)])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    ("program", "architecture"),
+    [
+        pytest.param(
+            program, architecture, id=f"{program.name}-{architecture}",
+            marks=[] if (program.name, architecture) in COMPILED_ALWAYS else [pytest.mark.long],
+        )
+        for program in PROGRAMS
+        for architecture in ("compute_75", "sm_90")
+    ],
+)  # fmt: skip
 def test_nvrtc_takes_every_kernel(
     tmp_path: Path,
     nvrtc: ctypes.CDLL,
@@ -95,7 +108,12 @@ LQCD = [ROOT / "apps" / "lqcd" / f"{name}.c" for name in ("xacc", "xacc_nowait")
 
 @pytest.mark.parametrize(
     ("program", "options"),
-    [*((sample, ()) for sample in SAMPLES + LQCD), *((sample, ("-DPZ=2", "-DPT=2")) for sample in LQCD)],
+    [
+        *((sample, ()) for sample in SAMPLES),
+        (LQCD[0], ("-DPZ=2", "-DPT=2")),
+        *(pytest.param(sample, (), marks=pytest.mark.long) for sample in LQCD),
+        pytest.param(LQCD[1], ("-DPZ=2", "-DPT=2"), marks=pytest.mark.long),
+    ],
 )
 def test_no_subscript_of_a_sample_is_checked(program: Path, options: tuple[str, ...]) -> None:
     """A check in a hot loop costs time: all these subscripts are proved to be in memory."""

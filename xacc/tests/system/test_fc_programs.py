@@ -185,7 +185,10 @@ def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gp
 
 @pytest.mark.parametrize(
     ("sample", "published"),
-    [("ep.f90", "sums"), ("ep.c", "sums"), ("cg.f90", "zeta 8.5971775079")],
+    [
+        *(pytest.param(sample, "sums", marks=pytest.mark.long) for sample in ("ep.f90", "ep.c")),
+        ("cg.f90", "zeta 8.5971775079"),
+    ],
 )
 def test_npb_has_the_published_results(tmp_path: Path, sample: str, published: str) -> None:
     words = ["fc", "-cpp"] if sample.endswith(".f90") else ["cc"]

@@ -17,8 +17,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 4])
-@pytest.mark.parametrize(("program", "on"), [("main", "CPUs"), ("acc", "CPUs"), ("acc", "a GPU")])
+# Short runs have each program, each device and each number of nodes.
+ALWAYS = {("main", "CPUs", 1), ("main", "CPUs", 4), ("acc", "CPUs", 2), ("acc", "a GPU", 4)}
+
+
+@pytest.mark.parametrize(
+    ("program", "on", "nodes"),
+    [
+        pytest.param(program, on, nodes, marks=[] if (program, on, nodes) in ALWAYS else [pytest.mark.long])
+        for program, on in (("main", "CPUs"), ("acc", "CPUs"), ("acc", "a GPU"))
+        for nodes in (1, 2, 4)
+    ],
+)
 def test_a_spoiled_halo_stays_until_something_writes_the_array(
     folder: Path, fake_gpu: dict[str, str], program: str, on: str, nodes: int
 ) -> None:
