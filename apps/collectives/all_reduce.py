@@ -1,6 +1,6 @@
 """All-reduces on the CPU, by Peerway and by the MPI of mpicxx, in turn:
 
-python apps/collectives/compare.py --out results/cpu-2-collectives/all_reduce.jsonl
+python apps/collectives/all_reduce.py --out results/cpu-2-collectives/all_reduce.jsonl
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main(ranks: int, times: int, out: Path | None) -> None:
         rows += run("mpirun", "--allow-run-as-root", "-n", str(ranks), str(theirs))
         for row in rows:
             samples[row["bytes"], row["library"]] += row["us"]
-    command = " ".join(["python", "apps/collectives/compare.py", f"--ranks {ranks}", f"--times {times}"])
+    command = " ".join(["python", "apps/collectives/all_reduce.py", f"--ranks {ranks}", f"--times {times}"])
     date = datetime.now(UTC).isoformat(timespec="seconds")
     for (size, library), us in sorted(samples.items()):
         median, least = statistics.median(us), min(us)
