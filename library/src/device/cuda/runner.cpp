@@ -207,20 +207,22 @@ void CudaRunner::prepare(PlanLaunch& launch, std::span<const peerway::device::St
 // A trace has the times of the start and of the finish; it does not have those of the rounds.
 void CudaRunner::prepare_rounds(const Program& program) {
   auto steps = std::span<const peerway::device::Step>(steps_).subspan(start_steps_ + finish_steps_);
-  unsigned pieces = start_pieces_ + finish_pieces_;
+  unsigned before = start_pieces_ + finish_pieces_;
   for (const ProgramRound& from : program.rounds) {
     Round round{};
-    if (from.reduction && from.reduction->count > 0) round.reduction = reduce_launch(*from.reduction, pieces);
     const auto of_round = steps.first(from.steps.size());
-    prepare(round.launch, of_round, static_cast<unsigned>(PlanPart::finish));
+    unsigned pieces = 0;
     for (const peerway::device::Step& step : of_round) pieces += step.pieces;
+    round.reduction = reduce_launch(from.reduction.value_or(peerway::device::Reduction{}), before, pieces);
+    prepare(round.launch, of_round, static_cast<unsigned>(PlanPart::finish));
+    before += pieces;
     steps = steps.subspan(of_round.size());
     rounds_.push_back(round);
   }
 }
 
-// `pieces`: the number of pieces before the reduction.
-ReduceLaunch CudaRunner::reduce_launch(const peerway::device::Reduction& reduction, unsigned pieces) const {
+ReduceLaunch CudaRunner::reduce_launch(const peerway::device::Reduction& reduction, unsigned before,
+                                       unsigned after) const {
   ReduceLaunch launch{};
   ReduceArguments& arguments = launch.arguments;
   arguments.reduction = reduction;
@@ -233,12 +235,13 @@ ReduceLaunch CudaRunner::reduce_launch(const peerway::device::Reduction& reducti
   const uint64_t together =
       seen(reduction.to) | seen(reduction.local) | seen(reduction.others) | reduction.stride;
   arguments.wide = together % 16 == 0 ? 1 : 0;
-  arguments.epochs = reinterpret_cast<const peerway::device::Word*>(epochs_);
-  arguments.pieces = pieces;
+  arguments.epochs = reinterpret_cast<peerway::device::Word*>(epochs_);
+  arguments.before = before;
+  arguments.after = after;
   launch.function = kernels_.reduction({reduction.element, reduction.combine});
-  // Each thread has at least one group of elements, and more only if the GPU is full.
+  // Each thread has at least one element, and more only if the GPU is full.
   constexpr uint64_t kReduceBlocksPerSm = 8;
-  const uint64_t wanted = (reduction.count + kReduceThreads - 1) / kReduceThreads;
+  const uint64_t wanted = std::max<uint64_t>(1, (reduction.count + kReduceThreads - 1) / kReduceThreads);
   launch.blocks = static_cast<unsigned>(std::min<uint64_t>(wanted, kReduceBlocksPerSm * gpu_.sms));
   return launch;
 }
@@ -251,10 +254,9 @@ pw_status CudaRunner::launched(CUresult outcome, const char* launch) const {
 
 pw_status CudaRunner::launch_rounds(CUstream stream) {
   for (Round& round : rounds_) {
-    if (round.reduction)
-      if (const pw_status status = launched(kernels_.launch(*round.reduction, stream), "a reduction");
-          status != PW_OK)
-        return status;
+    if (const pw_status status = launched(kernels_.launch(round.reduction, stream), "a reduction");
+        status != PW_OK)
+      return status;
     if (round.launch.blocks == 0) continue;
     round.launch.head.guard.timeout_ns = guard_->timeout_ns;
     if (const pw_status status = launched(kernels_.launch(round.launch, stream), "a plan"); status != PW_OK)

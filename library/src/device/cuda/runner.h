@@ -36,13 +36,14 @@ class CudaRunner final : public Runner {
  private:
   /// A round of a finish, ready to be launched.
   struct Round {
-    std::optional<ReduceLaunch> reduction;
+    ReduceLaunch reduction;  ///< of no elements if there is none: it also cancels the round if it must
     PlanLaunch launch;
   };
 
   [[nodiscard]] pw_guard guard() const;
-  [[nodiscard]] ReduceLaunch reduce_launch(const peerway::device::Reduction& reduction,
-                                           unsigned pieces) const;
+  /// `before`: the number of pieces before the reduction; `after`: of those in its round.
+  [[nodiscard]] ReduceLaunch reduce_launch(const peerway::device::Reduction& reduction, unsigned before,
+                                           unsigned after) const;
   void upload();
   void prepare(PlanPart part);
   void prepare(PlanLaunch& launch, std::span<const peerway::device::Step> steps, unsigned part);

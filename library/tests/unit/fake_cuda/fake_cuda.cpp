@@ -955,7 +955,7 @@ CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z
   }
   if (word == kReduce) {
     const auto& arguments = *static_cast<const ReduceArguments*>(parameters[0]);
-    if (none_cancelled(arguments, 0, 1)) reduce(arguments, 0, 1);
+    none_cancelled(arguments, 0, 1) ? reduce(arguments, 0, 1) : cancel_round(arguments, 0, 1);
     return CUDA_SUCCESS;
   }
   if (word >= kSteps) return run_plan(word, parameters[0]);

@@ -176,16 +176,21 @@ TEST(Elements, TheCpuCombinesAtAnyAddress) {
   }
 }
 
-TEST(Elements, AReductionIsLeftOutIfAPieceBeforeItWasCancelled) {
+TEST(Elements, AReductionIsLeftOutAndItsRoundCancelledIfAPieceBeforeItWasCancelled) {
   using peerway::device::kCancelled;
-  const peerway::device::Word epochs[] = {4, 4 | kCancelled, 4};
+  peerway::device::Word epochs[] = {4, 4 | kCancelled, 4, 4, 4};
   cuda::ReduceArguments arguments{};
   arguments.epochs = epochs;
-  arguments.pieces = 3;
+  arguments.before = 3;
+  arguments.after = 1;
   EXPECT_FALSE(none_cancelled(arguments, 0, 1));
   EXPECT_FALSE(none_cancelled(arguments, 1, 2));
   EXPECT_TRUE(none_cancelled(arguments, 0, 2));
-  arguments.pieces = 1;
+  cancel_round(arguments, 0, 1);
+  EXPECT_EQ(epochs[2], 4u);
+  EXPECT_EQ(epochs[3], 4 | kCancelled);
+  EXPECT_EQ(epochs[4], 4u);
+  arguments.before = 1;
   EXPECT_TRUE(none_cancelled(arguments, 0, 1));
 }
 

@@ -1,6 +1,6 @@
-// The kernel that combines the operands of several ranks, once they have all arrived. It is compiled for one
-// type and one operation at a time, when a plan first needs them: all together would take longer than the
-// rest.
+// The kernel that begins a round: it combines the operands of several ranks, once they have all arrived. It
+// is compiled for one type and one operation at a time, when a plan first needs them: all together would take
+// longer than the rest.
 
 #include "begin.h"
 #include "reduce_arguments.h"
@@ -16,7 +16,10 @@ extern "C" __global__ void __launch_bounds__(pw::cuda::kReduceThreads)
   const ReduceArguments& arguments = in_place(passed);
   InOrder()();
   const peerway::device::Block block;
-  if (!block.all(none_cancelled(arguments, block.index(), block.count()))) return;
+  if (!block.all(none_cancelled(arguments, block.index(), block.count()))) {
+    if (blockIdx.x == 0) cancel_round(arguments, block.index(), block.count());
+    return;
+  }
   using Type = peerway::device::detail::TypeOf<static_cast<peerway::device::Element>(PW_ELEMENT)>::Type;
   ReduceShare{arguments, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x}
       .run<Type, static_cast<peerway::device::Combine>(PW_COMBINE)>();

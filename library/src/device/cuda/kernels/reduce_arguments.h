@@ -12,18 +12,26 @@ constexpr unsigned kReduceThreads = 256;
 struct ReduceArguments {
   peerway::device::Reduction reduction;
   unsigned wide;  // 1: all addresses are multiples of 16 bytes
-  // The epochs of the pieces whose data is combined. If one of them was cancelled, nothing is stored.
-  const peerway::device::Word* epochs;
-  unsigned pieces;
+  // The epochs of the pieces before the reduction, and after them those of the pieces of its round. If one of
+  // the former was cancelled, nothing is combined, and the latter are cancelled: they must not send what is
+  // wrong.
+  peerway::device::Word* epochs;
+  unsigned before, after;
 };
 
-// Returns whether no piece that this thread looks at was cancelled.
+// Returns whether no piece before the reduction was cancelled, of those that this thread looks at.
 PW_ON_DEVICE bool none_cancelled(const ReduceArguments& arguments, unsigned thread, unsigned threads) {
   bool none = true;
-  for (unsigned piece = thread; piece < arguments.pieces; piece += threads)
+  for (unsigned piece = thread; piece < arguments.before; piece += threads)
     none = none && (peerway::device::detail::load_relaxed(arguments.epochs + piece) &
                     peerway::device::kCancelled) == 0;
   return none;
+}
+
+PW_ON_DEVICE void cancel_round(const ReduceArguments& arguments, unsigned thread, unsigned threads) {
+  for (unsigned piece = thread; piece < arguments.after; piece += threads)
+    peerway::device::detail::set_bits(arguments.epochs + arguments.before + piece,
+                                      peerway::device::kCancelled);
 }
 
 // Combines a thread's share of the elements.
