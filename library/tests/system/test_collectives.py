@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from launching import ranks as launched
 from ranks import Ranks
 
 
@@ -99,3 +100,33 @@ def test_ranks_that_make_different_collectives_are_told_of_both() -> None:
             assert message.startswith("peerway: rank 1 cannot make this collective") == (rank != 1), message
         assert "and combines bits, which float64 numbers are not made for" in ends["bits of floats"][1]
         assert f"without rank {rank}" in ends["no member"][1]
+
+
+def test_a_finish_that_timed_out_goes_on_when_the_late_rank_starts() -> None:
+    """One-shot and two-shot, by their sizes."""
+    launched(
+        """
+        import numpy as np, peerway
+        with peerway.Context() as ctx:
+            for count, method in ((8, "one-shot"), (200_000, "two-shot")):
+                array = np.full(count, float(ctx.rank + 1))
+                total = ctx.all_reduce(array)
+                assert total.describe().partition("\\n")[0].endswith(method), total.describe()
+                if ctx.rank < 2:
+                    total.start()
+                    try:
+                        total.finish(timeout=0.05)
+                    except peerway.Timeout as error:
+                        assert "waited 0.05 s for a plan of host to finish. It goes on" in str(error), error
+                    else:
+                        raise AssertionError("finished without rank 2")
+                    assert total.status == "ok"
+                ctx.team.barrier(60)
+                if ctx.rank == 2:
+                    total.start()
+                total.finish(timeout=60)
+                assert (array == 6).all(), array
+                ctx.team.barrier(60)
+        """,
+        3,
+    )
