@@ -157,7 +157,10 @@ PW_ON_DEVICE T combined(T a, T b) {
     if constexpr (how == Combine::prod) return a * b;
     return a;  // bit_and and bit_or are refused for floating-point numbers
   } else {
+    // The upper bits are cut off again, so it does not matter that a signed char fills them with its sign.
+    // NOLINTBEGIN(bugprone-signed-char-misuse)
     const Word first = static_cast<Word>(a), second = static_cast<Word>(b);
+    // NOLINTEND(bugprone-signed-char-misuse)
     if constexpr (how == Combine::sum) return static_cast<T>(first + second);
     if constexpr (how == Combine::prod) return static_cast<T>(first * second);
     if constexpr (how == Combine::bit_and) return static_cast<T>(first & second);
