@@ -21,7 +21,7 @@ UNIT_LIMIT, PYTEST_LIMIT, LONG_LIMIT = 600, 3600, 6 * 3600
 IDLE = ["sh", "-c", '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@"', "idle"]
 FUZZ_LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
 # Fuzzers of input that comes only from ranks of the same job or from the user's own files get half the time.
-TRUSTED = {"fuzz_note", "fuzz_offer", "fuzz_rules"}
+TRUSTED = {"fuzz_collective", "fuzz_note", "fuzz_offer", "fuzz_rules"}
 
 
 @dataclass

@@ -31,7 +31,7 @@ static double exact(int i, int j) {
 int main(int argc, char** argv) {
   const int steps = argc > 1 ? atoi(argv[1]) : 20000;
   const double limit = 1e-13;
-  double change = 1, error = 0, start = 0;
+  double change = 1, error = 0, seconds = 0;
   int done = 0;
 
 #pragma acc data copyout(u) create(next)
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < N; i++)
       for (int j = 0; j < N; j++) u[i][j] = i == 0 || j == 0 || i == N - 1 || j == N - 1 ? exact(i, j) : 0.0;
 
-    start = xmp_wtime();
+    const double start = xmp_wtime();
     for (done = 0; done < steps && change > limit; done++) {
 #pragma xmp reflect(u) acc
       change = 0;
@@ -58,8 +58,8 @@ int main(int argc, char** argv) {
         for (int j = 1; j < N - 1; j++) u[i][j] = next[i][j];
 #pragma xmp reduction(max : change)
     }
+    seconds = xmp_wtime() - start;
   }
-  const double seconds = xmp_wtime() - start;
 
 #pragma xmp loop(i) on t[i] reduction(max : error)
   for (int i = 0; i < N; i++)

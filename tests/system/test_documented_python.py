@@ -22,9 +22,17 @@ RING = "row = nx; u = np.zeros((ny + 2) * nx); array = ctx.register(u); u = arra
 PLAN = "plan = ctx.plan().send(right, 0, region[:8]).receive(left, 0, region[8:16]).prepare()\n"
 ARRAY = "cube = np.zeros((n, n, n)); kept = ctx.register(cube)\n"
 
+PARTS = (
+    "whole, piece = np.zeros(10), np.zeros([3, 0, 5, 2][ctx.rank])\n"
+    "sent = received = [2] * 4; to, source = np.zeros(8), np.zeros(8)\n"
+)
+
 # What each block needs before it, besides what tests/system/programs/documented.py gives it.
 BEFORE = {
     "README.md 2": f"u = np.zeros((ny + 2, nx + 2))\n{STREAM}",
+    "docs/library/collectives.md 1": STREAM + "gradients = np.zeros(9); compute = lambda *_: None\n",
+    "docs/library/collectives.md 2": PARTS,
+    "docs/library/collectives.md 3": "array = np.zeros(5)\n",
     "docs/library/halo.md 1": "",
     "docs/library/halo.md 2": "u, w = np.zeros((12, 10, 3)), np.zeros((12, 10, 3))\n",
     "docs/library/halo.md 3": HALO + STREAM + "u = 0\n",

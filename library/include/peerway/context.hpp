@@ -23,6 +23,8 @@ class Plan;
 class Fifo;
 class Grid;
 class Array;
+enum class Element : int;
+enum class Combine : int;
 
 class Context {
  public:
@@ -167,6 +169,30 @@ class Context {
   /// (peerway/halo.hpp), with HaloParts::corners edges and corners, too.
   Plan halo(std::span<const Array> arrays, const Grid& grid, HaloParts parts = HaloParts::faces);
   Plan halo(std::initializer_list<Array> arrays, const Grid& grid, HaloParts parts = HaloParts::faces);
+
+  // Collectives (peerway/collective.hpp): each makes a prepared plan, and all ranks of the group call it.
+  // `ranks` is the group, in the same order at all of them; empty: all ranks. `to` and `from` may be the same
+  // memory (all_reduce), or the smaller one this rank's part of the larger one; otherwise they must not
+  // overlap.
+
+  /// `to` gets the elements of all ranks combined.
+  Plan all_reduce(Element element, Local to, Local from, Combine combine, std::span<const int> ranks = {});
+  /// `to` gets this rank's part of the elements of all ranks combined. `counts` has the elements of each
+  /// part; empty: all parts are as long as `to`.
+  Plan reduce_scatter(Element element, Local to, Local from, Combine combine,
+                      std::span<const uint64_t> counts = {}, std::span<const int> ranks = {});
+  /// `to` gets `from` of all ranks, in the order of the group. `counts` has the elements of each rank; empty:
+  /// all ranks have as many.
+  Plan all_gather(Element element, Local to, Local from, std::span<const uint64_t> counts = {},
+                  std::span<const int> ranks = {});
+  /// `memory` gets what it has at rank `root`.
+  Plan broadcast(Element element, Local memory, int root, std::span<const int> ranks = {});
+  /// `to` gets a part from each rank, in the order of the group. `counts` has the elements that this rank
+  /// sends to each rank, `receive_counts` those that it gets.
+  Plan all_to_all(Element element, Local to, Local from, std::span<const uint64_t> counts,
+                  std::span<const uint64_t> receive_counts, std::span<const int> ranks = {});
+  /// A finish returns when all ranks have started.
+  Plan barrier(pw_device device = host, std::span<const int> ranks = {});
 
   [[nodiscard]] pw_context* get() const { return context_.get(); }
 

@@ -18,15 +18,16 @@
 #if __cplusplus < 202002L
 #error "peerway.hpp needs C++20: compile with -std=c++20"
 #else
-#include "peerway/context.hpp"  // IWYU pragma: export
-#include "peerway/halo.hpp"     // IWYU pragma: export
-#include "peerway/handles.h"    // IWYU pragma: export
-#include "peerway/memory.hpp"   // IWYU pragma: export
-#include "peerway/peerway.h"    // IWYU pragma: export
-#include "peerway/plan.hpp"     // IWYU pragma: export
-#include "peerway/request.hpp"  // IWYU pragma: export
-#include "peerway/status.hpp"   // IWYU pragma: export
-#include "peerway/team.hpp"     // IWYU pragma: export
+#include "peerway/collective.hpp"  // IWYU pragma: export
+#include "peerway/context.hpp"     // IWYU pragma: export
+#include "peerway/halo.hpp"        // IWYU pragma: export
+#include "peerway/handles.h"       // IWYU pragma: export
+#include "peerway/memory.hpp"      // IWYU pragma: export
+#include "peerway/peerway.h"       // IWYU pragma: export
+#include "peerway/plan.hpp"        // IWYU pragma: export
+#include "peerway/request.hpp"     // IWYU pragma: export
+#include "peerway/status.hpp"      // IWYU pragma: export
+#include "peerway/team.hpp"        // IWYU pragma: export
 #endif
 
 #endif

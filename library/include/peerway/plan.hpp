@@ -118,8 +118,9 @@ class Plan {
   /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
 
-  /// Describes what the plan moves and by which method: a line for each put and get, then for each send, then
-  /// for each receive, with no line break after the last.
+  /// Describes what the plan moves and by which method: of a collective first a line with its name and
+  /// method; a line for each put and get, then for each send, then for each receive, with no line break after
+  /// the last.
   [[nodiscard]] std::string describe() const {
     const char* text = nullptr;
     check(pw_plan_describe(get(), &text));

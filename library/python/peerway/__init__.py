@@ -41,6 +41,7 @@ from peerway.errors import (
 
 if TYPE_CHECKING:
     from peerway import trace as trace
+    from peerway.collective import Collective
     from peerway.context import Context
     from peerway.halo import Halo, block_of
     from peerway.memory import Region, Remote, Signal
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
     __version__: str
 
 _LAZY = {
-    "ANY_RANK": "peerway.operations", "Context": "peerway.context", "Team": "peerway.team",
+    "ANY_RANK": "peerway.operations", "Collective": "peerway.collective",
+    "Context": "peerway.context", "Team": "peerway.team",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
     "Request": "peerway.request", "wait_all": "peerway.request", "wait_any": "peerway.request",
     "Fifo": "peerway.plan", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
@@ -63,11 +65,11 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
-    "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument", "NoMemory", "OutOfRange",
-    "PeerLost", "Plan", "PlanBuilder", "Region", "Remote", "Request", "Signal", "Span", "StaleKey", "Stream",
-    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "View", "__version__", "block_of",
-    "wait_all", "wait_any",
+    "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Collective", "Context", "Denied",
+    "DeviceFailure", "Error", "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument",
+    "NoMemory", "OutOfRange", "PeerLost", "Plan", "PlanBuilder", "Region", "Remote", "Request", "Signal",
+    "Span", "StaleKey", "Stream", "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "View",
+    "__version__", "block_of", "wait_all", "wait_any",
 ]  # fmt: skip
 
 packages.announce()

@@ -212,6 +212,30 @@ def make_halo(
     grid: Sequence[int],
     corners: bool,
 ) -> Plan: ...
+
+class CollectiveNumbers:
+    def __init__(
+        self,
+        kind: int,
+        element: int,
+        reduction: int,
+        root: int,
+        count: int,
+        counts: Sequence[int] | None,
+        receive_counts: Sequence[int] | None,
+        ranks: Sequence[int] | None,
+    ) -> None: ...
+
+def make_collective(
+    context: Context,
+    numbers: CollectiveNumbers,
+    to: Region | None,
+    source: Region | None,
+    source_offset: int,
+    kind: str,
+    index: int,
+) -> Plan: ...
+def refuse_collective(context: Context, ranks: Sequence[int] | None, text: str) -> None: ...
 def grid_block(extent: int, parts: int, index: int) -> tuple[int, int]: ...
 def paths_for(
     context: Context, remote: Remote, region: Region, op: str

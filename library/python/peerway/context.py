@@ -11,10 +11,11 @@ from peerway import _core
 from peerway._arguments import arrays
 from peerway._arguments.validation import device as split_device
 from peerway._arguments.validation import number, of_kind, shown
+from peerway.collective import Collectives
 from peerway.errors import InvalidArgument
 from peerway.halo import Halo, HaloOptions, Sides, make_halo
 from peerway.memory import Region, Remote, Signal
-from peerway.operations import ANY_RANK, Operations
+from peerway.operations import ANY_RANK
 from peerway.plan import Fifo, Plan, PlanBuilder
 from peerway.request import Request
 from peerway.stream import Stream
@@ -37,7 +38,7 @@ def _close_all() -> None:
         context.close()
 
 
-class Context(Operations, Closing):
+class Context(Collectives, Closing):
     """The devices, routes and connections of one team. Making one is collective. Use it in a `with`
     statement.
 

@@ -89,8 +89,9 @@ class Plan:
         self._core.check()
 
     def describe(self) -> str:
-        """What the plan moves and by which method: a line for each put and get, then for each send, then for
-        each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces".
+        """What the plan moves and by which method: of a collective first a line with its name and method; a
+        line for each put and get, then for each send, then for each receive, such as "send 393216 bytes to
+        rank 1, tag 7: plan/lines, in 64 pieces".
         """
         return self._core.describe()
 

@@ -158,6 +158,7 @@ void bind_bench(nb::module_& module);
 void bind_bench_plans(nb::module_& module);
 void bind_config(nb::module_& module);
 void bind_exchange(nb::module_& module);
+void bind_collective(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_requests(nb::module_& module);
 void bind_routes(nb::module_& module);

@@ -43,6 +43,7 @@ NB_MODULE(_core, module) {
   pwpy::bind_memory(module);
   pwpy::bind_context(module);
   pwpy::bind_exchange(module);
+  pwpy::bind_collective(module);
   pwpy::bind_plan(module);
   pwpy::bind_bench(module);
   pwpy::bind_bench_plans(module);

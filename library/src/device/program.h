@@ -11,6 +11,7 @@
 
 #include "base/waiting.h"
 #include "device/shape.h"
+#include "peerway/device/element.cuh"
 #include "peerway/device/plan.cuh"
 #include "peerway/handles.h"
 #include "peerway/peerway.h"
@@ -63,15 +64,23 @@ struct Guard {
   uint64_t timeout_ns;                       ///< limit of each wait
   uint64_t* polled;                          ///< pw_guard::polled, in the device's memory
   // Used by programs with operations that the proxy performs:
-  alignas(64) std::atomic<uint64_t> trigger;  ///< the epoch that was started; stored by the device
-  alignas(64) std::atomic<uint64_t> done;     ///< the epoch whose operations are complete
+  alignas(64) std::atomic<uint64_t> trigger;  ///< the turn that was begun (PostedPlan); stored by the device
+  alignas(64) std::atomic<uint64_t> done;     ///< the turn whose operations are complete
   std::atomic<int32_t> awaited;               ///< the rank that the proxy waits for, plus 1; 0: none
   char why[1024];                             ///< the message for `stop`, if there is one
+};
+
+/// What a finish does once everything before it is done in the same epoch: first the reduction, if there is
+/// one, then the steps.
+struct ProgramRound {
+  std::optional<peerway::device::Reduction> reduction;
+  std::vector<ProgramStep> steps;
 };
 
 struct Program {
   std::vector<ProgramStep> start;
   std::vector<ProgramStep> finish;
+  std::vector<ProgramRound> rounds;  ///< after the steps of `start` and `finish`
   std::shared_ptr<Guard> guard;
   std::shared_ptr<const Waiting> waiting;  ///< of the threads that wait for the program
 };

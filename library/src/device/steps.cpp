@@ -106,6 +106,8 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
   };
   for (const ProgramStep& step : program.start) add(step);
   for (const ProgramStep& step : program.finish) add(step);
+  for (const ProgramRound& round : program.rounds)
+    for (const ProgramStep& step : round.steps) add(step);
   return steps;
 }
 

@@ -61,25 +61,16 @@ void Plan::prepare(bool alone) {
 }
 
 void Plan::prepare_among(std::span<const int> ranks) {
-  const Team& team = context_.team();
-  const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
-  const auto refuse = [&](const std::string& problem) {
-    throw Error(PW_INVALID_ARGUMENT,
-                format("a plan is to be prepared among {} ranks {}", ranks.size(), problem));
-  };
-  // A wrong list is refused before an exchange is begun: no other rank can be in an exchange among these
-  // ranks.
-  if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
-  for (const int rank : ranks) {
-    if (rank < 0 || rank >= team.size())
-      refuse(format("with rank {}; the team has ranks 0 to {}", rank, team.size() - 1));
-    if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
-  }
+  constexpr const char* kAction = "a plan is to be prepared";
+  check_group(context_.team(), ranks, kAction);
   constexpr auto kind = Collective::plan_among;
   keep_exchange(run_exchange(
       context_.team(), context_.team().begin_exchange_among(kind, ranks), kind, [&](Exchange& exchange) {
         for (const int rank : operations_.partners())
-          if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
+          if (std::ranges::find(ranks, rank) == ranks.end())
+            throw Error(PW_INVALID_ARGUMENT,
+                        format("{} among {} ranks without rank {}, which it has a send or receive with",
+                               kAction, ranks.size(), rank));
         prepare_in(exchange);
       }));
 }

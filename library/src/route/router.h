@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "route/envelope.h"
@@ -79,6 +81,37 @@ class Route {
   }
   [[nodiscard]] const ReadySplit& split(const Choice& choice) const noexcept {
     return splits_[static_cast<size_t>(choice.split)];
+  }
+
+  /// The cost of the choice for that size, in microseconds; infinite if it was not measured.
+  [[nodiscard]] double cost(uint64_t bytes) const {
+    const Choice& choice = lookup(bytes);
+    const size_t option =
+        choice.split < 0 ? choice.path : query_.available.size() + static_cast<size_t>(choice.split);
+    return options_[option].candidate.at(bytes);
+  }
+
+  /// The path for that size if each path costs `extra(name)` microseconds more than was measured. If rules
+  /// decide, or costs are not known, it is the usual choice. There must be no splits.
+  template <typename Extra>
+  [[nodiscard]] size_t path_with(uint64_t bytes, Extra&& extra) const {
+    size_t path = lookup(bytes).path;
+    for (const Decision& decision : decisions_) {
+      const bool by_cost = decision.why == Why::cheapest || decision.why == Why::within_spread;
+      if (!by_cost || bytes < decision.range.from || bytes >= decision.range.to) continue;
+      const auto cost_of = [&](size_t option) {
+        return options_[option].candidate.at(bytes) + extra(options_[option].candidate.name);
+      };
+      for (const size_t option : decision.allowed)
+        if (cost_of(option) < cost_of(path)) path = option;
+    }
+    return path;
+  }
+  /// The cost of a path, by its name; infinite if it was not measured.
+  [[nodiscard]] double cost_of(std::string_view path, uint64_t bytes) const {
+    for (const Option& option : options_)
+      if (option.candidate.name == path) return option.candidate.at(bytes);
+    return std::numeric_limits<double>::infinity();
   }
 
   [[nodiscard]] std::span<const Choice> choices() const { return choices_; }

@@ -38,6 +38,19 @@ void abort_exchange(Exchange& exchange, const Error& own, int rank, const char* 
   throw Error(own);
 }
 
+void check_group(const Team& team, std::span<const int> ranks, const char* action) {
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(PW_INVALID_ARGUMENT, format("{} among {} ranks {}", action, ranks.size(), problem));
+  };
+  if (std::ranges::find(ranks, team.rank()) == ranks.end())
+    refuse(format("without rank {}, which prepares it", team.rank()));
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= team.size())
+      refuse(format("with rank {}; the team has ranks 0 to {}", rank, team.size() - 1));
+    if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
+  }
+}
+
 ByteView message_of(const PeerMessages& messages, int rank) {
   const auto position = std::ranges::find(messages, rank, &PeerMessages::value_type::first);
   return position == messages.end() ? ByteView() : ByteView(position->second);

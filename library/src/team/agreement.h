@@ -65,6 +65,11 @@ std::unique_ptr<Exchange> run_exchange(Team& team, Collective kind, Body&& body)
   return run_exchange(team, team.begin_exchange(kind), kind, std::forward<Body>(body));
 }
 
+/// Throws Error unless the ranks are a group of the team with this rank in it. `action` says what they are
+/// for: "a plan is to be prepared". Call it before an exchange among them is begun: no other rank can be in
+/// an exchange of a wrong list.
+void check_group(const Team& team, std::span<const int> ranks, const char* action);
+
 /// The message from that rank; empty if there is none. Pure.
 ByteView message_of(const PeerMessages& messages, int rank);
 

@@ -19,8 +19,12 @@ const char* name_of(Collective kind) {
       return "creation of a halo";
     case Collective::halo_extents:
       return "creation of a halo in Python";
+    case Collective::collective:
+      return "creation of a collective";
     case Collective::plan_among:
       return "prepare_among of a plan";
+    case Collective::collective_among:
+      return "creation of a collective of some ranks";
   }
   return "collective";
 }
@@ -46,6 +50,9 @@ const char* action_of(Collective kind) {
     case Collective::halo:
     case Collective::halo_extents:
       return "make this halo";
+    case Collective::collective:
+    case Collective::collective_among:
+      return "make this collective";
     default:
       return "take part";
   }

@@ -11,13 +11,15 @@ namespace pw {
 
 enum class Collective : uint8_t {
   barrier = 1,
-  all_gather,    ///< every rank gives the same number of bytes
-  parts,         ///< an all_gather in which each rank gives any number of bytes
-  context,       ///< the collective of ranks that make a context: lengths differ
-  plan,          ///< the prepare of a plan; here and below each rank talks only to its partners
-  halo,          ///< the same for a plan that refreshes the halos of arrays
-  halo_extents,  ///< what ranks of the Python module exchange before that
-  plan_among,    ///< the prepare of a plan by some of the ranks
+  all_gather,        ///< every rank gives the same number of bytes
+  parts,             ///< an all_gather in which each rank gives any number of bytes
+  context,           ///< the collective of ranks that make a context: lengths differ
+  plan,              ///< the prepare of a plan; here and below each rank talks only to its partners
+  halo,              ///< the same for a plan that refreshes the halos of arrays
+  halo_extents,      ///< what ranks of the Python module exchange before that
+  collective,        ///< the creation of a plan that carries out a collective
+  plan_among,        ///< the prepare of a plan by some of the ranks
+  collective_among,  ///< the creation of a plan that carries out a collective of some of the ranks
 };
 
 /// Whether the bootstrap server carries the data, and answers all ranks once it has the data of all. In the

@@ -182,7 +182,7 @@ Bytes pack(const Contribution& part) {
 Contribution parse_contribution(ByteView payload) {
   ByteReader reader(payload, "a rank's part of a collective");
   const auto sequence = reader.get<uint64_t>();
-  const Collective kind = read_kind(reader, Collective::barrier, Collective::halo_extents);
+  const Collective kind = read_kind(reader, Collective::barrier, Collective::collective);
   return {sequence, kind, reader.rest()};
 }
 
@@ -198,7 +198,7 @@ Bytes pack(const ExchangePart& part) {
 ExchangePart parse_exchange_part(ByteView payload) {
   ByteReader reader(payload, "a part of an exchange");
   const auto number = reader.get<uint64_t>();
-  const Collective kind = read_kind(reader, Collective::plan, Collective::plan_among);
+  const Collective kind = read_kind(reader, Collective::plan, Collective::collective_among);
   const auto place = reader.get<uint64_t>();
   return {number, kind, place, reader.rest()};
 }

@@ -23,7 +23,7 @@
 
 namespace pw::wire {
 
-inline constexpr uint8_t kVersion = 5;
+inline constexpr uint8_t kVersion = 6;
 inline constexpr size_t kHeaderBytes = 8;
 inline constexpr size_t kSealBytes = sizeof(Digest);
 inline constexpr size_t kHelloBytes = 24;  ///< payload of a hello

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "device/host/copy.h"
 #include "device/host/host.h"
+#include "device/host/reduction.h"
 #include "device/program.h"
 #include "device/steps.h"
 #include "peerway/device.cuh"
@@ -138,10 +139,13 @@ class MockRunner final : public Runner {
       if (auto* seen = views.find(address)) return reinterpret_cast<uint64_t>(seen);
       throw Error(unreachable(), last_error_message());
     });
-    const size_t start_steps = program.start.size();
-    for (size_t s = 0; s < steps_.size(); ++s) (s < start_steps ? start_ : all_) += steps_[s].pieces;
+    const size_t start_steps = program.start.size(), all_steps = start_steps + program.finish.size();
+    for (size_t s = 0; s < all_steps; ++s) (s < start_steps ? start_ : all_) += steps_[s].pieces;
     all_ += start_;
-    epochs_.resize(all_);
+    unsigned pieces = all_;
+    for (size_t s = all_steps; s < steps_.size(); ++s) pieces += steps_[s].pieces;
+    epochs_.resize(pieces);
+    add_rounds(program, all_steps, views);
     finished_.resize(steps_.size());
     for (size_t s = 0; s < steps_.size(); ++s)
       if (steps_[s].pieces > 1 && steps_[s].words == 1 && steps_[s].mark.word != nullptr)
@@ -175,9 +179,40 @@ class MockRunner final : public Runner {
   void run(PlanPart part) {
     auto word_of = [](std::atomic<uint64_t>& word) { return reinterpret_cast<unsigned long long*>(&word); };
     const pw_guard guard{word_of(guard_->stop), word_of(guard_->report), polled_, guard_->timeout_ns};
-    peerway::device::detail::run_pieces(peerway::device::Thread(), steps_.data(),
-                                        part == PlanPart::finish ? start_ : 0,
-                                        part == PlanPart::start ? start_ : all_, epochs_.data(), guard, 0, 1);
+    const auto run_pieces = [&](unsigned first, unsigned last) {
+      return peerway::device::detail::run_pieces(peerway::device::Thread(), steps_.data(), first, last,
+                                                 epochs_.data(), guard, 0, 1);
+    };
+    const unsigned last = part == PlanPart::start ? start_ : all_;
+    if (!run_pieces(part == PlanPart::finish ? start_ : 0, last) || part == PlanPart::start) return;
+    unsigned first = all_;
+    for (const Round& round : rounds_) {
+      if (round.reduction) host_reduce(*round.reduction);
+      if (!run_pieces(first, round.end)) return;
+      first = round.end;
+    }
+  }
+
+  struct Round {
+    std::optional<peerway::device::Reduction> reduction;
+    unsigned end;  ///< of its pieces
+  };
+  void add_rounds(const Program& program, size_t step, Views& views) {
+    unsigned end = all_;
+    for (const ProgramRound& from : program.rounds) {
+      Round round{from.reduction, 0};
+      for (size_t s = 0; s < from.steps.size(); ++s) end += steps_[step++].pieces;
+      round.end = end;
+      if (auto& reduction = round.reduction) {
+        const auto seen = [&](const unsigned char* address) {
+          return reinterpret_cast<unsigned char*>(views.find(address));
+        };
+        reduction->to = seen(reduction->to);
+        reduction->local = seen(reduction->local);
+        reduction->others = seen(reduction->others);
+      }
+      rounds_.push_back(round);
+    }
   }
 
   std::shared_ptr<Guard> guard_;
@@ -185,6 +220,7 @@ class MockRunner final : public Runner {
   std::vector<peerway::device::Step> steps_;
   unsigned start_ = 0, all_ = 0;  ///< pieces
   std::vector<peerway::device::Word> epochs_, finished_;
+  std::vector<Round> rounds_;
   HostStream own_;  ///< ends first: what it runs uses the rest
   HostStream* begun_on_ = &own_;
 };

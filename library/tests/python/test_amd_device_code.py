@@ -64,7 +64,7 @@ def compilations() -> list[Any]:
             source, architecture, id=f"{source}-{architecture}",
             marks=[] if (source, architecture) == ("copy.cu", "gfx90a") else [pytest.mark.long],
         )
-        for source in ("copy.cu", "plan.cu")
+        for source in ("copy.cu", "plan.cu", "reduce.cu")
         for architecture in ARCHITECTURES
     ]  # fmt: skip
 
@@ -73,7 +73,8 @@ def compilations() -> list[Any]:
 def test_kernels_compile(clang: str, source: str, architecture: str) -> None:
     code, messages, assembly = compile_for(clang, architecture, KERNELS / source)
     assert code == 0, messages
-    kernels = set(re.findall(r"\b(?:pw_copy_\d+|pw_plan_[a-z]+_[a-z]+)\b", (KERNELS / source).read_text()))
+    names = r"\b(?:pw_copy_\d+|pw_plan_[a-z]+_[a-z]+|pw_reduce)\b"
+    kernels = set(re.findall(names, (KERNELS / source).read_text()))
     assert kernels
     for kernel in kernels:
         assert re.search(rf"\.name: +{kernel}$", assembly, re.MULTILINE), kernel

@@ -44,7 +44,7 @@ def compilations() -> list[Any]:
 
 
 def assert_kernels_of(source: Path, code: bytes) -> None:
-    names = r"\b(pw_copy_\d+|pw_plan_[a-z]+_[a-z]+\b|bench_[a-z_]+(?=\())"
+    names = r"\b(pw_copy_\d+|pw_plan_[a-z]+_[a-z]+\b|pw_reduce\b|bench_[a-z_]+(?=\())"
     kernels = set(re.findall(names, source.read_text()))
     assert kernels
     for kernel in kernels:

@@ -55,6 +55,12 @@ def test_plans(size: int, letters: Library) -> None:
         ranks.end()
 
 
+def test_collectives(letters: Library) -> None:
+    with Ranks("collectives.py", 3, "allocated", "stream", "few", **letters) as ranks:
+        assert ranks.read_all() == [[[], 7]] * 3
+        ranks.end()
+
+
 def test_halos(letters: Library) -> None:
     case = {"extents": [7, 9], "grid": [2, 2], "corners": True, "rounds": 5}
     cases = [json.dumps({**case, "start": begin}) for begin in ("host", "stream", "run", "ahead")]
@@ -122,6 +128,13 @@ def test_transfers_of_the_device_by_every_path_that_reaches_it(more: Library) ->
                     assert isinstance(answer, str), request
                 else:
                     assert answer == [], request
+        ranks.end()
+
+
+def test_collectives_of_the_device(more: Library) -> None:
+    settings = {**more, "PEERWAY_COLLECTIVE_METHOD": "two-shot"}
+    with Ranks("collectives.py", 2, "mock", "stream", "few", **settings) as ranks:
+        assert ranks.read_all() == [[[], 7]] * 2
         ranks.end()
 
 

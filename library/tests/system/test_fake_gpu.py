@@ -186,3 +186,53 @@ def test_waits_for_a_signal_in_gpu_memory_end_with_its_sender(
     (report,) = map(json.loads, done.stdout.splitlines())
     assert "rank 1" in report["wait"]
     assert "rank 1" in report["check"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "paths", "method", "few"),
+    [
+        ("stream", "", "one-shot", []),
+        ("graph", "", "two-shot", []),
+        ("host", "plan/straight", "two-shot", ["few"]),
+        ("run", "plan/posted", "two-shot", ["few"]),
+    ],
+)
+def test_collectives_in_gpu_memory(
+    begin: str,
+    paths: str,
+    method: str,
+    few: list[str],
+    doubles: dict[str, str],
+    run_program: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    program = [sys.executable, str(SYSTEM_PROGRAMS / "collectives.py"), "cuda", begin, *few]
+    settings = {"PEERWAY_PATHS": paths, "PEERWAY_COLLECTIVE_METHOD": method}
+    done = run_program("peerway", "run", "-n", "2", "--", *program, env={**os.environ, **doubles, **settings})
+    assert done.returncode == 0, done.stderr
+    for wrong, right in map(json.loads, done.stdout.splitlines()):
+        assert wrong == []
+        assert right == 7 if few else right > 80
+
+
+def test_the_other_ranks_of_a_collective_on_streams_are_told_of_a_killed_rank(
+    doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    program = [sys.executable, str(SYSTEM_PROGRAMS / "collectives.py"), "lost", "stream", "cuda"]
+    settings = {"PEERWAY_COLLECTIVE_METHOD": "two-shot"}
+    done = run_program(
+        "peerway",
+        "run",
+        "-n",
+        "3",
+        "--grace",
+        "600",
+        "--",
+        *program,
+        env={**os.environ, **doubles, **settings},
+    )
+    assert done.returncode == 137, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 2
+    for kind, message, status in answers:
+        assert (kind, status) == ("PeerLost", "peer_lost")
+        assert "rank 1" in message

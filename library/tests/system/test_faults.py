@@ -155,7 +155,7 @@ def test_a_plan_that_one_rank_cannot_prepare_ends_for_all_with_its_message() -> 
 def test_ranks_in_different_collectives_all_fail_and_are_in_step_afterwards() -> None:
     """For each pair of collectives, after a first call that failed at all ranks."""
     with Ranks("collective_pairs.py", 3) as ranks:
-        for _ in range(6 * 5):
+        for _ in range(7 * 6):
             for rank, (first, second, ends) in enumerate(ranks.read_all()):
                 assert ends.pop("afterwards") == ["fine", ""], (first, second)
                 if failed := ends.pop("failed", None):

@@ -27,7 +27,7 @@ class FakeDriverTest : public ::testing::Test {
 
   std::unique_ptr<cuda::CudaDevice> make_gpu(int index) {
     return std::make_unique<cuda::CudaDevice>(*driver_, index, *pins_,
-                                              [](int) { return std::string("an image"); });
+                                              [](int, const auto&) { return std::string("an image"); });
   }
 
   /// The function's next call gives this result.

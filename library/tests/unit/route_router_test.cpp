@@ -99,6 +99,26 @@ TEST(RouteRouter, ANicOfTheTableThatIsNotHereIsLeftOutAndTold) {
   EXPECT_TRUE(router(true).route(off)->notes().empty());
 }
 
+// Costs: peer/copy 5 us and 392 GB/s, peer/store 2 us and 330 GB/s.
+TEST(RouteRouter, PathsThatCostMoreThanMeasuredAreChosenLater) {
+  const auto path_with = [](double extra_of_store, const Rules& given = {}) {
+    const Router router(sample(), given, false);
+    const auto route = router.route(kQuery);
+    const auto extra = [&](const std::string& name) { return name == "peer/store" ? extra_of_store : 0; };
+    return route->query().available.at(route->path_with(4096, extra));
+  };
+  EXPECT_EQ(path_with(0), "peer/store");
+  EXPECT_EQ(path_with(2.9), "peer/store");
+  EXPECT_EQ(path_with(3.1), "peer/copy");
+  EXPECT_EQ(path_with(3.1, rules(R"({"rules":[{"use":"peer/store"}]})")), "peer/store") << "a rule decides";
+  const Router router(std::nullopt, {}, false);
+  const auto unmeasured = router.route(kQuery);
+  EXPECT_EQ(unmeasured->path_with(4096, [](const std::string&) { return 9; }), 0u) << "the preference";
+  EXPECT_TRUE(std::isinf(unmeasured->cost(4096)));
+  EXPECT_TRUE(std::isinf(unmeasured->cost_of("peer/store", 4096)));
+  EXPECT_TRUE(std::isinf(unmeasured->cost_of("mapped", 4096)));
+}
+
 TEST(RouteRouter, SplitsAreReadyToCut) {
   const Router router(sample(), {}, false);
   const auto route = router.route(kQuery);

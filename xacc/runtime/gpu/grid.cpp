@@ -8,6 +8,8 @@ namespace {
 constexpr long kMostThreads = 1024, kUsualThreads = 256, kWarp = 32;
 constexpr long kMostX = 0x7fffffff, kMostY = 65535;
 constexpr unsigned kBlocksOfProcessor = 8;  // blocks of 256 threads that are resident at once
+// With more blocks than this a thread does two iterations: to begin a block takes as long as to move 2 KiB.
+constexpr long kManyBlocks = 1 << 14;
 
 long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
 
@@ -22,7 +24,8 @@ Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
   const long x = at_least_1(shape.iterations[0]);
   const long usual = shape.by_block != 0 ? kUsualThreads / 2 : std::min(kUsualThreads, whole_warps(x));
   const long threads = std::min(shape.threads > 0 ? shape.threads : usual, kMostThreads);
-  const long blocks = shape.by_block != 0 ? x : (x + threads - 1) / threads;
+  long blocks = shape.by_block != 0 ? x : (x + threads - 1) / threads;
+  if (shape.by_block == 0 && blocks > kManyBlocks) blocks = (blocks + 1) / 2;
   std::array<long, 3> grid = {std::min(blocks, kMostX), std::min(at_least_1(shape.iterations[1]), kMostY),
                               std::min(at_least_1(shape.iterations[2]), kMostY)};
   if (reduces || shape.blocks > 0) {

@@ -17,8 +17,9 @@ std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none) {
   const Driver* driver = Driver::load(settings::cuda_library.text(), why_none).release();
   if (driver == nullptr) return devices;
   auto* pins = new Pins(*driver);
-  const auto image = [nvrtc = settings::nvrtc_library.text(), folder = kernel_folder()](int capability) {
-    return kernel_image(capability, nvrtc, folder);
+  const auto image = [nvrtc = settings::nvrtc_library.text(), folder = kernel_folder()](
+                         int capability, const std::optional<ReduceKernel>& reduction) {
+    return kernel_image(capability, reduction, nvrtc, folder);
   };
   int count = 0;
   driver->cuDeviceGetCount(&count);

@@ -183,7 +183,7 @@ const Kernels* CudaDevice::kernels(std::string& why_not) {
   if (own_kernels_ == nullptr && why_no_kernels_.empty()) try {
       const int capability = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                              attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-      own_kernels_ = std::make_unique<Kernels>(driver_, make_image_(capability));
+      own_kernels_ = std::make_unique<Kernels>(driver_, capability, make_image_);
       kernels_.store(own_kernels_.get(), std::memory_order_release);
     } catch (const Error& error) {
       why_no_kernels_ = error.what();

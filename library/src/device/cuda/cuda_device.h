@@ -20,9 +20,6 @@
 
 namespace pw::cuda {
 
-/// Makes device code for a GPU of that compute capability (90 for 9.0). Throws Error.
-using MakeImage = std::function<std::string(int capability)>;
-
 class CudaDevice : public Device {
  public:
   /// `driver` and `pins` must outlive the device; all devices of a process share them.

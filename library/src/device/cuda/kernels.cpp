@@ -9,17 +9,34 @@
 
 namespace pw::cuda {
 
-Kernels::Kernels(const Driver& driver, const std::string& image) : driver_(driver) {
-  driver.check(driver.cuModuleLoadData(&module_, image.data()), "loading the kernels");
-  const auto find = [&](CUfunction& function, const std::string& name) {
-    driver.check(driver.cuModuleGetFunction(&function, module_, name.c_str()), "finding the kernel " + name);
-  };
-  for (unsigned i = 0; i < function_.size(); ++i) find(function_[i], format("pw_copy_{}", 1u << i));
+Kernels::Kernels(const Driver& driver, int capability, MakeImage make_image)
+    : driver_(driver), capability_(capability), make_image_(std::move(make_image)) {
+  const CUmodule module = load(make_image_(capability, std::nullopt));
+  for (unsigned i = 0; i < function_.size(); ++i) function_[i] = find(module, format("pw_copy_{}", 1u << i));
   unsigned next = 0;
   for (const char* name :
        {"few_steps", "some_steps", "many_steps", "few_packets", "some_packets", "few_lines", "some_lines"})
-    find(plan_[next++], format("pw_plan_{}", name));
-  find(clock_, "pw_plan_clock");
+    plan_[next++] = find(module, format("pw_plan_{}", name));
+  clock_ = find(module, "pw_plan_clock");
+}
+
+CUmodule Kernels::load(const std::string& image) const {
+  CUmodule module = nullptr;
+  driver_.check(driver_.cuModuleLoadData(&module, image.data()), "loading the kernels");
+  return module;
+}
+
+CUfunction Kernels::find(CUmodule module, const std::string& name) const {
+  CUfunction function = nullptr;
+  driver_.check(driver_.cuModuleGetFunction(&function, module, name.c_str()), "finding the kernel " + name);
+  return function;
+}
+
+CUfunction Kernels::reduction(ReduceKernel which) const {
+  std::lock_guard lock(mutex_);
+  CUfunction& function = reductions_[which];
+  if (function == nullptr) function = find(load(make_image_(capability_, which)), "pw_reduce");
+  return function;
 }
 
 CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
@@ -30,13 +47,23 @@ CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
 }
 
 CUresult Kernels::launch(const PlanLaunch& plan, CUstream stream) const {
-  void* parameters[] = {const_cast<PlanHead*>(&plan.head)};  // the driver only reads them
-  CUlaunchAttribute early{};  // lets the launch start while the previous work ends, if the GPU supports it
-                              // (plan.cu)
+  return launch_early(plan_[static_cast<size_t>(plan.kernel)], plan.blocks, plan.threads,
+                      const_cast<PlanHead*>(&plan.head), stream);  // the driver only reads it
+}
+
+CUresult Kernels::launch(const ReduceLaunch& launch, CUstream stream) const {
+  return launch_early(launch.function, launch.blocks, kReduceThreads,
+                      const_cast<ReduceArguments*>(&launch.arguments), stream);
+}
+
+CUresult Kernels::launch_early(CUfunction function, unsigned blocks, unsigned threads, void* arguments,
+                               CUstream stream) const {
+  void* parameters[] = {arguments};
+  CUlaunchAttribute early{};  // GPUs that do not support it launch as usual
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value[0] = 1;
-  const CUlaunchConfig config{plan.blocks, 1, 1, plan.threads, 1, 1, 0, stream, &early, 1};
-  return driver_.cuLaunchKernelEx(&config, plan_[static_cast<size_t>(plan.kernel)], parameters, nullptr);
+  const CUlaunchConfig config{blocks, 1, 1, threads, 1, 1, 0, stream, &early, 1};
+  return driver_.cuLaunchKernelEx(&config, function, parameters, nullptr);
 }
 
 CUresult Kernels::launch_clock(CUdeviceptr words, unsigned rounds, CUstream stream) const {
@@ -44,19 +71,26 @@ CUresult Kernels::launch_clock(CUdeviceptr words, unsigned rounds, CUstream stre
   return driver_.cuLaunchKernel(clock_, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
 }
 
-std::string kernel_image(int capability, const std::string& nvrtc_setting, const std::string& folder) {
+std::string kernel_image(int capability, const std::optional<ReduceKernel>& reduction,
+                         const std::string& nvrtc_setting, const std::string& folder) {
   std::string why;
   const auto nvrtc = Nvrtc::load(nvrtc_candidates(nvrtc_setting), why);
   if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
-  return compiled_kernels(*nvrtc, "nvrtc", nvrtc->options(capability), folder);
+  return compiled_kernels(*nvrtc, "nvrtc", nvrtc->options(capability), reduction, folder);
 }
 
-std::string compiled_kernels(const Nvrtc& compiler, std::string_view name,
-                             const std::vector<std::string>& options, const std::string& folder) {
+std::string compiled_kernels(const Nvrtc& compiler, std::string_view name, std::vector<std::string> options,
+                             const std::optional<ReduceKernel>& reduction, const std::string& folder) {
+  std::vector<KernelSource> sources(kernel_sources().begin(), kernel_sources().end());
+  if (reduction) {
+    sources.front().text = "#include \"reduce.cu\"\n";
+    options.push_back(format("-DPW_ELEMENT={}", static_cast<unsigned>(reduction->element)));
+    options.push_back(format("-DPW_COMBINE={}", static_cast<unsigned>(reduction->combine)));
+  }
   std::string key = format("peerway kernels\n{} {}\n", name, compiler.version());
   for (const std::string& option : options) key += option + "\n";
-  for (const KernelSource& source : kernel_sources()) key += format("{}\n{}", source.name, source.text);
-  return cached_image(folder, key, [&] { return compiler.compile(kernel_sources(), options); });
+  for (const KernelSource& source : sources) key += format("{}\n{}", source.name, source.text);
+  return cached_image(folder, key, [&] { return compiler.compile(sources, options); });
 }
 
 }  // namespace pw::cuda

@@ -89,10 +89,13 @@ CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kern
       pins_(pins),
       kernels_(kernels),
       guard_(program.guard),
-      start_steps_(program.start.size()) {
+      start_steps_(program.start.size()),
+      finish_steps_(program.finish.size()) {
   steps_ = make_steps(program, [this](const void* address) { return address_on(gpu_, pins_, address); });
   for (size_t s = 0; s < steps_.size(); ++s)
-    (s < start_steps_ ? start_pieces_ : finish_pieces_) += steps_[s].pieces;
+    (s < start_steps_                   ? start_pieces_
+     : s < start_steps_ + finish_steps_ ? finish_pieces_
+                                        : round_pieces_) += steps_[s].pieces;
   const Current current(gpu_.driver, context_);
   try {
     times_ = TracedTimes::make(gpu_, pins_, kernels_, program);
@@ -103,11 +106,12 @@ CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kern
     gpu_.driver.check(gpu_.driver.cuStreamCreateWithPriority(&own_, CU_STREAM_NON_BLOCKING, greatest),
                       "making a stream");
     if (times_ != nullptr) times_->read_clock(own_);
+    for (const PlanPart part : {PlanPart::start, PlanPart::finish, PlanPart::both}) prepare(part);
+    prepare_rounds(program);
   } catch (...) {
     release();
     throw;
   }
-  for (const PlanPart part : {PlanPart::start, PlanPart::finish, PlanPart::both}) prepare(part);
 }
 
 CudaRunner::~CudaRunner() {
@@ -133,7 +137,7 @@ void CudaRunner::upload() {
   const Driver& driver = gpu_.driver;
   const size_t table = steps_.size() * sizeof(peerway::device::Step);
   const size_t counters = steps_.size() * sizeof(peerway::device::Word);
-  const size_t epochs = (start_pieces_ + finish_pieces_) * sizeof(peerway::device::Word);
+  const size_t epochs = (start_pieces_ + finish_pieces_ + round_pieces_) * sizeof(peerway::device::Word);
   messages_ = make_messages(steps_);
   const size_t times_at = (table + counters + epochs + 127) / 128 * 128;
   const size_t bytes =
@@ -171,13 +175,17 @@ bool CudaRunner::as_messages(PlanLaunch& launch, std::span<const peerway::device
 }
 
 void CudaRunner::prepare(PlanPart part) {
-  PlanLaunch& launch = launch_[index_of(part)];
-  const unsigned first = part == PlanPart::finish ? start_pieces_ : 0;
-  const unsigned last = part == PlanPart::start ? start_pieces_ : start_pieces_ + finish_pieces_;
-  const std::span<const peerway::device::Step> all(steps_);
+  const auto all = std::span<const peerway::device::Step>(steps_).first(start_steps_ + finish_steps_);
   const auto steps = part == PlanPart::start    ? all.first(start_steps_)
                      : part == PlanPart::finish ? all.subspan(start_steps_)
                                                 : all;
+  prepare(launch_[index_of(part)], steps, static_cast<unsigned>(part));
+  launch_[index_of(part)].head.times = reinterpret_cast<peerway::device::StepTimes*>(times_in_memory_);
+}
+
+void CudaRunner::prepare(PlanLaunch& launch, std::span<const peerway::device::Step> steps, unsigned part) {
+  const unsigned first = steps.empty() ? 0 : steps.front().first;
+  const unsigned last = steps.empty() ? 0 : steps.back().first + steps.back().pieces;
   if (!as_messages(launch, steps)) {
     launch.kernel = steps.size() <= std::size(FewSteps().entry)    ? PlanKernel::few_steps
                     : steps.size() <= std::size(SomeSteps().entry) ? PlanKernel::some_steps
@@ -189,26 +197,88 @@ void CudaRunner::prepare(PlanPart part) {
                  last,
                  reinterpret_cast<peerway::device::Word*>(epochs_),
                  guard(),
-                 reinterpret_cast<peerway::device::StepTimes*>(times_in_memory_),
-                 static_cast<unsigned>(part)};
+                 nullptr,
+                 part};
   launch.threads = threads_for(launch.kernel, steps);
   // All blocks of a launch must be resident at once, because they wait for peers.
   launch.blocks = std::min(last - first, gpu_.sms);
 }
 
+// A trace has the times of the start and of the finish; it does not have those of the rounds.
+void CudaRunner::prepare_rounds(const Program& program) {
+  auto steps = std::span<const peerway::device::Step>(steps_).subspan(start_steps_ + finish_steps_);
+  unsigned before = start_pieces_ + finish_pieces_;
+  for (const ProgramRound& from : program.rounds) {
+    Round round{};
+    const auto of_round = steps.first(from.steps.size());
+    unsigned pieces = 0;
+    for (const peerway::device::Step& step : of_round) pieces += step.pieces;
+    round.reduction = reduce_launch(from.reduction.value_or(peerway::device::Reduction{}), before, pieces);
+    prepare(round.launch, of_round, static_cast<unsigned>(PlanPart::finish));
+    before += pieces;
+    steps = steps.subspan(of_round.size());
+    rounds_.push_back(round);
+  }
+}
+
+ReduceLaunch CudaRunner::reduce_launch(const peerway::device::Reduction& reduction, unsigned before,
+                                       unsigned after) const {
+  ReduceLaunch launch{};
+  ReduceArguments& arguments = launch.arguments;
+  arguments.reduction = reduction;
+  const auto seen = [&](const unsigned char* address) {
+    return address == nullptr ? 0 : address_on(gpu_, pins_, address);
+  };
+  arguments.reduction.to = reinterpret_cast<unsigned char*>(seen(reduction.to));
+  arguments.reduction.local = reinterpret_cast<const unsigned char*>(seen(reduction.local));
+  arguments.reduction.others = reinterpret_cast<const unsigned char*>(seen(reduction.others));
+  const uint64_t together =
+      seen(reduction.to) | seen(reduction.local) | seen(reduction.others) | reduction.stride;
+  arguments.wide = together % 16 == 0 ? 1 : 0;
+  arguments.epochs = reinterpret_cast<peerway::device::Word*>(epochs_);
+  arguments.before = before;
+  arguments.after = after;
+  launch.function = kernels_.reduction({reduction.element, reduction.combine});
+  // Each thread has at least one element, and more only if the GPU is full.
+  constexpr uint64_t kReduceBlocksPerSm = 8;
+  const uint64_t wanted = std::max<uint64_t>(1, (reduction.count + kReduceThreads - 1) / kReduceThreads);
+  launch.blocks = static_cast<unsigned>(std::min<uint64_t>(wanted, kReduceBlocksPerSm * gpu_.sms));
+  return launch;
+}
+
+pw_status CudaRunner::launched(CUresult outcome, const char* launch) const {
+  if (outcome == CUDA_SUCCESS) return PW_OK;
+  return fail(Driver::status(outcome),
+              format("{}: launching {}: {}", gpu_.name(), launch, gpu_.driver.text(outcome)));
+}
+
+pw_status CudaRunner::launch_rounds(CUstream stream) {
+  for (Round& round : rounds_) {
+    if (const pw_status status = launched(kernels_.launch(round.reduction, stream), "a reduction");
+        status != PW_OK)
+      return status;
+    if (round.launch.blocks == 0) continue;
+    round.launch.head.guard.timeout_ns = guard_->timeout_ns;
+    if (const pw_status status = launched(kernels_.launch(round.launch, stream), "a plan"); status != PW_OK)
+      return status;
+  }
+  return PW_OK;
+}
+
 pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
   PlanLaunch& launch = launch_[index_of(part)];
-  if (launch.blocks == 0) return PW_OK;
-  launch.head.guard.timeout_ns = guard_->timeout_ns;
-  if (times_ != nullptr) {
-    times_->take();
-    launch.head.part = times_->launched(part);
-  }
+  const auto queue = static_cast<CUstream>(stream);
   const Current current(gpu_.driver, context_);
-  const CUresult result = kernels_.launch(launch, static_cast<CUstream>(stream));
-  return result == CUDA_SUCCESS ? PW_OK
-                                : fail(Driver::status(result), format("{}: launching a plan: {}", gpu_.name(),
-                                                                      gpu_.driver.text(result)));
+  if (launch.blocks > 0) {
+    launch.head.guard.timeout_ns = guard_->timeout_ns;
+    if (times_ != nullptr) {
+      times_->take();
+      launch.head.part = times_->launched(part);
+    }
+    if (const pw_status status = launched(kernels_.launch(launch, queue), "a plan"); status != PW_OK)
+      return status;
+  }
+  return part == PlanPart::start ? PW_OK : launch_rounds(queue);
 }
 
 pw_status CudaRunner::begin(PlanPart part, const std::optional<void*>& after) {
@@ -243,6 +313,11 @@ uint64_t CudaRunner::epochs(PlanPart part) {
 }
 
 pw_status CudaRunner::handle(pw_plan_handle& handle) {
+  if (!rounds_.empty())
+    return fail(
+        PW_UNSUPPORTED,
+        "this collective combines elements or moves them in several rounds, which a kernel cannot start; "
+        "start it on a stream");
   handle.version = PW_HANDLE_VERSION;
   handle.steps = reinterpret_cast<const void*>(memory_);
   handle.start_pieces = start_pieces_;

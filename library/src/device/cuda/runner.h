@@ -34,9 +34,22 @@ class CudaRunner final : public Runner {
   pw_status handle(pw_plan_handle& handle) override;
 
  private:
+  /// A round of a finish, ready to be launched.
+  struct Round {
+    ReduceLaunch reduction;  ///< of no elements if there is none: it also cancels the round if it must
+    PlanLaunch launch;
+  };
+
   [[nodiscard]] pw_guard guard() const;
+  /// `before`: the number of pieces before the reduction; `after`: of those in its round.
+  [[nodiscard]] ReduceLaunch reduce_launch(const peerway::device::Reduction& reduction, unsigned before,
+                                           unsigned after) const;
   void upload();
   void prepare(PlanPart part);
+  void prepare(PlanLaunch& launch, std::span<const peerway::device::Step> steps, unsigned part);
+  void prepare_rounds(const Program& program);
+  pw_status launched(CUresult outcome, const char* launch) const;
+  pw_status launch_rounds(CUstream stream);
   [[nodiscard]] bool as_messages(PlanLaunch& launch, std::span<const peerway::device::Step> steps) const;
   void release() noexcept;
 
@@ -46,16 +59,17 @@ class CudaRunner final : public Runner {
   const Kernels& kernels_;
   std::shared_ptr<Guard> guard_;
   std::vector<peerway::device::Step> steps_;
-  size_t start_steps_;
-  unsigned start_pieces_ = 0, finish_pieces_ = 0;
+  size_t start_steps_, finish_steps_;
+  unsigned start_pieces_ = 0, finish_pieces_ = 0, round_pieces_ = 0;
   std::vector<PlanMessage> messages_;  ///< one for each step, or empty
   CUdeviceptr memory_ = 0;             ///< holds the steps, the counters of finished pieces, and the epochs
   CUdeviceptr epochs_ = 0;
   CUdeviceptr times_in_memory_ = 0;     ///< 0: the plan is not traced
   std::unique_ptr<TracedTimes> times_;  ///< null if the plan is not traced
   PlanLaunch launch_[3] = {};           ///< by PlanPart
-  CUstream own_ = nullptr;              ///< stream of starts from the host
-  CUstream begun_on_ = nullptr;         ///< stream of the last begin()
+  std::vector<Round> rounds_;
+  CUstream own_ = nullptr;       ///< stream of starts from the host
+  CUstream begun_on_ = nullptr;  ///< stream of the last begin()
 };
 
 }  // namespace pw::cuda

@@ -24,14 +24,15 @@ std::vector<std::string> hiprtc_candidates(const std::string& setting) {
 }
 
 // Makes device code for a GPU, whose architecture HIP names in full: "gfx90a:sramecc+:xnack-".
-std::string image_for(const GpuFacts& facts, const std::string& hiprtc_setting, const std::string& folder) {
+std::string image_for(const GpuFacts& facts, const std::optional<cuda::ReduceKernel>& reduction,
+                      const std::string& hiprtc_setting, const std::string& folder) {
   std::string why;
   const auto candidates = hiprtc_candidates(hiprtc_setting);
   const auto hiprtc = cuda::Nvrtc::load(candidates, why, cuda::Nvrtc::Kind::hiprtc);
   if (hiprtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
   std::vector<std::string> options = {"--offload-arch=" + facts.arch, "-std=c++17", "-O3"};
   if (facts.clock_khz > 0) options.push_back(format("-DPEERWAY_CLOCK_KHZ={}", facts.clock_khz));
-  return cuda::compiled_kernels(*hiprtc, "hiprtc", options, folder);
+  return cuda::compiled_kernels(*hiprtc, "hiprtc", std::move(options), reduction, folder);
 }
 
 }  // namespace
@@ -46,8 +47,10 @@ std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none) {
   driver->cuDeviceGetCount(&count);
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     const GpuFacts facts = facts_of(ordinal);
-    const auto image = [facts, hiprtc = settings::hiprtc_library.text(),
-                        folder = cuda::kernel_folder()](int) { return image_for(facts, hiprtc, folder); };
+    const auto image = [facts, hiprtc = settings::hiprtc_library.text(), folder = cuda::kernel_folder()](
+                           int, const std::optional<cuda::ReduceKernel>& reduction) {
+      return image_for(facts, reduction, hiprtc, folder);
+    };
     devices.push_back(std::make_unique<HipDevice>(*driver, ordinal, *pins, image, facts));
   }
   if (devices.empty()) why_none = "HIP is here but shows no GPU; check rocminfo and HIP_VISIBLE_DEVICES";

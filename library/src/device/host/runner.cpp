@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "device/host/copy.h"
+#include "device/host/reduction.h"
 #include "device/host/stream.h"
 #include "device/step_trace.h"
 #include "trace/call.h"
@@ -99,12 +100,51 @@ class Steps {
   uint64_t began_ = 0;  ///< when the epoch began, for a trace
 };
 
+// The rounds of a plan's finish. Each begins when everything before it is done.
+class Rounds {
+ public:
+  explicit Rounds(const std::vector<ProgramRound>& rounds) {
+    for (const ProgramRound& round : rounds) rounds_.push_back({round.reduction, Steps(round.steps)});
+    next_ = rounds_.size();
+  }
+
+  void begin() { next_ = 0; }
+  void cancel() {
+    for (Round& round : rounds_) round.steps.cancel();
+    next_ = rounds_.size();
+  }
+  [[nodiscard]] bool done() const { return next_ == rounds_.size() && (next_ == 0 || last().done()); }
+  /// The steps that are under way or were last.
+  [[nodiscard]] const Steps& last() const { return rounds_[next_ - 1].steps; }
+
+  /// Does what can be done now; returns true when all rounds are done. Call it when the steps before the
+  /// rounds are done.
+  bool progress() {
+    for (;;) {
+      if (next_ > 0 && !rounds_[next_ - 1].steps.progress()) return false;
+      if (next_ == rounds_.size()) return true;
+      Round& round = rounds_[next_++];
+      if (round.reduction) host_reduce(*round.reduction);
+      round.steps.begin();
+    }
+  }
+
+ private:
+  struct Round {
+    std::optional<peerway::device::Reduction> reduction;
+    Steps steps;
+  };
+  std::vector<Round> rounds_;
+  size_t next_ = 0;  ///< index of the round that begins next
+};
+
 // The state that the runner and its enqueued calls share.
 class SharedState {
  public:
   explicit SharedState(const Program& program)
       : start_(program.start),
         finish_(program.finish),
+        rounds_(program.rounds),
         guard_(program.guard),
         waiting_(program.waiting),
         sent_(sent_bytes(program)) {}
@@ -112,7 +152,10 @@ class SharedState {
   void begin(PlanPart part) {
     std::lock_guard lock(mutex_);
     if (part != PlanPart::finish) start_.begin();
-    if (part != PlanPart::start) finish_.begin();
+    if (part != PlanPart::start) {
+      finish_.begin();
+      rounds_.begin();
+    }
     if (guard_->report.load(std::memory_order_relaxed) != 0) return cancel();
     progress();
   }
@@ -167,7 +210,7 @@ class SharedState {
 
   bool progress() {
     const bool started = start_.progress();
-    const bool all = finish_.progress() && started;
+    const bool all = finish_.progress() && started && rounds_.progress();
     if (all) waiting_->wake();  // another thread may wait for the same
     return all;
   }
@@ -188,7 +231,9 @@ class SharedState {
   }
 
   bool report(unsigned why) {
-    const Steps& waiting = finish_.done() ? start_ : finish_;
+    const Steps& waiting = !finish_.done()                    ? finish_
+                           : !start_.done() || rounds_.done() ? start_
+                                                              : rounds_.last();
     guard_->report.store(peerway::device::detail::report_of(why, waiting.rank(), waiting.epoch()),
                          std::memory_order_release);
     cancel();
@@ -199,10 +244,12 @@ class SharedState {
   void cancel() {
     start_.cancel();
     finish_.cancel();
+    rounds_.cancel();
   }
 
   std::mutex mutex_;  // the host may check a plan while a stream runs it
   Steps start_, finish_;
+  Rounds rounds_;
   std::shared_ptr<Guard> guard_;
   std::shared_ptr<const Waiting> waiting_;
   const uint64_t sent_;  ///< bytes that a start sends

@@ -24,7 +24,7 @@ void PlanOperations::put(Remote& to, const pw_block& to_block, std::shared_ptr<R
   PlannedMove move{
       {Op::put, &to, from.get(), to_block.offset, from_block.offset, layout}, std::move(from), {}};
   if (notification != nullptr) move.notification = *notification;
-  add_dependency(to.rank());
+  depend_on(to.rank());
   moves_.push_back(std::move(move));
 }
 
@@ -32,23 +32,23 @@ void PlanOperations::get(Remote& from, const pw_block& from_block, std::shared_p
                          const pw_block& to_block) {
   check_device(device_, *to);
   const Layout layout = join(to_block, described(*to), from_block, described(from));
-  add_dependency(from.rank());
+  depend_on(from.rank());
   moves_.push_back(
       {{Op::get, &from, to.get(), from_block.offset, to_block.offset, layout}, std::move(to), {}});
 }
 
 void PlanOperations::notify(const Notification& notification) {
-  add_dependency(notification.signal->rank());
+  depend_on(notification.signal->rank());
   notifications_.push_back(notification);
 }
 
 void PlanOperations::after(Signal& signal, uint64_t lead, uint64_t by) {
-  add_dependency(signal.sender());
+  depend_on(signal.sender());
   afters_.push_back({&signal, by, lead});
 }
 
 void PlanOperations::wait(Signal& signal, uint64_t by) {
-  add_dependency(signal.sender());
+  depend_on(signal.sender());
   waits_.push_back({&signal, by, 0});
 }
 
@@ -78,16 +78,28 @@ LaneEnd PlanOperations::make_end(int rank, int tag, std::shared_ptr<Region> regi
   end.bytes = dense.block_bytes;
   end.region = std::move(region);
   end.block = block;
-  add_dependency(rank);
+  depend_on(rank);
   return end;
 }
 
-void PlanOperations::send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block) {
+void PlanOperations::send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block,
+                          uint32_t round) {
   sends_.push_back(make_end(rank, tag, std::move(from), block, true));
+  sends_.back().round = round;
 }
 
-void PlanOperations::receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block) {
+void PlanOperations::receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block,
+                             uint32_t round) {
   receives_.push_back(make_end(rank, tag, std::move(to), block, false));
+  receives_.back().round = round;
+}
+
+uint32_t PlanOperations::rounds() const {
+  uint32_t last = 0;
+  for (const auto* ends : {&sends_, &receives_})
+    for (const LaneEnd& end : *ends) last = std::max(last, end.round);
+  for (const PlannedReduction& planned : reductions_) last = std::max(last, planned.round);
+  return last;
 }
 
 std::set<int> PlanOperations::partners() const {

@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "context/signal.h"
 #include "device/device.h"
 #include "memory/region.h"
 #include "memory/remote.h"
+#include "peerway/device/element.cuh"
 #include "team/team.h"
 #include "transport/path.h"
 
@@ -42,6 +44,16 @@ struct LaneEnd {
   /// The copy between the block and a buffer without gaps: for a send `from` is the block, for a receive
   /// `to`.
   Layout layout;
+  /// 0: a start sends and a finish receives. Others: the round of the finish that does either.
+  uint32_t round = 0;
+};
+
+/// A round of a finish begins when everything before it is done in the same epoch: first it combines
+/// elements, then it sends and receives. Rounds are numbered from 1.
+struct PlannedReduction {
+  uint32_t round = 1;
+  peerway::device::Reduction reduction{};
+  std::vector<std::shared_ptr<Region>> keep;  ///< the regions of its memory, kept open for the plan
 };
 
 class PlanOperations {
@@ -55,8 +67,18 @@ class PlanOperations {
   void notify(const Notification& notification);
   void after(Signal& signal, uint64_t lead, uint64_t by);
   void wait(Signal& signal, uint64_t by);
-  void send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block);
-  void receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block);
+  void send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block, uint32_t round = 0);
+  void receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block, uint32_t round = 0);
+  /// The caller has checked the addresses. A round has at most one reduction.
+  void reduce(PlannedReduction reduction) { reductions_.push_back(std::move(reduction)); }
+  /// Cancels the plan if that rank is lost, even if it exchanges no messages with this rank.
+  void depend_on(int rank) { dependencies_.insert(rank); }
+  /// Says that the ranks start this plan at about the same time. So a send that waits until its receiver has
+  /// started waits for a message.
+  void expect_common_start() { common_start_ = true; }
+  [[nodiscard]] bool common_start() const { return common_start_; }
+  /// The first line of the plan's description.
+  void set_title(std::string title) { title_ = std::move(title); }
 
   [[nodiscard]] const std::vector<PlannedMove>& moves() const { return moves_; }
   [[nodiscard]] const std::vector<Notification>& notifications() const { return notifications_; }
@@ -64,6 +86,9 @@ class PlanOperations {
   [[nodiscard]] const std::vector<PlannedWait>& waits() const { return waits_; }
   [[nodiscard]] const std::vector<LaneEnd>& sends() const { return sends_; }
   [[nodiscard]] const std::vector<LaneEnd>& receives() const { return receives_; }
+  [[nodiscard]] const std::vector<PlannedReduction>& reductions() const { return reductions_; }
+  [[nodiscard]] const std::string& title() const { return title_; }
+  [[nodiscard]] uint32_t rounds() const;  ///< of a finish
 
   /// The ranks whose loss cancels the plan; PW_ANY_RANK stands for all.
   [[nodiscard]] const std::set<int>& dependencies() const { return dependencies_; }
@@ -73,7 +98,6 @@ class PlanOperations {
   [[nodiscard]] uint64_t sent_bytes() const;
 
  private:
-  void add_dependency(int rank) { dependencies_.insert(rank); }
   LaneEnd make_end(int rank, int tag, std::shared_ptr<Region> region, const pw_block& block, bool sends);
 
   const Team& team_;
@@ -82,6 +106,9 @@ class PlanOperations {
   std::vector<Notification> notifications_;
   std::vector<PlannedWait> afters_, waits_;
   std::vector<LaneEnd> sends_, receives_;
+  std::vector<PlannedReduction> reductions_;
+  std::string title_;
+  bool common_start_ = false;
   std::set<int> dependencies_;
 };
 

@@ -72,7 +72,7 @@ void Lowering::add_send(const Negotiation& negotiation, const Lane& lane) {
     step.early = true;
     if (negotiation.is_own(lane)) step.wait = {};
   }
-  plan_.program.start.push_back(step);
+  steps_of(lane.round, true).push_back(step);
 }
 
 void Lowering::add_receive(const Negotiation& negotiation, const Lane& lane) {
@@ -80,13 +80,14 @@ void Lowering::add_receive(const Negotiation& negotiation, const Lane& lane) {
   ProgramStep step;
   step.rank = lane.rank;
   if (lane.kind == LaneKind::straight) {
+    // A place of a later round is free from the start on, too.
     step.kind = StepKind::ready;
     step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
     if (!negotiation.is_own(lane)) plan_.program.start.insert(plan_.program.start.begin(), step);
     step.kind = StepKind::wait;
     step.mark = {};
     step.wait = {own_words(negotiation, lane), 0, 1, 0, lane.pieces};
-    plan_.program.finish.push_back(step);
+    steps_of(lane.round, false).push_back(step);
     return;
   }
   step.to = lane.region->address() + lane.block.offset;
@@ -100,7 +101,7 @@ void Lowering::add_receive(const Negotiation& negotiation, const Lane& lane) {
     step.wait = {own_words(negotiation, lane), 0, 1, 0, lane.pieces};
   else
     step.kind = lane.kind == LaneKind::lines ? StepKind::receive_lines : StepKind::receive_packets;
-  plan_.program.finish.push_back(step);
+  steps_of(lane.round, false).push_back(step);
 }
 
 }  // namespace pw

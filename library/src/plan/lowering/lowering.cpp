@@ -8,7 +8,12 @@ namespace pw {
 
 void Lowering::complete() {
   if (on_host()) add_wakes();
-  add_trigger();
+  add_triggers();
+}
+
+std::vector<ProgramStep>& Lowering::steps_of(uint32_t round, bool sends) {
+  if (round > 0) return plan_.program.rounds.at(round - 1).steps;
+  return sends ? plan_.program.start : plan_.program.finish;
 }
 
 const char* Lowering::method_name(LaneKind kind) const {

@@ -57,6 +57,9 @@ class Lowering {
                        std::vector<bool>& used);
   void add_move(const PlannedMove& move, const GrowingWords& wait, uint64_t of_all);
 
+  std::vector<ProgramStep>& steps_of(uint32_t round, bool sends);
+  void add_reductions(const PlanOperations& operations);
+
   // lanes.cpp
   void describe(const Lane& lane, bool sends);
   void add_send(const Negotiation& negotiation, const Lane& lane);
@@ -68,7 +71,7 @@ class Lowering {
   Notification posted(const Notification& notification);
   void post_send(const Lane& lane);
   void post_receive(const Lane& lane);
-  void add_trigger();
+  void add_triggers();
   void add_wakes();
 
   Context& context_;

@@ -6,8 +6,16 @@
 namespace pw {
 
 void Lowering::add_operations(const PlanOperations& operations) {
+  if (!operations.title().empty()) add_description(operations.title());
+  plan_.program.rounds.resize(operations.rounds());
+  add_reductions(operations);
   add_signals(operations);
   add_moves(operations);
+}
+
+void Lowering::add_reductions(const PlanOperations& operations) {
+  for (const PlannedReduction& planned : operations.reductions())
+    plan_.program.rounds.at(planned.round - 1).reduction = planned.reduction;
 }
 
 void Lowering::add_signals(const PlanOperations& operations) {

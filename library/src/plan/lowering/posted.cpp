@@ -32,41 +32,49 @@ void Lowering::post_send(const Lane& lane) {
   const Transfer transfer{Op::put,           lane.target,
                           lane.region.get(), lane.theirs.block.offset,
                           lane.block.offset, straight_layout(lane)};
-  post({lane.rank, transfer, Notification{lane.far_signal, 1}, ready_to_receive});
+  post({lane.rank, transfer, Notification{lane.far_signal, 1}, ready_to_receive, lane.round});
 }
 
 void Lowering::post_receive(const Lane& lane) {
-  post({lane.rank, {}, Notification{lane.far_signal, 1}, {}});
+  post({lane.rank, {}, Notification{lane.far_signal, 1}, {}, lane.round});
   uint32_t count = 0;
-  plan_.program.finish.push_back({.kind = StepKind::wait,
-                                  .rank = lane.rank,
-                                  .layout = {},
-                                  .wait = {lane.signal->words_on(device_, count), 0, 1, 0, 1},
-                                  .mark = {}});
+  steps_of(lane.round, false)
+      .push_back({.kind = StepKind::wait,
+                  .rank = lane.rank,
+                  .layout = {},
+                  .wait = {lane.signal->words_on(device_, count), 0, 1, 0, 1},
+                  .mark = {}});
 }
 
-// The first step of a start tells the proxy the epoch, and the last step of a finish waits until the proxy
-// has done the operations of that epoch.
-void Lowering::add_trigger() {
-  if (plan_.posted.empty()) return;
+// Each round that has operations of the proxy is a turn. Its first step tells the proxy the number of the
+// turn, and its last step waits until the proxy has done the operations of that turn. Round 0 begins with the
+// start and ends with the finish.
+void Lowering::add_triggers() {
+  const std::vector<uint32_t> rounds = rounds_of(plan_.posted);
   Guard& guard = *plan_.program.guard;
-  plan_.program.start.insert(plan_.program.start.begin(),
-                             {.kind = StepKind::notify,
-                              .layout = {},
-                              .wait = {},
-                              .mark = {reinterpret_cast<uint64_t*>(&guard.trigger), 0, 1, 0, 1}});
-  plan_.program.finish.push_back({.kind = StepKind::wait,
-                                  .layout = {},
-                                  .wait = {reinterpret_cast<uint64_t*>(&guard.done), 0, 1, 0, 1},
-                                  .mark = {}});
+  for (size_t turn = 0; turn < rounds.size(); ++turn) {
+    // In epoch e it is turn number (e - 1) * rounds.size() + turn + 1.
+    const auto words = [&](std::atomic<uint64_t>& word) {
+      return GrowingWords{reinterpret_cast<uint64_t*>(&word), turn + 1 - rounds.size(), rounds.size(), 0, 1};
+    };
+    std::vector<ProgramStep>& first = steps_of(rounds[turn], true);
+    first.insert(first.begin(),
+                 {.kind = StepKind::notify, .layout = {}, .wait = {}, .mark = words(guard.trigger)});
+    steps_of(rounds[turn], false)
+        .push_back({.kind = StepKind::wait, .layout = {}, .wait = words(guard.done), .mark = {}});
+  }
 }
 
 // When a step of the CPU stores a mark in memory of another rank, it also wakes the threads of that rank that
 // sleep.
 void Lowering::add_wakes() {
-  for (auto* steps : {&plan_.program.start, &plan_.program.finish})
-    for (ProgramStep& step : *steps)
+  const auto add = [&](std::vector<ProgramStep>& steps) {
+    for (ProgramStep& step : steps)
       if (step.mark.word != nullptr) step.woken = &context_.importer().control(step.rank)->sleepers;
+  };
+  add(plan_.program.start);
+  add(plan_.program.finish);
+  for (ProgramRound& round : plan_.program.rounds) add(round.steps);
 }
 
 }  // namespace pw

@@ -48,6 +48,7 @@ Negotiation::Negotiation(Context& context, Device& device, const PlanOperations&
     : context_(context),
       device_(device),
       partners_(operations.partners()),
+      common_start_(operations.common_start()),
       sends_(lanes_of(operations.sends(), true)),
       receives_(lanes_of(operations.receives(), false)) {
   uint64_t bytes = 0;
@@ -152,30 +153,40 @@ void Negotiation::match_lanes(const PeerMessages& offered) {
 }
 
 // The method that the route gives for a send of `bytes` bytes. A send to this rank itself always goes
-// straight, because there is no partner to wait for.
+// straight, because there is no partner to wait for. Costs were measured with receivers that had started
+// before. If the ranks start together, a method that waits for the receiver costs a small message more in
+// round 0. On GPUs the cost of a message includes a launch, so it does not tell that of the wait.
 LaneKind Negotiation::method_of_send(const Lane& lane, uint64_t bytes) const {
   if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
   const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
-  return kind_of_method(route->query().available.at(route->lookup(bytes).path));
+  const std::vector<std::string>& available = route->query().available;
+  if (!common_start_ || lane.round > 0 || device_kind() != PW_HOST)
+    return kind_of_method(available.at(route->lookup(bytes).path));
+  const double small_message =
+      route->cost_of(name_of_method(LaneKind::slots, device_kind()), sizeof(uint64_t));
+  return kind_of_method(available.at(route->path_with(bytes, [&](const std::string& method) {
+    return through_slots(kind_of_method(method)) ? 0 : small_message;
+  })));
 }
 
 // The method depends on the number of bytes. A CPU sends one message after another, so there each message
-// counts by its own bytes. On a GPU the blocks of one kernel share all sends, so these count by the sum of
-// their bytes. The sum leaves out what the proxy sends, and what this rank sends to itself, which crosses no
-// link.
+// counts by its own bytes. On a GPU the blocks of one kernel share all sends of a round, so these count by
+// the sum of their bytes. The sum leaves out what the proxy sends, and what this rank sends to itself, which
+// crosses no link.
 void Negotiation::choose_methods() {
   const bool on_host = device_kind() == PW_HOST;
-  uint64_t together = 0;
+  std::map<uint32_t, uint64_t> together;  // by round
   for (const Lane& lane : sends_)
-    if (lane.reach.mailbox && !is_own(lane)) together += lane.offer.bytes;
-  std::map<LaneKind, uint64_t> bytes;
+    if (lane.reach.mailbox && !is_own(lane)) together[lane.round] += lane.offer.bytes;
+  std::map<std::pair<uint32_t, LaneKind>, uint64_t> bytes;  // by round and method
   for (Lane& lane : sends_) {
-    lane.kind = method_of_send(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together);
-    bytes[lane.kind] += lane.offer.bytes;
+    lane.kind =
+        method_of_send(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together[lane.round]);
+    bytes[{lane.round, lane.kind}] += lane.offer.bytes;
   }
   if (!on_host)
-    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[lane.kind]);
+    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[{lane.round, lane.kind}]);
   for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
 }
 

@@ -77,6 +77,7 @@ class Negotiation {
   Context& context_;
   Device& device_;
   const std::set<int> partners_;
+  const bool common_start_;
   std::vector<Lane> sends_, receives_;
   std::shared_ptr<Region> mailbox_;
   std::shared_ptr<Region> slots_;

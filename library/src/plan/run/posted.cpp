@@ -1,6 +1,7 @@
 #include "plan/run/posted.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -18,9 +19,18 @@ bool reached(const GrowingWords& words, uint64_t epoch) {
 
 }  // namespace
 
+std::vector<uint32_t> rounds_of(const std::vector<PostedOperation>& operations) {
+  std::set<uint32_t> rounds;
+  for (const PostedOperation& operation : operations) rounds.insert(operation.round);
+  return {rounds.begin(), rounds.end()};
+}
+
 PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations,
                        std::shared_ptr<Guard> guard)
-    : context_(context), operations_(std::move(operations)), guard_(std::move(guard)) {
+    : context_(context),
+      operations_(std::move(operations)),
+      rounds_(rounds_of(operations_)),
+      guard_(std::move(guard)) {
   for (const PostedOperation& operation : operations_)
     if (operation.transfer) {
       bytes_ += operation.transfer->layout.shape.bytes();
@@ -32,17 +42,18 @@ PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations
                         [](const auto& operation) { return !operation.transfer; });
 }
 
-bool PostedPlan::triggered() const { return guard_->trigger.load(std::memory_order_acquire) > epoch_; }
+bool PostedPlan::triggered() const { return guard_->trigger.load(std::memory_order_acquire) > turn_; }
 
 Poll PostedPlan::poll() {
   if (cancelled(*guard_)) return Poll::idle;
   bool progress = false;
   if (!busy_) {
     if (!triggered()) return Poll::idle;
-    ++epoch_;
+    ++turn_;
     busy_ = progress = true;
     trace_began_ = trace::recording() ? trace::now() : 0;
-    for (size_t i = 0; i < operations_.size(); ++i) open_.push_back(i);
+    for (size_t i = 0; i < operations_.size(); ++i)
+      if (operations_[i].round == round()) open_.push_back(i);
   }
   progress |= begin_open();
   if (open_.empty() && !cancelled(*guard_)) progress |= complete();
@@ -55,7 +66,7 @@ bool PostedPlan::begin_open() {
   bool progress = false;
   for (size_t i = 0; i < open_.size();) {
     const PostedOperation& operation = operations_[open_[i]];
-    if (!reached(operation.wait, epoch_)) {
+    if (!reached(operation.wait, epoch())) {
       ++i;
       continue;
     }
@@ -73,7 +84,7 @@ bool PostedPlan::begin_open() {
   return progress;
 }
 
-// Called when all operations of the epoch have begun: reports the epoch as done once they are complete. After
+// Called when all operations of the turn have begun: reports the turn as done once they are complete. After
 // that the program may change the sources of puts and use the targets of gets. This does not wait either:
 // while one rank stands still, the operations of other plans must go on.
 bool PostedPlan::complete() {
@@ -89,7 +100,7 @@ bool PostedPlan::complete() {
   if (trace::recording())
     trace::add({PW_TRACE_PROXY, "proxy", ranks_.size() == 1 ? "" : "several ranks", trace_began_,
                 ranks_.size() == 1 ? ranks_.front() : -1, bytes_});
-  guard_->done.store(epoch_, std::memory_order_release);
+  guard_->done.store(turn_, std::memory_order_release);
   context_.waiting()->wake();  // a stream of the host may sleep
   return true;
 }

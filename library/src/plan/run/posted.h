@@ -18,11 +18,16 @@ struct PostedOperation {
   std::optional<Transfer> transfer;          ///< none: only the notification
   std::optional<Notification> notification;  ///< after the transfer
   GrowingWords wait;                         ///< the operation begins when these words have their value
+  uint32_t round = 0;                        ///< the round of the plan that it belongs to
 };
 
-/// All posted operations of one plan. The device stores the epoch of a start in the guard's `trigger`. Then
-/// poll() begins each operation as soon as the words that it waits for have their value, and stores the epoch
-/// in the guard's `done` once all are complete. A failure cancels the plan.
+/// The rounds that have operations, each once, in their order. Pure.
+std::vector<uint32_t> rounds_of(const std::vector<PostedOperation>& operations);
+
+/// All posted operations of one plan. In each epoch each round that has operations is a turn; turns are
+/// counted from 1. The device stores the number of a turn in the guard's `trigger`. Then poll() begins each
+/// operation of that round as soon as the words that it waits for have their value, and stores the turn in
+/// the guard's `done` once all are complete. A failure cancels the plan.
 class PostedPlan final : public Served {
  public:
   PostedPlan(Context& context, std::vector<PostedOperation> operations, std::shared_ptr<Guard> guard);
@@ -40,16 +45,20 @@ class PostedPlan final : public Served {
 
   Context& context_;
   std::vector<PostedOperation> operations_;
+  [[nodiscard]] uint64_t epoch() const { return (turn_ - 1) / rounds_.size() + 1; }  ///< of the last turn
+  [[nodiscard]] uint32_t round() const { return rounds_[(turn_ - 1) % rounds_.size()]; }
+
+  std::vector<uint32_t> rounds_;
   std::vector<int> ranks_;  ///< the ranks that transfers go to, each once
   std::shared_ptr<Guard> guard_;
-  uint64_t epoch_ = 0;        ///< the last epoch that was begun
+  uint64_t turn_ = 0;         ///< the last turn that was begun
   std::vector<size_t> open_;  ///< its operations that have not begun
-  bool busy_ = false;         ///< whether the epoch is under way
+  bool busy_ = false;         ///< whether the turn is under way
   bool marked_ = false;       ///< whether all its operations have begun: `marks_` follow them
-  Marks marks_;               ///< when these are reached, the epoch is complete
+  Marks marks_;               ///< when these are reached, the turn is complete
   uint64_t deadline_ns_ = 0;  ///< for reaching the marks
   uint64_t bytes_ = 0;        ///< bytes of an epoch's transfers
-  uint64_t trace_began_ = 0;  ///< when the epoch began, for a trace
+  uint64_t trace_began_ = 0;  ///< when the turn began, for a trace
 };
 
 }  // namespace pw

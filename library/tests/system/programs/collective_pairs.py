@@ -35,6 +35,7 @@ class Calls:
             "prepare of a plan": lambda: self.ring().prepare().close(),
             "prepare_among of a plan": lambda: self.pair().prepare_among(SOME).close(),
             "creation of a halo": lambda: ctx.halo(self.array, grid=ctx.size).close(),
+            "creation of a collective": lambda: ctx.all_reduce(self.array).close(),
         }
 
     def ring(self) -> peerway.PlanBuilder:
@@ -59,6 +60,8 @@ class Calls:
             return lambda: (
                 self.pair().send(2, 7, self.region[0:8]) if broken else self.pair()
             ).prepare_among(SOME)
+        if name == "creation of a collective":
+            return lambda: self.ctx.all_reduce(self.array[:8] if broken else self.array)
         if name == "creation of a halo":
             return lambda: self.ctx.halo(numpy.zeros(20) if broken else self.array, grid=self.ctx.size)
         return None

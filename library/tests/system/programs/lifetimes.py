@@ -57,6 +57,7 @@ def world() -> Things:
     things["request"] = ctx.start_put(remote[8:16], region[0:8])
     things["started"] = things["other"].start()
     things["halo"] = ctx.halo(np.zeros((6, 6)), grid=1, periodic=True)
+    things["total"] = ctx.all_reduce(np.zeros(8))
     if DEVICE != "host":
         things["fifo"] = ctx.fifo([remote, theirs], [region], DEVICE)
     else:
@@ -89,6 +90,12 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "from_mpi": lambda _, __: None,  # create
     },
     peerway.Context: {
+        "all_gather": lambda it, _: it.all_gather(np.zeros(8)),
+        "all_reduce": lambda it, _: it.all_reduce(np.zeros(8)),
+        "all_to_all": lambda it, _: it.all_to_all(np.zeros(8), np.zeros(8)),
+        "barrier": lambda it, _: it.barrier(),
+        "broadcast": lambda it, _: it.broadcast(np.zeros(8)),
+        "reduce_scatter": lambda it, _: it.reduce_scatter(np.zeros(8), np.zeros(8)),
         "allocate": lambda it, _: it.allocate("host", 8),
         "fifo": lambda it, w: it.fifo([w["remote"]], [w["region"]], DEVICE),
         "flush": lambda it, _: it.flush(timeout=10),
@@ -178,7 +185,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         for name in ("of", "kind", "item", "shape", "strides", "offset", "dtype", "nbytes")
     },
 }  # fmt: skip
-TABLE[peerway.Halo] = {**TABLE[peerway.Plan]}
+TABLE[peerway.Halo] = TABLE[peerway.Collective] = {**TABLE[peerway.Plan]}
 HARMLESS = {  # allowed on a closed object
     "rank", "size", "__array__",
     "close", "block", "view", "__getitem__", "create", "from_launcher", "from_mpi", "__array_interface__",

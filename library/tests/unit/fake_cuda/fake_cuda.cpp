@@ -24,6 +24,7 @@
 #include "device/cuda/driver_abi.h"
 #include "device/cuda/kernels/copy_arguments.h"
 #include "device/cuda/kernels/plan_arguments.h"
+#include "device/cuda/kernels/reduce_arguments.h"
 #include "late_streams.h"
 
 using namespace pw::cuda;
@@ -219,12 +220,14 @@ enum : uintptr_t {
   kSomePackets,
   kFewLines,
   kSomeLines,
+  kReduce,
   kCondition,
   kClock
 };
 
 uintptr_t plan_kernel(const std::string& name) {
   if (name == "pw_plan_clock") return kClock;
+  if (name == "pw_reduce") return kReduce;
   if (name == "set_condition") return kCondition;
   if (name == "pw_plan_many_steps") return kManySteps;
   const bool few = name.starts_with("pw_plan_few");
@@ -863,6 +866,8 @@ void** kept(CUfunction function, void** parameters) {
     for (int i = 0; i < 4; ++i) words[i] = memcpy(malloc(sizeof(uint64_t)), parameters[i], i < 3 ? 8 : 4);
     return words;
   }
+  if (reinterpret_cast<uintptr_t>(function) == kReduce)
+    return new void*[1]{new ReduceArguments(*static_cast<ReduceArguments*>(parameters[0]))};
   constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomeMessages));  // of those of a plan
   return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
 }
@@ -946,6 +951,11 @@ CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z
   }
   if (word == kCondition) {
     set_condition(parameters);
+    return CUDA_SUCCESS;
+  }
+  if (word == kReduce) {
+    const auto& arguments = *static_cast<const ReduceArguments*>(parameters[0]);
+    none_cancelled(arguments, 0, 1) ? reduce(arguments, 0, 1) : cancel_round(arguments, 0, 1);
     return CUDA_SUCCESS;
   }
   if (word >= kSteps) return run_plan(word, parameters[0]);

@@ -360,7 +360,7 @@ TEST_F(CudaDeviceTest, ErrorsOfTheStreamAreReturned) {
 
 TEST_F(CudaDeviceTest, WithoutKernelsTheEngineStillCopies) {
   CudaDevice device(*driver_, 0, *pins_,
-                    [](int) -> std::string { throw Error(PW_UNAVAILABLE, "no compiler"); });
+                    [](int, const auto&) -> std::string { throw Error(PW_UNAVAILABLE, "no compiler"); });
   std::string why;
   EXPECT_FALSE(device.has_kernels(why));
   EXPECT_EQ(why, "no compiler");

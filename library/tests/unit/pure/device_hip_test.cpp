@@ -35,7 +35,8 @@ class HipDeviceTest : public pw::testing::FakeDriverTest {
   }
   std::unique_ptr<HipDevice> make_hip(int ordinal) {
     return std::make_unique<HipDevice>(
-        *hip_, ordinal, *hip_pins_, [](int) { return std::string("an image"); }, facts_of(ordinal));
+        *hip_, ordinal, *hip_pins_, [](int, const auto&) { return std::string("an image"); },
+        facts_of(ordinal));
   }
   std::string log() { return reinterpret_cast<fake_cuda::TakeLog*>(dlsym(library_, "fake_cuda_take_log"))(); }
   /// Memory as a program makes it, not Peerway.
@@ -225,7 +226,7 @@ TEST_F(HipDeviceTest, WhyThereIsNoDeviceIsSaid) {
 }
 
 TEST_F(HipDeviceTest, LaunchesAreCapturedIntoGraphs) {
-  const cuda::Kernels kernels(*hip_, "an image");
+  const cuda::Kernels kernels(*hip_, 90, [](int, const auto&) { return std::string("an image"); });
   Copy copy{gpu_[0]->allocate(64).base, gpu_[0]->allocate(64).base, {}};
   copy.layout.shape.block_bytes = 64;
   auto* stream = static_cast<cuda::CUstream>(gpu_[0]->make_stream());

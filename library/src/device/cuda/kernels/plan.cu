@@ -1,20 +1,10 @@
 // One launch for a plan's start, its finish, or both. The pieces of the start come first, so that blocks
 // which wait never keep those that send from running.
 
+#include "begin.h"
 #include "plan_arguments.h"
 
 namespace pw::cuda {
-
-// The GPU may start a launch while the previous work ends
-// (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION); this waits until that work has ended.
-struct InOrder {
-  __device__ void operator()() const {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-  }
-};
 
 template <class Run>
 __device__ inline void run_traced(const PlanHead& head, Run&& pieces) {
@@ -52,18 +42,6 @@ __device__ inline void run_messages(const Arguments& plan) {
     run_messages<form>(block, plan.entry, plan.ends, head.first, head.last, head.epoch, head.guard,
                        blockIdx.x, gridDim.x, InOrder());
   });
-}
-
-// Returns the parameter of a kernel that has one. Compilers for AMD GPUs copy parameters that are indexed at
-// run time to each thread's own memory, so this takes them from where they were passed.
-template <class Arguments>
-__device__ inline const Arguments& in_place(const Arguments& parameter) {
-#if defined(PW_ON_AMD)
-  static_cast<void>(parameter);
-  return *(const Arguments*)__builtin_amdgcn_kernarg_segment_ptr();
-#else
-  return parameter;
-#endif
 }
 
 }  // namespace pw::cuda

@@ -1,0 +1,306 @@
+// The C function of collectives. A collective is a plan of sends, receives and reductions.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "base/timeout.h"
+#include "collective/choice.h"
+#include "collective/request.h"
+#include "collective/schedule.h"
+#include "context/context.h"
+#include "context/handle.h"
+#include "memory/described.h"
+#include "plan/handle.h"
+#include "plan/negotiation/methods.h"
+#include "plan/plan.h"
+#include "team/agreement.h"
+#include "trace/call.h"
+
+namespace {
+
+namespace collective = pw::collective;
+using pw::Error;
+using pw::format;
+using pw::given;
+
+/// Memory that a program gave to a collective; none if it gave no region.
+struct GivenMemory {
+  std::shared_ptr<pw::Region> region;
+  uint64_t offset = 0, bytes = 0;  ///< in the region
+
+  [[nodiscard]] std::byte* address() const {
+    return region == nullptr ? nullptr : region->address() + offset;
+  }
+  [[nodiscard]] bool overlaps(const GivenMemory& other) const {
+    return bytes > 0 && other.bytes > 0 && address() < other.address() + other.bytes &&
+           other.address() < address() + bytes;
+  }
+};
+
+/// Makes one collective, from the arguments to the prepared plan.
+class CollectiveMaker {
+ public:
+  CollectiveMaker(const std::shared_ptr<pw::Context>& context, const pw_collective& arguments,
+                  std::vector<int32_t> group)
+      : context_(context), team_(context->team()), given_(arguments), group_(std::move(group)) {}
+
+  /// This rank's part of the exchange. Throws Error.
+  void make_in(pw::Exchange& exchange) {
+    request_ = collective::request_of(given_, group_);
+    member_ = request_.member(team_.rank());
+    take_memory();
+    const std::vector<collective::CollectiveMethod> methods =
+        collective::methods_of(request_.kind, request_.members());
+    agree(exchange, methods.size() > 1);
+    const collective::CollectiveMethod method =
+        methods.size() > 1 ? agreed_method(exchange, methods) : methods.front();
+    build(method, methods.size() > 1);
+    builder_->plan->prepare_in(exchange);
+  }
+  pw_plan* finish(std::unique_ptr<pw::Exchange> exchange) {
+    builder_->plan->keep_exchange(std::move(exchange));
+    return builder_->prepared().release();
+  }
+
+ private:
+  void take_memory();
+  GivenMemory memory_of(const pw_region* region, uint64_t offset, uint64_t bytes, const char* name) const;
+  void check_overlap();
+  void check_alignment(const GivenMemory& memory, const char* name) const;
+  void agree(pw::Exchange& exchange, bool choose);
+  collective::CollectiveMethod agreed_method(pw::Exchange& exchange,
+                                             const std::vector<collective::CollectiveMethod>& methods);
+  collective::CollectiveMethod choose_method(const std::vector<collective::CollectiveMethod>& methods);
+  void build(collective::CollectiveMethod method, bool name_method);
+  void add(const collective::Schedule& schedule);
+
+  [[nodiscard]] bool decides() const { return member_ == 0; }
+  /// What this rank sends to the other members.
+  pw::PeerMessages exchange_with_members(pw::Exchange& exchange,
+                                         const std::function<pw::Bytes(int)>& write) const;
+
+  std::shared_ptr<pw::Context> context_;
+  pw::Team& team_;
+  const pw_collective& given_;
+  std::vector<int32_t> group_;
+  collective::CollectiveRequest request_;
+  uint32_t member_ = 0;
+  GivenMemory to_, from_;
+  bool in_place_ = false;
+  pw::Device* device_ = nullptr;
+  std::shared_ptr<pw::Region> probe_;                ///< memory like that which will be sent to, for costs
+  std::vector<std::shared_ptr<pw::Remote>> probes_;  ///< the other members', at the rank that decides
+  std::unique_ptr<pw_plan_builder> builder_;
+};
+
+GivenMemory CollectiveMaker::memory_of(const pw_region* region, uint64_t offset, uint64_t bytes,
+                                       const char* name) const {
+  if (bytes == 0) return {};
+  if (region == nullptr)
+    throw Error(PW_INVALID_ARGUMENT, format("{}: no region for `{}`, but this rank needs {} bytes there",
+                                            describe(request_), name, bytes));
+  const uint64_t room = region->region->bytes();
+  if (offset > room || bytes > room - offset)
+    throw Error(PW_OUT_OF_RANGE,
+                format("{}: `{}` needs {} bytes from offset {} on, but its region has {} bytes",
+                       describe(request_), name, bytes, offset, room));
+  return {region->region, offset, bytes};
+}
+
+// Checks the memory of this rank, and finds the device.
+void CollectiveMaker::take_memory() {
+  for (const pw_region* region : {static_cast<const pw_region*>(given_.to), given_.from}) {
+    if (region == nullptr || request_.kind == PW_BARRIER) continue;
+    pw::Device& here = region->region->device();
+    if (device_ != nullptr && device_ != &here)
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("`to` is memory of {} and `from` is memory of {}; both must be of one device",
+                         pw::to_string(device_->id()), pw::to_string(here.id())));
+    device_ = &here;
+  }
+  if (device_ == nullptr) device_ = &context_->device_named(given_.device);
+  request_.device_kind = device_->id().kind;
+  to_ = memory_of(given_.to, given_.to_offset, to_bytes(request_, member_), "to");
+  from_ = memory_of(given_.from, given_.from_offset, from_bytes(request_, member_), "from");
+  if (request_.kind != PW_BROADCAST && to_.region != nullptr) require_writable(pw::described(*to_.region));
+  check_overlap();
+  if (request_.combines() && request_.device_kind != PW_HOST) {
+    check_alignment(to_, "to");
+    check_alignment(from_, "from");
+  }
+}
+
+void CollectiveMaker::check_overlap() {
+  if (!to_.overlaps(from_)) return;
+  const bool part_of_from = request_.kind == PW_REDUCE_SCATTER, part_of_to = request_.kind == PW_ALL_GATHER;
+  const uint64_t part = part_of_from || part_of_to ? part_offset(request_, member_) : 0;
+  in_place_ = request_.kind != PW_ALL_TO_ALL &&
+              to_.address() + (part_of_to ? part : 0) == from_.address() + (part_of_from ? part : 0);
+  if (in_place_) return;
+  throw Error(PW_INVALID_ARGUMENT,
+              format("{}: `to` and `from` overlap; {}", describe(request_),
+                     request_.kind == PW_ALL_TO_ALL ? "use memory that does not"
+                     : part == 0 && !part_of_from && !part_of_to
+                         ? "use memory that does not, or the same"
+                         : "use memory that does not, or for the smaller this rank's part of the larger"));
+}
+
+void CollectiveMaker::check_alignment(const GivenMemory& memory, const char* name) const {
+  const uint64_t unit = collective::bytes_of(request_.element);
+  if (reinterpret_cast<uintptr_t>(memory.address()) % unit != 0)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("{}: `{}` begins at {:#x}; a GPU combines {} only at multiples of {} bytes",
+                       describe(request_), name, reinterpret_cast<uintptr_t>(memory.address()),
+                       collective::name_of(request_.element), unit));
+}
+
+pw::PeerMessages CollectiveMaker::exchange_with_members(pw::Exchange& exchange,
+                                                        const std::function<pw::Bytes(int)>& write) const {
+  pw::PeerMessages messages;
+  for (const int rank : group_)
+    if (rank != team_.rank()) messages.emplace_back(rank, write(rank));
+  return exchange.exchange(messages, pw::settings::timeout.nanoseconds());
+}
+
+// Each member tells all others what it requests. If a method is to be chosen, the member that decides also
+// gets the keys of memory like that which will be sent to.
+void CollectiveMaker::agree(pw::Exchange& exchange, bool choose) {
+  constexpr uint64_t kProbeBytes = 8;
+  if (choose) {
+    const pw::DeviceId id = device_->id();
+    probe_ = context_->allocate({id.kind, id.index}, kProbeBytes);
+  }
+  const pw::Bytes request = pack(request_);
+  const auto messages = exchange_with_members(exchange, [&](int rank) {
+    pw::ByteWriter to;
+    to.put_sized(request);
+    to.put_sized(choose && rank == group_.front() ? context_->key_of(*probe_) : pw::Bytes());
+    return to.take();
+  });
+  for (const auto& [rank, text] : messages) {
+    pw::ByteReader from(text, "what a rank requests of a collective");
+    pw::ByteReader theirs(from.take_sized(), "what a rank requests of a collective");
+    check_same(team_.rank(), request_, rank, collective::parse_request(theirs));
+    const pw::ByteView key = from.take_sized();
+    if (choose && decides()) probes_.push_back(context_->import(key));
+  }
+}
+
+// The first member chooses, so that all do the same, and tells the others.
+collective::CollectiveMethod CollectiveMaker::agreed_method(
+    pw::Exchange& exchange, const std::vector<collective::CollectiveMethod>& methods) {
+  pw::PeerMessages messages;
+  if (decides()) {
+    const collective::CollectiveMethod method = choose_method(methods);
+    static_cast<void>(
+        exchange_with_members(exchange, [&](int) { return pw::Bytes{static_cast<std::byte>(method)}; }));
+    return method;
+  }
+  const auto answers = exchange.exchange({{group_.front(), {}}}, pw::settings::timeout.nanoseconds());
+  pw::ByteReader from(pw::message_of(answers, group_.front()), "the method of a collective");
+  const auto method = static_cast<collective::CollectiveMethod>(from.get<uint8_t>());
+  if (std::ranges::find(methods, method) == methods.end())
+    throw Error(PW_BAD_KEY, format("rank {} chose method {}, which {} does not have", group_.front(),
+                                   static_cast<int>(method), describe(request_)));
+  return method;
+}
+
+collective::CollectiveMethod CollectiveMaker::choose_method(
+    const std::vector<collective::CollectiveMethod>& methods) {
+  using pw::settings::MethodSetting;
+  const MethodSetting set = pw::settings::collective_method.value();
+  if (set != MethodSetting::automatic)
+    return set == MethodSetting::one_shot ? collective::CollectiveMethod::one_shot
+                                          : collective::CollectiveMethod::two_shot;
+  std::vector<std::shared_ptr<const pw::route::Route>> routes;
+  const auto kind = static_cast<uint8_t>(device_->id().kind);
+  for (const auto& probe : probes_) {
+    const bool reached = context_->reaches(*device_, *probe);
+    const pw::LaneReach reach{reached, reached, reached && device_->carries_lines(probe->key.exported)};
+    routes.push_back(context_->resolver().route_send(*probe_, *probe, pw::methods_of(kind, reach)));
+  }
+  return collective::choose(request_, methods, [&](uint64_t bytes) {
+    double longest = 0;
+    for (const auto& route : routes) longest = std::max(longest, route->cost(bytes));
+    return longest;
+  });
+}
+
+void CollectiveMaker::build(collective::CollectiveMethod method, bool name_method) {
+  builder_ = std::make_unique<pw_plan_builder>(context_, *device_);
+  builder_->plan->operations().set_title(name_method ? format("{}: {}", describe(request_), name_of(method))
+                                                     : describe(request_));
+  builder_->plan->operations().expect_common_start();
+  // A rank that others wait for may itself wait for one that is lost.
+  for (const int rank : group_)
+    if (rank != team_.rank()) builder_->plan->operations().depend_on(rank);
+  add(schedule_of(request_, method, member_, in_place_));
+}
+
+void CollectiveMaker::add(const collective::Schedule& schedule) {
+  pw::PlanOperations& operations = builder_->plan->operations();
+  const pw::DeviceId id = device_->id();
+  GivenMemory scratch;
+  if (schedule.scratch_bytes > 0)
+    scratch = {context_->allocate({id.kind, id.index}, schedule.scratch_bytes), 0, schedule.scratch_bytes};
+  const auto in = [&](collective::Buffer buffer) -> const GivenMemory& {
+    return buffer == collective::Buffer::to ? to_ : buffer == collective::Buffer::from ? from_ : scratch;
+  };
+  const auto block_of = [&](const collective::MemberMessage& message) {
+    pw_block block{};
+    block.offset = in(message.buffer).offset + message.offset;
+    block.block_bytes = message.bytes;
+    return block;
+  };
+  for (const collective::MemberMessage& message : schedule.sends)
+    operations.send(group_[message.member], static_cast<int>(message.round), in(message.buffer).region,
+                    block_of(message), message.round);
+  for (const collective::MemberMessage& message : schedule.receives)
+    operations.receive(group_[message.member], static_cast<int>(message.round), in(message.buffer).region,
+                       block_of(message), message.round);
+  const auto byte = [](std::byte* address) { return reinterpret_cast<unsigned char*>(address); };
+  for (const collective::Combination& combination : schedule.combinations)
+    operations.reduce({combination.round,
+                       {request_.element, request_.combine, request_.members(), member_, combination.count,
+                        combination.stride, byte(to_.address() + combination.to),
+                        byte(from_.address() + combination.from), byte(scratch.address())},
+                       {to_.region, from_.region, scratch.region}});
+}
+
+std::vector<int32_t> group_of(const pw_collective& collective, const pw::Team& team) {
+  std::vector<int32_t> group(static_cast<size_t>(team.size()));
+  std::iota(group.begin(), group.end(), 0);
+  if (collective.ranks == nullptr) return group;
+  group.assign(collective.ranks, collective.ranks + collective.rank_count);
+  check_group(team, group, "a collective is to be made");
+  return group;
+}
+
+}  // namespace
+
+extern "C" {
+
+pw_status pw_collective_create(pw_context* context, const pw_collective* arguments, pw_plan** plan) {
+  const pw::trace::Call call(__builtin_return_address(0));
+  return pw::catch_errors(__func__, given(context, arguments, plan), [&] {
+    pw::Team& team = context->context->team();
+    std::optional<pw_collective> room;
+    const pw_collective& sized = *pw::sized(arguments, room, "pw_collective");
+    const std::vector<int32_t> group = group_of(sized, team);
+    CollectiveMaker maker(context->open(), sized, group);
+    const bool all = group.size() == static_cast<size_t>(team.size());
+    const pw::Collective kind = all ? pw::Collective::collective : pw::Collective::collective_among;
+    auto exchange =
+        pw::run_exchange(team, all ? team.begin_exchange(kind) : team.begin_exchange_among(kind, group), kind,
+                         [&](pw::Exchange& with) { maker.make_in(with); });
+    *plan = maker.finish(std::move(exchange));
+    return PW_OK;
+  });
+}
+
+}  // extern "C"

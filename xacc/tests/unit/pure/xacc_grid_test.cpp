@@ -1,0 +1,40 @@
+// The size of a kernel's grid (xacc/runtime/gpu/grid.h).
+#include <gtest/gtest.h>
+
+#include "xacc/runtime/gpu/grid.h"
+
+namespace pwx {
+namespace {
+
+constexpr int kProcessors = 100;
+
+struct Case {
+  const char* name;
+  pwx_shape shape;  // iterations, threads, blocks, by_block
+  bool reduces;
+  Grid grid;
+};
+
+class GridTest : public testing::TestWithParam<Case> {};
+
+TEST_P(GridTest, IsThatOfTheShape) {
+  EXPECT_EQ(grid_of(GetParam().shape, GetParam().reduces, kProcessors), GetParam().grid);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GridTest,
+    testing::Values(
+        Case{"few", {{20, 1, 1}, 0, 0, 0}, false, {{1, 1, 1}, 32}},
+        Case{"some", {{1000, 3, 2}, 0, 0, 0}, false, {{4, 3, 2}, 256}},
+        Case{"threads", {{1000, 1, 1}, 64, 0, 0}, false, {{16, 1, 1}, 64}},
+        Case{"tooManyThreads", {{4096, 1, 1}, 4096, 0, 0}, false, {{4, 1, 1}, 1024}},
+        Case{"blocks", {{1000, 3, 2}, 0, 6, 0}, false, {{4, 1, 1}, 256}},
+        Case{"byBlock", {{1000, 1, 1}, 0, 0, 1}, false, {{1000, 1, 1}, 128}},
+        Case{"asManyAsBegin", {{256L << 14, 1, 1}, 0, 0, 0}, false, {{1 << 14, 1, 1}, 256}},
+        Case{"twoIterations", {{(256L << 14) + 1, 1, 1}, 0, 0, 0}, false, {{(1 << 13) + 1, 1, 1}, 256}},
+        Case{"reduces", {{256L << 14, 1, 1}, 0, 0, 0}, true, {{8 * kProcessors, 1, 1}, 256}},
+        Case{"reducesInDimensions", {{256L * 300, 100, 100}, 0, 0, 0}, true, {{300, 2, 1}, 256}}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace pwx
