@@ -251,6 +251,15 @@ CLASSES = {
     "--tls-key key.pem": VERB,
     "peerway jobs token --node node01 --data /var/lib/peerway-jobs": VERB,
     "peerway jobs token --user wall --scope cluster:read --days 3650 --data /var/lib/peerway-jobs": VERB,
+    "peerway jobs serve --data /var/lib/peerway-jobs --database postgresql://db.example.org/peerway "
+    "--samples http://vminsert.example.org:8480/insert/0/prometheus "
+    "--samples-select http://vmselect.example.org:8481/select/0/prometheus "
+    "--samples-storage http://vmstorage1.example.org:8482 "
+    "--samples-storage http://vmstorage2.example.org:8482": VERB,
+    "peerway jobs serve --data /var/lib/peerway-jobs --portal-header Remote-User "
+    "--portal-from 10.0.0.5": VERB,
+    "cp /opt/peerway/lib/python3.11/site-packages/peerway_jobs/ondemand/_peerway_jobs.html.erb "
+    "/etc/ood/config/apps/dashboard/views/widgets/": FOREIGN,
     "peerway jobs serve --racks '^(cn[0-9]{2})' --data /var/lib/peerway-jobs": VERB,
     "mpirun -n 4 ./program": FOREIGN,
     "srun -n 4 ./program": FOREIGN,
