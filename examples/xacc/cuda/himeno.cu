@@ -62,7 +62,8 @@ __global__ void copy(float* __restrict__ p, const float* __restrict__ next) {
 
 int main() {
   Grid g{};
-  for (float** one : {&g.p, &g.next, &g.bound, &g.source}) CHECK(cudaMalloc(one, kPoints * sizeof(float)));
+  for (float** field : {&g.p, &g.next, &g.bound, &g.source})
+    CHECK(cudaMalloc(field, kPoints * sizeof(float)));
   CHECK(cudaMalloc(&g.a, 4 * kPoints * sizeof(float)));
   CHECK(cudaMalloc(&g.b, 3 * kPoints * sizeof(float)));
   CHECK(cudaMalloc(&g.c, 3 * kPoints * sizeof(float)));
