@@ -84,7 +84,10 @@ def unpack_library(sdists: Path, build: Path) -> Path:
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
     with tarfile.open(sdist(sdists, "peerway")) as archive:
-        archive.extractall(build, filter="data")
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(build, filter="data")
+        else:  # Python 3.11 before 3.11.4; the archive was made here
+            archive.extractall(build)
     return build / f"peerway-{version()}"
 
 

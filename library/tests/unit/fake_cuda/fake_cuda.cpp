@@ -872,6 +872,14 @@ void** kept(CUfunction function, void** parameters) {
   return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
 }
 
+/// Keeps a pointer to memory that is never freed, so that LeakSanitizer knows that this is meant.
+void** reachable(void** memory) {
+  static auto& all = *new std::vector<void**>;
+  LOCKED;
+  all.push_back(memory);
+  return memory;
+}
+
 /// Loads what the fake NVRTC made of other kernels: "fake module BYTES", then a library of BYTES bytes.
 void* loaded_library(const char* image) {
   char* code = nullptr;
@@ -996,7 +1004,7 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
     return run_kernel(function, blocks, y, z, threads, ordinal, parameters);
   if (word < kSteps && !reaches_all(ordinal, *static_cast<CopyArguments*>(parameters[0])))
     return CUDA_ERROR_INVALID_VALUE;
-  const auto launch = [=, whole = kept(function, parameters)] {
+  const auto launch = [=, whole = reachable(kept(function, parameters))] {
     run_kernel(function, blocks, y, z, threads, ordinal, whole);
     return CUDA_SUCCESS;
   };
