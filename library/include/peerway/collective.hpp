@@ -71,6 +71,15 @@ inline uint64_t sum_of(std::span<const uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
 }
 
+/// Takes the parts of the ranks, whose elements `all` has. Without counts all parts are equal.
+inline void set_counts(pw_collective& collective, std::span<const uint64_t> counts, const char* name,
+                       const Span<pw_region>& all, Element element) {
+  if (counts.empty()) return;
+  require_elements(name, all, element, sum_of(counts));
+  collective.counts = counts.data();
+  collective.part_count = counts.size();
+}
+
 inline pw_collective collective(pw_collective_kind kind, std::span<const int> ranks) {
   pw_collective collective{};
   collective.kind = kind;
@@ -112,11 +121,7 @@ inline Plan Context::reduce_scatter(Element element, Local to, Local from, Combi
   detail::set_memory(collective, element, to, from);
   collective.reduction = static_cast<pw_reduction>(combine);
   collective.count = detail::elements_in(to, element);
-  if (!counts.empty()) {
-    detail::require_elements("from", from, element, detail::sum_of(counts));
-    collective.counts = counts.data();
-    collective.part_count = counts.size();
-  }
+  detail::set_counts(collective, counts, "from", from, element);
   return detail::make_collective(get(), collective);
 }
 
@@ -125,11 +130,7 @@ inline Plan Context::all_gather(Element element, Local to, Local from, std::span
   pw_collective collective = detail::collective(PW_ALL_GATHER, ranks);
   detail::set_memory(collective, element, to, from);
   collective.count = detail::elements_in(from, element);
-  if (!counts.empty()) {
-    detail::require_elements("to", to, element, detail::sum_of(counts));
-    collective.counts = counts.data();
-    collective.part_count = counts.size();
-  }
+  detail::set_counts(collective, counts, "to", to, element);
   return detail::make_collective(get(), collective);
 }
 

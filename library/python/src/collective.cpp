@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "collective/exchange.h"
 #include "context/handle.h"
 #include "core.h"
-#include "team/agreement.h"
 
 namespace pwpy {
 namespace {
@@ -70,11 +70,10 @@ void refuse_collective(Context& context, const Ranks& ranks, const std::string& 
   const auto held = context.hold("a collective");
   const Calling calling;
   pw::Team& team = held->get()->context->team();
-  const bool all = !ranks || ranks->size() == static_cast<size_t>(team.size());
-  if (!all) check_group(team, *ranks, "a collective is to be made");
-  const pw::Collective kind = all ? pw::Collective::collective : pw::Collective::collective_among;
-  pw::run_exchange(team, all ? team.begin_exchange(kind) : team.begin_exchange_among(kind, *ranks), kind,
-                   [&](pw::Exchange&) { throw pw::Error(PW_INVALID_ARGUMENT, text); });
+  const auto group =
+      pw::collective::group_of(team, ranks ? ranks->data() : nullptr, ranks ? ranks->size() : 0);
+  pw::collective::run_exchange_of(team, group,
+                                  [&](pw::Exchange&) { throw pw::Error(PW_INVALID_ARGUMENT, text); });
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace pw::settings {
 
 const ChoiceSetting<MethodSetting> collective_method{
     "collective_method", "auto|one-shot|two-shot", "auto",
-    "CollectiveMethod of collectives that have several. auto: by the costs of sends in the route table."};
+    "The method of collectives that have several. auto: by the costs of sends in the route table."};
 
 }  // namespace pw::settings
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "base/status.h"
 #include "base/timeout.h"
 #include "collective/choice.h"
+#include "collective/exchange.h"
 #include "collective/request.h"
 #include "collective/schedule.h"
 #include "context/context.h"
@@ -272,15 +272,6 @@ void CollectiveMaker::add(const collective::Schedule& schedule) {
                        {to_.region, from_.region, scratch.region}});
 }
 
-std::vector<int32_t> group_of(const pw_collective& collective, const pw::Team& team) {
-  std::vector<int32_t> group(static_cast<size_t>(team.size()));
-  std::iota(group.begin(), group.end(), 0);
-  if (collective.ranks == nullptr) return group;
-  group.assign(collective.ranks, collective.ranks + collective.rank_count);
-  check_group(team, group, "a collective is to be made");
-  return group;
-}
-
 }  // namespace
 
 extern "C" {
@@ -291,13 +282,10 @@ pw_status pw_collective_create(pw_context* context, const pw_collective* argumen
     pw::Team& team = context->context->team();
     std::optional<pw_collective> room;
     const pw_collective& sized = *pw::sized(arguments, room, "pw_collective");
-    const std::vector<int32_t> group = group_of(sized, team);
+    const std::vector<int32_t> group = collective::group_of(team, sized.ranks, sized.rank_count);
     CollectiveMaker maker(context->open(), sized, group);
-    const bool all = group.size() == static_cast<size_t>(team.size());
-    const pw::Collective kind = all ? pw::Collective::collective : pw::Collective::collective_among;
     auto exchange =
-        pw::run_exchange(team, all ? team.begin_exchange(kind) : team.begin_exchange_among(kind, group), kind,
-                         [&](pw::Exchange& with) { maker.make_in(with); });
+        collective::run_exchange_of(team, group, [&](pw::Exchange& with) { maker.make_in(with); });
     *plan = maker.finish(std::move(exchange));
     return PW_OK;
   });

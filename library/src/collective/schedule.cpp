@@ -16,7 +16,7 @@ struct ByteRange {
   uint64_t offset, bytes;
 };
 
-// ByteRange `index` of `bytes` bytes in `parts` parts of one size, the last of which are shorter or empty.
+// Part `index` of `bytes` bytes in `parts` parts of one size, the last of which are shorter or empty.
 ByteRange part_of(uint64_t bytes, uint64_t parts, uint64_t index) {
   const uint64_t size = aligned((bytes + parts - 1) / parts);
   const uint64_t offset = std::min(bytes, size * index);
@@ -43,7 +43,7 @@ class Scheduler {
     const auto part = [&](uint32_t of) { return part_of(bytes, members_, of); };
     exchange_operands(part);
     combine(part(member_).offset, part(member_));
-    share_parts(1, Buffer::to, part);
+    share_parts(part);
   }
 
   void reduce_scatter() {
@@ -139,12 +139,12 @@ class Scheduler {
       schedule_.combinations.push_back({1, to, part.offset, aligned(part.bytes), part.bytes / unit_});
   }
 
-  // Sends this member's part to all others, and receives theirs.
+  // Sends this member's part of the target to all others, and receives theirs.
   template <typename PartOf>
-  void share_parts(uint32_t round, Buffer buffer, const PartOf& part) {
+  void share_parts(const PartOf& part) {
     for_others([&](uint32_t other) {
-      send(round, other, buffer, part(member_));
-      receive(round, other, buffer, part(other));
+      send(1, other, Buffer::to, part(member_));
+      receive(1, other, Buffer::to, part(other));
     });
   }
 
