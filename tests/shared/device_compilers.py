@@ -9,10 +9,13 @@ import ctypes
 import importlib.metadata
 import multiprocessing
 import re
+import subprocess
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from peerway_measure.bench.peers import places
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 UNOPTIMIZED = "--device-debug"  # takes a fifth of the time, and still reports all errors
@@ -36,6 +39,18 @@ def load_nvrtc() -> ctypes.CDLL:
     for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
         ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(library))
+
+
+def expect_nvcc_compiles(source: Path, folder: Path, *options: str) -> None:
+    """Compile a source with nvcc into `folder`; without nvcc the test is skipped."""
+    root = places.cuda_root()
+    if root is None:
+        pytest.skip("nvcc is not here: pip install nvidia-cuda-nvcc, or set CUDA_HOME")
+    command = [str(root / "bin" / "nvcc"), "-O3", "-arch=sm_90", *options, "-c", str(source)]
+    done = subprocess.run(
+        [*command, "-o", str(folder / "object.o")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, str, bytes]:

@@ -84,6 +84,19 @@ class Ranks:
         self.processes[rank].send_signal(signal.SIGKILL)
         return moment
 
+    def expect_all_told_of_a_kill(self, victim: int) -> None:
+        """Kill a rank while all of them work in a plan: each other one must get the loss as its error."""
+        assert self.read_all() == ["running"] * len(self.processes)
+        self.kill(victim)
+        others = [rank for rank in range(len(self.processes)) if rank != victim]
+        for rank in others:
+            kind, message, status = self.read(rank)
+            assert (kind, status) == ("PeerLost", "peer_lost")
+            assert f"rank {victim}" in message
+        for rank in others:
+            self.tell(rank)
+        self.end(victim)
+
     def errors(self, rank: int) -> str:
         """The standard error of a rank that has ended."""
         stream = self.processes[rank].stderr

@@ -7,10 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from device_compilers import compile_with, in_local_memory
+from device_compilers import compile_with, expect_nvcc_compiles, in_local_memory
 from launching import ROOT
-
-from peerway_measure.bench.peers import places
 
 APP = ROOT / "apps" / "hpl"
 
@@ -160,11 +158,4 @@ def test_gpus_that_cannot_factorize_panels_together_are_told_apart(
 
 @pytest.mark.parametrize("source", sorted(APP.glob("*.cu")), ids=lambda path: path.name)
 def test_nvcc_compiles(source: Path, tmp_path: Path) -> None:
-    root = places.cuda_root()
-    if root is None:
-        pytest.skip("nvcc is not here: pip install nvidia-cuda-nvcc, or set CUDA_HOME")
-    command = [str(root / "bin" / "nvcc"), "-std=c++20", "-O3", "-arch=sm_90", "-c", str(source)]
-    done = subprocess.run(
-        [*command, "-o", str(tmp_path / "object.o")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    expect_nvcc_compiles(source, tmp_path, "-std=c++20")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from device_compilers import ARCHITECTURES, compile_alone, in_local_memory
+from device_compilers import ARCHITECTURES, compile_alone, expect_nvcc_compiles, in_local_memory
 from launching import ROOT
-
-from peerway_measure.bench.peers import places
 
 APP = ROOT / "apps" / "stencil2d"
 
@@ -47,16 +44,4 @@ def test_the_persistent_kernel_compiles(tmp_path: Path, architecture: str) -> No
 
 @pytest.mark.parametrize("source", sorted(APP.glob("*.cu")), ids=lambda path: path.name)
 def test_nvcc_compiles(source: Path, tmp_path: Path) -> None:
-    root = places.cuda_root()
-    if root is None:
-        pytest.skip("nvcc is not here: pip install nvidia-cuda-nvcc, or set CUDA_HOME")
-    command = [
-        str(root / "bin" / "nvcc"),
-        "-std=c++20",
-        "-O3",
-        "-arch=sm_90",
-        f"-I{ROOT / 'library' / 'include'}",
-    ]
-    command += ["-c", str(source), "-o", str(tmp_path / "object.o")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    expect_nvcc_compiles(source, tmp_path, "-std=c++20", f"-I{ROOT / 'library' / 'include'}")

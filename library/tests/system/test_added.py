@@ -74,15 +74,7 @@ def test_halos(letters: Library) -> None:
 @pytest.mark.parametrize("begin", ["host", "stream"])
 def test_the_neighbours_of_a_killed_rank_are_told(begin: str, letters: Library) -> None:
     with Ranks("halo_lost.py", 3, begin, **letters) as ranks:
-        assert ranks.read_all() == ["running"] * 3
-        ranks.kill(1)
-        for rank in (0, 2):
-            kind, message, status = ranks.read(rank)
-            assert (kind, status) == ("PeerLost", "peer_lost")
-            assert "rank 1" in message
-        for rank in (0, 2):
-            ranks.tell(rank)
-        ranks.end(1)
+        ranks.expect_all_told_of_a_kill(1)
 
 
 def test_a_plan_whose_target_stands_still_holds_up_no_other(letters: Library) -> None:

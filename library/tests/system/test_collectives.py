@@ -54,15 +54,7 @@ def test_collectives_between_hosts(method: str) -> None:
 @pytest.mark.parametrize("begin", ["host", "stream"])
 def test_the_other_ranks_of_a_collective_are_told_of_a_killed_rank(begin: str) -> None:
     with Ranks("collectives.py", 3, "lost", begin, "numpy") as ranks:
-        assert ranks.read_all() == ["running"] * 3
-        ranks.kill(1)
-        for rank in (0, 2):
-            kind, message, status = ranks.read(rank)
-            assert (kind, status) == ("PeerLost", "peer_lost")
-            assert "rank 1" in message
-        for rank in (0, 2):
-            ranks.tell(rank)
-        ranks.end(1)
+        ranks.expect_all_told_of_a_kill(1)
 
 
 BOTH = {  # in which the message has both calls

@@ -137,15 +137,7 @@ def test_halos_hold_what_the_neighbours_own_however_they_are_started(way: str) -
 )
 def test_the_neighbours_of_a_killed_rank_are_told(begin: str, way: str) -> None:
     with start(way, "halo_lost.py", 3, begin) as ranks:
-        assert ranks.read_all() == ["running"] * 3
-        ranks.kill(1)
-        for rank in (0, 2):
-            kind, message, status = ranks.read(rank)
-            assert (kind, status) == ("PeerLost", "peer_lost")
-            assert "rank 1" in message
-        for rank in (0, 2):
-            ranks.tell(rank)
-        ranks.end(1)
+        ranks.expect_all_told_of_a_kill(1)
 
 
 # On a driver and a GPU that are not there: the doubles of the unit tests.
