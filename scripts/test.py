@@ -141,8 +141,8 @@ def all_tests(totals: Totals, long: bool) -> None:
             address_sanitizer(part)
             thread_sanitizer(part)
 
-    # Two more workers than cores, because browsers and ranks sleep. With three more a run took 517 instead of
-    # 542 s, but a test of the clusters beside them missed activity of 3 s.
+    # Two more workers than cores, because browsers and ranks sleep. With three more, a test of the clusters
+    # beside them missed activity of 3 s.
     others = ("-m", "not alone and not cluster")
     side_by_side(
         totals,

@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,8 +21,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-PEERWAY = Path(sys.executable).with_name("peerway")
+from compare import HERE, PEERWAY, ratio
+
 CLOSE = 1e-5  # relative: sums of floats in another order
 
 
@@ -47,7 +46,7 @@ CASES = [
 # The lines with a speed that a program prints, and their unit.
 SPEEDS = {
     "stream": (r"(\w+) +([\d.]+) MB/s", "MB/s"),
-    "laplace": (r"(steps)?.*?([\d.]+) million points a second", "million points a second"),
+    "laplace": (r"()([\d.]+) million points a second", "million points a second"),
     "himeno": (r"()([\d.]+) MFLOPS", "MFLOPS"),
 }
 
@@ -106,22 +105,21 @@ def speeds(case: Case, command: list[str]) -> dict[str, float]:
 def alike(text: str, other: str) -> bool:
     """Are two results the same, but for the last digits of sums?"""
     number = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-    pairs = zip(number.findall(text), number.findall(other), strict=False)
-    same_words = number.sub("#", text) == number.sub("#", other)
-    return same_words and all(abs(float(x) - float(y)) <= CLOSE * abs(float(x)) for x, y in pairs)
+    if number.sub("#", text) != number.sub("#", other):
+        return False
+    pairs = zip(number.findall(text), number.findall(other), strict=True)
+    return all(abs(float(x) - float(y)) <= CLOSE * abs(float(x)) for x, y in pairs)
 
 
 def record(case: Case, name: str, runs: dict[str, list[dict[str, float]]]) -> dict[str, object]:
     """What is kept of the runs of a case."""
-    ours, theirs = ([run[name] for run in runs[form]] for form in ("xacc", "cuda"))
-    pairs = zip(ours, theirs, strict=True)
+    by_form = {form: [run[name] for run in of] for form, of in runs.items()}
     names = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     gpu = subprocess.run(names, capture_output=True, text=True, check=True).stdout.splitlines()[0]
     return {
         "test": "by_hand", "program": case.program, "size": list(case.defines),
         "arguments": list(case.arguments), "of": name, "unit": SPEEDS[case.program][1],
-        "xacc": ours, "cuda": theirs,
-        "ratio": round(statistics.median(first / second for first, second in pairs), 3),
+        **by_form, "ratio": ratio(by_form, "xacc", "cuda"),
         "command": shlex.join(["python", *sys.argv]), "gpu": gpu,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }  # fmt: skip

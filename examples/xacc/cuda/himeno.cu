@@ -1,6 +1,6 @@
 // himeno.c in CUDA by hand, for one GPU: a thread for each point, neighbours in k beside each other.
 //
-//   nvcc -O3 -arch=native himeno.cu -o himeno && ./himeno
+//   nvcc -O3 -std=c++17 -arch=native himeno.cu -o himeno && ./himeno
 #include "by_hand.cuh"
 
 #ifndef MI

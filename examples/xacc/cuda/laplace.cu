@@ -1,7 +1,7 @@
 // laplace.c in CUDA by hand, for one GPU: the same steps, with a copy of the new values, and the change of
 // each step read by the host.
 //
-//   nvcc -O3 -arch=native laplace.cu -o laplace && ./laplace [steps]
+//   nvcc -O3 -std=c++17 -arch=native laplace.cu -o laplace && ./laplace [steps]
 #include <cmath>
 #include <vector>
 

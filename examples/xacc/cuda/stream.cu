@@ -1,6 +1,6 @@
 // stream.c in CUDA by hand, for one GPU: a thread for each two elements, which it moves as one word.
 //
-//   nvcc -O3 -arch=native stream.cu -o stream && ./stream
+//   nvcc -O3 -std=c++17 -arch=native --extended-lambda stream.cu -o stream && ./stream
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -8,7 +8,8 @@ namespace {
 constexpr long kMostThreads = 1024, kUsualThreads = 256, kWarp = 32;
 constexpr long kMostX = 0x7fffffff, kMostY = 65535;
 constexpr unsigned kBlocksOfProcessor = 8;  // blocks of 256 threads that are resident at once
-// With more blocks than this a thread does two iterations: to begin a block takes as long as to move 2 KiB.
+// With more blocks than this a thread does two iterations, because blocks with little work end faster than
+// new ones begin: with one iteration, STREAM's copy was slower (results/xacc/by-hand.jsonl has it with two).
 constexpr long kManyBlocks = 1 << 14;
 
 long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
