@@ -11,6 +11,7 @@ import pytest
 
 from peerway_measure.rehearse import user_files
 from peerway_measure.rehearse.cluster import user_data
+from peerway_measure.rehearse.cluster.files import open_interpreter
 from peerway_measure.rehearse.user_files import Files, differences
 
 
@@ -69,3 +70,20 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"{tmp_path}/gone: No such file or directory\n"
+
+
+def test_users_may_pass_to_an_environment_and_to_the_python_that_it_names(tmp_path: Path) -> None:
+    root = tmp_path / "copy"
+    environment, installed = tmp_path / "home" / ".venv" / "bin", tmp_path / "opt" / "bin"
+    for folder in (environment, installed):
+        folder.mkdir(parents=True)
+        inside = root / folder.relative_to("/")
+        inside.mkdir(parents=True)
+        for parent in (inside, *inside.parents[: len(folder.relative_to(tmp_path).parts) - 1]):
+            parent.chmod(0o700)
+    (installed / "python3").touch()
+    (environment / "python").symlink_to(installed / "python3")
+    open_interpreter(root, environment / "python")
+    for folder in ("home", "home/.venv", "home/.venv/bin", "opt", "opt/bin"):
+        assert (root / tmp_path.relative_to("/") / folder).stat().st_mode & 0o777 == 0o711, folder
+        assert (tmp_path / folder).stat().st_mode & 0o700 == 0o700

@@ -59,7 +59,7 @@ def write(cluster: Contents) -> None:
         homes = {user: cluster.home(user) for user in cluster.users}
         bricks = [servers.brick(system, cluster.folder) for system in cluster.description.file_systems]
         user_data.write(cluster.users, homes, bricks)
-    _open_interpreter(cluster)
+        open_interpreter(cluster.root, Path(sys.executable))
     if cluster.description.accounting:
         accounting.prepare(cluster.folder)
 
@@ -83,10 +83,10 @@ def _write_file_systems(cluster: Contents) -> None:
             path.chmod(0o755 if "sbin" in place else 0o644)
 
 
-def _open_interpreter(cluster: Contents) -> None:
-    """Let users of the copy run this Python. It may lie in the home of root; in the copy, and only there,
-    users may pass through its folders.
+def open_interpreter(root: Path, python: Path) -> None:
+    """Let users of the copy run `python`. It, or the virtual environment that names it, may lie in the home of
+    root; in the copy, whose files are in `root`, and only there, users may pass through the folders of both.
     """
-    for folder in Path(os.path.realpath(sys.executable)).parents if cluster.root else ():
-        inside = cluster.root / folder.relative_to("/")  # type: ignore[operator]
+    for folder in {*python.absolute().parents, *python.resolve().parents}:
+        inside = root / folder.relative_to("/")
         inside.chmod(inside.stat().st_mode | 0o111)
