@@ -17,6 +17,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from peerway_measure.rehearse.cluster.needs import environment
+
 SIZE_GB = 16  # the most that a copy can write; the file is only as large as what was written
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -138,6 +140,10 @@ class Disk:
 
 
 def run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    """Run a program of the system to its end. Raises DiskError."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    except FileNotFoundError:
+        raise DiskError(f"{command[0]} is not installed (apt-get install e2fsprogs mount)") from None
     if done.returncode:
         raise DiskError(f"{' '.join(command)}: {done.stderr.strip() or f'status {done.returncode}'}")

@@ -15,6 +15,11 @@ PACKAGES = "munge slurmctld slurmd slurm-client"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+def environment() -> dict[str, str]:
+    """The environment for programs of administrators (tc, mkfs.ext4), whose folders users' PATH often lacks."""
+    return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}"}
+
+
 def check_folder(folder: Path) -> None:
     """Raise BadDescription if Slurm, munge or the file servers cannot use a folder of this name."""
     if any(character.isspace() for character in str(folder)):

@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peerway_measure.rehearse.cluster.needs import environment
+
 if TYPE_CHECKING:
     from peerway_measure.rehearse.cluster.description import Fabric
 
@@ -49,7 +51,7 @@ class Space:
         with log.open("ab") as out:
             self._unshare = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, preexec_fn=die_with_parent,
-                start_new_session=True,
+                start_new_session=True, env=environment(),
             )  # fmt: skip
         try:
             self.pid = self._first()
@@ -150,7 +152,7 @@ def limit(space: Space, fabric: Fabric) -> None:
         words.append(f"{parent} netem delay {fabric.latency_us}us")
     for each in words:
         command = space.enter("tc", "qdisc", "add", "dev", "eth0", *each.split())
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
         if done.returncode:
             why = "; this kernel has no netem, leave latency_us out" if "netem" in each else ""
             raise RuntimeError(f"tc in {space.name}: {each}: {done.stderr.strip()}{why}")
@@ -160,7 +162,8 @@ def _ip(space: Space, lines: list[str], *, pid_space: bool = True) -> None:
     """Run lines of ip in the space's network. Without `pid_space`, process ids are those of the caller."""
     enter = space.enter() if pid_space else ["nsenter", "-t", str(space.pid), "-n", "--"]
     done = subprocess.run(
-        [*enter, "ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True, check=False
-    )
+        [*enter, "ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True, check=False,
+        env=environment(),
+    )  # fmt: skip
     if done.returncode != 0:
         raise RuntimeError(f"ip in {space.name}: {done.stderr.strip()}")
