@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "device/cpu_mapping.h"
 #include "device/shape.h"
+#include "peerway/device/element.cuh"
 #include "peerway/peerway.h"
 
 namespace pw {
@@ -161,6 +162,9 @@ class Device {
   /// Returns true once all enqueued work is done. `status` receives an error of the device.
   virtual bool stream_idle(void* stream, pw_status& status) = 0;
 
+  /// Compiles and loads what combines such elements; that can take a second. Call it before other ranks can
+  /// wait for this one. Throws Error.
+  virtual void load_reduction(peerway::device::Element, peerway::device::Combine) {}
   /// Prepares a program to run here. Everything that the program refers to must outlive the runner. Throws
   /// Error.
   virtual std::unique_ptr<Runner> make_runner(const Program& program) = 0;

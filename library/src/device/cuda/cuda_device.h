@@ -50,6 +50,7 @@ class CudaDevice : public Device {
   bool owns_stream(void* stream, std::string& why_not) override;
   pw_status call(void* stream, void (*call)(void*), void* user) override;
   bool stream_idle(void* stream, pw_status& status) override;
+  void load_reduction(peerway::device::Element element, peerway::device::Combine combine) override;
   std::unique_ptr<Runner> make_runner(const Program& program) override;
   void clear(void* address, uint64_t bytes) override;
   [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override;
@@ -63,6 +64,7 @@ class CudaDevice : public Device {
   /// Returns what find() returns for memory that the driver has just allocated. Throws Error.
   Allocation recognised(CUdeviceptr address, uint64_t bytes);
   const Kernels* kernels(std::string& why_not);
+  const Kernels& kernels_of_plans();  ///< throws Error if there are none
   [[nodiscard]] int attribute(int which) const;
   /// Returns an empty text if CUDA IPC works here, else why it does not. Tested with the first allocation
   /// that would need it.

@@ -47,22 +47,22 @@ CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
 }
 
 CUresult Kernels::launch(const PlanLaunch& plan, CUstream stream) const {
-  return launch_early(plan_[static_cast<size_t>(plan.kernel)], plan.blocks, plan.threads,
-                      const_cast<PlanHead*>(&plan.head), stream);  // the driver only reads it
+  return launch(plan_[static_cast<size_t>(plan.kernel)], plan.blocks, plan.threads,
+                const_cast<PlanHead*>(&plan.head), true, stream);  // the driver only reads it
 }
 
-CUresult Kernels::launch(const ReduceLaunch& launch, CUstream stream) const {
-  return launch_early(launch.function, launch.blocks, kReduceThreads,
-                      const_cast<ReduceArguments*>(&launch.arguments), stream);
+CUresult Kernels::launch(const ReduceLaunch& reduce, CUstream stream) const {
+  return launch(reduce.function, reduce.blocks, kReduceThreads,
+                const_cast<ReduceArguments*>(&reduce.arguments), reduce.early, stream);
 }
 
-CUresult Kernels::launch_early(CUfunction function, unsigned blocks, unsigned threads, void* arguments,
-                               CUstream stream) const {
+CUresult Kernels::launch(CUfunction function, unsigned blocks, unsigned threads, void* arguments, bool early,
+                         CUstream stream) const {
   void* parameters[] = {arguments};
-  CUlaunchAttribute early{};  // GPUs that do not support it launch as usual
-  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  early.value[0] = 1;
-  const CUlaunchConfig config{blocks, 1, 1, threads, 1, 1, 0, stream, &early, 1};
+  CUlaunchAttribute serialization{};  // GPUs that do not support it launch as usual
+  serialization.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  serialization.value[0] = 1;
+  const CUlaunchConfig config{blocks, 1, 1, threads, 1, 1, 0, stream, &serialization, early ? 1u : 0u};
   return driver_.cuLaunchKernelEx(&config, function, parameters, nullptr);
 }
 

@@ -54,6 +54,9 @@ struct ReduceLaunch {
   ReduceArguments arguments;
   CUfunction function;
   unsigned blocks;
+  /// Whether its blocks may be resident while the work before it runs. That work waits for other ranks, and
+  /// one of them may need this GPU to send: blocks that fill the GPU would keep it from running.
+  bool early;
 };
 
 /// Makes device code for a GPU of that compute capability (90 for 9.0): of the kernel, or of all others.
@@ -74,9 +77,9 @@ class Kernels {
   [[nodiscard]] CUresult launch_clock(CUdeviceptr words, unsigned rounds, CUstream stream) const;
 
  private:
-  /// Launches a kernel that may begin while the work before it ends (plan.cu).
-  [[nodiscard]] CUresult launch_early(CUfunction function, unsigned blocks, unsigned threads, void* arguments,
-                                      CUstream stream) const;
+  /// Launches a kernel of plans; `early`: it may begin while the work before it ends (begin.h).
+  [[nodiscard]] CUresult launch(CUfunction function, unsigned blocks, unsigned threads, void* arguments,
+                                bool early, CUstream stream) const;
 
   /// Loads machine code or PTX, for as long as the context lives.
   [[nodiscard]] CUmodule load(const std::string& image) const;

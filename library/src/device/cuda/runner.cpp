@@ -243,6 +243,7 @@ ReduceLaunch CudaRunner::reduce_launch(const peerway::device::Reduction& reducti
   constexpr uint64_t kReduceBlocksPerSm = 8;
   const uint64_t wanted = std::max<uint64_t>(1, (reduction.count + kReduceThreads - 1) / kReduceThreads);
   launch.blocks = static_cast<unsigned>(std::min<uint64_t>(wanted, kReduceBlocksPerSm * gpu_.sms));
+  launch.early = launch.blocks <= gpu_.sms;
   return launch;
 }
 
@@ -313,11 +314,6 @@ uint64_t CudaRunner::epochs(PlanPart part) {
 }
 
 pw_status CudaRunner::handle(pw_plan_handle& handle) {
-  if (!rounds_.empty())
-    return fail(
-        PW_UNSUPPORTED,
-        "this collective combines elements or moves them in several rounds, which a kernel cannot start; "
-        "start it on a stream");
   handle.version = PW_HANDLE_VERSION;
   handle.steps = reinterpret_cast<const void*>(memory_);
   handle.start_pieces = start_pieces_;

@@ -58,11 +58,21 @@ void CudaDevice::clear(void* address, uint64_t bytes) {
   driver_.check(driver_.cuStreamSynchronize(nullptr), format("clearing {} bytes", bytes));
 }
 
-std::unique_ptr<Runner> CudaDevice::make_runner(const Program& program) {
+const Kernels& CudaDevice::kernels_of_plans() {
   std::string why_not;
   const Kernels* ready = kernels(why_not);
   if (ready == nullptr) throw Error(PW_UNAVAILABLE, format("{} cannot run plans: {}", gpu_.name(), why_not));
-  return std::make_unique<CudaRunner>(gpu_, context(), pins_, *ready, program);
+  return *ready;
+}
+
+void CudaDevice::load_reduction(peerway::device::Element element, peerway::device::Combine combine) {
+  const Kernels& ready = kernels_of_plans();
+  const Current current(driver_, context());
+  static_cast<void>(ready.reduction({element, combine}));
+}
+
+std::unique_ptr<Runner> CudaDevice::make_runner(const Program& program) {
+  return std::make_unique<CudaRunner>(gpu_, context(), pins_, kernels_of_plans(), program);
 }
 
 }  // namespace pw::cuda
