@@ -27,7 +27,9 @@ enum class Element : int {
   float16 = PW_FLOAT16,
   bfloat16 = PW_BFLOAT16,
   float32 = PW_FLOAT32,
-  float64 = PW_FLOAT64
+  float64 = PW_FLOAT64,
+  float8_e4m3 = PW_FLOAT8_E4M3,
+  float8_e5m2 = PW_FLOAT8_E5M2
 };
 
 /// How elements are combined; bit_and and bit_or only combine integers.
@@ -43,7 +45,7 @@ enum class Combine : int {
 namespace detail {
 
 inline uint64_t bytes_of(Element element) {
-  constexpr uint64_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+  constexpr uint64_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
   return bytes[static_cast<int>(element)];
 }
 

@@ -16,7 +16,7 @@ struct ElementFacts {
   uint64_t bytes;
   bool is_float;
 };
-constexpr std::array<ElementFacts, 12> kElements{{{"int8", 1, false},
+constexpr std::array<ElementFacts, 14> kElements{{{"int8", 1, false},
                                                   {"uint8", 1, false},
                                                   {"int16", 2, false},
                                                   {"uint16", 2, false},
@@ -27,7 +27,9 @@ constexpr std::array<ElementFacts, 12> kElements{{{"int8", 1, false},
                                                   {"float16", 2, true},
                                                   {"bfloat16", 2, true},
                                                   {"float32", 4, true},
-                                                  {"float64", 8, true}}};
+                                                  {"float64", 8, true},
+                                                  {"float8_e4m3", 1, true},
+                                                  {"float8_e5m2", 1, true}}};
 constexpr std::array<const char*, 6> kCombines{"sum", "min", "max", "prod", "and", "or"};
 constexpr std::array<const char*, 6> kKinds{"all_reduce", "reduce_scatter", "all_gather",
                                             "broadcast",  "all_to_all",     "barrier"};

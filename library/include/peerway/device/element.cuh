@@ -20,18 +20,26 @@ enum class Element : unsigned {
   float16,
   bfloat16,
   float32,
-  float64
+  float64,
+  float8_e4m3,
+  float8_e5m2
 };
 
 /// How two elements are combined, with the numbers of pw_reduction.
 enum class Combine : unsigned { sum, min, max, prod, bit_and, bit_or };
 
-/// The 16-bit types of floating-point numbers. They are combined as float, and rounded once at the end.
+/// The floating-point types of 8 and 16 bits. They are combined as float, and rounded once at the end.
 struct Float16 {
   unsigned short bits;
 };
 struct BFloat16 {
   unsigned short bits;
+};
+struct Float8E4M3 {
+  unsigned char bits;
+};
+struct Float8E5M2 {
+  unsigned char bits;
 };
 
 /// Combines `count` elements of each of `sources` ranks. The operand of rank number `own` is at `local`;
@@ -107,6 +115,42 @@ PW_ON_DEVICE BFloat16 rounded(float value, BFloat16) {
   return {static_cast<unsigned short>((value != value ? bits | 0x400000u : nearest) >> 16)};
 }
 
+// Where the exponent is 0, the number is a multiple of the smallest one, 2^-9.
+PW_ON_DEVICE float widened(Float8E4M3 value) {
+  const unsigned sign = (value.bits & 0x80u) << 24, exponent = value.bits >> 3 & 15u, fraction = value.bits & 7u;
+  const float multiple = static_cast<float>(fraction) * 0x1p-9f;
+  const unsigned magnitude = exponent == 0 ? bits_of(multiple) : (exponent + 120u) << 23 | fraction << 20;
+  return float_with(sign | (exponent == 15 && fraction == 7 ? 0x7fc00000u : magnitude));
+}
+// These are the upper bits of a half.
+PW_ON_DEVICE float widened(Float8E5M2 value) {
+  return widened(Float16{static_cast<unsigned short>(value.bits << 8)});
+}
+
+/// Rounds the magnitude of a number to the nearest with `Fraction` bits of fraction, ties to even. Numbers
+/// below 2^(1 - Bias) are multiples of the smallest one, which is the distance between floats just above
+/// 2^(24 - Bias - Fraction); adding that float rounds to them. The upper bits of the result are the exponent,
+/// which may be larger than the type has.
+template <unsigned Fraction, unsigned Bias>
+PW_ON_DEVICE unsigned rounded_magnitude(unsigned magnitude) {
+  constexpr unsigned kDropped = 23 - Fraction, kBiases = (127 - Bias) << 23;
+  constexpr unsigned kAdded = (127 + 24 - Bias - Fraction) << 23;
+  if (magnitude < kBiases + (1u << 23)) return bits_of(float_with(magnitude) + float_with(kAdded)) - kAdded;
+  return (magnitude - kBiases + (1u << (kDropped - 1)) - 1 + (magnitude >> kDropped & 1u)) >> kDropped;
+}
+// What is too large becomes a NaN: there are no infinities.
+PW_ON_DEVICE Float8E4M3 rounded(float value, Float8E4M3) {
+  const unsigned magnitude = bits_of(value) & 0x7fffffffu;
+  const unsigned bits = magnitude >= 0x44000000u ? 0x7fu : rounded_magnitude<3, 7>(magnitude);
+  return {static_cast<unsigned char>((bits < 0x7fu ? bits : 0x7fu) | (bits_of(value) >> 24 & 0x80u))};
+}
+PW_ON_DEVICE Float8E5M2 rounded(float value, Float8E5M2) {
+  const unsigned magnitude = bits_of(value) & 0x7fffffffu;
+  const unsigned finite = magnitude >= 0x48000000u ? 0x7cu : rounded_magnitude<2, 15>(magnitude);
+  const unsigned bits = magnitude > 0x7f800000u ? 0x7fu : finite < 0x7cu ? finite : 0x7cu;
+  return {static_cast<unsigned char>(bits | (bits_of(value) >> 24 & 0x80u))};
+}
+
 // Other types are combined as they are.
 template <class T>
 PW_ON_DEVICE T widened(T value) {
@@ -128,6 +172,14 @@ struct Wide<Float16> {
 };
 template <>
 struct Wide<BFloat16> {
+  using Type = float;
+};
+template <>
+struct Wide<Float8E4M3> {
+  using Type = float;
+};
+template <>
+struct Wide<Float8E5M2> {
   using Type = float;
 };
 
@@ -281,6 +333,14 @@ template <>
 struct TypeOf<Element::float64> {
   using Type = double;
 };
+template <>
+struct TypeOf<Element::float8_e4m3> {
+  using Type = Float8E4M3;
+};
+template <>
+struct TypeOf<Element::float8_e5m2> {
+  using Type = Float8E5M2;
+};
 
 /// Passes the operation on to `run`, as Run::run<T, how>().
 template <class T, class Run>
@@ -332,6 +392,10 @@ PW_ON_DEVICE void run_typed(Element element, Combine how, const Run& run) {
       return run_combining<TypeOf<Element::float32>::Type>(how, run);
     case Element::float64:
       return run_combining<TypeOf<Element::float64>::Type>(how, run);
+    case Element::float8_e4m3:
+      return run_combining<TypeOf<Element::float8_e4m3>::Type>(how, run);
+    case Element::float8_e5m2:
+      return run_combining<TypeOf<Element::float8_e5m2>::Type>(how, run);
   }
 }
 

@@ -32,6 +32,8 @@ _ELEMENTS = (
     "bfloat16",
     "f4",
     "f8",
+    "float8_e4m3fn",
+    "float8_e5m2",
 )
 _OF_BITS = ("min", "max", "and", "or")  # what keeps a truth value one
 _LARGEST_RANK = 2**31 - 1
@@ -254,6 +256,6 @@ def _element(request: Request) -> int:
     if code in _ELEMENTS:
         return _ELEMENTS.index(code)
     raise InvalidArgument(
-        f"peerway: {request.kind} of elements of type {kind}; there are integers of 8 to 64 bits, float16, "
-        "bfloat16, float32, float64, and truth values for " + ", ".join(_OF_BITS) + "."
+        f"peerway: {request.kind} of elements of type {kind}; there are integers of 8 to 64 bits, "
+        "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, and truth values for " + ", ".join(_OF_BITS) + "."
     )

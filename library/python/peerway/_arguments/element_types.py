@@ -58,8 +58,8 @@ def element_of(dtype: Any) -> Element:
 
 
 def _name_of(known: np.dtype[Any]) -> str:
-    """NumPy's code of a type, or its name where the code says only that it is bytes: for the types that
-    ml_dtypes adds to NumPy (bfloat16), as JAX brings it.
+    """NumPy's code of a type, or its name where NumPy has no code for it: for the types that ml_dtypes adds
+    to NumPy (bfloat16), as JAX brings it.
     """
-    is_added = known.kind == "V" and known.names is None and known.type is not np.void
+    is_added = not known.type.__module__.startswith("numpy")
     return known.name if is_added else known.str

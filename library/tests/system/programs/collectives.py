@@ -28,6 +28,10 @@ SECONDS = 600
 EPOCHS = 3  # each slot is used, and the first one again
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 FLOATS = ["f2", "f4", "f8"]
+with contextlib.suppress(ImportError):  # it comes with JAX
+    import ml_dtypes  # noqa: F401
+
+    FLOATS += ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
 OF_HOST = ("numpy", "allocated", "odd")
 OPERATIONS = ["sum", "min", "max", "prod", "and", "or"]
 Array = NDArray[Any]
@@ -42,7 +46,7 @@ def values(dtype: str, count: int, rank: int, epoch: int) -> Array:
 
 
 def combined(op: str, operands: list[Array]) -> Array:
-    """The operands combined one after the other; 16-bit numbers as 32-bit numbers, rounded once."""
+    """The operands combined one after the other; numbers of 8 and 16 bits as 32-bit numbers, rounded once."""
     function: Any = {
         "sum": np.add,
         "min": np.minimum,
@@ -52,7 +56,7 @@ def combined(op: str, operands: list[Array]) -> Array:
         "or": np.bitwise_or,
     }[op]
     dtype = operands[0].dtype
-    wide = np.dtype("f4") if dtype == np.dtype("f2") else dtype
+    wide = np.dtype("f4") if dtype.kind not in "iu" and dtype.itemsize < 4 else dtype
     result = operands[0].astype(wide)
     with np.errstate(over="ignore"):
         for operand in operands[1:]:

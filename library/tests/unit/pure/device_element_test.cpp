@@ -17,6 +17,8 @@ namespace {
 using peerway::device::BFloat16;
 using peerway::device::Combine;
 using peerway::device::Element;
+using peerway::device::Float8E4M3;
+using peerway::device::Float8E5M2;
 using peerway::device::Float16;
 using peerway::device::Reduction;
 using peerway::device::detail::rounded;
@@ -70,6 +72,53 @@ TEST(Elements, BFloat16IsTheUpperHalfOfAFloatRoundedToEven) {
   EXPECT_EQ(round(std::numeric_limits<float>::max()), 0x7f80);  // nearer to infinity
   EXPECT_EQ(round(INFINITY), 0x7f80);
   EXPECT_TRUE(std::isnan(widened(rounded(NAN, BFloat16{}))));
+}
+
+// By their definitions: sign, 4 bits of exponent and 3 of the fraction, or 5 and 2.
+double e4m3(unsigned bits) {
+  const int exponent = static_cast<int>(bits >> 3 & 15);
+  const double fraction = bits & 7, sign = (bits & 0x80) != 0 ? -1 : 1;
+  if (exponent == 15 && fraction == 7) return NAN;
+  return sign * (exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10));
+}
+double e5m2(unsigned bits) { return half(bits << 8); }
+
+/// Every number is widened and rounded back, and floats between two neighbours go to the nearer one.
+template <class T>
+void rounds_to_the_nearest(double (*value_of)(unsigned), unsigned largest) {
+  const auto round = [](float value) { return unsigned{rounded(value, T{}).bits}; };
+  for (unsigned bits = 0; bits < 256; ++bits) {
+    const float wide = widened(T{static_cast<unsigned char>(bits)});
+    if (std::isnan(value_of(bits))) {
+      EXPECT_TRUE(std::isnan(wide)) << bits;
+    } else {
+      ASSERT_EQ(wide, value_of(bits)) << bits;
+      ASSERT_EQ(round(wide), bits);
+    }
+  }
+  for (unsigned bits = 0; bits < largest; ++bits) {
+    const auto low = static_cast<float>(value_of(bits)), high = static_cast<float>(value_of(bits + 1));
+    const float middle = low + (high - low) / 2;
+    ASSERT_EQ(round(middle), bits % 2 == 0 ? bits : bits + 1);
+    ASSERT_EQ(round(std::nextafter(middle, 0.0f)), bits);
+    ASSERT_EQ(round(std::nextafter(-middle, -1e9f)), (bits + 1) | 0x80);
+  }
+  EXPECT_TRUE(std::isnan(widened(rounded(NAN, T{}))));
+}
+
+TEST(Elements, FloatsAreRoundedToTheNearestOf8Bits) {
+  rounds_to_the_nearest<Float8E4M3>(e4m3, 0x7e);
+  rounds_to_the_nearest<Float8E5M2>(e5m2, 0x7b);
+  EXPECT_EQ(rounded(464.0f, Float8E4M3{}).bits, 0x7e);
+  for (const float large : {464.1f, 600.0f, 1e30f, INFINITY}) {
+    EXPECT_TRUE(std::isnan(widened(rounded(large, Float8E4M3{})))) << large;
+    EXPECT_TRUE(std::isnan(widened(rounded(-large, Float8E4M3{})))) << large;
+  }
+  EXPECT_EQ(rounded(61439.0f, Float8E5M2{}).bits, 0x7b);
+  for (const float large : {61440.0f, 1e6f, INFINITY}) {
+    EXPECT_EQ(rounded(large, Float8E5M2{}).bits, 0x7c) << large;
+    EXPECT_EQ(rounded(-large, Float8E5M2{}).bits, 0xfc) << large;
+  }
 }
 
 /// The reduction of operands that follow one another in `others`; the one of this rank is at `local`.
