@@ -55,9 +55,8 @@ def two_ranks(kernels: Path, run_program: Callable[..., subprocess.CompletedProc
     return run
 
 
-@pytest.fixture(scope="session")
-def plan_check(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/plan_check, compiled by nvcc for this machine's GPU."""
+def compiled_by_nvcc(source: Path, folder: Path) -> Path:
+    """The program of a source file, compiled for this machine's GPU. Skips the test if there is no nvcc."""
     from peerway_measure.bench.peers import gpus as present_gpus
     from peerway_measure.bench.peers import places
 
@@ -65,16 +64,23 @@ def plan_check(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if toolkit is None:
         pytest.skip("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
     library = library_folder()
-    program = tmp_path_factory.mktemp("plan_check") / "plan_check"
+    program = folder / source.stem
     command = [str(toolkit / "bin" / "nvcc"), f"-arch={present_gpus.present().architecture}", "-std=c++20"]
-    command += [
-        "-O2",
-        "-lineinfo",
-        f"-I{ROOT / 'library' / 'include'}",
-        str(PROGRAMS / "plan_check" / "plan_check.cu"),
-    ]
+    command += ["-O2", "-lineinfo", f"-I{ROOT / 'library' / 'include'}", str(source)]
     command += ["-o", str(program), f"-L{library}", "-lpeerway", "-Xlinker", f"-rpath={library}"]
     command += [*places.nvcc_flags(toolkit), "-lcudart_static", "-ldl", "-lrt", "-lpthread"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, f"{' '.join(command)}\n{built.stderr}{built.stdout}"
     return program
+
+
+@pytest.fixture(scope="session")
+def plan_check(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/plan_check, compiled by nvcc for this machine's GPU."""
+    return compiled_by_nvcc(PROGRAMS / "plan_check" / "plan_check.cu", tmp_path_factory.mktemp("plan_check"))
+
+
+@pytest.fixture(scope="session")
+def all_reduce_check(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/all_reduce_check, compiled by nvcc for this machine's GPU."""
+    return compiled_by_nvcc(PROGRAMS / "all_reduce_check.cu", tmp_path_factory.mktemp("all_reduce_check"))

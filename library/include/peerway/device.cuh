@@ -9,10 +9,11 @@
 //
 // scope.cuh: which threads work together   result.cuh: how an operation ended
 // signal.cuh: put, notify, wait, send, receive   plan.cuh: start, finish
-// fifo.cuh: puts that the proxy carries out
+// all_reduce.cuh: all_reduce                   fifo.cuh: puts that the proxy carries out
 #ifndef PEERWAY_DEVICE_CUH
 #define PEERWAY_DEVICE_CUH
 
+#include "peerway/device/all_reduce.cuh"
 #include "peerway/device/fifo.cuh"
 #include "peerway/device/plan.cuh"
 #include "peerway/device/signal.cuh"

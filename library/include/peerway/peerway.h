@@ -460,6 +460,13 @@ struct pw_lane_handle;
 PW_API pw_status pw_plan_get_lane(pw_plan* plan, pw_direction direction, int rank, int tag,
                                   struct pw_lane_handle* handle);
 
+/* Gives a kernel the lanes of an all-reduce of GPU memory, so that the kernel combines elements itself as it
+ * computes them (peerway/device/all_reduce.cuh). PW_UNSUPPORTED if the plan is something else, has more than
+ * PW_KERNEL_MEMBERS members, or if its messages are not one-shot by packets or lines. Such a plan is used
+ * only through this handle or only by start and finish, never both. */
+struct pw_all_reduce_handle;
+PW_API pw_status pw_plan_get_all_reduce_handle(pw_plan* plan, struct pw_all_reduce_handle* handle);
+
 /* The plan must not be between a start and its finish, and no graph or kernel that holds it may run any
  * more. */
 PW_API pw_status pw_plan_free(pw_plan* plan);
@@ -577,7 +584,9 @@ typedef enum pw_element {
   PW_FLOAT16 = 8,
   PW_BFLOAT16 = 9,
   PW_FLOAT32 = 10,
-  PW_FLOAT64 = 11
+  PW_FLOAT64 = 11,
+  PW_FLOAT8_E4M3 = 12, /* the types of 8 bits of the Open Compute Project: up to 448, without infinities */
+  PW_FLOAT8_E5M2 = 13
 } pw_element;
 
 /* PW_AND and PW_OR combine bits, and only of integers. */

@@ -140,6 +140,15 @@ class Plan {
   [[nodiscard]] pw_lane_handle send_lane(int rank, int tag) const { return lane(PW_SEND, rank, tag); }
   [[nodiscard]] pw_lane_handle receive_lane(int rank, int tag) const { return lane(PW_RECEIVE, rank, tag); }
 
+  /// The lanes of an all-reduce, for a kernel that combines elements itself (peerway/device/all_reduce.cuh).
+  /// Throws Error if the plan is no all-reduce that is one-shot by packets or lines. Such a plan is used only
+  /// through this handle or only by start and finish.
+  [[nodiscard]] pw_all_reduce_handle all_reduce_handle() const {
+    pw_all_reduce_handle handle{};
+    check(pw_plan_get_all_reduce_handle(get(), &handle));
+    return handle;
+  }
+
   void close() { check(pw_plan_free(plan_.release())); }
   [[nodiscard]] pw_plan* get() const { return plan_.get(); }
 

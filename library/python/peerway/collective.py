@@ -29,6 +29,15 @@ class Collective(Plan):
         super().__init__(core, device, keep)
         self._regions = regions
 
+    def all_reduce_handle(self) -> bytes:
+        """The pw_all_reduce_handle, as bytes, with which kernels combine the elements of an all-reduce
+        themselves (peerway/device/all_reduce.cuh). Such an all-reduce is used only through its handle or only
+        by start and finish.
+
+        Raises Unsupported if this is no all-reduce of GPU memory that is one-shot by packets or lines.
+        """
+        return self._core.all_reduce_handle()
+
     def close(self) -> None:
         """Ends the collective and releases its arrays. Do not call it between a start and its finish. Closing
         twice does nothing.

@@ -204,6 +204,8 @@ void bind_prepared(nb::module_& module) {
       .def("describe", [](Plan& plan) { return plan->describe(); })
       .def("handle", [](Plan& plan) { return bytes_of(plan->handle()); })
       .def(
+          "all_reduce_handle", [](Plan& plan) { return bytes_of(plan->all_reduce_handle()); })
+      .def(
           "lane",
           [](Plan& plan, bool sends, int rank, int tag) {
             return bytes_of(sends ? plan->send_lane(rank, tag) : plan->receive_lane(rank, tag));

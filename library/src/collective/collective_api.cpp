@@ -54,6 +54,7 @@ class CollectiveMaker {
     request_ = collective::request_of(given_, group_);
     member_ = request_.member(team_.rank());
     take_memory();
+    if (request_.combines()) device_->load_reduction(request_.element, request_.combine);
     const std::vector<collective::CollectiveMethod> methods =
         collective::methods_of(request_.kind, request_.members());
     agree(exchange, methods.size() > 1);
@@ -269,6 +270,7 @@ void CollectiveMaker::add(const collective::Schedule& schedule) {
                        {request_.element, request_.combine, request_.members(), member_, combination.count,
                         combination.stride, byte(to_.address() + combination.to),
                         byte(from_.address() + combination.from), byte(scratch.address())},
+                       combination.count * collective::bytes_of(request_.element),
                        {to_.region, from_.region, scratch.region}});
 }
 

@@ -54,6 +54,7 @@ class Plan {
   [[nodiscard]] pw_status status() const;
   pw_status handle(pw_plan_handle& handle);
   pw_status lane(bool sends, int rank, int tag, pw_lane_handle& handle);
+  pw_status all_reduce(pw_all_reduce_handle& handle);
 
   /// Text with a line for each put and get, each send and each receive: what it moves, and by which method.
   [[nodiscard]] const std::string& describe() const { return lowered_.description; }
@@ -64,6 +65,7 @@ class Plan {
   void cancel_on_losses();
   void serve_by_proxy();
   pw_status refuse_unprepared(const char* action) const;
+  pw_status give_to_kernels(pw_plan_handle& handle);
   /// Called before finish() sleeps: lets the device give the notice. Returns what will wake the thread.
   Wakes request_notice(const std::shared_ptr<Notice>& notice);
   /// Records that the part begins on the stream (none: from the host). Fails if it is not its turn.

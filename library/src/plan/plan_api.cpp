@@ -206,6 +206,10 @@ pw_status pw_plan_get_lane(pw_plan* plan, pw_direction direction, int rank, int 
   });
 }
 
+pw_status pw_plan_get_all_reduce_handle(pw_plan* plan, pw_all_reduce_handle* handle) {
+  return pw::catch_errors(__func__, given(plan, handle), [&] { return plan->plan->all_reduce(*handle); });
+}
+
 pw_status pw_plan_free(pw_plan* plan) {
   pw::release(plan);
   return PW_OK;

@@ -121,6 +121,16 @@ pw_status Plan::enqueue(void* stream, PlanPart part) {
 }
 
 pw_status Plan::handle(pw_plan_handle& handle) {
+  if (const pw_status status = give_to_kernels(handle); status != PW_OK) return status;
+  if (operations_.rounds() > 0)
+    return fail(PW_UNSUPPORTED,
+                "this collective combines elements or moves them in several rounds, which a kernel cannot "
+                "start; start it on a stream, or let the kernel combine the elements of an all-reduce "
+                "(pw_plan_get_all_reduce_handle)");
+  return PW_OK;
+}
+
+pw_status Plan::give_to_kernels(pw_plan_handle& handle) {
   if (runner_ == nullptr) return refuse_unprepared("a handle");
   std::lock_guard lock(mutex_);
   in_kernels_ = true;
@@ -129,7 +139,7 @@ pw_status Plan::handle(pw_plan_handle& handle) {
 
 pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
   pw_plan_handle whole{};
-  if (const pw_status status = this->handle(whole); status != PW_OK) return status;
+  if (const pw_status status = give_to_kernels(whole); status != PW_OK) return status;
   const std::vector<Lane>& lanes = sends ? negotiation_->sends() : negotiation_->receives();
   const auto match =
       std::ranges::find_if(lanes, [&](const Lane& lane) { return lane.rank == rank && lane.tag == tag; });

@@ -1,0 +1,228 @@
+// All-reduces inside kernels, by threads, warps and blocks, among ranks that may share a GPU: they must give
+// the bits of the same all-reduce on a stream. One JSON line a check; the exit code is 1 when one failed.
+//
+//   peerway run -n 4 -- all_reduce_check values
+//   peerway run -n 2 -- all_reduce_check lost      rank 1 is killed; rank 0 must be told
+//   peerway run -n 4 -- all_reduce_check times     microseconds of one all-reduce, in a kernel of many
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "plan_check/rank.cuh"
+
+namespace {
+
+using namespace check;
+using namespace peerway::device;
+using peerway::Status;
+
+enum class By { thread, warp, block };
+
+template <class T>
+struct ElementOf;
+template <>
+struct ElementOf<double> {
+  static constexpr auto value = peerway::Element::float64;
+};
+template <>
+struct ElementOf<float> {
+  static constexpr auto value = peerway::Element::float32;
+};
+template <>
+struct ElementOf<BFloat16> {
+  static constexpr auto value = peerway::Element::bfloat16;
+};
+template <>
+struct ElementOf<Float16> {
+  static constexpr auto value = peerway::Element::float16;
+};
+template <>
+struct ElementOf<int> {
+  static constexpr auto value = peerway::Element::int32;
+};
+
+template <class T, Combine how, class Scope>
+__device__ void reduce_part(const Scope& scope, Word worker, const pw_all_reduce_handle& handle, Word epoch,
+                            T* to, const T* from, Word part, Word count, Word* failed) {
+  const Word first = worker * part;
+  if (first >= count) return;
+  const Word here = count - first < part ? count - first : part;
+  if (all_reduce<T, how>(scope, handle, epoch, to + first, from + first, here, first) != Result::ok &&
+      scope.index() == 0)
+    atomicAdd(failed, Word{1});
+}
+
+/// `turns` epochs from `epoch` on; every worker (a scope of its own) has `part` elements.
+template <class T, Combine how>
+__global__ void reduce_in_kernel(By by, const __grid_constant__ pw_all_reduce_handle handle, Word epoch,
+                                 unsigned turns, T* to, const T* from, Word part, Word count, Word* failed) {
+  const Word thread = blockIdx.x * blockDim.x + threadIdx.x;
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    if (by == By::thread)
+      reduce_part<T, how>(Thread{}, thread, handle, epoch + turn, to, from, part, count, failed);
+    else if (by == By::warp)
+      reduce_part<T, how>(Warp{}, thread / 32, handle, epoch + turn, to, from, part, count, failed);
+    else
+      reduce_part<T, how>(Block{}, blockIdx.x, handle, epoch + turn, to, from, part, count, failed);
+  }
+}
+
+/// Elements whose sums are inexact, of which few are negative.
+template <class T>
+__global__ void fill_elements(T* at, Word count, int rank, Word epoch) {
+  for (Word n = threadIdx.x; n < count; n += blockDim.x) {
+    const unsigned mixed = static_cast<unsigned>((n * 2654435761u) ^ (epoch * 40503u) ^ (rank * 97u)) % 5000;
+    if constexpr (sizeof(T) == 2)
+      at[n].bits = static_cast<unsigned short>(0x3c00 + mixed % 600);
+    else
+      at[n] = static_cast<T>(mixed) / static_cast<T>(3);
+  }
+}
+
+/// Two all-reduces of the same elements: one for kernels, one on a stream.
+template <class T, Combine how>
+class Pair {
+ public:
+  Pair(Rank& rank, Word count)
+      : rank_(rank), count_(count), from_(region()), to_(region()), wanted_(region()) {
+    const auto element = ElementOf<T>::value;
+    const auto combine = static_cast<peerway::Combine>(how);
+    in_kernels_.emplace(rank.ctx.all_reduce(element, to_.all(), from_.all(), combine));
+    on_stream_.emplace(rank.ctx.all_reduce(element, wanted_.all(), from_.all(), combine));
+    in_kernels_->set_timeout(30s);
+    handle_ = in_kernels_->all_reduce_handle();
+  }
+
+  void enqueue(By by, unsigned workers, unsigned turns = 1) {
+    const unsigned unit = handle_.unit / sizeof(T);
+    const Word part = ((count_ + workers - 1) / workers + unit - 1) / unit * unit;
+    const unsigned threads = by == By::thread ? 1 : by == By::warp ? 32 : 256;
+    reduce_in_kernel<T, how><<<workers, threads, 0, rank_.stream>>>(
+        by, handle_, epoch_ + 1, turns, address(to_), address(from_), part, count_, failed_.get());
+    epoch_ += turns;
+  }
+
+  void check(By by, unsigned workers) {
+    for (unsigned turn = 0; turn < 3; ++turn) {
+      fill_elements<<<1, 256, 0, rank_.stream>>>(address(from_), count_, rank_.rank, epoch_);
+      enqueue(by, workers);
+      peerway::check(on_stream_->run(rank_.queue()));
+      rank_.drain();
+      std::vector<T> got(count_), wanted(count_);
+      CUDA(cudaMemcpy(got.data(), to_.address(), count_ * sizeof(T), cudaMemcpyDefault));
+      CUDA(cudaMemcpy(wanted.data(), wanted_.address(), count_ * sizeof(T), cudaMemcpyDefault));
+      wrong_ += std::memcmp(got.data(), wanted.data(), count_ * sizeof(T)) != 0;
+    }
+  }
+
+  [[nodiscard]] bool right() const { return wrong_ == 0 && failed_[0] == 0; }
+  [[nodiscard]] Word failed() const { return failed_[0]; }
+  [[nodiscard]] Status status() const { return in_kernels_->status(); }
+
+ private:
+  peerway::Region region() { return rank_.ctx.allocate(rank_.device, count_ * sizeof(T)); }
+  static T* address(const peerway::Region& region) { return static_cast<T*>(region.address()); }
+
+  Rank& rank_;
+  Word count_;
+  peerway::Region from_, to_, wanted_;
+  std::optional<peerway::Plan> in_kernels_, on_stream_;
+  pw_all_reduce_handle handle_{};
+  Word epoch_ = 0;
+  unsigned wrong_ = 0;
+  Words failed_{1};
+};
+
+template <class T, Combine how>
+void values_of(Rank& rank, const char* name, Word count) {
+  Pair<T, how> pair(rank, count);
+  pair.check(By::thread, 1);
+  pair.check(By::warp, 3);
+  pair.check(By::block, 1);
+  pair.check(By::block, 8);
+  rank.say(std::string(name) + " of " + std::to_string(count) + " elements", pair.right());
+  rank.meet();
+}
+
+void values(Rank& rank) {
+  for (const Word count : {1, 5, 1000, 8192}) values_of<double, Combine::sum>(rank, "sums in double", count);
+  for (const Word count : {1, 3, 1000, 8192}) values_of<float, Combine::sum>(rank, "sums in float", count);
+  for (const Word count : {2, 4, 1002, 16384}) {
+    values_of<BFloat16, Combine::sum>(rank, "sums in bfloat16", count);
+    values_of<Float16, Combine::max>(rank, "maxima in float16", count);
+  }
+  values_of<int, Combine::prod>(rank, "products in int", 77);
+}
+
+void lost(Rank& rank) {
+  Pair<float, Combine::sum> pair(rank, 1024);
+  rank.meet();
+  if (rank.rank == 1) {
+    pair.enqueue(By::block, 4, 20);
+    rank.drain();
+    std::raise(SIGKILL);
+  }
+  pair.enqueue(By::block, 4, 1000);
+  rank.drain();
+  const bool reported =
+      pair.status() == Status::peer_lost && peerway::error_message().find("rank 1") != std::string::npos;
+  rank.say("an all-reduce inside a kernel is released", reported && pair.failed() > 0, peerway::error_message());
+}
+
+double median_us(Rank& rank, const std::function<void()>& enqueue, unsigned turns) {
+  std::vector<float> samples;
+  cudaEvent_t begin = nullptr, end = nullptr;
+  CUDA(cudaEventCreate(&begin));
+  CUDA(cudaEventCreate(&end));
+  for (unsigned sample = 0; sample < 31; ++sample) {
+    rank.drain();
+    rank.meet();
+    CUDA(cudaEventRecord(begin, rank.stream));
+    enqueue();
+    CUDA(cudaEventRecord(end, rank.stream));
+    rank.drain();
+    float milliseconds = 0;
+    CUDA(cudaEventElapsedTime(&milliseconds, begin, end));
+    samples.push_back(1000 * milliseconds / static_cast<float>(turns));
+  }
+  std::ranges::nth_element(samples, samples.begin() + 15);
+  return samples[15];
+}
+
+void times(Rank& rank) {
+  constexpr unsigned kTurns = 1000;
+  for (const Word bytes : {8, 1024, 8192, 65536}) {
+    Pair<float, Combine::sum> pair(rank, bytes / sizeof(float));
+    const auto blocks = static_cast<unsigned>(std::clamp<Word>(bytes / 2048, 1, 32));
+    const double us = median_us(rank, [&] { pair.enqueue(By::block, blocks, kTurns); }, kTurns);
+    if (rank.rank == 0)
+      std::printf("{\"test\": \"all_reduce_in_kernel\", \"ranks\": %d, \"bytes\": %llu, \"blocks\": %u, \"us\": %.3f}\n",
+                  rank.team.size(), bytes, blocks, us);
+    rank.meet();
+  }
+}
+
+int run(const std::string& group) {
+  auto team = peerway::Team::from_launcher();
+  int gpus = 0;
+  CUDA(cudaGetDeviceCount(&gpus));
+  Rank rank(team, team.rank() % gpus, false);
+  if (group == "values") values(rank);
+  if (group == "lost") lost(rank);
+  if (group == "times") times(rank);
+  rank.meet();
+  return failures > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc > 1 ? argv[1] : "values");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
