@@ -38,6 +38,25 @@ def test_every_directive_gives_what_a_sequential_program_has(program: Path, node
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
+@pytest.mark.parametrize("nodes", [1, 4, pytest.param(3, marks=pytest.mark.long)])
+def test_components_aliases_and_pointers_are_parts_of_distributed_arrays(parts: Path, nodes: int) -> None:
+    done = run(PEERWAY, "run", "-n", nodes, "--", parts, folder=parts.parent)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its module is compiled apart, so that its components and their types come from another file."""
+    folder = tmp_path_factory.mktemp("fc")
+    grids, _, main = (FORTRAN / "parts.f90").read_text().partition("program parts")
+    (folder / "grids.f90").write_text(grids)
+    (folder / "main.f90").write_text(f"program parts{main}")
+    for name in ("grids", "main"):
+        compilation = run(PEERWAY, "fc", "-O1", "-g", "-fcheck=bounds,do,mem,pointer", "-c", f"{name}.f90", folder=folder)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    return compiled(folder, "grids.o", "main.o")
+
+
 @pytest.fixture(scope="module")
 def coarrays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """At -O2: what others change behind the compiler's back must be read again."""
