@@ -96,15 +96,23 @@ def build(folder: Path, case: Case) -> None:
     flags = ["-O3", *(f"-D{define}" for define in case.defines)]
     output = {form: ["-lm", "-Wl,-rpath,$ORIGIN", "-o", f"{case.name}-{form}"] for form in FORMS}
     if case.program == "hop":
-        halos = ["-DHT=1", "-DHZ=1"]
+        halos = ["-DHT=1", "-DHZ=1"]  # one process exchanges halos with itself, as hop.f90 does
         compiled(folder, "cc", *flags, "-c", LATTICE / "fields.c", "-o", "fields.o")
-        compiled(folder, "cc", *flags, *halos, LATTICE / "hop.c", *output["c"])
+        (folder / "hop.c").write_text(hop_in_c())
+        compiled(folder, "cc", *flags, *halos, f"-I{LATTICE}", "hop.c", *output["c"])
         compiled(folder, "fc", "-cpp", *flags, LATTICE / "hop.f90", "fields.o", *output["fortran"])
     else:
         compiled(folder, "cc", *flags, SAMPLES / f"{case.program}.c", *output["c"])
         compiled(folder, "fc", "-cpp", *flags, sized(folder, case), *output["fortran"])
-    for rest in (*folder.glob("*.mod"), *folder.glob("*.xmp"), *folder.glob("*.o"), *folder.glob("*.f90")):
-        rest.unlink()
+    for kind in ("mod", "xmp", "o", "c", "f90"):
+        for rest in folder.glob(f"*.{kind}"):
+            rest.unlink()
+
+
+def hop_in_c() -> str:
+    """The program xacc.c with the main function of the hop alone."""
+    text = (LATTICE / "xacc.c").read_text()
+    return text[: text.index("int main(")] + (LATTICE / "hop_main.c").read_text()
 
 
 def sized(folder: Path, case: Case) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from documented_code import blocks
+from fc_times import LATTICE, hop_in_c
 from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, assert_alike, run
 
 pytestmark = pytest.mark.skipif(
@@ -220,38 +221,11 @@ def test_npb_has_the_published_results(tmp_path: Path, sample: str, published: s
     assert line.endswith(", as published")
 
 
-LATTICE = PROGRAMS.parents[3] / "apps" / "lqcd"
-BITS = """\
-int main(void) {
-  const struct gauge gauge = {GAUGE_RANDOM, 1, "random:1", 0};
-  load(&gauge);
-#pragma acc enter data copyin(u, p, r) create(x, b, v, w)
-#pragma xmp reflect(u) width(0, / periodic / HT : 0, / periodic / HZ : 0, 0, 0, 0) orthogonal acc
-  hop(v, p);
-#pragma acc exit data copyout(v)
-  unsigned long bits = 0;
-#pragma xmp loop(it, iz) on lattice(iz, it) reduction(^ : bits)
-  for (int it = 0; it < NT; it++)
-    for (int iz = 0; iz < NZ; iz++)
-      for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) {
-            const int turn = (k + 5 * ix + 11 * iy + 23 * iz + 37 * it) % 64;
-            unsigned long word;
-            memcpy(&word, &v[it][iz][iy] AT(ix, k), sizeof word);
-            bits ^= turn ? word << turn | word >> (64 - turn) : word;
-          }
-#pragma xmp task on processes(1, 1)
-  printf("bits %016lX\\n", bits);
-  return 0;
-}
-"""
 
 
 def test_the_hop_in_fortran_has_the_bits_of_the_one_in_c(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     """It is linked with C, too, which makes its fields."""
-    text = (LATTICE / "xacc.c").read_text()
-    (tmp_path / "hop.c").write_text(text[: text.index("int main(")] + BITS)
+    (tmp_path / "hop.c").write_text(hop_in_c())
     flags = ("-O2", "-DEDGE=4")
     c = ["cc", *flags, f"-I{LATTICE}", "-DPT=2", "hop.c", "-lm", "-o", "of_c"]
     fields = ["cc", "-c", *flags, LATTICE / "fields.c", "-o", "fields.o"]
