@@ -28,15 +28,15 @@
 #error "PT must divide NT, and PZ must divide NZ"
 #endif
 
-/* Width of the halo along t and z; a direction with one process may wrap around. */
+/* Width of the halo along t and z; a direction with one process may wrap around, or have a halo, too. */
 #if PT > 1
 #define HT 1
-#else
+#elif !defined HT
 #define HT 0
 #endif
 #if PZ > 1
 #define HZ 1
-#else
+#elif !defined HZ
 #define HZ 0
 #endif
 

@@ -1,6 +1,6 @@
 /* NPB's CG: the smallest eigenvalue of a sparse random matrix by inverse iteration with conjugate gradients.
  *
- *   peerway cc cg.c -O3 -lm -o cg && peerway run -n 4 ./cg       (class S; -DCLASS_W: class W)
+ *   peerway cc cg.c -O3 -lm -o cg && peerway run -n 4 ./cg       (class S; -DCLASS_W, _A, _B: larger ones)
  *
  * Rows and vectors are spread; the vector that a product needs is brought whole to each node by gmove. The
  * matrix follows the report NAS-95-020; zeta is checked against the value that NASA publishes. */
@@ -9,7 +9,18 @@
 #include <stdlib.h>
 #include <xmp.h>
 
-#ifdef CLASS_W
+#if defined CLASS_B
+#define NA 75000
+#define NONZER 13
+#define SHIFT 60.0
+#define ZETA 22.712745482631
+#define ITERATIONS 75
+#elif defined CLASS_A
+#define NA 14000
+#define NONZER 11
+#define SHIFT 20.0
+#define ZETA 17.130235054029
+#elif defined CLASS_W
 #define NA 7000
 #define NONZER 8
 #define SHIFT 12.0
@@ -20,7 +31,9 @@
 #define SHIFT 10.0
 #define ZETA 8.5971775078648
 #endif
+#ifndef ITERATIONS
 #define ITERATIONS 15
+#endif
 #define STEPS 25
 #define MOST (NONZER + 1)
 

@@ -1,20 +1,26 @@
 ! NPB's CG: the smallest eigenvalue of a sparse random matrix by inverse iteration with conjugate gradients.
 !
-!   peerway fc -cpp cg.f90 -O3 -o cg && peerway run -n 4 ./cg     (class S; -DCLASS_W: class W)
+!   peerway fc -cpp cg.f90 -O3 -o cg && peerway run -n 4 ./cg     (class S; -DCLASS_W, _A, _B: larger ones)
 !
 ! Rows and vectors are distributed; gmove brings the vector that a product needs whole to each node. The matrix
 ! follows the report NAS-95-020; zeta is checked against the value that NASA publishes.
 module problem
   implicit none
   integer, parameter :: dp = kind(1d0), long = selected_int_kind(18)
-#ifdef CLASS_W
-  integer, parameter :: na = 7000, nonzer = 8
+#if defined CLASS_B
+  integer, parameter :: na = 75000, nonzer = 13, iterations = 75
+  real(dp), parameter :: shift = 60, published = 22.712745482631d0
+#elif defined CLASS_A
+  integer, parameter :: na = 14000, nonzer = 11, iterations = 15
+  real(dp), parameter :: shift = 20, published = 17.130235054029d0
+#elif defined CLASS_W
+  integer, parameter :: na = 7000, nonzer = 8, iterations = 15
   real(dp), parameter :: shift = 12, published = 10.362595087124d0
 #else
-  integer, parameter :: na = 1400, nonzer = 7
+  integer, parameter :: na = 1400, nonzer = 7, iterations = 15
   real(dp), parameter :: shift = 10, published = 8.5971775078648d0
 #endif
-  integer, parameter :: iterations = 15, steps = 25
+  integer, parameter :: steps = 25
 end module problem
 
 ! The matrix, the same on each node, in compressed rows.

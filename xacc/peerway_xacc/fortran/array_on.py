@@ -25,7 +25,8 @@ from peerway_xacc.lowering.loops import text_of
 class _Reference:
     """An array in the statement: its words, and the parts between its parentheses (None: it is whole)."""
 
-    name: Word
+    first: Word
+    name: Word  # the last word of its name, which is the component if it is one
     end: int  # the number of its last word
     parts: list[list[Word]] | None
     array: DistributedArray | None
@@ -41,7 +42,7 @@ def array_on(unit: FortranUnit, directive: d.ArrayOn) -> None:
         statement is None
         or not references
         or references[0].array is None
-        or references[0].name is not statement.words[0]
+        or references[0].first is not statement.words[0]
     ):
         note = (statement.words[0].place, "this follows") if statement else None
         raise Refused(directive.place, "expected an assignment to a distributed array behind array", note)
@@ -92,15 +93,17 @@ def _references(unit: FortranUnit, statement: Statement | None) -> list[_Referen
             unit.fortran.entity(word.text, statement.scope) if word.kind == "name" and not component else None
         )
         rank = len(declared[1].dimensions or ()) if declared else 0
+        array, last = unit.array_named(words, at, statement.scope)
+        if array:
+            rank, at = len(array.dimensions), last
         if not declared or not rank:
             at += 1
             continue
-        array = unit.array_at(word.text, statement.scope)
         end, parts = at, None
         if at + 1 < len(words) and words[at + 1].text == "(":
             end = closing(words, at + 1)
             parts = split(words[at + 2 : end], ",")
-        references.append(_Reference(word, end, parts, array, rank))
+        references.append(_Reference(word, words[last], end, parts, array, rank))
         at = end + 1
     return references
 

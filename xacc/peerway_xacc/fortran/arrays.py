@@ -7,11 +7,13 @@ the array begins to execute, where the program allocates it, or where its templa
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
+from peerway_xacc.fortran import components
+from peerway_xacc.fortran.coarray_memory import coarray_call, symbol_of
 from peerway_xacc.fortran.declarations import Dimension, Entity, Mention, dimensions_of
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments
 from peerway_xacc.fortran.structure import Scope, Statement
-from peerway_xacc.fortran.unit import FortranUnit
+from peerway_xacc.fortran.unit import Alias, FortranUnit
 from peerway_xacc.fortran.words import Word, closing, split, written
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.tokens import quoted
@@ -46,6 +48,8 @@ def declared_in(array: DistributedArray) -> tuple[Scope, Entity]:
 
 def check(array: DistributedArray) -> None:
     """Raises Refused for an array that cannot be distributed."""
+    if not isinstance(array.function, Scope) or array.name not in array.function.entities:
+        raise Refused(array.place, f"'{array.name}' is declared in another scope; align it there")
     scope, entity = declared_in(array)
     note = (entity.word.place, f"'{array.name}' is declared here")
     for attribute, text in _IMPOSSIBLE.items():
@@ -77,6 +81,9 @@ def redeclare(unit: FortranUnit, array: DistributedArray) -> None:
     """Declare an array as a pointer, in the place of its declaration."""
     scope, entity = declared_in(array)
     rank = len(entity.dimensions or ())
+    if entity.component:
+        components.redeclare(unit, scope, entity, rank)
+        return
     kept = sorted(
         attribute
         for attribute in entity.attributes - _DROPPED
@@ -85,22 +92,22 @@ def redeclare(unit: FortranUnit, array: DistributedArray) -> None:
     attributes = "".join(f", {attribute}" for attribute in kept)
     lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
     start = " => null()" if lives_on else ""
-    declared = f"{_type_of(entity)}, pointer, contiguous{attributes} :: {array.name}({_colons(rank)}){start}"
+    declared = f"{type_of(entity)}, pointer, contiguous{attributes} :: {array.name}({_colons(rank)}){start}"
     lines = [declared]
     if is_dummy(scope, array.name):
-        replace_dummy(unit, scope, entity, [*lines, f"{_type_of(entity)} :: {argument_of(array.name)}(*)"])
+        replace_dummy(unit, scope, entity, [*lines, f"{type_of(entity)} :: {argument_of(array.name)}(*)"])
     else:
-        _replace(unit, entity, lines)
+        replace_declaration(unit, entity, lines)
 
 
 def replace_dummy(unit: FortranUnit, scope: Scope, entity: Entity, lines: list[str]) -> None:
     """Declare a dummy argument otherwise; in the header it has the name of `argument_of`."""
     word = next(dummy for dummy in scope.dummies if dummy.text == entity.name)
     unit.generated.edit(scope.header, word.start, word.end, argument_of(entity.name))
-    _replace(unit, entity, lines)
+    replace_declaration(unit, entity, lines)
 
 
-def _replace(unit: FortranUnit, entity: Entity, lines: list[str]) -> None:
+def replace_declaration(unit: FortranUnit, entity: Entity, lines: list[str]) -> None:
     """Take a variable's declarations out, and put these lines in their place."""
     mentions = [entity.typed] if entity.typed else []
     others = [mention for mention in entity.others if _drops(mention)]
@@ -125,7 +132,8 @@ def _drops(mention: Mention) -> bool:
     return first in _DROPPED
 
 
-def _type_of(entity: Entity) -> str:
+def type_of(entity: Entity) -> str:
+    """The type of a name as text; without a declaration that of its first letter."""
     if entity.type_text:
         return entity.type_text
     return "integer" if entity.name[0] in "ijklmn" else "real"
@@ -163,7 +171,7 @@ def _bounds(dimensions: list[Dimension], arguments: Arguments) -> tuple[list[str
 
 
 def make(array: DistributedArray, dimensions: list[Dimension], arguments: Arguments, how: str) -> list[str]:
-    """C that fills an array's descriptor; `how` is init, enter or bind."""
+    """C that fills an array's descriptor; `how` is init, enter, bind for a dummy argument, or point."""
     assert array.template is not None
     rank = len(dimensions)
     lower, sizes = _bounds(dimensions, arguments)
@@ -175,8 +183,8 @@ def make(array: DistributedArray, dimensions: list[Dimension], arguments: Argume
         "0" if match is None else f"({match[1]}) + {low}[{d}]" for d, match in enumerate(array.dimensions)
     ]
     shadows = [array.shadow(dimension) for dimension in range(rank)]
-    memory = "c0, " if how == "bind" else ""
-    call = f"pwx_bind({array.address}, {memory}" if how == "bind" else f"pwx_array_{how}({array.address}, "
+    is_bound = how in ("bind", "point")
+    call = f"pwx_bind({array.address}, c0, " if is_bound else f"pwx_array_{how}({array.address}, "
     return [
         *(f"{low}[{d}] = {text};" for d, text in enumerate(lower)),
         f"{array.descriptor}.lower = {low};",
@@ -202,7 +210,19 @@ def attach(unit: FortranUnit, scope: Scope, array: DistributedArray) -> list[str
         f"pwx_p = {text}",
         f"call pwx_c_f_pointer(pwx_p, {array.name}, pwx_e(1:{rank}))",
         f"{array.name}({bounds}) => {array.name}",
+        *(line for alias in unit.aliases.get(id(array), []) for line in _alias(unit, scope, array, alias)),
     ]
+
+
+def _alias(unit: FortranUnit, scope: Scope, array: DistributedArray, alias: Alias) -> list[str]:
+    """Statements that let a local alias lead to an array's part, and set it up as a coarray."""
+    entity = alias.entity
+    lowers = [dimension.lower or "1" for dimension in entity.dimensions or ()]
+    lines = [f"{entity.name}({', '.join(f'{lower}:' for lower in lowers)}) => {array.name}"]
+    if entity.images is not None:
+        call = coarray_call(unit, alias.scope, entity, lowers, array.place, "alias")
+        lines.append(unit.generated.call(scope, call))
+    return lines
 
 
 def declare_pointers(unit: FortranUnit) -> None:
@@ -229,7 +249,7 @@ def _allocation(unit: FortranUnit, statement: Statement) -> None:
     words = statement.words
     for number, word in enumerate(words[:-2]):
         asks = word.text == "allocated" and words[number + 1].text == "("
-        if asks and unit.array_at(words[number + 2].text, statement.scope):
+        if asks and unit.array_named(words, number + 2, statement.scope)[0]:
             unit.generated.edit(statement.number, word.start, word.end, "associated")
     verb = next((n for n, word in enumerate(words) if word.text in ("allocate", "deallocate")), None)
     if verb is None or verb + 1 >= len(words) or words[verb + 1].text != "(":
@@ -237,7 +257,7 @@ def _allocation(unit: FortranUnit, statement: Statement) -> None:
     if verb and words[0].text != "if":
         return
     items = split(words[verb + 2 : closing(words, verb + 1)], ",")
-    arrays = [unit.array_at(item[0].text, statement.scope) if item else None for item in items]
+    arrays = [unit.array_named(item, 0, statement.scope)[0] if item else None for item in items]
     if not any(arrays):
         return
     lines: list[str] = []
@@ -269,7 +289,8 @@ def _allocated(
     _, entity = declared_in(array)
     if not entity.deferred:
         raise Refused(item[0].place, f"'{array.name}' is not allocatable")
-    dimensions = dimensions_of(statement.logical, item[2:-1]) if len(item) > 2 else []
+    opening = next((number for number, word in enumerate(item) if word.text == "("), len(item))
+    dimensions = dimensions_of(statement.logical, item[opening + 1 : -1]) if item[opening:] else []
     if len(dimensions) != len(array.dimensions) or any(d.upper is None for d in dimensions):
         raise Refused(item[0].place, f"allocate '{array.name}' with bounds in each of its dimensions")
     arguments = Arguments()
@@ -278,6 +299,10 @@ def _allocated(
     return [unit.generated.call(scope, call), *attach(unit, scope, array)]
 
 
-def _freed(unit: FortranUnit, statement: Statement, array: DistributedArray, _item: list[Word]) -> list[str]:
-    call = Call(unit.name("free"), [f"pwx_array_free({array.address});"])
-    return [unit.generated.call(statement.scope, call), f"nullify({array.name})"]
+def _freed(unit: FortranUnit, statement: Statement, array: DistributedArray, item: list[Word]) -> list[str]:
+    aliases = unit.aliases.get(id(array), [])
+    coarrays = [alias for alias in aliases if alias.entity.images is not None]
+    ending = [f"pwx_coarray_end(&{symbol_of(alias.scope, alias.entity)}__c, {at(item[0].place)});" for alias in coarrays]
+    call = Call(unit.name("free"), [*ending, f"pwx_array_free({array.address});"])
+    names = ", ".join([array.name, *(alias.entity.name for alias in aliases)])
+    return [unit.generated.call(statement.scope, call), f"nullify({names})"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from peerway_xacc.fortran import arrays, images
-from peerway_xacc.fortran.coindexed import symbol_of, transfer, where
+from peerway_xacc.fortran.coarray_memory import coarray_call, symbol_of, where
+from peerway_xacc.fortran.coindexed import transfer
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments
@@ -40,13 +41,14 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     is_dummy = arrays.is_dummy(scope, name)
     lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
     is_allocatable = "allocatable" in entity.attributes
-    _check(scope, entity, is_dummy, lives_on)
+    if not entity.alias:
+        _check(scope, entity, is_dummy, lives_on)
     link, rank = linkage(scope), len(entity.dimensions or ())
     symbol = symbol_of(scope, entity)
     unit.generated.top += [f"{link}pwx_coarray {symbol}__c;", f"{link}long {symbol}__clb[{max(rank, 1)}];"]
     if images.is_lock(entity):
         unit.generated.top.append(f"{link}pwx_locks {symbol}__k;")
-    if scope.foreign:
+    if scope.foreign or entity.alias:
         return
     for mention in [*([entity.typed] if entity.typed else []), *entity.others]:
         _strip(unit, mention.logical.number, mention.items[mention.number])
@@ -67,9 +69,9 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
         # not on the stack: other images use it until they end, too
         unit.generated.next_to(typed.logical.number, f"save :: {name}")
     if is_dummy:
-        calls.append(_init(unit, scope, entity, lowers, place, "bind"))
+        calls.append(coarray_call(unit, scope, entity, lowers, place, "bind"))
     elif not is_allocatable:
-        calls.append(_init(unit, scope, entity, lowers, place, "once"))
+        calls.append(coarray_call(unit, scope, entity, lowers, place, "once"))
     elif not lives_on:
         line = f"pwx_coarray_end(&{symbol}__c, {where(place)});"
         unit.leaving.setdefault(scope.number, []).append(line)
@@ -137,23 +139,6 @@ def _point_at_dummy(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     unit.pointing.setdefault(scope.number, []).extend(lines)
 
 
-def _init(unit: FortranUnit, scope: Scope, entity: Entity, lowers: list[str], place: Place, how: str) -> Call:
-    """The call that sets a coarray up: `once`, `anew` where it is allocated, or `bind` for a dummy."""
-    symbol = symbol_of(scope, entity)
-    rank = len(lowers)
-    arguments = Arguments()
-    lines = [f"{symbol}__clb[{rank - 1 - at}] = {arguments.c_text(text)};" for at, text in enumerate(lowers)]
-    sizes = ", ".join(f"c0->dim[{rank - 1 - d}].extent" for d in range(rank)) or "1"
-    rest = f"{quoted(entity.name)}, c0->elem_len, {rank}, (const long[]){{{sizes}}}, {where(place)});"
-    if how == "bind":
-        lines.append(f"pwx_coarray_bind(&{symbol}__c, c0->base_addr, {rest}")
-    else:
-        if how == "once":
-            lines.append(f"if ({symbol}__c.state) return;")
-        lines += [f"{symbol}__c.base = c0->base_addr;", f"pwx_coarray_init(&{symbol}__c, {rest}"]
-    return Call(unit.name("coarray"), lines, arguments.texts, [("kept", entity.name)])
-
-
 def _allocate(unit: FortranUnit, statement: Statement) -> None:
     """`allocate(x(n)[*])`, and `deallocate(x)`, before which all images are done with it."""
     words = statement.words
@@ -180,5 +165,5 @@ def _allocate(unit: FortranUnit, statement: Statement) -> None:
         for part in split(inside, ",") if inside else []:
             bounds = split(part, ":")
             lowers.append(written(statement.logical, bounds[0]) if len(bounds) > 1 else "1")
-        call = _init(unit, scope, entity, lowers, item[0].place, "anew")
+        call = coarray_call(unit, scope, entity, lowers, item[0].place, "anew")
         unit.generated.next_to(statement.number, unit.generated.call(statement.scope, call))

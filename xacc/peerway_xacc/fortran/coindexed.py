@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway_xacc.fortran.coarray_memory import symbol_of, where
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments, place_of
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.words import Word, closing, split, written
-from peerway_xacc.frontend.diagnostics import Place, Refused, counted
-from peerway_xacc.frontend.tokens import quoted
+from peerway_xacc.frontend.diagnostics import Refused, counted
 
 _OPENING = ("do", "else", "elseif", "select", "case", "where", "elsewhere", "forall", "associate", "block")
 
@@ -38,16 +38,6 @@ class Coindexed:
     def symbol(self) -> str:
         """How the names of its descriptor begin."""
         return symbol_of(self.scope, self.entity)
-
-
-def symbol_of(scope: Scope, entity: Entity) -> str:
-    """How the names of a coarray's descriptor begin."""
-    return f"{entity.name}{scope.suffix}"
-
-
-def where(place: Place) -> str:
-    """A place as C text."""
-    return f"&(const pwx_where){{{quoted(place.file)}, {place.line}}}"
 
 
 # ---- statements ----

@@ -66,13 +66,10 @@ def reflect(unit: FortranUnit, directive: d.Reflect) -> None:
     if directive.kind != "reduce_shadow":
         reflects.reflect(unit, directive)
         return
-    if directive.orthogonal or directive.asynchronous:
-        message = "the clauses orthogonal and async of reduce_shadow are not supported yet"
-        raise Refused(directive.place, message)
     widths = reflects.widths_of(directive)
     for name, array in zip(directive.arrays, reflects.reflected(unit, directive), strict=True):
         kind = f"pwx_f_type(c0, PWX_SUM, {quoted(name.text)}, {where(directive)})"
-        line = f"pwx_reduce_shadow({array.address}, {kind}, {widths}, {where(directive)});"
+        line = reflects.reduce_shadow_call(directive, array, kind, widths)
         _value(unit, directive, "reduce_shadow", _through_host(unit, directive, array, line), name)
     unit.explain(directive, f"reduce_shadow {', '.join(name.text for name in directive.arrays)}")
 

@@ -45,6 +45,8 @@ class Entity:
     dimensions: list[Dimension] | None = None
     images: str | None = None  # the text between the brackets of a coarray
     initialised: bool = False
+    component: bool = False  # of a variable, whose name comes before `%`
+    alias: bool = False  # by local_alias
     typed: Mention | None = None  # where its type is
     others: list[Mention] = field(
         default_factory=list

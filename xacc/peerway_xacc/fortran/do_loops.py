@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peerway_xacc.fortran.structure import Statement
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word, split, written
+from peerway_xacc.fortran.words import Word, closing, split, written
 from peerway_xacc.frontend.diagnostics import Refused
 
 
@@ -101,3 +101,29 @@ def nest(unit: FortranUnit, outer: Do) -> list[Do]:
         if statement.number < outer.end
     ]
     return [outer, *(do for statement in inner if (do := read_do(unit, statement)))]
+
+
+def check_jumps(unit: FortranUnit, do: Do) -> None:
+    """Nothing may leave a distributed loop before its end."""
+    open_ends: list[tuple[int, str]] = []
+    for statement in unit.statements_behind(do.statement.number):
+        if statement.number > do.end:
+            return
+        open_ends = [entry for entry in open_ends if entry[0] >= statement.number]
+        head = do_header(statement)
+        if head is not None:
+            open_ends.append((loop_end(unit, statement), head[2]))
+            continue
+        words = statement.words
+        at = closing(words, 1) + 1 if words[0].text == "if" and len(words) > 1 else 0
+        if at >= len(words):
+            continue
+        text = words[at].text
+        target = words[at + 1].text if at + 1 < len(words) else ""
+        leaves = text == "return" and len(words) == at + 1
+        if text == "exit":
+            inside = any(name == target for _, name in open_ends) if target else bool(open_ends)
+            leaves = not inside
+        if leaves:
+            message = f"{text.upper()} leaves a distributed loop before its end; all its iterations must run"
+            raise Refused(words[at].place, message, (do.statement.words[0].place, "the loop begins here"))

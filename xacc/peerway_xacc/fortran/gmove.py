@@ -90,12 +90,12 @@ def _equal(statement: Statement) -> int | None:
 def _side(
     unit: FortranUnit, statement: Statement, words: list[Word], arguments: Arguments, number: int
 ) -> _Side:
-    array = unit.array_at(words[0].text, statement.scope) if words[0].kind == "name" else None
+    array, last = unit.array_named(words, 0, statement.scope)
+    words = words[last:] if array else words
     whole = len(words) == 1 or (words[1].text == "(" and closing(words, 1) == len(words) - 1)
     if array is None or not whole:
-        for word in words:
-            other = unit.array_at(word.text, statement.scope) if word.kind == "name" else None
-            if other:
+        for at in range(len(words)):
+            if array or unit.array_named(words, at, statement.scope)[0]:
                 message = "expected an array or a section of one, without arithmetic and without components"
                 raise Refused(place_of(words), message)
         if number == 0 and not (words[0].kind == "name" and whole):

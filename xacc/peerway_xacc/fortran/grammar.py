@@ -135,9 +135,14 @@ class FortranParser(Parser):
     def array(self) -> Name:
         """The name of an array."""
         name = self.name("the name of an array")
+        if not self.accept("%"):
+            return name
+        component = self.name("the name of a component")
         if self.sees("%"):
-            raise Refused(self.here(), "a component of a derived type has no mapping yet; align a variable")
-        return name
+            raise Refused(self.here(), "a component of a component has no mapping")
+        place = Place(name.place.file, name.place.line, name.place.column,
+                      component.place.column + component.place.length - name.place.column)  # fmt: skip
+        return Name(f"{name.text}%{component.text}", place)
 
 
 @dataclass
@@ -145,6 +150,14 @@ class End(d.Directive):
     """`end task`: the construct whose end a directive is."""
 
     construct: str = ""
+
+
+@dataclass
+class LocalAlias(d.Directive):
+    """`local_alias x => a`: another name for a node's part of an array."""
+
+    name: Name | None = None
+    array: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +184,8 @@ def read(text: FortranText, logical: Logical, number: int, shared: Arguments) ->
         return Read(_acc(pragma, base, words), logical, number, Arguments())
     if words[0].text in ("end", *(f"end{kind}" for kind in _ENDS)):
         return Read(_end(pragma, words), logical, number, Arguments())
+    if words[0].text == "local_alias":
+        return Read(_local_alias(FortranParser(pragma, logical, Arguments()), pragma), logical, number, Arguments())
     own = Arguments()
     arguments = shared if words[0].text in _WORDS_OF_MAPPING else own
     directive = grammar_xmp.parse(pragma, FortranParser(pragma, logical, arguments))
@@ -198,6 +213,17 @@ def _end(pragma: Pragma, words: list[Word]) -> End:
         word = words[-1]
         raise Refused(word.place, f"unknown directive '{' '.join(texts)}'{hint(construct, _ENDS)}")
     return End(words[0].place, pragma.start, pragma.end, pragma.file, construct)
+
+
+def _local_alias(parser: FortranParser, pragma: Pragma) -> LocalAlias:
+    word = parser.name("a directive of XcalableMP")
+    name = parser.name("the name of a local array")
+    parser.expect("=>", "behind the name of a local array")
+    array = parser.array()
+    parser.end()
+    return LocalAlias(
+        word.place, pragma.start, pragma.end, pragma.file, name=name, array=array, spelling="xmp local_alias"
+    )
 
 
 def _acc(pragma: Pragma, base: d.Directive, words: list[Word]) -> d.Acc:

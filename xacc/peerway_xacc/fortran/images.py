@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peerway_xacc.fortran.coarray_memory import symbol_of, where
 from peerway_xacc.fortran.coindexed import (
     Coindexed,
     action_of,
@@ -10,8 +11,6 @@ from peerway_xacc.fortran.coindexed import (
     image_of,
     sent,
     surround,
-    symbol_of,
-    where,
 )
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call

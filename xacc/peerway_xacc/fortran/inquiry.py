@@ -72,9 +72,9 @@ def _descriptor(unit: FortranUnit, statement: Statement, number: int, known: dic
     words = statement.words
     end = closing(words, number + 1)
     inside = words[number + 2 : end]
-    if len(inside) != 1:
+    if len(inside) != 1 and [word.text for word in inside[1:2]] != ["%"]:
         raise Refused(place_of(words[number : end + 1]), f"{DESCRIPTOR} needs one name")
-    name = inside[0].text
+    name = "".join(word.text for word in inside)
     offset = statement.logical.start
     declared = unit.array_at(name, statement.scope) or unit.scopes.find(name, statement.scope, offset)
     if declared is None:

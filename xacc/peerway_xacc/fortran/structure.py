@@ -6,17 +6,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from peerway_xacc.fortran.declarations import INTRINSIC, Entity, declare
+from peerway_xacc.fortran.declarations import Entity, declare
+from peerway_xacc.fortran.program_units import is_end_of_unit, unit_header
 from peerway_xacc.fortran.source import FortranText, Logical
+from peerway_xacc.fortran.specification import (
+    FIRST,
+    DerivedType,
+    Used,
+    derived_type,
+    is_specification,
+    used_module,
+)
 from peerway_xacc.fortran.words import Word, closing, split, words_of
 from peerway_xacc.frontend.source import Function, Range
 
-_SPECIFICATIONS = {
-    "use", "import", "implicit", "dimension", "allocatable", "pointer", "target", "save", "parameter",
-    "common", "equivalence", "external", "intrinsic", "data", "intent", "optional", "private", "public",
-    "namelist", "interface", "abstract", "enum", "procedure", "generic", "volatile", "asynchronous", "bind",
-    "protected", "value", "format", "entry", "include", "codimension", "contiguous", *INTRINSIC,
-}  # fmt: skip
 _DECLARING = (
     "nodes",
     "template",
@@ -33,9 +36,6 @@ _DECLARING = (
     "requires",
     "groupprivate",
 )  # directives
-_FIRST = ("use", "import", "implicit")
-_PREFIXES = ("recursive", "pure", "elemental", "impure", "module", "non_recursive")
-_UNIT_ENDS = ("program", "module", "subroutine", "function", "procedure", "submodule", "block data")
 
 
 @dataclass
@@ -67,7 +67,8 @@ class Scope(Function):
     contains: int | None = None
     end: int = -1
     entities: dict[str, Entity] = field(default_factory=dict)
-    modules: list[tuple[str, dict[str, str] | None]] = field(default_factory=list)  # used, with only-lists
+    types: dict[str, DerivedType] = field(default_factory=dict)
+    modules: list[Used] = field(default_factory=list)  # used, with only-lists
     dummies: list[Word] = field(default_factory=list)
     result_name: str = ""
     implicit_none: bool = False
@@ -93,6 +94,7 @@ class Structure:
         self.by_number: dict[int, Statement] = {}
         self._open: list[Scope] = []
         self._skip = ""  # until `end` of this: interface, type, enum
+        self._type: DerivedType | None = None  # whose components come
         for number, logical in enumerate(logicals):
             logical.number = number
             if logical.model:
@@ -111,7 +113,7 @@ class Structure:
     def _header_follows(self, number: int) -> bool:
         """Is the next statement behind a directive one that opens a program unit?"""
         logical = next((logical for logical in self.logicals[number:] if not logical.model), None)
-        return logical is not None and bool(_header([word.text for word in words_of(self.text, logical)])[0])
+        return logical is not None and bool(unit_header([word.text for word in words_of(self.text, logical)])[0])
 
     def _with_directives(self, scope: Scope) -> None:
         """A directive that is executed may stand before the first executable statement."""
@@ -129,7 +131,11 @@ class Structure:
         texts = [word.text for word in words]
         if self._skip:
             if texts[0] == f"end{self._skip}" or texts[:2] == ["end", self._skip]:
-                self._skip = ""
+                self._skip, self._type = "", None
+            elif texts[0] == "contains":
+                self._type = None  # its procedures follow
+            elif self._type:
+                declare(self._type.components, logical, words)
             return
         if self._opens(number, logical, words, texts):
             return
@@ -152,7 +158,7 @@ class Structure:
             self._specify(scope, statement, texts)
 
     def _opens(self, number: int, logical: Logical, words: list[Word], texts: list[str]) -> bool:
-        kind, at = _header(texts)
+        kind, at = unit_header(texts)
         if not kind:
             return False
         if kind in ("subroutine", "function") and self._open:
@@ -202,118 +208,21 @@ class Structure:
     # ---- specification parts ----
 
     def _specify(self, scope: Scope, statement: Statement, texts: list[str]) -> None:
-        if not self._is_specification(scope, texts):
+        if not is_specification(scope.entities, texts):
             scope.first_executable = statement.number
             return
         first = texts[0]
-        if first in _FIRST:
+        if first in FIRST:
             scope.head_end = statement.number
-            if first == "use":
-                _use(scope, texts)
+            if first == "use" and (used := used_module(texts)):
+                scope.modules.append(used)
             scope.implicit_none = scope.implicit_none or texts[:2] == ["implicit", "none"]
         elif first in ("interface", "enum") or texts[:2] == ["abstract", "interface"]:
             self._skip = "interface" if first != "enum" else "enum"
         elif first == "type" and len(texts) > 1 and texts[1] != "(":
             self._skip = "type"
+            self._type = derived_type(statement.words)
+            if self._type:
+                scope.types[self._type.name] = self._type
         else:
             declare(scope.entities, statement.logical, statement.words)
-
-    def _is_specification(self, scope: Scope, texts: list[str]) -> bool:
-        first = texts[0]
-        if len(texts) > 1 and texts[1] in ("=", "%", "=>"):
-            return False
-        if first in _SPECIFICATIONS and not _is_assignment(texts):
-            return True
-        if not _is_assignment(texts) or len(texts) < 4:
-            return False
-        # `f(x) = …` defines a statement function where f is no array
-        entity = scope.entities.get(first)
-        inside = texts[2 : texts.index(")")]
-        plain = all(re.fullmatch(r"[a-z]\w*|,", text) for text in inside)
-        return (
-            plain and entity is not None and entity.dimensions is None and texts.index(")") + 1 < len(texts)
-        )
-
-
-def _is_assignment(texts: list[str]) -> bool:
-    """Does a statement begin `name(…) =`?"""
-    if len(texts) < 2 or texts[1] != "(":
-        return False
-    depth = 0
-    for number, text in enumerate(texts[1:], 1):
-        depth += (text == "(") - (text == ")")
-        if depth == 0:
-            return texts[number + 1 : number + 2] in (["="], ["%"]) and texts[0] not in ("type", "class")
-    return False
-
-
-def _use(scope: Scope, texts: list[str]) -> None:
-    """`use m`, `use, intrinsic :: m`, `use m, only: a, b => c`: keep the module, and its names here."""
-    rest = texts[1:]
-    if ":" in rest and rest[0] in (",", ":"):
-        rest = rest[rest.index(":") + 2 :]
-    if not rest:
-        return
-    name, rest = rest[0], rest[1:]
-    only: dict[str, str] | None = {} if "only" in rest else None
-    renames: dict[str, str] = {}
-    for number, text in enumerate(rest):
-        if text == "=>" and 0 < number < len(rest) - 1:
-            renames[rest[number - 1]] = rest[number + 1]
-    if only is not None:
-        items = rest[rest.index("only") + 1 :]
-        for number, text in enumerate(items):
-            if re.match(r"[a-z]", text) and (number == 0 or items[number - 1] != "=>"):
-                only[text] = renames.get(text, text)
-        scope.modules.append((name, only))
-    elif renames:
-        scope.modules.append((name, {"": "", **renames}))  # all others keep their names
-    else:
-        scope.modules.append((name, None))
-
-
-def _header(texts: list[str]) -> tuple[str, int]:
-    """The kind of program unit that a statement opens, and the number of the word that names it."""
-    if texts[0] == "program" and len(texts) == 2:
-        return "program", 1
-    if texts[0] == "module" and len(texts) == 2:
-        return "module", 1
-    if texts[0] == "submodule":
-        return "submodule", len(texts) - 1
-    if texts[0] == "blockdata" or texts[:2] == ["block", "data"]:
-        return "block data", len(texts) - 1
-    for number, text in enumerate(texts[:-1] if len(texts) > 1 else []):
-        if text in ("subroutine", "function") and re.match(r"[a-z]", texts[number + 1]):
-            before = texts[:number]
-            if before and before[0] not in (*_PREFIXES, *INTRINSIC):
-                return "", 0
-            if text == "function" and texts[number + 2 : number + 3] != ["("]:
-                return "", 0
-            if "," in _outside(before) or "=" in _outside(before) or "end" in before:
-                return "", 0
-            return text, number + 1
-        if text == "(" and number > 0 and texts[0] not in (*_PREFIXES, *INTRINSIC):
-            return "", 0
-    return "", 0
-
-
-def _outside(texts: list[str]) -> list[str]:
-    depth, outside = 0, []
-    for text in texts:
-        depth += (text == "(") - (text == ")")
-        if depth == 0:
-            outside.append(text)
-    return outside
-
-
-def is_end_of_unit(texts: list[str]) -> bool:
-    """Does a statement end a program unit or a procedure?"""
-    if texts == ["end"]:
-        return True
-    if texts[0] == "end" and len(texts) <= 3:
-        return texts[1] in ("program", "module", "subroutine", "function", "procedure", "submodule") or texts[
-            1:3
-        ] == ["block", "data"]
-    return len(texts) <= 2 and texts[0] in (
-        "endprogram", "endmodule", "endsubroutine", "endfunction", "endprocedure", "endsubmodule",
-    )  # fmt: skip

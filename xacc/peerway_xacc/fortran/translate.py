@@ -17,8 +17,10 @@ from peerway_xacc.fortran import (
     arrays,
     coarrays,
     communication,
+    components,
     gmove,
     inquiry,
+    local_alias,
     loops,
     scopes,
     tasks,
@@ -26,7 +28,7 @@ from peerway_xacc.fortran import (
     uses,
 )
 from peerway_xacc.fortran.generated import Generated
-from peerway_xacc.fortran.grammar import Arguments, End, Read, read
+from peerway_xacc.fortran.grammar import Arguments, End, LocalAlias, Read, read
 from peerway_xacc.fortran.source import Form, FortranText, logical_lines
 from peerway_xacc.fortran.structure import Scope, Structure
 from peerway_xacc.fortran.unit import FortranOutput, FortranScopes, FortranSyntax, FortranUnit, linkage
@@ -46,6 +48,7 @@ _MAPPING: dict[type, Callable[[FortranUnit, Any], None]] = {
 }
 _LOWERING: dict[type, Callable[[FortranUnit, Any], None]] = {
     d.TemplateFix: declare.template_fix,
+    LocalAlias: local_alias.lower,
     d.Reflect: communication.reflect,
     d.Barrier: messages.barrier,
     d.WaitAsync: messages.wait_async,
@@ -84,6 +87,7 @@ def translate(
 ) -> Translated:
     """Translate a file whose lines are read. With `foreign_acc` another compiler reads the acc directives."""
     unit = _unit(file, text, form, diagnostics, foreign_acc)
+    components.declare(unit)
     for kinds in (_MAPPING, _LOWERING):
         for directive in unit.directives:
             _lower(unit, kinds, directive)

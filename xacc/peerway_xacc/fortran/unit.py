@@ -10,6 +10,7 @@ from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call, Generated
 from peerway_xacc.fortran.grammar import Arguments, Read
 from peerway_xacc.fortran.structure import Scope, Statement, Structure
+from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Function, Range, Variable
 from peerway_xacc.frontend.source import Statement as Block
@@ -45,7 +46,12 @@ class FortranSyntax(Syntax):
         return None
 
     def entity(self, name: str, scope: Scope | None) -> tuple[Scope, Entity] | None:
-        """What a scope, or one around it, declares of a name."""
+        """What a scope, or one around it, declares of a name; that of a component is `variable%component`."""
+        base, _, component = name.partition("%")
+        if component:
+            declared = self.entity(base, scope)
+            known = f"{declared[1].name}%{component}" if declared else ""
+            return (declared[0], declared[0].entities[known]) if declared and known in declared[0].entities else None
         for around in scope.chain() if scope else ():
             if name in around.entities:
                 return around, around.entities[name]
@@ -105,6 +111,9 @@ class FortranScopes(Scopes):
     def find(self, name: str, function: Function | None, offset: int) -> Declared | None:
         """The declaration that a name means in a scope."""
         scope = function if isinstance(function, Scope) else None
+        if "%" in name:
+            entity = self._syntax.entity(name, scope)
+            return self._in(entity[0], entity[1].name) if entity else None
         for around in scope.chain() if scope else ():
             if declared := self._in(around, name):
                 return declared
@@ -136,6 +145,14 @@ class FortranOutput(Output):
         self.lines.setdefault(start, []).extend(lines)
 
 
+@dataclass(frozen=True)
+class Alias:
+    """A name for a node's part of an array, and the scope that declares both."""
+
+    scope: Scope
+    entity: Entity
+
+
 @dataclass(frozen=True, eq=False)
 class FortranUnit(Unit):
     """A mapped Fortran file, and what is generated of it."""
@@ -146,6 +163,7 @@ class FortranUnit(Unit):
     prefix: str = "pwf"  # of the names of generated functions
     shared: dict[int, Arguments] = field(default_factory=dict)  # of a scope's mapping, by its number
     needs_pointers: set[int] = field(default_factory=set)  # numbers of scopes
+    aliases: dict[int, list[Alias]] = field(default_factory=dict)  # by the array's id
     taken_out: dict[int, set[int]] = field(default_factory=dict)  # items of declarations
     waiting: dict[int, list[tuple[DistributedArray, list[str]]]] = field(default_factory=dict)
     moved: set[int] = field(default_factory=set)  # assignments that became calls
@@ -181,9 +199,20 @@ class FortranUnit(Unit):
         return self.output.new_name(f"{self.prefix}_{kind}").replace("__", "_")
 
     def array_at(self, name: str, scope: Scope) -> DistributedArray | None:
-        """The distributed array that a name means in a scope."""
-        declared = self.fortran.entity(name, scope)
+        """The distributed array that a name, or `variable%component`, means in a scope."""
+        declared = self.fortran.entity("".join(name.split()).lower(), scope)
         return self.scopes.of_variable(self.fortran.variable_of(*declared)) if declared else None
+
+    def array_named(self, words: list[Word], at: int, scope: Scope) -> tuple[DistributedArray | None, int]:
+        """The distributed array that a word names, alone or with the component behind it; and the number of
+        the last word of its name.
+        """
+        if words[at].kind != "name" or (at and words[at - 1].text == "%"):
+            return None, at
+        if at + 2 < len(words) and words[at + 1].text == "%":
+            array = self.array_at(f"{words[at].text}%{words[at + 2].text}", scope)
+            return array, at + 2 if array else at
+        return self.array_at(words[at].text, scope), at
 
     def scope_of(self, directive: d.Directive) -> Scope:
         """The program unit or procedure that a directive is in."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.fortran import inquiry
+from peerway_xacc.fortran import components, inquiry, pointing
+from peerway_xacc.fortran.coindexed import action_of
 from peerway_xacc.fortran.declarations import heading
 from peerway_xacc.fortran.generated import KINDS
 from peerway_xacc.fortran.structure import Scope, Statement
@@ -67,14 +68,13 @@ def _arrays(unit: FortranUnit, statement: Statement, local: dict[tuple[int, int,
     for number, word in enumerate(words):
         if word.kind != "name" or (number and words[number - 1].text == "%"):
             continue
-        array = unit.array_at(word.text, statement.scope)
+        components.check_whole(unit, statement, number, word)
+        array, last = unit.array_named(words, number, statement.scope)
         if array is None:
             continue
-        if number == 0 and len(words) > 1 and words[1].text == "=>":
-            message = (
-                f"'{array.name}' is a distributed array; a pointer assignment would leave its mapping behind"
-            )
-            raise Refused(word.place, message)
+        if len(words) > last + 1 and words[last + 1].text == "=>" and number == action_of(statement):
+            pointing.assign(unit, statement, array, number, last + 1)
+            return
         before = [other.text for other in words[max(0, number - 2) : number]]
         if (
             before[-1:] == ["("]
@@ -86,8 +86,8 @@ def _arrays(unit: FortranUnit, statement: Statement, local: dict[tuple[int, int,
                 f"{before[0]} of the distributed array '{array.name}' is that of this node's part of it",
             )
         cyclic = [d for d in range(len(array.dimensions)) if array.kind_of(d) == "cyclic"]
-        if cyclic and number + 1 < len(words) and words[number + 1].text == "(":
-            _translate(unit, statement, array, cyclic, number + 1, local)
+        if cyclic and last + 1 < len(words) and words[last + 1].text == "(":
+            _translate(unit, statement, array, cyclic, last + 1, local)
 
 
 def _translate(

@@ -228,15 +228,17 @@ def _faces(directive: d.Reflect, array: DistributedArray) -> str:
 
 
 def _reduce_shadow(unit: Unit, directive: d.Reflect, arrays: list[DistributedArray], widths: str) -> None:
-    if directive.orthogonal or directive.asynchronous:
-        raise Refused(
-            directive.place, "the clauses orthogonal and async of reduce_shadow are not supported yet"
-        )
     for name, array in zip(directive.arrays, arrays, strict=True):
         assert array.variable is not None
         kind = run_time_type(array.variable, name.place, "+")
-        call = f"pwx_reduce_shadow({array.address}, {kind}, {widths}, {where(directive)});"
+        call = reduce_shadow_call(directive, array, kind, widths)
         unit.put(directive, [through_host(unit, directive, [array], call) if directive.accelerator else call])
+
+
+def reduce_shadow_call(directive: d.Reflect, array: DistributedArray, kind: str, widths: str) -> str:
+    """The call for one array. With async it is complete before the wait_async, which then has no work."""
+    flags = "PWX_REFLECT_ORTHOGONAL" if directive.orthogonal else "0"
+    return f"pwx_reduce_shadow({array.address}, {kind}, {widths}, {flags}, {where(directive)});"
 
 
 def _check_shadow(directive: d.Reflect, name: clauses.Name, array: DistributedArray, sentinel: str) -> None:

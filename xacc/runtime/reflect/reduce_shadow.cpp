@@ -12,8 +12,8 @@
 namespace pwx {
 namespace {
 
-/// Sends the boxes of a reflect backwards, and adds them.
-void add_shadows(const pwx_array& a, Combine add, const Widths& widths) {
+/// Sends the boxes of a reflect backwards, and adds them; those at corners only if asked for.
+void add_shadows(const pwx_array& a, Combine add, const Widths& widths, bool corners) {
   const pwx_nodes& nodes = *a.on->nodes;
   const int me = program().rank();
   auto* memory = static_cast<std::byte*>(a.state->memory.address());
@@ -35,7 +35,7 @@ void add_shadows(const pwx_array& a, Combine add, const Widths& widths) {
     }
   };
   for (int holder = 0; holder < nodes.total; ++holder)
-    for (const auto& box : needs_of(a, holder, widths, true)) {
+    for (const auto& box : needs_of(a, holder, widths, corners)) {
       const int from = nodes.ranks[holder], to = nodes.ranks[box.owner];
       if (from != me && to != me) continue;
       Bundle bundle{from == me ? to : from, {}, {}};
@@ -80,7 +80,8 @@ void add_shadows(const pwx_array& a, Combine add, const Widths& widths) {
 
 extern "C" {
 
-void pwx_reduce_shadow(pwx_array* a, pwx_type type, const pwx_width* widths, const pwx_where* where) {
+void pwx_reduce_shadow(pwx_array* a, pwx_type type, const pwx_width* widths, int flags,
+                       const pwx_where* where) {
   pwx_written(a);
   pwx::guarded(where, [&] {
     pwx::allocated(*a, "reduce_shadow");
@@ -89,7 +90,8 @@ void pwx_reduce_shadow(pwx_array* a, pwx_type type, const pwx_width* widths, con
     pwx::Widths given = pwx::whole_shadow(*a);
     if (widths != nullptr) std::copy_n(widths, a->ndims, given.begin());
     pwx::check_widths(*a, given);
-    if (a->on->nodes->member != 0) pwx::add_shadows(*a, pwx::combine_of(PWX_SUM, type), given);
+    const bool corners = (flags & PWX_REFLECT_ORTHOGONAL) == 0;
+    if (a->on->nodes->member != 0) pwx::add_shadows(*a, pwx::combine_of(PWX_SUM, type), given, corners);
   });
 }
 

@@ -355,11 +355,102 @@ prog.f90:9:7: error: unknown directive 'paralel' of acc; did you mean parallel?
 """,
     ),
     "component": (
-        in_program("!$xmp align s%a(i) with t(i)"),
+        in_program("!$xmp align c%x(i) with t(i)"),
         """\
-prog.f90:9:14: error: a component of a derived type has no mapping yet; align a variable
-    9 | !$xmp align s%a(i) with t(i)
-      |              ^
+prog.f90:9:13: error: 'c' has no component 'x'
+    9 | !$xmp align c%x(i) with t(i)
+      |             ^~~
+prog.f90:3:31: note: 'c' is declared here
+    3 |   real(8) :: a(n, n), b(0:n), c(n)
+      |                               ^
+""",
+    ),
+    "component of another variable": (
+        in_program("type cell", "  real :: x(n)", "end type cell", "type(cell) :: one, other", "!$xmp align one%x(i) with t(i)"),
+        """\
+prog.f90:12:20: error: the component 'x' of type 'cell' is distributed, but not that of this variable 'other'; align it here
+   12 | type(cell) :: one, other
+      |                    ^~~~~
+prog.f90:9:6: note: the type is defined here
+    9 | type cell
+      |      ^~~~
+""",
+    ),
+    "component of an array": (
+        in_program("type cell", "  real :: x(n)", "end type cell", "type(cell) :: many(3)", "!$xmp align cell%x(i) with t(i)"),
+        """\
+prog.f90:13:13: error: 'many' is an array, so its component 'x' cannot be distributed
+   13 | !$xmp align cell%x(i) with t(i)
+      |             ^~~~~~
+prog.f90:12:15: note: 'many' is declared here
+   12 | type(cell) :: many(3)
+      |               ^~~~
+""",
+    ),
+    "component of a component": (
+        in_program("type cell", "  real :: x(n)", "end type cell", "type grid", "  type(cell) :: cells", "end type grid", "type(cell) :: one",
+                   "!$xmp align one%x(i) with t(i)"),
+        """\
+prog.f90:13:17: error: type 'grid' has a component of type 'cell', whose 'x' is distributed
+   13 |   type(cell) :: cells
+      |                 ^~~~~
+prog.f90:9:6: note: the type is defined here
+    9 | type cell
+      |      ^~~~
+""",
+    ),
+    "variable without its component": (
+        in_program("type cell", "  real :: x(n)", "end type cell", "type(cell) :: one, other", "!$xmp align cell%x(i) with t(i)", "one = other"),
+        """\
+prog.f90:14:1: error: 'one' is used as a whole, without its distributed array 'one%x'
+   14 | one = other
+      | ^~~
+""",
+    ),
+    "type without variables": (
+        in_program("type cell", "  real :: x(n)", "end type cell", "!$xmp align cell%x(i) with t(i)"),
+        """\
+prog.f90:12:13: error: 'cell' is neither a variable of this scope nor a type that has variables here
+   12 | !$xmp align cell%x(i) with t(i)
+      |             ^~~~~~
+""",
+    ),
+    "local alias with bounds": (
+        in_program("real(8) :: x(n, n)", "!$xmp local_alias x => a"),
+        """\
+prog.f90:10:19: error: declare 'x' with lower bounds only, as in x(0:)
+   10 | !$xmp local_alias x => a
+      |                   ^
+prog.f90:9:12: note: 'x' is declared here
+    9 | real(8) :: x(n, n)
+      |            ^
+""",
+    ),
+    "local alias of another rank": (
+        in_program("real(8) :: x(0:)", "!$xmp local_alias x => a"),
+        """\
+prog.f90:10:19: error: 'x' has 1 dimension, and 'a' 2
+   10 | !$xmp local_alias x => a
+      |                   ^
+prog.f90:9:12: note: 'x' is declared here
+    9 | real(8) :: x(0:)
+      |            ^
+""",
+    ),
+    "local alias without an arrow": (
+        in_program("real(8) :: x(:)", "!$xmp local_alias x = a"),
+        """\
+prog.f90:10:21: error: expected '=>' behind the name of a local array, found '='
+   10 | !$xmp local_alias x = a
+      |                     ^
+""",
+    ),
+    "local alias of nothing": (
+        in_program("real(8) :: x(:)", "!$xmp local_alias x => c"),
+        """\
+prog.f90:10:24: error: there is no distributed array 'c'; declare it with '!$xmp align'
+   10 | !$xmp local_alias x => c
+      |                        ^
 """,
     ),
     "margin between": (
@@ -607,12 +698,28 @@ prog.f90:2:9: note: 'a' is declared here
       |         ^
 """,
     ),
+    "an array of the host": (
+        in_program("contains", "subroutine s", "!$xmp align c(i) with t(i)", "end subroutine s"),
+        """\
+prog.f90:11:13: error: 'c' is declared in another scope; align it there
+   11 | !$xmp align c(i) with t(i)
+      |             ^
+""",
+    ),
     "pointer assignment": (
         in_program("!$xmp align c(i) with t(i)", "c(1) = 0", "c => d"),
         """\
-prog.f90:11:1: error: 'c' is a distributed array; a pointer assignment would leave its mapping behind
+prog.f90:11:1: error: 'c' is a distributed array, and no pointer
    11 | c => d
       | ^
+""",
+    ),
+    "pointer to a section": (
+        in_program("real(8), pointer :: d(:)", "!$xmp align (i) with t(i) :: c, d", "c(1) = 0", "d => c(:)"),
+        """\
+prog.f90:12:1: error: 'd' is a distributed array; it can only point to another one as a whole
+   12 | d => c(:)
+      | ^~~~~~~~~
 """,
     ),
     "continuation": (

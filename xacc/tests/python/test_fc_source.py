@@ -15,7 +15,7 @@ from peerway_xacc.fortran.words import words_of
 from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors
 
 FREE, FIXED = Form(fixed=False), Form(fixed=True)
-WHOLE = Path(__file__).parents[1] / "system" / "programs" / "xacc_fc" / "directives.f90"
+PROGRAMS = Path(__file__).parents[1] / "system" / "programs" / "xacc_fc"
 
 
 def text_of(source: str) -> FortranText:
@@ -81,43 +81,62 @@ def test_a_long_statement_is_continued(tmp_path: Path) -> None:
         assert widest <= (72 if name == "prog.f" else 132)
 
 
-LINES = WHOLE.read_text().split("\n")
+SOURCES = {name: (PROGRAMS / f"{name}.f90").read_text().split("\n") for name in ("directives", "acc", "parts", "coarrays")}
 PIECES = st.sampled_from([
     "(", ")", "!$xmp", "!$xmp end task", "'", '"', "&", ";", "end", "do", "do 10", "10 continue", "contains",
     "module m", "use m", ":", "::", "%", "*", "a", "\x00", "\xff", "interface", "type t", "if (", "allocate(",
+    "!$acc parallel loop", "!$acc end", "!$acc kernels", "reduction(+:", "!$acc", "i", ",", "=", "1", "=>",
+    "end if", "else", "call ", "!$xmp local_alias", "!$xmp align a(i) with t(i)", "[", "]", "real :: ",
 ])  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    changes=st.lists(st.tuples(st.integers(0, len(LINES) - 1), st.integers(0, 60), PIECES), max_size=6),
-    drops=st.sets(st.integers(0, len(LINES) - 1), max_size=5),
-    fixed=st.booleans(),
-)
+@pytest.mark.parametrize("name", SOURCES)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), fixed=st.booleans(), foreign_acc=st.booleans())
 def test_any_text_is_translated_or_refused(
-    changes: list[tuple[int, int, str]], drops: set[int], fixed: bool
+    name: str, data: st.DataObject, fixed: bool, foreign_acc: bool
 ) -> None:
-    """The whole test program with lines taken out and pieces put in: nothing but errors comes of it."""
-    lines = list(LINES)
-    for number, column, piece in changes:
+    """A test program with lines taken out and pieces put in: nothing but errors comes of it."""
+    lines = list(SOURCES[name])
+    numbers = st.integers(0, len(lines) - 1)
+    drops = data.draw(st.sets(numbers, max_size=5))
+    for number, column, piece in data.draw(
+        st.lists(st.tuples(numbers, st.integers(0, 60), PIECES), max_size=6)
+    ):
         lines[number] = lines[number][:column] + piece + lines[number][column:]
     text = text_of("\n".join(line for number, line in enumerate(lines) if number not in drops))
     diagnostics = Diagnostics()
     try:
-        translated = translate("prog.f90", text, FIXED if fixed else FREE, diagnostics, foreign_acc=True)
+        translated = translate("prog.f90", text, FIXED if fixed else FREE, diagnostics, foreign_acc)
     except HasErrors:
         assert diagnostics
     else:
         assert translated.fortran
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.sampled_from("abE1.+-*/=<>()[]:;,%&!$'\"_ \t\n\r#\x00\xffcC"), max_size=120), st.booleans())
+def test_the_scanner_keeps_each_character_at_its_place(source: str, fixed: bool) -> None:
+    """A token is what stands at its place; only blanks, comments and marks of continuation are in none."""
+    text = text_of(source)
+    for logical in logical_lines(text, FIXED if fixed else FREE):
+        assert len(logical.offsets) == max(1, len(logical.text))
+        assert [text.text[offset] for offset in logical.offsets[: len(logical.text)]] == list(logical.text)
+        words = words_of(text, logical)
+        for before, word in zip([None, *words], words, strict=False):
+            assert logical.text[word.start : word.end].lower() == word.text.lower()
+            assert (before.end if before else 0) <= word.start < word.end
+            assert not logical.text[before.end if before else 0 : word.start].strip()
+        assert not logical.text[words[-1].end if words else 0 :].strip()
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=20), st.booleans())
-def test_any_directive_is_read_or_refused(pieces: list[str], fixed: bool) -> None:
-    directive = "!$xmp " + " ".join(pieces).replace("\n", " ")
+@given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=20), st.booleans(), st.sampled_from(["xmp", "acc"]))
+def test_any_directive_is_read_or_refused(pieces: list[str], fixed: bool, model: str) -> None:
+    directive = f"!${model} " + " ".join(pieces).replace("\n", " ")
     source = f"      program p\n      integer a(8)\n{directive}\n      a(1) = 1\n      end\n"
     diagnostics = Diagnostics()
     try:
-        translate("prog.f", text_of(source), FIXED if fixed else FREE, diagnostics, foreign_acc=True)
+        translate("prog.f", text_of(source), FIXED if fixed else FREE, diagnostics, model == "xmp")
     except HasErrors:
         assert diagnostics

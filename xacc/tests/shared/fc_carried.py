@@ -6,21 +6,24 @@ libpeerway.so where that is another one than here.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
+from fc_times import Case, build, libraries
 from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, run
 
 SOURCES = {
     "acc": PROGRAMS / "xacc_fc" / "acc.f90",
     "laplace": SAMPLES / "laplace.f90",
     "himeno": SAMPLES / "himeno.f90",
+    "cg": SAMPLES / "cg.f90",
+    "ep": SAMPLES / "ep.f90",
 }
+HOP = Case("hop", ("EDGE=8",))
 
 
 def carry(folder: Path) -> None:
-    """Write NAME, a program, and NAME.txt, what it must print, for each source."""
+    """Write NAME, a program, and NAME.txt, what it must print, for each source; and the hop in both languages."""
     for name, source in SOURCES.items():
         beside = "-Wl,-rpath,$ORIGIN"
         made = run(PEERWAY, "fc", "-cpp", "-O2", beside, source, "-o", name, folder=folder)
@@ -30,9 +33,8 @@ def carry(folder: Path) -> None:
         (folder / f"{name}.txt").write_text(run("./plain", folder=folder).stdout)
     for rest in (folder / "plain", *folder.glob("*.mod"), *folder.glob("*.xmp")):
         rest.unlink()
-    for library in ("libgfortran.so.5", "libquadmath.so.0", "libgomp.so.1"):
-        place = run("gfortran", f"-print-file-name={library}", folder=folder).stdout.strip()
-        shutil.copy(Path(place).resolve(), folder / library)
+    build(folder, HOP)
+    libraries(folder)
 
 
 if __name__ == "__main__":

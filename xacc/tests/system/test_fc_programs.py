@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from documented_code import blocks
+from fc_times import LATTICE, hop_in_c
 from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, assert_alike, run
 
 pytestmark = pytest.mark.skipif(
@@ -36,6 +37,25 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_directive_gives_what_a_sequential_program_has(program: Path, nodes: int) -> None:
     done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=program.parent)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
+
+
+@pytest.mark.parametrize("nodes", [1, 4, pytest.param(3, marks=pytest.mark.long)])
+def test_components_aliases_and_pointers_are_parts_of_distributed_arrays(parts: Path, nodes: int) -> None:
+    done = run(PEERWAY, "run", "-n", nodes, "--", parts, folder=parts.parent)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its module is compiled apart, so that its components and their types come from another file."""
+    folder = tmp_path_factory.mktemp("fc")
+    grids, _, main = (FORTRAN / "parts.f90").read_text().partition("program parts")
+    (folder / "grids.f90").write_text(grids)
+    (folder / "main.f90").write_text(f"program parts{main}")
+    for name in ("grids", "main"):
+        compilation = run(PEERWAY, "fc", "-O1", "-g", "-fcheck=bounds,do,mem,pointer", "-c", f"{name}.f90", folder=folder)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    return compiled(folder, "grids.o", "main.o")
 
 
 @pytest.fixture(scope="module")
@@ -201,38 +221,11 @@ def test_npb_has_the_published_results(tmp_path: Path, sample: str, published: s
     assert line.endswith(", as published")
 
 
-LATTICE = PROGRAMS.parents[3] / "apps" / "lqcd"
-BITS = """\
-int main(void) {
-  const struct gauge gauge = {GAUGE_RANDOM, 1, "random:1", 0};
-  load(&gauge);
-#pragma acc enter data copyin(u, p, r) create(x, b, v, w)
-#pragma xmp reflect(u) width(0, / periodic / HT : 0, / periodic / HZ : 0, 0, 0, 0) orthogonal acc
-  hop(v, p);
-#pragma acc exit data copyout(v)
-  unsigned long bits = 0;
-#pragma xmp loop(it, iz) on lattice(iz, it) reduction(^ : bits)
-  for (int it = 0; it < NT; it++)
-    for (int iz = 0; iz < NZ; iz++)
-      for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) {
-            const int turn = (k + 5 * ix + 11 * iy + 23 * iz + 37 * it) % 64;
-            unsigned long word;
-            memcpy(&word, &v[it][iz][iy] AT(ix, k), sizeof word);
-            bits ^= turn ? word << turn | word >> (64 - turn) : word;
-          }
-#pragma xmp task on processes(1, 1)
-  printf("bits %016lX\\n", bits);
-  return 0;
-}
-"""
 
 
 def test_the_hop_in_fortran_has_the_bits_of_the_one_in_c(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     """It is linked with C, too, which makes its fields."""
-    text = (LATTICE / "xacc.c").read_text()
-    (tmp_path / "hop.c").write_text(text[: text.index("int main(")] + BITS)
+    (tmp_path / "hop.c").write_text(hop_in_c())
     flags = ("-O2", "-DEDGE=4")
     c = ["cc", *flags, f"-I{LATTICE}", "-DPT=2", "hop.c", "-lm", "-o", "of_c"]
     fields = ["cc", "-c", *flags, LATTICE / "fields.c", "-o", "fields.o"]

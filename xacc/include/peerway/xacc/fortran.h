@@ -215,6 +215,20 @@ PWX_UNUSED void pwx_f_co_reduce(pwx_op op, const CFI_cdesc_t* value, const char*
   pwx_co_reduce(op, pwx_f_type(value, op, name, where), value->base_addr, pwx_f_count(value), where);
 }
 
+/* A part of a distributed array can be a coarray where it has one shape on all images. */
+PWX_UNUSED void pwx_f_alike(const CFI_cdesc_t* value, const char* name, const pwx_where* where) {
+  long most[2 * CFI_MAX_RANK]; /* of each extent, and of its negative */
+  for (int d = 0; d < value->rank; ++d) {
+    most[2 * d] = (long)value->dim[d].extent;
+    most[2 * d + 1] = -most[2 * d];
+  }
+  pwx_co_reduce(PWX_MAX, PWX_LONG, most, 2 * (size_t)value->rank, where);
+  for (int d = 0; d < value->rank; ++d)
+    if (most[2 * d] != -most[2 * d + 1])
+      pwx_error(where, "local_alias %s: parts have %ld to %ld elements in dimension %d, but a coarray has one "
+                "shape on all images", name, -most[2 * d + 1], most[2 * d], d + 1);
+}
+
 /* SYNC IMAGES of one image or of a list of them, counted from 1. */
 PWX_UNUSED void pwx_f_sync_images(const CFI_cdesc_t* images, const pwx_where* where) {
   const size_t count = pwx_f_count(images);

@@ -300,7 +300,8 @@ typedef enum pwx_op {
 } pwx_op;
 
 /* Adds the halos to the elements that they are copies of. */
-PWX_API void pwx_reduce_shadow(pwx_array* a, pwx_type type, const pwx_width* widths, const pwx_where* where);
+PWX_API void pwx_reduce_shadow(pwx_array* a, pwx_type type, const pwx_width* widths, int flags,
+                               const pwx_where* where);
 
 /* `on` NULL means the executing set. A rank that is not in `on` returns at once. `value` has `count`
  * elements. */
