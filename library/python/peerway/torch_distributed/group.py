@@ -35,6 +35,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self._store, self._rank, self._size = store, rank, size
+        self._name = self._description = ""
         self._time_limit = timeout
         self._coalesced: list[Any] | None = None  # works since start_coalescing
         self._engines: dict[str, Any] = {}
@@ -53,6 +54,18 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
 
     def getSize(self) -> int:
         return self._size
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
+
+    def getGroupDesc(self) -> str:
+        return self._description
 
     def _get_backend(self, device: Any) -> ProcessGroup:
         del device
@@ -125,7 +138,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
 
         def call(engine: Any) -> None:
             for to, source in zip(outputs, inputs, strict=True):
-                rows = operations.flat(to).view(self._size, -1)
+                rows = operations.matrix(to, self._size)
                 operations.all_gather(engine, rows, operations.flat(source))
                 operations.copy_back(to, rows.view(-1))
 
@@ -156,7 +169,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
         def call(engine: Any) -> None:
             for to, source in reals:
                 result = operations.flat(to)
-                rows = operations.flat(source).view(self._size, -1)
+                rows = operations.matrix(source, self._size)
                 reduction = reduction_of(op, to.dtype, self._size)
                 operations.reduce_scatter(engine, result, rows, reduction)
                 operations.copy_back(to, result)
@@ -185,8 +198,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
                 )
 
         def call(engine: Any) -> None:
-            rows = operations.flat(output).view(self._size, -1)
-            operations.all_to_all(engine, rows, operations.flat(input).view(self._size, -1))
+            rows = operations.matrix(output, self._size)
+            operations.all_to_all(engine, rows, operations.matrix(input, self._size))
             operations.copy_back(output, rows.view(-1))
 
         return self._submit("all_to_all_single", call, [output, input], [output], opts)

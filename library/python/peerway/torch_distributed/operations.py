@@ -20,7 +20,13 @@ _UNIT = 16  # bytes are moved in units of as many
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
     """The elements in their order: a view, or a copy if the tensor has gaps."""
-    return tensor.detach().reshape(-1)
+    return tensor.detach().contiguous().view(-1)
+
+
+def matrix(tensor: torch.Tensor, rows: int) -> torch.Tensor:
+    """The elements in their order (flat), in so many rows."""
+    elements = flat(tensor)
+    return elements.view(rows, elements.numel() // rows)
 
 
 def copy_back(tensor: torch.Tensor, elements: torch.Tensor) -> None:
@@ -90,6 +96,8 @@ def reduce_scatter(engine: Engine, to: torch.Tensor, rows: Rows, reduction: Redu
 
 def all_gather(engine: Engine, rows: Rows, source: torch.Tensor) -> None:
     """Writes the flat `source` of rank r to row r. Rows of a list may differ in length."""
+    if isinstance(rows, torch.Tensor) and rows.numel() == 0:
+        return
     rows, source = _as_words(rows, source)
     length = max(row.numel() for row in rows) if isinstance(rows, list) else rows[0].numel()
     word = source.dtype.itemsize
@@ -107,6 +115,8 @@ def all_gather(engine: Engine, rows: Rows, source: torch.Tensor) -> None:
 
 def all_to_all(engine: Engine, to: torch.Tensor, source: torch.Tensor) -> None:
     """Writes row `rank` of rank r's matrix `source` to row r of the matrix `to`."""
+    if to.numel() == 0:
+        return
     to, source = _as_words(to, source)
     word, length = source.dtype.itemsize, source.shape[1]
     chunk = engine.chunk(source.dtype, engine.size)

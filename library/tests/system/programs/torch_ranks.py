@@ -38,12 +38,12 @@ def losses_of(
     model: nn.Module, width: int, device: str, steps: int, group: Any = None
 ) -> list[float]:
     """The losses of training steps, each the mean over the ranks of the group. Each rank has its own data."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
     generator = torch.Generator().manual_seed(dist.get_rank(group))
     losses = []
     for _ in range(steps):
         batch = torch.randn(16, width, generator=generator).to(device)
-        loss = (model(batch) - batch.sum(1, keepdim=True)).square().mean()
+        loss = (model(batch) - batch.sum(1, keepdim=True) / width**0.5).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
