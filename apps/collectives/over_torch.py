@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +91,7 @@ class Rank:
             call()
         events[-1].record()
         torch.cuda.synchronize()
-        return [
-            1e3 * before.elapsed_time(after)
-            for before, after in zip(events[:-1], events[1:], strict=True)
-        ]
+        return [1e3 * before.elapsed_time(after) for before, after in pairwise(events)]
 
     def measured(self, call: Call, mode: str, number: int) -> list[float]:
         """The samples, each that of the slowest rank, after a tenth as many that do not count."""
@@ -101,7 +99,7 @@ class Rank:
         dist.barrier(self.gloo)
         slowest = torch.tensor(self.samples(call, mode, number), dtype=torch.float64)
         dist.all_reduce(slowest, dist.ReduceOp.MAX, group=self.gloo)
-        return slowest.tolist()
+        return [float(us) for us in slowest]
 
 
 def _timed(call: Call) -> float:

@@ -83,7 +83,9 @@ def test_a_block_with_its_tensors_in_parallel_computes_what_the_whole_block_does
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
-def test_the_other_rank_is_told_of_a_killed_rank(how: str, kernels: Path, run_program: Run, tmp_path: Path) -> None:
+def test_the_other_rank_is_told_of_a_killed_rank(
+    how: str, kernels: Path, run_program: Run, tmp_path: Path
+) -> None:
     meeting = str(tmp_path / "meeting")
     program = [sys.executable, str(SYSTEM / "torch_lost.py"), meeting, how, "cuda"]
     command = ["peerway", "run", "-n", "2", "--grace", "600", "--", *program]

@@ -1,5 +1,5 @@
-"""The backend of torch.distributed on CPUs: each operation between processes, training by DDP and FSDP2 beside
-gloo, and the death of a rank.
+"""The backend of torch.distributed on CPUs: each operation between processes, training by DDP and FSDP2
+beside gloo, and the death of a rank.
 """
 
 from __future__ import annotations

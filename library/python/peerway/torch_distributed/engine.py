@@ -24,22 +24,22 @@ FINE_PLANS = 256  # from then on, new sizes are rounded up to powers of two
 
 
 class Key(NamedTuple):
-    """What a plan does, in terms that all ranks of the group know alike. `count` is in elements of each
+    """What a plan does, in terms that all ranks of the group know alike. `elements` counts those of each
     part.
     """
 
     kind: str
     op: str
     dtype: torch.dtype
-    count: int
+    elements: int
     root: int = 0
 
 
 class Prepared(NamedTuple):
-    """A plan and the memory that it works on. `count` is that of the key, rounded up."""
+    """A plan and the memory that it works on. `elements` is that of the key, rounded up."""
 
     plan: Any
-    count: int
+    elements: int
     to: torch.Tensor
     source: torch.Tensor
 
@@ -57,6 +57,7 @@ class Engine:
         self.seconds = timeout.total_seconds()
         self.team = Team.create(rank, size, _broadcast_by(store, rank))
         self.ctx = Context(self.team)
+        self.channels: dict[tuple[int, bool], Any] = {}  # by the peer and whether it is sent to
         self._plans: list[Any] = []
         self._prepared: dict[Key, Prepared] = {}
         self._memory: dict[str, torch.Tensor] = {}
@@ -71,18 +72,18 @@ class Engine:
         """The largest number of elements of each of `parts` parts that are moved at once. In bytes it is the
         same for all types.
         """
-        return max(self.largest_chunk // parts // 16, 1) * 16 // dtype.itemsize
+        return max(self.largest_chunk // parts // 16, 1) * 16 // int(dtype.itemsize)
 
     def prepared(self, key: Key) -> Prepared:
         """The plan for the key, which is made if there is none yet: then the call is collective."""
-        known = self._prepared.get(key._replace(count=rounded(key.count)) if key.count else key)
+        known = self._prepared.get(key._replace(elements=rounded(key.elements)) if key.elements else key)
         if known is not None:
             return known
-        count = key.count
+        count = key.elements
         if count:
             fine = len(self._prepared) < FINE_PLANS
             count = rounded(count) if fine else power_of_two(count)
-        exact = key._replace(count=count)
+        exact = key._replace(elements=count)
         if exact not in self._prepared:
             self._before_making(exact)
             self._prepared[exact] = self._make(exact)
@@ -117,8 +118,7 @@ class Engine:
 
     def abort(self) -> None:
         """Ends the engine at once. Operations that go on end with an error."""
-        self.ctx.close()
-        self.team.close()
+        self._end()
 
     def close(self) -> None:
         """Ends the engine, once no rank uses its plans any more. Collective, unless a rank was lost."""
@@ -126,10 +126,13 @@ class Engine:
             if not self.ctx._core.closed:
                 self.team.barrier(self.seconds)
         finally:
-            self._prepared.clear()
-            self._memory.clear()
-            self.ctx.close()
-            self.team.close()
+            self._end()
+
+    def _end(self) -> None:
+        self.ctx.close()
+        self.team.close()
+        for kept in (self._plans, self._prepared, self._memory, self._regions, self.channels):
+            kept.clear()
 
     def _tensor_over(self, region: Region) -> torch.Tensor:
         return torch.from_numpy(region.array())
@@ -148,22 +151,22 @@ class Engine:
         return memory[:needed].view(dtype)
 
     def _make(self, key: Key) -> Prepared:
-        whole = key.count * self.size
+        whole = key.elements * self.size
         nothing = torch.empty(0, dtype=key.dtype)
         to = source = nothing
         if key.kind == "barrier":
             plan = self.ctx.barrier(self.device_name)
         elif key.kind == "all_reduce":
-            to = self._staged("to", key.dtype, key.count)
+            to = self._staged("to", key.dtype, key.elements)
             plan = self.ctx.all_reduce(to, None, key.op)
         elif key.kind == "broadcast":
-            to = self._staged("to", key.dtype, key.count)
+            to = self._staged("to", key.dtype, key.elements)
             plan = self.ctx.broadcast(to, key.root)
         elif key.kind == "all_gather":
             to = self._staged("to", key.dtype, whole)
             plan = self.ctx.all_gather(to)
         elif key.kind == "reduce_scatter":
-            to = self._staged("to", key.dtype, key.count)
+            to = self._staged("to", key.dtype, key.elements)
             source = self._staged("source", key.dtype, whole)
             plan = self.ctx.reduce_scatter(to, source, key.op)
         else:
@@ -171,7 +174,7 @@ class Engine:
             source = self._staged("source", key.dtype, whole)
             plan = self.ctx.all_to_all(to, source)
         self.adopt(plan)
-        return Prepared(plan, key.count, to, source)
+        return Prepared(plan, key.elements, to, source)
 
 
 def _broadcast_by(store: Any, rank: int) -> Callable[[memoryview], None]:

@@ -5,108 +5,25 @@ PyTorch calls these methods by the names of its C++ class, and newer releases by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from datetime import timedelta
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
+from torch.distributed import ReduceOp
 
-from peerway.errors import Error
 from peerway.torch_distributed import operations
-from peerway.torch_distributed.on_host import HostEngine
+from peerway.torch_distributed.group_base import GroupBase, Tensors
 from peerway.torch_distributed.reductions import as_real, name_of, reduction_of
 from peerway.torch_distributed.work import JoinedWork
 
-Tensors = Sequence[torch.Tensor]
-SUM = dist.ReduceOp.SUM
 
-
-class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
+class ProcessGroup(GroupBase):
     """A group of ranks over Peerway, for tensors of the host and of one GPU in each rank.
 
     Making one is collective over the group. Tensors may have gaps, any type that an operation has a meaning
     for, and any size, also none. Raises torch.distributed.DistBackendError if a rank is lost or the group's
     time limit is over.
     """
-
-    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
-        super().__init__(rank, size)
-        self._store, self._rank, self._size = store, rank, size
-        self._name = self._description = ""
-        self._time_limit = timeout
-        self._coalesced: list[Any] | None = None  # works since start_coalescing
-        self._engines: dict[str, Any] = {}
-        cpu = dist.PrefixStore("cpu", store)
-        self._engines["cpu"] = HostEngine(cpu, rank, size, timeout)
-        if all(self._engines["cpu"].team.all_gather(b"gpu" if _has_chosen_gpu() else b"")):
-            self._open_gpu(torch.device("cuda", torch.cuda.current_device()))
-
-    # What torch.distributed asks about a group.
-
-    def getBackendName(self) -> str:
-        return "peerway"
-
-    def getRank(self) -> int:
-        return self._rank
-
-    def getSize(self) -> int:
-        return self._size
-
-    def setGroupName(self, name: str) -> None:
-        self._name = name
-
-    def getGroupName(self) -> str:
-        return self._name
-
-    def setGroupDesc(self, description: str) -> None:
-        self._description = description
-
-    def getGroupDesc(self) -> str:
-        return self._description
-
-    def _get_backend(self, device: Any) -> ProcessGroup:
-        del device
-        return self
-
-    @property
-    def supports_splitting(self) -> bool:
-        return False
-
-    @property
-    def supports_coalescing(self) -> bool:
-        return True
-
-    @property
-    def supports_time_estimate(self) -> bool:
-        return False
-
-    def _set_default_timeout(self, timeout: timedelta) -> None:
-        self._time_limit = timeout
-        for engine in self._engines.values():
-            engine.set_time_limit(timeout)
-
-    def check(self) -> None:
-        """Raises the error that ended a collective on a GPU, if one did."""
-        for engine in self._engines.values():
-            engine.check()
-
-    def shutdown(self) -> None:
-        """Ends the group. Collective; a rank that was lost is not waited for."""
-        engines, self._engines = self._engines, {}
-        for engine in reversed(engines.values()):
-            with suppress(Error):
-                engine.close()
-
-    def abort(self) -> None:
-        """Ends the group without waiting for other ranks."""
-        engines, self._engines = self._engines, {}
-        for engine in engines.values():
-            engine.abort()
-
-    # Collectives.
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
         return self._all_reduce("all_reduce", tensors, opts)
@@ -213,9 +130,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
         if self._rank != root:
             return self._joined([self._transfer("gather", root, True, source)], [])
         works = [
-            self._transfer("gather", rank, False, to)
-            for rank, to in enumerate(outputs[0])
-            if rank != root
+            self._transfer("gather", rank, False, to) for rank, to in enumerate(outputs[0]) if rank != root
         ]
         works.append(self._copied("gather", outputs[0][root], source))
         return self._joined(works, outputs[0])
@@ -296,18 +211,6 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
 
         return self._submit(f"{name} ({name_of(op)})", call, tensors, tensors, opts)
 
-    def _submit(
-        self, name: str, call: Callable[[Any], None], tensors: Tensors, outputs: Tensors, opts: Any
-    ) -> Any:
-        engine = self._engine_of(name, tensors)
-        waits = not getattr(opts, "asyncOp", True) and self._coalesced is None
-        title = _title(name, tensors[0] if tensors else None)
-        return self._noted(engine.submit(partial(call, engine), tensors, outputs, title, waits))
-
-    def _transfer(self, name: str, rank: int, sends: bool, tensor: torch.Tensor, tag: int = 0) -> Any:
-        title = f"{_title(name, tensor)} {'to' if sends else 'from'} rank {rank} of the group"
-        return self._engine_of(name, [tensor]).transfer(rank, sends, tensor, title, tag)
-
     def _exchange(self, name: str, outputs: Tensors, inputs: Tensors) -> Any:
         """Sends each rank its tensor, and receives from each; ranks agree in pairs about sizes."""
         works = [self._copied(name, outputs[self._rank], inputs[self._rank])]
@@ -319,50 +222,6 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
                 works.append(self._transfer(name, source, False, outputs[source]))
         return self._joined(works, outputs)
 
-    def _copied(self, name: str, to: torch.Tensor, source: torch.Tensor) -> Any:
-        """The part of an operation that this rank has with itself."""
-        return self._engine_of(name, [to]).copy(to, source, _title(name, to))
-
-    def _joined(self, works: list[Any], outputs: Tensors) -> Any:
-        return self._noted(JoinedWork(works, outputs))
-
-    def _noted(self, work: Any) -> Any:
-        """Keeps a work for end_coalescing."""
-        if self._coalesced is not None:
-            self._coalesced.append(work)
-        return work
-
-    def _engine_of(self, name: str, tensors: Tensors) -> Any:
-        """The engine for the tensors, which must be of one device and dense."""
-        if not self._engines:
-            raise dist.DistBackendError(f"peerway: {name}: the process group was destroyed; make another.")
-        if any(tensor.layout != torch.strided for tensor in tensors):
-            raise ValueError(f"peerway: {name} of sparse tensors; give dense ones.")
-        devices = {tensor.device for tensor in tensors} or {torch.device("cpu")}
-        if len(devices) > 1:
-            raise ValueError(f"peerway: {name} of tensors of {' and '.join(map(str, devices))}.")
-        (device,) = devices
-        if device.type == "cpu":
-            return self._engines["cpu"]
-        if device.type != "cuda":
-            raise ValueError(f"peerway: {name} of tensors of {device}; there are cpu and cuda.")
-        if "cuda" not in self._engines:
-            self._open_gpu(device)
-        engine = self._engines["cuda"]
-        if engine.device != device:
-            raise ValueError(
-                f"peerway: {name} of tensors of {device}, but this group uses {engine.device} in this rank; "
-                "call torch.cuda.set_device() before the group is made."
-            )
-        return engine
-
-    def _open_gpu(self, device: torch.device) -> None:
-        """Makes the engine of this rank's GPU. Collective."""
-        from peerway.torch_distributed.on_gpu import GpuEngine
-
-        store = dist.PrefixStore("cuda", self._store)
-        self._engines["cuda"] = GpuEngine(store, self._rank, self._size, device, self._time_limit)
-
     def _check_multiple(self, name: str, whole: torch.Tensor, part: torch.Tensor) -> None:
         if whole.numel() != part.numel() * self._size or whole.dtype != part.dtype:
             raise ValueError(
@@ -371,14 +230,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
             )
 
 
-def _has_chosen_gpu() -> bool:
-    """Whether the program uses a GPU already, so that it is known which."""
-    return torch.cuda.is_available() and torch.cuda.is_initialized()
-
-
 def _operation_of(opts: Any) -> Any:
     """The reduce operation in options, or given in their place."""
-    return SUM if opts is None else getattr(opts, "reduceOp", opts)
+    return ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
 
 
 def _root_of(opts: Any) -> int:
@@ -394,9 +248,3 @@ def _split(tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[torch
             f"peerway: all_to_all_single: the splits {sizes} of a tensor of {count} rows among {size} ranks."
         )
     return list(tensor.detach().split(sizes))
-
-
-def _title(name: str, tensor: torch.Tensor | None) -> str:
-    if tensor is None:
-        return name
-    return f"{name} of {tensor.numel()} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"

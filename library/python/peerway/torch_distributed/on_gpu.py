@@ -39,8 +39,8 @@ class GpuEngine(Engine):
         self._running: dict[int, tuple[Any, Any]] = {}  # plans and the events after them, by their ids
         self._captured: dict[int, Any] = {}  # plans in graphs, which may be replayed at any time
         self._enqueued: list[Any] = []  # plans of the present call
-        self._channels = open_channels(self, StreamChannel)
-        self._streams = {key: torch.cuda.Stream(device, priority=-1) for key in self._channels}
+        self.channels |= open_channels(self, StreamChannel)
+        self._streams = {key: torch.cuda.Stream(device, priority=-1) for key in self.channels}
 
     @property
     def device_name(self) -> str:
@@ -77,7 +77,7 @@ class GpuEngine(Engine):
         ranks match in the order of the calls.
         """
         stream = self._streams[peer, sends]
-        move = partial(self._channels[peer, sends].move, tensor, tag)
+        move = partial(self.channels[peer, sends].move, tensor, tag)
         with self._lock:
             event = self._enqueue(move, [tensor], stream, title)
         return StreamWork(stream, event, [tensor], self._check_running)
@@ -152,6 +152,6 @@ class GpuEngine(Engine):
         if torch.cuda.is_current_stream_capturing():
             raise InvalidArgument(
                 f"peerway: a CUDA graph is being captured, and there is no plan yet for {key.kind} of "
-                f"{key.count} elements of {key.dtype}. Run the step once before you capture it, as PyTorch "
-                "asks for all graphs."
+                f"{key.elements} elements of {key.dtype}. Run the step once before you capture it, as "
+                "PyTorch asks for all graphs."
             )

@@ -21,8 +21,8 @@ class HostEngine(Engine):
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(store, rank, size, torch.device("cpu"), timeout)
         self._queue = HostQueue("peerway collectives")
-        self._channels = open_channels(self, HostChannel)
-        self._queues = {key: HostQueue("peerway messages") for key in self._channels}
+        self.channels |= open_channels(self, HostChannel)
+        self._queues = {key: HostQueue("peerway messages") for key in self.channels}
 
     def submit(
         self,
@@ -38,7 +38,7 @@ class HostEngine(Engine):
 
     def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: str, tag: int) -> HostWork:
         """Sends a tensor to a rank, or receives it from there."""
-        channel = self._channels[peer, sends]
+        channel = self.channels[peer, sends]
         work = HostWork(partial(channel.move, tensor, tag), [tensor], title)
         return self._queues[peer, sends].add(work)
 

@@ -6,14 +6,15 @@ These functions run in the queue of the host or with the stream of the operation
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from peerway.torch_distributed.engine import Engine, Key
 from peerway.torch_distributed.reductions import Reduction
 
-Rows = torch.Tensor | Sequence[torch.Tensor]  # one for each rank: of a matrix, or flat tensors of any lengths
+# One for each rank: of a matrix, or flat tensors of any lengths.
+Rows: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 
 _UNIT = 16  # bytes are moved in units of as many
 
@@ -86,7 +87,7 @@ def reduce_scatter(engine: Engine, to: torch.Tensor, rows: Rows, reduction: Redu
     for first in range(0, length, chunk):
         count = min(chunk, length - first)
         prepared = engine.prepared(Key("reduce_scatter", reduction.op, reduction.dtype, count))
-        staged = prepared.source.view(engine.size, prepared.count)
+        staged = prepared.source.view(engine.size, prepared.elements)
         for place, part in _pairs(staged, rows, first, count):
             _fill(place, part, reduction)
         engine.run(prepared.plan)
@@ -105,7 +106,7 @@ def all_gather(engine: Engine, rows: Rows, source: torch.Tensor) -> None:
     for first in range(0, length, chunk):
         count = min(chunk, length - first)
         prepared = engine.prepared(Key("all_gather", "", torch.uint8, _units(count * word)))
-        staged = prepared.to.view(engine.size, prepared.count).view(source.dtype)
+        staged = prepared.to.view(engine.size, prepared.elements).view(source.dtype)
         part = source[first : first + count]
         staged[engine.rank, : part.numel()].copy_(part)
         engine.run(prepared.plan)
@@ -123,7 +124,7 @@ def all_to_all(engine: Engine, to: torch.Tensor, source: torch.Tensor) -> None:
     for first in range(0, length, chunk):
         count = min(chunk, length - first)
         prepared = engine.prepared(Key("all_to_all", "", torch.uint8, _units(count * word)))
-        shape = (engine.size, prepared.count)
+        shape = (engine.size, prepared.elements)
         places = prepared.source.view(shape).view(source.dtype)
         places[:, :count].copy_(source[:, first : first + count])
         engine.run(prepared.plan)

@@ -118,9 +118,9 @@ class Job:
         floats, integers = self.mine(torch.float64, 9), self.mine(torch.int32, 9)
         dist.all_reduce(floats, ReduceOp.AVG)
         dist.all_reduce(integers, ReduceOp.AVG)
-        return torch.allclose(
-            floats, self.combined("SUM", torch.float64, 9) / self.size
-        ) and torch.equal(integers, self.combined("SUM", torch.int32, 9) // self.size)
+        return torch.allclose(floats, self.combined("SUM", torch.float64, 9) / self.size) and torch.equal(
+            integers, self.combined("SUM", torch.int32, 9) // self.size
+        )
 
     def all_reduce_factor(self) -> bool:
         tensor = self.mine(torch.float32, 11)
@@ -153,7 +153,8 @@ class Job:
     def reduce(self, root: int) -> bool:
         tensor = self.mine(torch.bfloat16, 100)
         dist.reduce(tensor, root)
-        wanted = self.combined("SUM", torch.bfloat16, 100) if self.rank == root else self.mine(torch.bfloat16, 100)
+        combined = self.combined("SUM", torch.bfloat16, 100)
+        wanted = combined if self.rank == root else self.mine(torch.bfloat16, 100)
         return torch.equal(tensor, wanted)
 
     def reduce_scatter_tensor(self, count: int) -> bool:
@@ -308,7 +309,9 @@ class Job:
         works += [dist.irecv(to, rank) for rank, to in targets.items()]
         for work in works:
             work.wait()
-        return all(torch.equal(to, self.values(rank, torch.float32, 2_000_000)) for rank, to in targets.items())
+        return all(
+            torch.equal(to, self.values(rank, torch.float32, 2_000_000)) for rank, to in targets.items()
+        )
 
     def batch(self) -> bool:
         after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size

@@ -34,9 +34,7 @@ def model_of(width: int, device: str) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(width, 1)).to(device)
 
 
-def losses_of(
-    model: nn.Module, width: int, device: str, steps: int, group: Any = None
-) -> list[float]:
+def losses_of(model: nn.Module, width: int, device: str, steps: int, group: Any = None) -> list[float]:
     """The losses of training steps, each the mean over the ranks of the group. Each rank has its own data."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
     generator = torch.Generator().manual_seed(dist.get_rank(group))

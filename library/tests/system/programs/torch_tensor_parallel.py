@@ -31,7 +31,9 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        parts = [layer(x).unflatten(-1, (self.heads, -1)).transpose(-2, -3) for layer in (self.q, self.k, self.v)]
+        parts = [
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(-2, -3) for layer in (self.q, self.k, self.v)
+        ]
         mixed = functional.scaled_dot_product_attention(*parts, is_causal=True)
         result: torch.Tensor = self.out(mixed.transpose(-2, -3).flatten(-2))
         return result

@@ -38,9 +38,9 @@ def main() -> int:
     torch_ranks.begin(meeting, device)
     theirs = dist.new_group(list(range(dist.get_world_size())), backend=other)
     losses = []
-    for group, device in ((dist.group.WORLD, device), (theirs, other_device)):
-        model = wrapped(kind, torch_ranks.model_of(WIDTH, device), group, device)
-        losses.append(torch_ranks.losses_of(model, WIDTH, device, STEPS, group))
+    for group, place in ((dist.group.WORLD, device), (theirs, other_device)):
+        model = wrapped(kind, torch_ranks.model_of(WIDTH, place), group, place)
+        losses.append(torch_ranks.losses_of(model, WIDTH, place, STEPS, group))
     print(json.dumps(losses), flush=True)
     dist.barrier()
     dist.destroy_process_group()
