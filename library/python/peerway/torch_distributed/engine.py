@@ -1,0 +1,193 @@
+"""What carries out the operations of a group on one kind of device: a context of its own, memory that stays
+where it is, and the plans between such memories.
+
+The tensors of a program are copied into this memory and out of it, in the order of the stream or of the
+queue. So a plan never refers to memory that PyTorch may free or use for another tensor. A plan's key has
+nothing but the operation, the type and a size, which all ranks know alike; so all ranks make a plan together
+or none does. Plans live as long as the group: a captured graph may use any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import torch
+
+from peerway.context import Context
+from peerway.memory import Region
+from peerway.team import Team
+from peerway.torch_distributed.sizes import power_of_two, rounded
+
+FINE_PLANS = 256  # from then on, new sizes are rounded up to powers of two
+
+
+class Key(NamedTuple):
+    """What a plan does, in terms that all ranks of the group know alike. `elements` counts those of each
+    part.
+    """
+
+    kind: str
+    op: str
+    dtype: torch.dtype
+    elements: int
+    root: int = 0
+
+
+class Prepared(NamedTuple):
+    """A plan and the memory that it works on. `elements` is that of the key, rounded up."""
+
+    plan: Any
+    elements: int
+    to: torch.Tensor
+    source: torch.Tensor
+
+
+class Engine:
+    """The operations of one group on one device, a torch.device. Making one is collective over the group.
+
+    `store` is where the ranks meet: rank 0 leaves there what the others must know to connect.
+    """
+
+    largest_chunk = 8 << 20  # bytes; larger tensors go in chunks
+
+    def __init__(self, store: Any, rank: int, size: int, device: torch.device, timeout: timedelta) -> None:
+        self.rank, self.size, self.device = rank, size, device
+        self.seconds = timeout.total_seconds()
+        self.team = Team.create(rank, size, _broadcast_by(store, rank))
+        self.ctx = Context(self.team)
+        self.channels: dict[tuple[int, bool], Any] = {}  # by the peer and whether it is sent to
+        self._plans: list[Any] = []
+        self._prepared: dict[Key, Prepared] = {}
+        self._memory: dict[str, torch.Tensor] = {}
+        self._regions: dict[int, Region] = {}  # by address
+
+    @property
+    def device_name(self) -> str:
+        """The device in Peerway's words: "host", "cuda:1"."""
+        return "host"
+
+    def chunk(self, dtype: torch.dtype, parts: int) -> int:
+        """The largest number of elements of each of `parts` parts that are moved at once. In bytes it is the
+        same for all types.
+        """
+        return max(self.largest_chunk // parts // 16, 1) * 16 // int(dtype.itemsize)
+
+    def prepared(self, key: Key) -> Prepared:
+        """The plan for the key, which is made if there is none yet: then the call is collective."""
+        known = self._prepared.get(key._replace(elements=rounded(key.elements)) if key.elements else key)
+        if known is not None:
+            return known
+        count = key.elements
+        if count:
+            fine = len(self._prepared) < FINE_PLANS
+            count = rounded(count) if fine else power_of_two(count)
+        exact = key._replace(elements=count)
+        if exact not in self._prepared:
+            self._before_making(exact)
+            self._prepared[exact] = self._make(exact)
+        return self._prepared[exact]
+
+    def run(self, plan: Any) -> None:
+        """Starts and finishes a plan: on the host here and now, on a GPU in the current stream."""
+        plan._core.start()
+        plan._core.finish(self.seconds)
+
+    def allocate(self, bytes: int) -> torch.Tensor:
+        """Memory of Peerway as a tensor of uint8."""
+        region = self.ctx.allocate(self.device_name, bytes)
+        tensor = self._tensor_over(region)
+        self._regions[tensor.data_ptr()] = region
+        return tensor
+
+    def region_of(self, memory: torch.Tensor) -> Region:
+        """The region of memory that allocate() gave."""
+        return self._regions[memory.data_ptr()]
+
+    def adopt(self, plan: Any) -> None:
+        """Gives a plan the time limit of the group."""
+        plan.set_timeout(self.seconds)
+        self._plans.append(plan)
+
+    def set_time_limit(self, timeout: timedelta) -> None:
+        """Changes the time limit of each operation."""
+        self.seconds = timeout.total_seconds()
+        for plan in self._plans:
+            plan.set_timeout(self.seconds)
+
+    def abort(self) -> None:
+        """Ends the engine at once. Operations that go on end with an error."""
+        self._end()
+
+    def close(self) -> None:
+        """Ends the engine, once no rank uses its plans any more. Collective, unless a rank was lost."""
+        try:
+            if not self.ctx._core.closed:
+                self.team.barrier(self.seconds)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self.ctx.close()
+        self.team.close()
+        for kept in (self._plans, self._prepared, self._memory, self._regions, self.channels):
+            kept.clear()
+
+    def _tensor_over(self, region: Region) -> torch.Tensor:
+        return torch.from_numpy(region.array())
+
+    def _before_making(self, key: Key) -> None:
+        """Refuses to make a plan where none can be made."""
+
+    def _staged(self, name: str, dtype: torch.dtype, count: int) -> torch.Tensor:
+        """`count` elements at the start of the memory of this name, which all plans share: they follow one
+        another. It grows; the plans before keep what they have.
+        """
+        needed = count * dtype.itemsize
+        memory = self._memory.get(name)
+        if memory is None or memory.numel() < needed:
+            memory = self._memory[name] = self.allocate(max(power_of_two(needed), 4096))
+        return memory[:needed].view(dtype)
+
+    def _make(self, key: Key) -> Prepared:
+        whole = key.elements * self.size
+        nothing = torch.empty(0, dtype=key.dtype)
+        to = source = nothing
+        if key.kind == "barrier":
+            plan = self.ctx.barrier(self.device_name)
+        elif key.kind == "all_reduce":
+            to = self._staged("to", key.dtype, key.elements)
+            plan = self.ctx.all_reduce(to, None, key.op)
+        elif key.kind == "broadcast":
+            to = self._staged("to", key.dtype, key.elements)
+            plan = self.ctx.broadcast(to, key.root)
+        elif key.kind == "all_gather":
+            to = self._staged("to", key.dtype, whole)
+            plan = self.ctx.all_gather(to)
+        elif key.kind == "reduce_scatter":
+            to = self._staged("to", key.dtype, key.elements)
+            source = self._staged("source", key.dtype, whole)
+            plan = self.ctx.reduce_scatter(to, source, key.op)
+        else:
+            to = self._staged("to", key.dtype, whole)
+            source = self._staged("source", key.dtype, whole)
+            plan = self.ctx.all_to_all(to, source)
+        self.adopt(plan)
+        return Prepared(plan, key.elements, to, source)
+
+
+def _broadcast_by(store: Any, rank: int) -> Callable[[memoryview], None]:
+    """A broadcast from rank 0 through a store of torch.distributed."""
+    number = 0
+
+    def broadcast(data: memoryview) -> None:
+        nonlocal number
+        key = f"peerway/{number}"
+        number += 1
+        if rank == 0:
+            store.set(key, bytes(data).hex())
+        else:
+            data[:] = bytes.fromhex(store.get(key).decode())
+
+    return broadcast

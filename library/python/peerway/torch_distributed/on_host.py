@@ -1,0 +1,57 @@
+"""Operations on tensors of the host: in the queue of the group, and in queues of the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import torch
+
+from peerway.torch_distributed.channels import HostChannel, open_channels
+from peerway.torch_distributed.engine import Engine
+from peerway.torch_distributed.operations import copy_within
+from peerway.torch_distributed.work import HostQueue, HostWork
+
+
+class HostEngine(Engine):
+    """The operations of one group on the host."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
+        super().__init__(store, rank, size, torch.device("cpu"), timeout)
+        self._queue = HostQueue("peerway collectives")
+        self.channels |= open_channels(self, HostChannel)
+        self._queues = {key: HostQueue("peerway messages") for key in self.channels}
+
+    def submit(
+        self,
+        call: Callable[[], None],
+        tensors: Sequence[torch.Tensor],
+        outputs: Sequence[torch.Tensor],
+        title: str,
+        waits: bool = False,
+    ) -> HostWork:
+        """Adds a collective, which `call` carries out. `waits`: whether the caller will wait at once."""
+        del tensors  # `call` keeps them
+        return self._queue.add(HostWork(call, outputs, title), waits)
+
+    def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: str, tag: int) -> HostWork:
+        """Sends a tensor to a rank, or receives it from there."""
+        channel = self.channels[peer, sends]
+        work = HostWork(partial(channel.move, tensor, tag), [tensor], title)
+        return self._queues[peer, sends].add(work)
+
+    def copy(self, to: torch.Tensor, source: torch.Tensor, title: str) -> HostWork:
+        """Copies a tensor within this rank."""
+        work = HostWork(partial(copy_within, to, source), [to], title)
+        work.run()
+        return work
+
+    def check(self) -> None:
+        """Nothing: each operation reports its own error."""
+
+    def close(self) -> None:
+        for queue in (self._queue, *self._queues.values()):
+            queue.close()
+        super().close()
