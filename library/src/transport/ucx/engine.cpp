@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "device/kinds.h"
+#include "transport/ucx/memory_kinds.h"
 #include "transport/ucx/peer.h"
 #include "transport/ucx/wait.h"
 
@@ -20,17 +20,6 @@ namespace pw::ucx {
 using namespace ucp_abi;
 
 namespace {
-
-// Returns the device kinds among `memory_types` that UCX knows by the same name as Peerway, as a bit mask.
-uint32_t kinds_of(uint64_t memory_types, const char* const* names) {
-  uint32_t mask = 0;
-  if (names == nullptr) return mask;
-  const auto kinds = device_kinds();
-  for (int type = 0; type < 64; ++type)
-    for (size_t kind = 0; kind < kinds.size(); ++kind)
-      if ((memory_types >> type & 1) != 0 && kinds[kind].name == names[type]) mask |= 1u << kind;
-  return mask;
-}
 
 // UCX keeps memory that ranks of a host share in files there. If they do not fit, it only says "Out of
 // memory".
@@ -76,7 +65,7 @@ void UcxEngine::open() {
   ucp_context_attr_t context{};
   context.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   check(library_.ucp_context_query(context_, &context), "say which memory it sees");
-  memory_kinds_ = kinds_of(context.memory_types, library_.memory_types);
+  memory_kinds_ = kinds_among(context.memory_types, library_.memory_types);
   ucp_worker_params_t how{};
   how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   how.thread_mode = UCS_THREAD_MODE_SERIALIZED;

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "device/kinds.h"
 #include "transport/ucx/direct.h"
+#include "transport/ucx/memory_kinds.h"
 #include "transport/ucx/staged.h"
 
 namespace pw::settings {
@@ -149,8 +150,10 @@ std::string Ucx::why_no_memory(const Pair& pair, int rank) const {
     const RankUcx theirs = rank_of(each);
     if (kind != PW_HOST && (theirs.memory_kinds >> kind & 1u) == 0)
       return format(
-          "{}{} sees no {} memory; install a UCX that does (for cuda: libucx-cu13) or point UCX_ROOT at one",
-          each == own ? "" : format("at rank {}: ", each), theirs.text, device_kinds()[kind].name);
+          "{}{} sees no {} memory; install a UCX that does (for cuda: libucx-cu13; for rocm: one configured "
+          "--with-rocm) or point UCX_ROOT at one",
+          each == own ? "" : format("at rank {}: ", each), theirs.text,
+          memory_name(device_kinds()[kind].name));
   }
   if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST) return {};
   try {
