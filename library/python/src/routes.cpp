@@ -15,6 +15,7 @@
 #include "context/machine.h"
 #include "core.h"
 #include "device/device.h"
+#include "device/kinds.h"
 #include "plan/negotiation/methods.h"
 #include "route/rules.h"
 #include "route/split.h"
@@ -48,6 +49,13 @@ std::vector<std::pair<Text, Text>> devices() {
   std::vector<std::pair<Text, Text>> names;
   for (const pw::Device* device : pw::devices())
     names.emplace_back(pw::to_string(device->id()), device->name());
+  return names;
+}
+
+/// The kinds of devices that the library knows, whether or not there are any here; the host's is first.
+std::vector<Text> device_kinds() {
+  std::vector<Text> names;
+  for (const pw::DeviceKind& kind : pw::device_kinds()) names.emplace_back(kind.name);
   return names;
 }
 
@@ -118,6 +126,7 @@ void bind_routes(nb::module_& module) {
       [](Context& context, uint64_t bytes) { pw::set_staging_chunk_bytes(context->get(), bytes); },
       nb::arg("context"), nb::arg("bytes"));
   module.def("devices", &devices);
+  module.def("device_kinds", &device_kinds);
   module.def(
       "why_none", [](const Text& kind) { return pw::why_none(parse_device(kind, 0).kind); }, nb::arg("kind"));
   module.def("machine", &pw::machine);

@@ -5,6 +5,7 @@ GPU.
 from __future__ import annotations
 
 import array
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from peerway import InvalidArgument
+from peerway._arguments.collectives import all_reduce
 from peerway._arguments.layout import halo_layout_of, layout_of
 from peerway.stream import stream_handle
 
@@ -77,6 +79,69 @@ def test_dlpack_alone() -> None:
     u = np.zeros((6, 10), "f4")[1:5, 2:9:2]
     layout = layout_of(OnlyDlpack(u))
     assert (layout.address, layout.shape, layout.strides, layout.item) == (u.ctypes.data, (4, 4), (40, 8), 4)
+
+
+class _Tensor(ctypes.Structure):
+    """DLManagedTensor of dlpack.h, with its members in one struct."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+    ]
+
+
+class OnGpu:
+    """An array of `shape` floats of a library that supports DLPack only, in memory of a GPU, at 4096."""
+
+    def __init__(self, device_type: int, shape: tuple[int, ...]) -> None:
+        self.freed = 0
+        strides = [int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
+        self._numbers = [(ctypes.c_int64 * len(shape))(*numbers) for numbers in (shape, strides)]
+        self._deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._free)
+        place = (4096, device_type, 1, len(shape), 2, 32, 1)  # 2: kDLFloat
+        pointers = [ctypes.cast(numbers, ctypes.POINTER(ctypes.c_int64)) for numbers in self._numbers]
+        self._tensor = _Tensor(*place, *pointers, 0, None, self._deleter)
+        self._device_type = device_type
+
+    def _free(self, _: object) -> None:
+        self.freed += 1
+
+    def __dlpack__(self, **_: Any) -> Any:
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self._tensor), b"dltensor", None)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device_type, 1
+
+
+ROCM, CUDA = 10, 2  # kDLROCM, kDLCUDA
+
+
+@pytest.mark.parametrize("device_type", [ROCM, CUDA])
+def test_capsules_of_gpus_are_taken_and_given_back(device_type: int) -> None:
+    """PyTorch, CuPy and JAX on ROCm make capsules of kDLROCM."""
+    tensor = OnGpu(device_type, (3, 5))
+    layout = layout_of(tensor)
+    assert (layout.address, layout.shape, layout.strides, layout.item) == (4096, (3, 5), (20, 4), 4)
+    assert tensor.freed == 1
+
+
+@pytest.mark.parametrize(("device_type", "kind"), [(ROCM, "hip"), (CUDA, "cuda"), (1, "host")])
+def test_an_array_without_elements_names_its_kind_of_device(device_type: int, kind: str) -> None:
+    empty = OnGpu(device_type, (0,))
+    empty.dtype = "float32"  # type: ignore[attr-defined]
+    assert all_reduce(empty, None, "sum").device == kind
 
 
 @pytest.mark.parametrize(

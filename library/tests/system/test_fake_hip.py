@@ -39,6 +39,12 @@ def test_messages_never_go_by_lines(hip_settings: Settings) -> None:
     assert {name for both in methods for names in both for name in names} <= {"plan/packets", "plan/straight"}
 
 
+def test_capsules_of_rocm_are_memory_of_hip(hip_settings: Settings) -> None:
+    with Ranks("other_device.py", 1, "hip", "capsule", **hip_settings) as ranks:
+        assert ranks.read(0) == ["hip", "0", "4096"]
+        ranks.end()
+
+
 def test_without_rocm_there_is_no_device_and_the_reason_is_said(hip_settings: Settings) -> None:
     settings = {**hip_settings, "PEERWAY_HIP_LIBRARY": "/nowhere/libamdhip64.so"}
     with Ranks("other_device.py", 1, "hip", "halo,host", **settings) as ranks:

@@ -35,6 +35,7 @@ _ELEMENTS = (
     "float8_e4m3fn",
     "float8_e5m2",
 )
+_DLPACK_KINDS = {2: "cuda", 13: "cuda", 10: "hip"}  # kDLCUDA, kDLCUDAManaged and kDLROCM of dlpack.h
 _OF_BITS = ("min", "max", "and", "or")  # what keeps a truth value one
 _LARGEST_RANK = 2**31 - 1
 
@@ -189,6 +190,9 @@ def _array(name: str, array: object) -> Array:
 
 def _device_of(array: object) -> str:
     """The kind of device of an array. An array without elements has no address that would tell it."""
+    device = getattr(array, "__dlpack_device__", None)
+    if device is not None:
+        return _DLPACK_KINDS.get(int(device()[0]), "host")
     if getattr(array, "__cuda_array_interface__", None) is None:
         return "host"
     kinds = [name.partition(":")[0] for name, _ in _core.devices()]

@@ -5,7 +5,8 @@ other_device.py DEVICE SCENARIO...
 transfers,PATH,OP,TARGET,SOURCE: by that path, target and source on DEVICE or "host".
 methods,BYTES,TO...: of the sends of a plan, of so many bytes each, to the "right" or "self"; a "put" is none.
 ring,BYTES,START  puts,BYTES,START: a plan, started from the "host" or "ahead" on a stream of the device.
-halo,START: of an array on the device.  lost: says "running", and what the wait for a rank that ends raises.
+halo,START: of an array on the device.  capsule: the device of memory that comes as a DLPack capsule.
+lost: says "running", and what the wait for a rank that ends raises.
 """
 
 from __future__ import annotations
@@ -167,6 +168,23 @@ class Job:
                 wrong.append(f"epoch {epoch}")
             ctx.team.barrier(SECONDS)
         return wrong
+
+    def capsule(self) -> list[str]:
+        """The device of memory that comes as a DLPack capsule, of this kind of device and no more."""
+
+        class OnlyDlpack:
+            def __init__(self, of: peerway.Region) -> None:
+                self._of = of
+
+            def __dlpack__(self, **options: object) -> object:
+                return self._of.__dlpack__(**options)
+
+            def __dlpack_device__(self) -> tuple[int, int]:
+                return self._of.__dlpack_device__()
+
+        memory = self.ctx.allocate(self.device, 4096)
+        again = self.ctx.register(OnlyDlpack(memory))
+        return [again.device.partition(":")[0], str(again.address - memory.address), str(again.bytes)]
 
     def lost(self) -> object:
         """What the wait for the left rank raises when that rank is killed."""
