@@ -17,6 +17,7 @@ from peerway_measure.bench.kinds import FLAG, LIMITS, PLAN_WAYS, ROUTE, STARTS
 from peerway_measure.bench.links import CaseFailed, Links
 from peerway_measure.bench.plan import Case, Plan, Setting
 from peerway_measure.bench.reporter import Reporter
+from peerway_measure.memories import is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _sends(case: Case) -> str:
     """The way over plans that measures sends. On GPUs it is in stream order, as programs start them."""
     if not case.kind.by_methods:
         return ""
-    return "sendrecv/stream" if case.source.startswith("cuda") else "sendrecv"
+    return "sendrecv/stream" if is_gpu(case.source) else "sendrecv"
 
 
 def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:

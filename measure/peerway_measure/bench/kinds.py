@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway_measure.memories import is_gpu
+
 MIB = 1 << 20
 BANDWIDTH_WINDOW = 64  # messages in flight, as in the OSU benchmarks
 BANDWIDTH_BYTES = 64 * MIB  # about how much a window of large messages moves
@@ -67,7 +69,7 @@ class Kind:
 
     def plan_ways(self, memory: str) -> tuple[str, ...]:
         """The ways over plans for one kind of memory."""
-        return self.plans + self.gpu_plans if memory.startswith("cuda") else self.plans
+        return self.plans + self.gpu_plans if is_gpu(memory) else self.plans
 
     def window(self, size: int) -> int:
         """The number of messages in one sample."""

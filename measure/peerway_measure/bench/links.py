@@ -76,7 +76,7 @@ class Links:
         self._links: dict[tuple[str, str, tuple[tuple[int, int], ...]], Link] = {}
 
     def memory(self, kind: str, role: str) -> Region:
-        """The region of this kind ("host", "host:malloc", "cuda") that serves as `role`, "source" or
+        """The region of this kind ("host", "host:malloc", "cuda", "hip") that serves as `role`, "source" or
         "target".
         """
         return self._memory[kind, role]

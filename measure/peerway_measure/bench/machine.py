@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from peerway import _core
+from peerway_measure.memories import GPU_KINDS, is_gpu, kind_of
 
 NVIDIA_VERSION = Path("/proc/driver/nvidia/version")
+AMD_VERSION = Path("/sys/module/amdgpu/version")
+ROCM_VERSION = Path("/opt/rocm/.info/version")
 
 
 def known() -> dict[str, str]:
@@ -50,9 +53,10 @@ def device_name(device: str) -> str:
     return dict(_core.devices()).get(device, "")
 
 
-def has_cuda() -> bool:
-    """Whether any GPU can be used."""
-    return any(name.startswith("cuda") for name, _ in _core.devices())
+def gpu_kinds() -> list[str]:
+    """The kinds of GPUs that can be used here."""
+    here = {kind_of(name) for name, _ in _core.devices() if is_gpu(name)}
+    return [kind for kind in GPU_KINDS if kind in here]
 
 
 def memory_pairs() -> list[tuple[str, str]]:
@@ -61,8 +65,23 @@ def memory_pairs() -> list[tuple[str, str]]:
     Memory that Peerway did not allocate (malloc's, NumPy's) is a kind of its own: peers can read and write
     it, but cannot map it.
     """
-    kinds = ("host", "cuda") if has_cuda() else ("host",)
-    return [*((source, target) for source in kinds for target in kinds), ("host:malloc", "host:malloc")]
+    pairs = [("host", "host")]
+    for kind in gpu_kinds():
+        pairs += [("host", kind), (kind, "host"), (kind, kind)]
+    return [*pairs, ("host:malloc", "host:malloc")]
+
+
+def gpu_driver(memory: str) -> str:
+    """The version of the driver of the GPU that has this memory; "" for the host's, or if nothing tells."""
+    if not is_gpu(memory):
+        return ""
+    return cuda_driver() if kind_of(memory) == "cuda" else amd_driver()
+
+
+def amd_driver() -> str:
+    """The version of amdgpu, where it is not the kernel's own, and of ROCm; "" without either."""
+    named = [("amdgpu", AMD_VERSION), ("ROCm", ROCM_VERSION)]
+    return ", ".join(f"{name} {file.read_text().strip()}" for name, file in named if file.exists())
 
 
 def cuda_driver() -> str:

@@ -11,6 +11,7 @@ from peerway_measure.bench.kinds import DEFAULT_TESTS
 from peerway_measure.bench.plan import Case, Plan, Setting, make_cases
 from peerway_measure.bench.shapes import Shape
 from peerway_measure.cube import cube_face
+from peerway_measure.memories import GPU_KINDS, gpudirect_pairs, is_gpu
 
 if TYPE_CHECKING:
     from peerway_measure.bench.halo import Halo
@@ -30,8 +31,6 @@ GPUDIRECT = (
     Setting("gpudirect:both", "mapped,ucx/direct", needs="mapped,ucx/direct"),
 )
 HOST_MEMORIES = (("host", "host"), ("host:malloc", "host:malloc"))
-GPU_MEMORIES = (("cuda", "cuda"),)
-GPUDIRECT_MEMORIES = (("cuda", "cuda"), ("cuda", "host"), ("host", "cuda"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +69,9 @@ class Request:
             raise ValueError(
                 "--gpudirect and --paths exclude each other: the four columns are settings of paths"
             )
-        if self.gpudirect and not any("cuda" in pair for pair in self.measured_memories()):
-            raise ValueError("--gpudirect is about GPU memory, but --device names none; add cuda")
+        if self.gpudirect and not any(is_gpu(name) for pair in self.measured_memories() for name in pair):
+            kinds = " or ".join(GPU_KINDS)
+            raise ValueError(f"--gpudirect is about GPU memory, but --device names none; add {kinds}")
 
     def _check_halo(self) -> None:
         if ("halo" in self.tests) != (self.halo is not None):
@@ -101,9 +101,10 @@ class Request:
         """The pairs of memories to measure."""
         if self.memories is not None:
             return self.memories
+        kinds = machine.gpu_kinds()
         if self.gpudirect:
-            return GPUDIRECT_MEMORIES
-        return (*HOST_MEMORIES, *GPU_MEMORIES) if machine.has_cuda() else HOST_MEMORIES
+            return [pair for kind in kinds or GPU_KINDS[:1] for pair in gpudirect_pairs(kind)]
+        return (*HOST_MEMORIES, *((kind, kind) for kind in kinds))
 
     @property
     def budget_s(self) -> float:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from peerway_measure.memories import kind_of
 from peerway_measure.records import ALLOWED
 
 if TYPE_CHECKING:
@@ -50,8 +51,4 @@ def point(
     test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str, allowed: str = ""
 ) -> str:
     """The text that identifies a point."""
-    return f"{test} {via} {shape} {size} {ranks} {_kind(source)} {_kind(target)} {allowed}"
-
-
-def _kind(memory: str) -> str:
-    return "cuda" if memory.startswith("cuda") else memory
+    return f"{test} {via} {shape} {size} {ranks} {kind_of(source)} {kind_of(target)} {allowed}"

@@ -134,7 +134,7 @@ def _peer_records(
 
     known: dict[str, str] = {name: text for name, text in plan.known.items() if name != "version"}
     if part.device != "host":
-        known = known | {"driver": machine.cuda_driver()}
+        known = known | {"driver": machine.gpu_driver(part.device)}
     lacking = replace(part, done=_measured(part, plan, plan.run))
     with closing(peer.run(lacking, step)) as outcomes:
         for outcome in outcomes:

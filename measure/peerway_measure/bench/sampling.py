@@ -16,6 +16,7 @@ from peerway.context import Context
 from peerway.errors import Error
 from peerway_measure.bench.links import EXCHANGE_S, Link, Links, agree
 from peerway_measure.bench.plan import Case, Plan
+from peerway_measure.memories import is_gpu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -178,7 +179,7 @@ class LinkProbe:
         if self._link.loops is None:
             return np.empty(0), 0.0
         kind, case = self._case.kind, self._case
-        touch = kind.touch and not case.target.startswith("cuda")
+        touch = kind.touch and not is_gpu(case.target)
         samples, cpu = getattr(self._link.loops, kind.loop)(
             self._block, count, kind.window(case.shape.bytes), touch, self._timeout_s
         )

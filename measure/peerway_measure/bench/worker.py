@@ -27,6 +27,7 @@ from peerway_measure.bench.plan_probes import plan_probe
 from peerway_measure.bench.reporter import Reporter
 from peerway_measure.bench.sampling import LinkProbe, Outcome, Sampler
 from peerway_measure.bench.time_budget import TimeBudget, spread
+from peerway_measure.memories import is_gpu
 from peerway_measure.records import ALLOWED, FIXED, Record
 
 
@@ -191,10 +192,10 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
 
 def _hardware(known: dict[str, str], outcome: Outcome) -> dict[str, str]:
     """The known fields of the plan, with the GPU in place of the CPU if one is involved."""
-    gpus = [name for name in (outcome.source, outcome.target) if name.startswith("cuda")]
+    gpus = [name for name in (outcome.source, outcome.target) if is_gpu(name)]
     if not gpus:
         return known
-    return known | {"device": machine.device_name(gpus[0]), "driver": machine.cuda_driver()}
+    return known | {"device": machine.device_name(gpus[0]), "driver": machine.gpu_driver(gpus[0])}
 
 
 def _explain(plan: Plan, links: Links, reporter: Reporter) -> None:

@@ -11,6 +11,7 @@ from statistics import median
 from peerway_common.printable import printable
 from peerway_common.units import counted, size_text
 from peerway_measure.compare.metric import metric_of
+from peerway_measure.memories import is_gpu
 from peerway_measure.records import Record
 
 _P2P = ("staged", "peer/copy", "peer/store")
@@ -53,7 +54,7 @@ def matrices(records: Sequence[Record]) -> list[Matrix]:
 
 def _between_gpus(record: Record) -> bool:
     ends = (record.source, record.target)
-    return all(end.startswith("cuda:") for end in ends) and ends[0] != ends[1]
+    return all(is_gpu(end) for end in ends) and ends[0] != ends[1]
 
 
 def _cells(settings: Sequence[str], vias: dict[str, list[Record]]) -> list[str]:

@@ -51,7 +51,7 @@ def _peers(text: str) -> list[PeerSelection]:
 @click.option(
     "--ranks", type=Whole(2, 1024), help="Processes; an even number  [default: 2; halo: the grid's]"
 )
-@memories_option("host, host:malloc, cuda")
+@memories_option("host, host:malloc, cuda, hip")
 @click.option(
     "--paths",
     callback=parsed(names),

@@ -18,6 +18,7 @@ from peerway_common.printable import json_text
 from peerway_common.terminal import say, table_console
 from peerway_common.units import about_text, bandwidth_text, time_text
 from peerway_measure.cli.options import need_devices, table_environment, table_option
+from peerway_measure.memories import GPU_KINDS, MEMORIES, is_gpu
 
 if TYPE_CHECKING:
     from peerway_measure.bench.session import Message
@@ -28,12 +29,16 @@ LARGE = 16 << 20  # from this size on, costs are shown as bandwidths
 
 
 def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Accept "gpu0" as well as "cuda:0"."""
-    if value is None or value in ("host", "host:malloc"):
+    """Accept "gpu0" as well as "cuda:0": a GPU of the first kind that is here."""
+    if value is None or value in MEMORIES:
         return value
-    name = value.replace("gpu", "cuda:", 1) if value.startswith("gpu") else value
-    kind, _, index = name.partition(":")
-    if kind != "cuda" or not (index.isdecimal() or name == "cuda"):
+    name = value
+    if value.startswith("gpu"):
+        from peerway_measure.bench import machine
+
+        kind = next(iter(machine.gpu_kinds()), GPU_KINDS[0])
+        name = value.replace("gpu", f"{kind}:", 1)
+    if not is_gpu(name) or not name.partition(":")[2].isdecimal():
         raise click.BadParameter(
             f"'{value}' is not a device; there are host, host:malloc, gpu0, gpu1, ...", ctx, parameter
         )

@@ -13,8 +13,7 @@ from peerway_common.terminal import say
 from peerway_measure.bench import conditions
 from peerway_measure.bench.time_budget import parse_time
 from peerway_measure.file_kinds import has_records
-
-MEMORIES = ("host", "host:malloc", "cuda")
+from peerway_measure.memories import MEMORIES
 
 
 def memories(text: str) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ from peerway_measure.record_output import STANDARD
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: less than a minute.")
 @time_option()
 @hosts_options
-@memories_option("host, cuda")
+@memories_option("host, cuda, hip")
 @click.option(
     "--paths",
     callback=parsed(names),

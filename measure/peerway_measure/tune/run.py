@@ -20,6 +20,7 @@ from peerway_measure.bench.plan import Plan, Setting
 from peerway_measure.bench.results import Results, Step
 from peerway_measure.bench.session import SessionFailed
 from peerway_measure.bench.time_budget import START_S, within
+from peerway_measure.memories import kind_of
 from peerway_measure.tune import boundaries, cases, draft, splits
 from peerway_measure.tune.draft import Case
 
@@ -121,7 +122,7 @@ class Tuner:
         op, _, pair = case
         classes = self.results.pair_classes.items()
         labels = next(labels for labels, name in classes if name == pair and labels[2] == op)
-        memory = (_memory_of(labels[0]), _memory_of(labels[1]))
+        memory = (kind_of(labels[0]), kind_of(labels[1]))
         return cases.make([memory], [shapes.contiguous(size) for size in sizes], [f"{op}_latency"])
 
     def _measure_split(self, case: Case, paths: str, table: dict[str, Any]) -> Results:
@@ -153,8 +154,3 @@ class Tuner:
         files = {"PEERWAY_ROUTES": json.dumps(table), "PEERWAY_RULES": '{"rules": []}'}
         own_plan = replace(plan, files=files, ends=within(self._ends, part))
         runner.run_paths(own_plan, results, self._step, {"PEERWAY_PATHS": ""})
-
-
-def _memory_of(label: str) -> str:
-    """The kind of memory to request. Any GPU stands for all."""
-    return "cuda" if label.startswith("cuda") else label

@@ -134,19 +134,30 @@ def test_a_halo_is_refreshed_by_plans_and_beside_them_by_open_mpi(
         ),
     ],
 )
+@pytest.mark.parametrize(("kind", "fixture"), [("cuda", "doubles"), ("hip", "hip_settings")])
 def test_plans_of_gpu_memory_are_started_from_the_host_and_on_streams(
-    test: tuple[str, ...], doubles: dict[str, str], tmp_path: Path
+    test: tuple[str, ...], kind: str, fixture: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """On a driver that is not there; it has no graphs, and no kernels but the library's own."""
+    settings = request.getfixturevalue(fixture)
     done = peerway(
-        "bench", *test, "--quick", "--device", "cuda", "--format", "jsonl", home=tmp_path, **doubles
+        "bench", *test, "--quick", "--device", kind, "--format", "jsonl", home=tmp_path, **settings
     )
     assert done.returncode == 0, done.stderr
     measured = [records.parse(line) for line in done.stdout.splitlines()]
     assert all(record.validated for record in measured)
-    assert {(record.source, record.target) for record in measured} == {("cuda:0", "cuda:1")}
+    assert {(record.source, record.target) for record in measured} == {(f"{kind}:0", f"{kind}:1")}
     for name in {record.test for record in measured}:
         assert ways(name) <= {record.via for record in measured if record.test == name}
+
+
+def test_amd_gpus_are_explained_by_number(hip_settings: dict[str, str], tmp_path: Path) -> None:
+    command = ("explain", "--from", "gpu0", "--to", "gpu0", "--op", "put", "--format", "json")
+    done = peerway(*command, home=tmp_path, **hip_settings)
+    assert done.returncode == 0, done.stderr
+    (answer,) = json.loads(done.stdout)
+    assert (answer["source"], answer["target"]) == ("hip:0", "hip:0")
+    assert {row["via"] for row in answer["decision"]["rows"]} & {"peer/copy", "peer/store"}
 
 
 @pytest.mark.alone
@@ -255,7 +266,7 @@ def test_a_table_that_is_broken_is_told_once_and_without_a_traceback(tmp_path: P
 def test_what_cannot_be_is_told_before_anything_is_measured(
     verb: tuple[str, ...], options: tuple[str, ...], words: tuple[str, ...], tmp_path: Path
 ) -> None:
-    if "cuda" in options and machine.has_cuda():
+    if "cuda" in options and machine.gpu_kinds():
         pytest.skip("there is a GPU here")
     done = peerway(*verb, *options, home=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")

@@ -117,8 +117,8 @@ def decided(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, A
     from peerway_measure.cli.explain import decisions
     from peerway_measure.cli.options import table_environment
 
-    memories = [pair for pair in machine.memory_pairs() if pair in (("host", "host"), ("cuda", "cuda"))]
-    answers = decisions(memories if on_gpu else memories[:1], ops, shapes, table_environment(None))
+    kinds = ["host", *(machine.gpu_kinds()[:1] if on_gpu else [])]
+    answers = decisions([(kind, kind) for kind in kinds], ops, shapes, table_environment(None))
     return [dict(answer) for answer in answers]
 
 

@@ -75,7 +75,9 @@ class Peer(ABC):
     def find(self, device: str) -> Installation | Missing:
         """Look for the library and build the program for "host" or "cuda". The result is remembered."""
         if device not in self.devices:
-            return Missing(f"{self.name} moves GPU memory only", "use --device cuda")
+            if device == "host":
+                return Missing(f"{self.name} moves GPU memory only", "use --device cuda")
+            return Missing(f"{self.name} is not measured on {device}", f"use --device {self.devices[-1]}")
         if device not in self._installations:
             self._installations[device] = self._find(device)
         return self._installations[device]

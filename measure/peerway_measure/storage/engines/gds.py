@@ -31,9 +31,9 @@ class Gds:
 
     def missing(self) -> str:
         """What to install; "" if nothing is missing."""
-        from peerway_measure.bench.machine import has_cuda
+        from peerway_measure.bench.machine import gpu_kinds
 
-        if not has_cuda():
+        if "cuda" not in gpu_kinds():
             return "this machine has no GPU that CUDA can use; `peerway doctor` says why"
         lacking = [name for name in ("kvikio", "cupy") if importlib.util.find_spec(name) is None]
         if lacking:
