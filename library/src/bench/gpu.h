@@ -7,13 +7,14 @@
 #include <memory>
 #include <string>
 
+#include "device/cuda/driver.h"
 #include "peerway/peerway.h"
 
 namespace pw::bench {
 
 class Gpu {
  public:
-  /// Throws Error if there is no driver or no such GPU.
+  /// A GPU of any kind. Throws Error if there is no driver or no such GPU.
   explicit Gpu(pw_device device);
 
   /// Makes it the current GPU of the calling thread.
@@ -28,14 +29,15 @@ class Gpu {
 
    private:
     const Gpu* gpu_ = nullptr;
-    std::shared_ptr<void> exec_;
+    std::shared_ptr<cuda::CUgraphExec_st> exec_;
   };
 
   /// Returns a kernel of library/src/bench/kernels.cu, compiled for this GPU when it is first requested.
-  [[nodiscard]] void* kernel(const char* name) const;
+  [[nodiscard]] cuda::CUfunction kernel(const char* name) const;
 
   /// Enqueues the kernel; `arguments` has the form for cuLaunchKernel.
-  void launch(void* kernel, unsigned blocks, unsigned threads, pw_stream stream, void** arguments) const;
+  void launch(cuda::CUfunction kernel, unsigned blocks, unsigned threads, pw_stream stream,
+              void** arguments) const;
 
   /// Allocates memory on the GPU.
   [[nodiscard]] std::shared_ptr<void> allocate(uint64_t bytes) const;
@@ -44,13 +46,12 @@ class Gpu {
   void copy(void* to, const void* from, uint64_t bytes) const;
 
  private:
-  struct Driver;
   void check(int result, const char* call) const;
 
-  std::shared_ptr<const Driver> driver_;
-  void* context_ = nullptr;
+  std::shared_ptr<const cuda::Driver> driver_;
+  cuda::CUcontext context_ = nullptr;
   int ordinal_ = 0;
-  mutable void* module_ = nullptr;  ///< lives as long as the context
+  mutable cuda::CUmodule module_ = nullptr;  ///< lives as long as the context
 };
 
 }  // namespace pw::bench

@@ -47,7 +47,7 @@ Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, con
   auto took = reinterpret_cast<uint64_t>(kept.get());
   unsigned long long count = work.compute_bytes / 16, all = samples, each = batch;
   void* arguments[] = {&out, &in, &leads, &words, &count, &all, &each, &took};
-  void* kernel = gpu.kernel("bench_ping_pong");
+  const cuda::CUfunction kernel = gpu.kernel("bench_ping_pong");
   Samples taken = timed_kernel(
       gpu, context, stream, [&] { gpu.launch(kernel, work.blocks, work.threads, stream, arguments); },
       kept.get(), samples);
@@ -68,7 +68,7 @@ Samples run_packets(const Gpu& gpu, pw_context* context, pw_stream stream, const
   auto took = reinterpret_cast<uint64_t>(kept.get());
   unsigned long long bytes = work.bytes, epoch = work.epoch, all = samples, each = batch;
   void* arguments[] = {&out, &in, &leads, &from, &to, &bytes, &epoch, &all, &each, &took};
-  void* kernel = gpu.kernel("bench_packets");
+  const cuda::CUfunction kernel = gpu.kernel("bench_packets");
   Samples taken = timed_kernel(
       gpu, context, stream, [&] { gpu.launch(kernel, 1, work.threads, stream, arguments); }, kept.get(),
       samples);

@@ -36,7 +36,7 @@ extern "C" __global__ void bench_compute(uint4* words, unsigned long long count)
 /// received them. `took` receives the cycles of each sample in the first block, and after them the
 /// nanoseconds of all samples in the slowest block.
 extern "C" __global__ void __launch_bounds__(512)
-    bench_ping_pong(const __grid_constant__ pw_plan_handle out, const __grid_constant__ pw_plan_handle in,
+    bench_ping_pong(const PW_KERNEL_CONSTANT pw_plan_handle out, const PW_KERNEL_CONSTANT pw_plan_handle in,
                     int leads, uint4* words, unsigned long long count, unsigned long long samples,
                     unsigned long long batch, unsigned long long* took) {
   const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(512)
 /// `batch` round trips per sample over the lanes of two plans: `bytes` bytes from `from` to `to`, in the
 /// epochs after `epoch`.
 extern "C" __global__ void __launch_bounds__(512)
-    bench_packets(const __grid_constant__ pw_lane_handle out, const __grid_constant__ pw_lane_handle in,
+    bench_packets(const PW_KERNEL_CONSTANT pw_lane_handle out, const PW_KERNEL_CONSTANT pw_lane_handle in,
                   int leads, const void* from, void* to, unsigned long long bytes, unsigned long long epoch,
                   unsigned long long samples, unsigned long long batch, unsigned long long* took) {
   using peerway::device::receive;

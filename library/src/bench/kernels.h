@@ -3,13 +3,15 @@
 
 #include <string>
 
+#include "device/cuda/driver.h"
+
 namespace pw::bench {
 
 /// Returns its text, which the build embeds.
 const char* kernel_text();
 
-/// Returns machine code or PTX for a GPU of that capability (90 for 9.0), from the cache of compiled kernels
-/// or compiled by NVRTC. Throws Error.
-std::string bench_kernels(int capability);
+/// Returns machine code or PTX for this GPU of the driver, from the cache of compiled kernels or compiled.
+/// Throws Error.
+std::string bench_kernels(const cuda::Driver& driver, int ordinal);
 
 }  // namespace pw::bench

@@ -28,6 +28,7 @@ struct Vendor {
   std::string_view api = "CUDA";              ///< name of its interface
   std::string_view allocates = "cudaMalloc";  ///< the function with which programs usually allocate
   std::string_view fast_link = "nvlink";      ///< name of a link between GPUs with atomic operations
+  std::string_view why_no_gpu = "check CUDA_VISIBLE_DEVICES and nvidia-smi";
   std::string_view why_no_access =
       "no NVLink joins them and PCIe peer-to-peer is off (nvidia-smi topo -p2p r; IOMMU and ACS settings)";
   std::string_view why_no_dma_buf =

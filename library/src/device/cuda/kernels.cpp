@@ -76,10 +76,10 @@ std::string kernel_image(int capability, const std::optional<ReduceKernel>& redu
   std::string why;
   const auto nvrtc = Nvrtc::load(nvrtc_candidates(nvrtc_setting), why);
   if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
-  return compiled_kernels(*nvrtc, "nvrtc", nvrtc->options(capability), reduction, folder);
+  return compiled_kernels(*nvrtc, nvrtc->options(capability), reduction, folder);
 }
 
-std::string compiled_kernels(const Nvrtc& compiler, std::string_view name, std::vector<std::string> options,
+std::string compiled_kernels(const Nvrtc& compiler, std::vector<std::string> options,
                              const std::optional<ReduceKernel>& reduction, const std::string& folder) {
   std::vector<KernelSource> sources(kernel_sources().begin(), kernel_sources().end());
   if (reduction) {
@@ -87,7 +87,7 @@ std::string compiled_kernels(const Nvrtc& compiler, std::string_view name, std::
     options.push_back(format("-DPW_ELEMENT={}", static_cast<unsigned>(reduction->element)));
     options.push_back(format("-DPW_COMBINE={}", static_cast<unsigned>(reduction->combine)));
   }
-  std::string key = format("peerway kernels\n{} {}\n", name, compiler.version());
+  std::string key = format("peerway kernels\n{} {}\n", compiler.name(), compiler.version());
   for (const std::string& option : options) key += option + "\n";
   for (const KernelSource& source : sources) key += format("{}\n{}", source.name, source.text);
   return cached_image(folder, key, [&] { return compiler.compile(sources, options); });

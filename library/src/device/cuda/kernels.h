@@ -100,10 +100,9 @@ class Kernels {
 std::string kernel_image(int capability, const std::optional<ReduceKernel>& reduction,
                          const std::string& nvrtc_setting, const std::string& folder);
 
-/// Returns the kernels that `compiler`, called `name`, makes with these options, from the cache in `folder`
-/// or compiled. Throws Error.
-std::string compiled_kernels(const class Nvrtc& compiler, std::string_view name,
-                             std::vector<std::string> options, const std::optional<ReduceKernel>& reduction,
+/// Returns the kernels that `compiler` makes with these options, from the cache in `folder` or compiled.
+/// Throws Error.
+std::string compiled_kernels(const class Nvrtc& compiler, std::vector<std::string> options, const std::optional<ReduceKernel>& reduction,
                              const std::string& folder);
 
 }  // namespace pw::cuda

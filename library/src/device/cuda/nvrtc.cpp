@@ -125,7 +125,7 @@ std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std:
     return nvrtc;
   }
   why = format(
-      "{}, which compiles the copy kernels, was not found; install {}, or point the setting {}. Tried: {}",
+      "{}, which compiles kernels, was not found; install {}, or point the setting {}. Tried: {}",
       kind == Kind::nvrtc ? "NVRTC" : "HIPRTC",
       kind == Kind::nvrtc ? "the wheel nvidia-cuda-nvrtc" : "ROCm's package hip-runtime-amd",
       kind == Kind::nvrtc ? "nvrtc_library (PEERWAY_NVRTC_LIBRARY) at libnvrtc.so"
@@ -140,7 +140,7 @@ std::string Nvrtc::version() const {
   return format("{}.{}", major, minor);
 }
 
-std::vector<std::string> Nvrtc::options(int capability) const {
+std::vector<std::string> Nvrtc::options(int capability, std::string_view standard) const {
   int count = 0;
   api_->nvrtcGetNumSupportedArchs(&count);
   std::vector<int> known(static_cast<size_t>(std::max(count, 0)));
@@ -155,7 +155,7 @@ std::vector<std::string> Nvrtc::options(int capability) const {
       throw Error(PW_UNAVAILABLE, format("{} (version {}) has no code for a GPU of compute capability {}.{}",
                                          library_, version(), capability / 10, capability % 10));
   }
-  return {format("-arch={}_{}", knows ? "sm" : "compute", newest), "--std=c++17"};
+  return {format("-arch={}_{}", knows ? "sm" : "compute", newest), format("--std={}", standard)};
 }
 
 std::string Nvrtc::compile(std::span<const KernelSource> sources,

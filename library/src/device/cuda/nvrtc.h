@@ -34,12 +34,15 @@ class Nvrtc {
   static std::unique_ptr<Nvrtc> load(std::span<const std::string> candidates, std::string& why,
                                      Kind kind = Kind::nvrtc);
 
+  [[nodiscard]] Kind kind() const { return kind_; }
+  [[nodiscard]] std::string_view name() const { return kind_ == Kind::nvrtc ? "nvrtc" : "hiprtc"; }
   [[nodiscard]] const std::string& library() const { return library_; }
   [[nodiscard]] std::string version() const;  ///< "13.0"
 
-  /// Returns NVRTC's options that compile code for a GPU of that capability (90 for 9.0): to machine code if
-  /// this NVRTC knows the GPU, else to PTX for the newest GPU it knows, which the driver translates.
-  [[nodiscard]] std::vector<std::string> options(int capability) const;
+  /// Returns NVRTC's options that compile code for a GPU of that capability (90 for 9.0), in that version of
+  /// C++: to machine code if this NVRTC knows the GPU, else to PTX for the newest GPU it knows, which the
+  /// driver translates.
+  [[nodiscard]] std::vector<std::string> options(int capability, std::string_view standard = "c++17") const;
 
   /// Returns machine code or, from NVRTC, perhaps PTX, for cuModuleLoadData. Throws Error with the compiler's
   /// log.

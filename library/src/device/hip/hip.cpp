@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "device/cuda/kernel_cache.h"
 #include "device/cuda/kernels.h"
-#include "device/cuda/nvrtc.h"
 #include "device/hip/hip_device.h"
 
 namespace pw::settings {
@@ -16,23 +15,28 @@ const PathSetting hiprtc_library{"hiprtc_library", "",
 }  // namespace pw::settings
 
 namespace pw::hip {
-namespace {
 
-std::vector<std::string> hiprtc_candidates(const std::string& setting) {
-  if (!setting.empty()) return {setting};
-  return {"libhiprtc.so.7", "libhiprtc.so.6", "/opt/rocm/lib/libhiprtc.so"};
+std::unique_ptr<cuda::Nvrtc> load_compiler(const std::string& library, std::string& why) {
+  std::vector<std::string> candidates = {"libhiprtc.so.7", "libhiprtc.so.6", "/opt/rocm/lib/libhiprtc.so"};
+  if (!library.empty()) candidates = {library};
+  return cuda::Nvrtc::load(candidates, why, cuda::Nvrtc::Kind::hiprtc);
 }
 
-// Makes device code for a GPU, whose architecture HIP names in full: "gfx90a:sramecc+:xnack-".
+std::vector<std::string> compiler_options(const GpuFacts& facts, std::string_view standard) {
+  // HIP names an architecture in full: "gfx90a:sramecc+:xnack-".
+  std::vector<std::string> options = {"--offload-arch=" + facts.arch, format("-std={}", standard), "-O3"};
+  if (facts.clock_khz > 0) options.push_back(format("-DPEERWAY_CLOCK_KHZ={}", facts.clock_khz));
+  return options;
+}
+
+namespace {
+
 std::string image_for(const GpuFacts& facts, const std::optional<cuda::ReduceKernel>& reduction,
                       const std::string& hiprtc_setting, const std::string& folder) {
   std::string why;
-  const auto candidates = hiprtc_candidates(hiprtc_setting);
-  const auto hiprtc = cuda::Nvrtc::load(candidates, why, cuda::Nvrtc::Kind::hiprtc);
-  if (hiprtc == nullptr) throw Error(PW_UNAVAILABLE, "" + why);
-  std::vector<std::string> options = {"--offload-arch=" + facts.arch, "-std=c++17", "-O3"};
-  if (facts.clock_khz > 0) options.push_back(format("-DPEERWAY_CLOCK_KHZ={}", facts.clock_khz));
-  return cuda::compiled_kernels(*hiprtc, "hiprtc", std::move(options), reduction, folder);
+  const auto hiprtc = load_compiler(hiprtc_setting, why);
+  if (hiprtc == nullptr) throw Error(PW_UNAVAILABLE, why);
+  return cuda::compiled_kernels(*hiprtc, compiler_options(facts, "c++17"), reduction, folder);
 }
 
 }  // namespace
@@ -53,7 +57,7 @@ std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none) {
     };
     devices.push_back(std::make_unique<HipDevice>(*driver, ordinal, *pins, image, facts));
   }
-  if (devices.empty()) why_none = "HIP is here but shows no GPU; check rocminfo and HIP_VISIBLE_DEVICES";
+  if (devices.empty()) why_none = format("HIP is here but shows no GPU; {}", driver->vendor.why_no_gpu);
   return devices;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct Calls {
   PW_HIP_CALLS(PW_HIP_MEMBER)
 #undef PW_HIP_MEMBER
   ExportDmaBuf export_dma_buf = nullptr;  ///< null: this ROCm has none
+  // Of those in the driver's table, the ones that functions here call, too:
+  CUresult (*get_ipc_handle)(CUipcMemHandle*, CUdeviceptr) = nullptr;
+  CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                            CUstream, void**, void**) = nullptr;
+
+  bool operator==(const Calls&) const = default;
 };
 Calls calls;  // of the library that load_driver() loaded
 
@@ -149,14 +156,12 @@ uint64_t pointer_attribute(int which, void* address) {
   return calls.hipDrvPointerGetAttributes(1, &which, &data, address) == hipSuccess ? value : 0;
 }
 
-CUresult (*get_ipc_handle)(CUipcMemHandle*, CUdeviceptr) = nullptr;
-
 // HIP cannot tell which memory has an IPC handle, so this tries.
 bool has_ipc_handle(void* address) {
   CUipcMemHandle handle;
   const Range range = range_at(address);
   return range.start != nullptr &&
-         get_ipc_handle(&handle, reinterpret_cast<CUdeviceptr>(range.start)) == hipSuccess;
+         calls.get_ipc_handle(&handle, reinterpret_cast<CUdeviceptr>(range.start)) == hipSuccess;
 }
 
 uint64_t memory_type(void* address) {
@@ -256,19 +261,14 @@ CUresult dma_buf(void* descriptor, CUdeviceptr address, size_t bytes, int, unsig
   return hipSuccess;
 }
 
-CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          CUstream, void**, void**) = nullptr;
-
 // HIP knows no launch that begins while the previous work ends, which is all that the attributes ask for.
 CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void** more) {
-  return launch_kernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                       config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
-                       parameters, more);
+  return calls.launch_kernel(function, config->gridDimX, config->gridDimY, config->gridDimZ,
+                             config->blockDimX, config->blockDimY, config->blockDimZ, config->sharedMemBytes,
+                             config->hStream, parameters, more);
 }
 
 void translate(Driver& driver) {
-  get_ipc_handle = driver.cuIpcGetMemHandle;
-  launch_kernel = driver.cuLaunchKernel;
   driver.cuLaunchKernelEx = launch;
   driver.cuDevicePrimaryCtxRetain = retain;
   driver.cuCtxGetCurrent = get_current;
@@ -296,6 +296,7 @@ Vendor amd() {
   vendor.api = "HIP";
   vendor.allocates = "hipMalloc";
   vendor.fast_link = "xgmi";
+  vendor.why_no_gpu = "check rocminfo and HIP_VISIBLE_DEVICES";
   vendor.why_no_access =
       "no xGMI joins them and PCIe peer-to-peer is off (rocm-smi --showtopoaccess; large BAR, IOMMU and ACS "
       "settings)";
@@ -317,6 +318,7 @@ void* open(const std::string& library, std::string& name) {
 // Returns the first function that the library lacks, or an empty text.
 std::string resolve(void* handle, Driver& driver) {
   std::string missing;
+  Calls resolved;
   const auto get = [&](auto& function, const char* symbol) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
     if (function == nullptr && missing.empty()) missing = symbol;
@@ -324,11 +326,17 @@ std::string resolve(void* handle, Driver& driver) {
 #define PW_HIP_RESOLVE_SAME(member, symbol) get(driver.member, #symbol);
   PW_HIP_SAME(PW_HIP_RESOLVE_SAME)
 #undef PW_HIP_RESOLVE_SAME
-#define PW_HIP_RESOLVE_CALL(name, ...) get(calls.name, #name);
+#define PW_HIP_RESOLVE_CALL(name, ...) get(resolved.name, #name);
   PW_HIP_CALLS(PW_HIP_RESOLVE_CALL)
 #undef PW_HIP_RESOLVE_CALL
   // dlsym also looks into what a library was linked with, here HSA.
-  calls.export_dma_buf = reinterpret_cast<ExportDmaBuf>(dlsym(handle, "hsa_amd_portable_export_dmabuf"));
+  resolved.export_dma_buf = reinterpret_cast<ExportDmaBuf>(dlsym(handle, "hsa_amd_portable_export_dmabuf"));
+  resolved.get_ipc_handle = driver.cuIpcGetMemHandle;
+  resolved.launch_kernel = driver.cuLaunchKernel;
+  // A second load of the library stores nothing: other threads may be calling these functions.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (resolved != calls) calls = resolved;
   return missing;
 }
 
