@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import ROOT, library_folder
+from device_compilers import file_of_wheel
+from launching import ROOT, compile_double, library_folder
 
 PROGRAMS = ROOT / "library" / "tests" / "gpu" / "programs"
 
@@ -40,6 +41,25 @@ def on_a_gpu(request: pytest.FixtureRequest) -> None:
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of compiled kernels, shared by all tests."""
     return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture(scope="session")
+def hip_over_cuda(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The settings that make the NVIDIA GPUs devices of HIP, and of nothing else."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(pynvml.nvmlDeviceGetHandleByIndex(0))
+    folder = tmp_path_factory.mktemp("hip")
+    return {
+        "PEERWAY_HIP_LIBRARY": str(compile_double("fake_hip", folder)),
+        "PEERWAY_HIPRTC_LIBRARY": str(compile_double("fake_hiprtc", folder)),
+        "PEERWAY_CUDA_LIBRARY": str(folder / "no_cuda.so"),
+        "PEERWAY_CACHE": str(folder / "cache"),
+        "FAKE_HIP_OVER": "libcuda.so.1",
+        "FAKE_HIPRTC_OVER": str(file_of_wheel("nvidia-cuda-nvrtc", "libnvrtc.so.")),
+        "FAKE_HIPRTC_ARCH": f"sm_{major}{minor}",
+    }
 
 
 @pytest.fixture

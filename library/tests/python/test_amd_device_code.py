@@ -1,53 +1,19 @@
-"""Device code compiled for AMD GPUs by clang, with neither ROCm nor a GPU. amdgpu.h has what HIPRTC would
-add. The code never ran on an AMD GPU; these tests show that it compiles, and has what the memory model needs.
+"""Device code compiled for AMD GPUs by clang. It never ran on an AMD GPU; these tests show that it compiles, and
+has what the memory model needs.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from amd_compiler import ARCHITECTURES, STRICT, compile_for, kernels_of
+from launching import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 KERNELS = ROOT / "library" / "src" / "device" / "cuda" / "kernels"
-ARCHITECTURES = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32}  # MI200, MI300, RDNA 3; threads of a wavefront
-CLANGS = ("clang++-19", "clang++-20", "clang++-21", "clang++")
-OLDEST = 17  # that knows gfx942
-
-
-@pytest.fixture(scope="module")
-def clang() -> str:
-    """A clang that compiles for all of these."""
-    for name in CLANGS:
-        if (path := shutil.which(name)) is None:
-            continue
-        printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-        version = re.search(r"clang version (\d+)", printed)
-        targets = subprocess.run([path, "--print-targets"], capture_output=True, text=True, check=True).stdout
-        if version is not None and int(version[1]) >= OLDEST and "amdgcn" in targets:
-            return path
-    pytest.skip(f"no clang {OLDEST} or newer with the target amdgcn; apt-get install clang-19")
-
-
-def compile_for(clang: str, architecture: str, source: Path, *options: str) -> tuple[int, str, str]:
-    """The exit code, the messages and the assembly."""
-    command = [clang, "-x", "hip", f"--offload-arch={architecture}", "--cuda-device-only", "-nogpulib"]
-    command += [
-        "-nogpuinc",
-        "-std=c++17",
-        "-O3",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        f"-I{ROOT / 'library/include'}",
-    ]
-    command += ["-include", str(Path(__file__).with_name("amdgpu.h")), *options, str(source)]
-    done = subprocess.run([*command, "-S", "-o", "-"], capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr, done.stdout
+BENCHMARKS = ROOT / "library" / "src" / "bench" / "kernels.cu"
 
 
 def function(assembly: str, name: str) -> str:
@@ -70,8 +36,8 @@ def compilations() -> list[Any]:
 
 
 @pytest.mark.parametrize(("source", "architecture"), compilations())
-def test_kernels_compile(clang: str, source: str, architecture: str) -> None:
-    code, messages, assembly = compile_for(clang, architecture, KERNELS / source)
+def test_kernels_compile(source: str, architecture: str) -> None:
+    code, messages, assembly = compile_for(architecture, KERNELS / source, *STRICT)
     assert code == 0, messages
     names = r"\b(?:pw_copy_\d+|pw_plan_[a-z]+_[a-z]+|pw_reduce)\b"
     kernels = set(re.findall(names, (KERNELS / source).read_text()))
@@ -81,6 +47,13 @@ def test_kernels_compile(clang: str, source: str, architecture: str) -> None:
     assert set(re.findall(r"\.wavefront_size: +(\d+)", assembly)) == {str(ARCHITECTURES[architecture])}
     # Tables in the parameters are read in place: a copy of them has 700 bytes or more.
     assert max(map(int, re.findall(r"\.private_segment_fixed_size: +(\d+)", assembly))) <= 256
+
+
+@pytest.mark.parametrize("architecture", ["gfx90a", *(pytest.param(name, marks=pytest.mark.long) for name in ("gfx942", "gfx1100"))])
+def test_kernels_of_benchmarks_compile(architecture: str) -> None:
+    code, messages, assembly = compile_for(architecture, BENCHMARKS, *STRICT)
+    assert code == 0, messages
+    assert kernels_of(assembly) == set(re.findall(r"\bbench_\w+(?=\()", BENCHMARKS.read_text()))
 
 
 PROBES = """
@@ -121,10 +94,10 @@ extern "C" __global__ void calls(pw_plan_handle plan, pw_fifo_handle fifo, pw_re
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_memory_is_ordered_for_the_whole_system(clang: str, architecture: str, tmp_path: Path) -> None:
+def test_memory_is_ordered_for_the_whole_system(architecture: str, tmp_path: Path) -> None:
     source = tmp_path / "probes.hip"
     source.write_text(PROBES)
-    code, messages, assembly = compile_for(clang, architecture, source)
+    code, messages, assembly = compile_for(architecture, source, *STRICT)
     assert code == 0, messages
     # By LLVM's table of the memory model: what a release and an acquire of system scope consist of.
     expected = {
@@ -146,18 +119,16 @@ def test_memory_is_ordered_for_the_whole_system(clang: str, architecture: str, t
         *(pytest.param(name, [], marks=pytest.mark.long, id=name) for name in ARCHITECTURES),  # 7 s each
     ],
 )
-def test_all_calls_in_kernels_compile(
-    clang: str, architecture: str, options: list[str], tmp_path: Path
-) -> None:
+def test_all_calls_in_kernels_compile(architecture: str, options: list[str], tmp_path: Path) -> None:
     source = tmp_path / "calls.hip"
     source.write_text(CALLS)
-    code, messages, _ = compile_for(clang, architecture, source, *options)
+    code, messages, _ = compile_for(architecture, source, *STRICT, *options)
     assert code == 0, messages
 
 
-def test_a_mistake_does_not_compile(clang: str, tmp_path: Path) -> None:
+def test_a_mistake_does_not_compile(tmp_path: Path) -> None:
     source = tmp_path / "wrong.hip"
     source.write_text(PROBES.replace("warp.count()", "warp.lanes()"))
-    code, messages, _ = compile_for(clang, "gfx90a", source)
+    code, messages, _ = compile_for("gfx90a", source, *STRICT)
     assert code != 0
     assert "lanes" in messages

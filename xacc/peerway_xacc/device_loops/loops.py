@@ -93,7 +93,8 @@ class _Loop:
         insertion.add(declared, self.function.whole.start)
         self.functions.insertions.setdefault(start, Insertion()).extend(text)
         names = ", ".join(sorted({variable.name for variable in chosen}))
-        return f"the loop runs on the GPU, as one launch of a CUDA graph; its scalars live there: {names}"
+        how = "one launch of a CUDA graph (on AMD GPUs the host starts each iteration)"
+        return f"the loop runs on the GPU, as {how}; its scalars live there: {names}"
 
     def _body(self) -> Body:
         return Body(self.unit, self.function, self.scalars, self.functions.called, self.functions.new_name)

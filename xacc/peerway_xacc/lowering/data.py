@@ -120,7 +120,7 @@ def nothing(unit: Unit, _directive: d.Acc) -> None:
     unit.output.on_gpu = True
 
 
-_DEVICES = {"*": 1, "default": 1, "host": 2, "multicore": 2, "not_host": 4, "nvidia": 5}
+_DEVICES = {"*": 1, "default": 1, "host": 2, "multicore": 2, "not_host": 4, "nvidia": 5, "radeon": 8}
 
 
 def device_type(directive: d.Acc) -> int:

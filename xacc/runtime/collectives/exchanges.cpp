@@ -21,7 +21,7 @@ std::map<ExchangeKey, Exchange>& exchanges() {
 Exchange make_exchange(const Set& set, size_t bytes, int root) {
   constexpr size_t kAlignedPart = 16;
   const size_t stride = (bytes + kAlignedPart - 1) / kAlignedPart * kAlignedPart;
-  const pw_device device = peerway::cuda(the_gpu().ordinal);
+  const pw_device device = the_gpu().device();
   const auto places = static_cast<size_t>(root == kNoRoot ? set.size() : 1);
   peerway::Region parts = program().context.allocate(device, places * stride);
   peerway::PlanBuilder builder = program().context.plan(device);
@@ -67,7 +67,7 @@ void use_kernels(Exchange& exchange, const Set& set) {
   if (can == 0) return;
   const Gpu& gpu = the_gpu();
   const size_t bytes = kExchangeBlocks * sizeof(uint64_t);
-  exchange.epochs.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), bytes));
+  exchange.epochs.emplace(program().context.allocate(gpu.device(), bytes));
   peers->epochs = static_cast<unsigned long long*>(exchange.epochs->address());
   gpu.check(gpu.driver.cuMemsetD8Async(reinterpret_cast<pw::cuda::CUdeviceptr>(peers->epochs), 0, bytes,
                                        stream_of(PWX_QUEUE_SYNC)),

@@ -19,7 +19,7 @@ CoarrayOnGpus::CoarrayOnGpus(const peerway::Region& host)
 
 peerway::Region& CoarrayOnGpus::memory() {
   if (memory_) return *memory_;
-  memory_ = program().context.allocate(peerway::cuda(the_gpu().ordinal), bytes_);
+  memory_ = program().context.allocate(the_gpu().device(), bytes_);
   const peerway::Key key = memory_->key();
   const uint64_t length = key.size();
   if (length > kMailboxBytes - sizeof length)

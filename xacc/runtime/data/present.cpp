@@ -124,7 +124,7 @@ Present& make_present(const pwx_data& data) {
     entry.region = std::exchange(state.spare.region, std::nullopt);
     const uint64_t id = entry.region ? state.spare.id : 0;
     if (!entry.region)
-      entry.region.emplace(program().context.allocate(peerway::cuda(gpu.ordinal), state.memory.bytes()));
+      entry.region.emplace(program().context.allocate(gpu.device(), state.memory.bytes()));
     entry.device = static_cast<std::byte*>(entry.region->address());
     if (state.common_id.id != 0) publish(entry.published = state.common_id.on_gpus(), *entry.region);
     state.reflected[1] = {};
@@ -140,7 +140,7 @@ Present& make_present(const pwx_data& data) {
   CUdeviceptr address = 0;
   const int status = gpu.driver.cuMemAlloc(&address, data.bytes);
   if (status == CUDA_ERROR_OUT_OF_MEMORY)
-    refuse("cuda:", gpu.ordinal, " has no ", data.bytes, " bytes left for ", data.name);
+    refuse(gpu.name(), " has no ", data.bytes, " bytes left for ", data.name);
   gpu.check(status, "memory");
   return added({bytes_of(data.address), data.bytes, reinterpret_cast<std::byte*>(address)});
 }

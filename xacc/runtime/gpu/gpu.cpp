@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "device/cuda/nvrtc.h"
+#include "device/gpu_code.h"
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/gpu/device_loops.h"
 #include "xacc/runtime/gpu/kernels.h"
@@ -28,28 +28,44 @@ using namespace pw::cuda;
 int chosen_number = -1;  // set by choose_gpu
 int in_use = -1;         // the GPU whose context this process has
 
+int count_of(const Driver& driver) {
+  int count = 0;
+  return driver.cuDeviceGetCount(&count) == CUDA_SUCCESS ? count : 0;
+}
+
+/// Loads the driver of the first kind of GPUs that are here. Returns null if there are none; the reasons of
+/// all kinds are in `why`.
+const Driver* load_driver(std::string& why) {
+  for (const pw_device_kind kind : pw::kGpuKinds) {
+    std::string why_not;
+    std::unique_ptr<const Driver> driver = pw::load_gpu_driver(kind, why_not);
+    if (driver != nullptr && count_of(*driver) > 0) return driver.release();  // kept, as it has threads
+    if (driver != nullptr) why_not = text(driver->library, " shows no GPU; ", driver->vendor.why_no_gpu);
+    why += (why.empty() ? "" : ", and ") + why_not;
+  }
+  return nullptr;
+}
+
 /// Loads the driver once, and keeps it.
 const Driver* driver_or_none(std::string& why) {
   static std::string why_none;
-  static const Driver* const driver = Driver::load(pw::settings::cuda_library.text(), why_none).release();
+  static const Driver* const driver = load_driver(why_none);
   why = why_none;
   return driver;
 }
 
 /// This rank's GPU if the program chooses none: the one that Peerway assigns.
 int usual_gpu() {
-  static const int usual = program().context.allocate(peerway::cuda(), 256).device().index;
+  std::string why;
+  static const pw_device any{driver_or_none(why)->vendor.kind, -1};
+  static const int usual = program().context.allocate(any, 256).device().index;
   return usual;
 }
 
 /// Whether this process can compute on a GPU; else `why` says why not.
 bool is_usable(std::string& why) {
-  if (driver_or_none(why) == nullptr) return false;
-  if (gpu_count() == 0) {
-    why = "the NVIDIA driver shows no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi";
-    return false;
-  }
-  return Nvrtc::load(nvrtc_candidates(pw::settings::nvrtc_library.text()), why) != nullptr;
+  const Driver* const driver = driver_or_none(why);
+  return driver != nullptr && pw::load_gpu_compiler(driver->vendor.kind, why) != nullptr;
 }
 
 bool decide() {
@@ -79,9 +95,7 @@ int first_device() { return settings::acc_first_device.value(); }
 
 Gpu::Gpu(const Driver& its_driver, int its_ordinal) : driver(its_driver), ordinal(its_ordinal) {
   check(driver.cuDevicePrimaryCtxRetain(&context_, ordinal), "the context of a GPU");
-  processors_ = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  capability_ = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-                attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  driver.cuDeviceGetAttribute(&processors_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ordinal);
 }
 
 void Gpu::enter() const {
@@ -92,12 +106,7 @@ void Gpu::enter() const {
 }
 
 void Gpu::check(int status, const char* action) const {
-  if (status != CUDA_SUCCESS) refuse(action, " of cuda:", ordinal, ": ", driver.text(status));
-}
-
-int Gpu::attribute(int which) const {
-  int value = 0;
-  return driver.cuDeviceGetAttribute(&value, which, ordinal) == CUDA_SUCCESS ? value : 0;
+  if (status != CUDA_SUCCESS) refuse(action, " of ", name(), ": ", driver.text(status));
 }
 
 bool computes_on_gpu() {
@@ -141,10 +150,16 @@ int chosen_gpu() { return chosen_number >= 0 ? chosen_number : usual_gpu(); }
 
 int gpu_count() {
   std::string why;
-  const Driver* driver = driver_or_none(why);
-  int count = 0;
-  if (driver != nullptr) driver->cuDeviceGetCount(&count);
-  return count;
+  const Driver* const driver = driver_or_none(why);
+  return driver == nullptr ? 0 : count_of(*driver);
+}
+
+bool is_of_other_vendor(acc_device_t type) {
+  std::string why;
+  const Driver* const driver = driver_or_none(why);
+  const acc_device_t other =
+      driver != nullptr && driver->vendor.kind == PW_HIP ? acc_device_nvidia : acc_device_radeon;
+  return type == other;
 }
 
 }  // namespace pwx

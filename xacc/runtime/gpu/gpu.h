@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "base/setting.h"
 #include "device/cuda/driver.h"
 #include "peerway/peerway.hpp"
 #include "peerway/xacc/acc.h"
+#include "peerway/xacc/openacc.h"
 
 namespace pwx {
 
@@ -27,17 +29,19 @@ class Gpu {
   const Driver& driver;
   const int ordinal;
   [[nodiscard]] int processors() const { return processors_; }
-  [[nodiscard]] int capability() const { return capability_; }  ///< 90 means 9.0
+  /// For Peerway's functions.
+  [[nodiscard]] pw_device device() const { return {driver.vendor.kind, ordinal}; }
+  [[nodiscard]] pw_stream stream(pw::cuda::CUstream queue) const { return {device(), queue}; }
+  [[nodiscard]] std::string name() const { return driver.device_name(ordinal); }  ///< "cuda:0"
 
   /// Makes its context current in this thread, permanently.
   void enter() const;
   /// Throws Failure "ACTION of cuda:N: ..." unless `status` is success.
   void check(int status, const char* action) const;
-  [[nodiscard]] int attribute(int which) const;
 
  private:
   pw::cuda::CUcontext context_ = nullptr;
-  int processors_ = 0, capability_ = 0;
+  int processors_ = 0;
 };
 
 /// Whether this process computes on a GPU, by the setting acc and the available devices. Throws Failure if
@@ -53,8 +57,10 @@ const Gpu& the_gpu();
 void choose_gpu(int number);
 /// The number given to choose_gpu last, or of the GPU that Peerway assigns to this rank. Opens no GPU.
 int chosen_gpu();
-/// The number of GPUs that this process sees.
+/// The number of GPUs that this process sees: those of the first vendor that has any here.
 int gpu_count();
+/// Whether this type of OpenACC's is that of another vendor's GPUs than those of this process.
+bool is_of_other_vendor(acc_device_t type);
 /// The number of the first device in OpenACC's functions: the setting acc_first_device.
 int first_device();
 

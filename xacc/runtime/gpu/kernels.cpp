@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/cuda/kernel_cache.h"
-#include "device/cuda/nvrtc.h"
+#include "device/gpu_code.h"
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/gpu/gpu.h"
 #include "xacc/runtime/gpu/grid.h"
@@ -42,36 +42,41 @@ std::vector<std::unique_ptr<pwx_kernel_state>>& kernels() {
   return all;
 }
 
-const Nvrtc& nvrtc() {
+const Nvrtc& compiler_for(const Gpu& gpu) {
   static std::string why;
-  static const std::unique_ptr<Nvrtc> nvrtc =
-      Nvrtc::load(nvrtc_candidates(pw::settings::nvrtc_library.text()), why);
-  if (nvrtc == nullptr) throw Failure(why);
-  return *nvrtc;
+  static const std::unique_ptr<Nvrtc> compiler = pw::load_gpu_compiler(gpu.driver.vendor.kind, why);
+  if (compiler == nullptr) throw Failure(why);
+  return *compiler;
 }
 
 /// Whether NVRTC merges any neighbouring accesses if it knows the alignment of arrays. If it merges none, we
 /// compile without that knowledge: an assumption about a pointer keeps its reads out of the read-only cache
-/// (NVRTC 13.0; it costs 20 % of the time of a hop of lattice QCD).
-bool joins_accesses(const KernelSource& source, std::vector<std::string> options) {
+/// (NVRTC 13.0; it costs 20 % of the time of a hop of lattice QCD). AMD GPUs need no such knowledge: their
+/// widest loads need an alignment of 4 bytes only.
+bool joins_accesses(const Nvrtc& compiler, const KernelSource& source, std::vector<std::string> options) {
+  if (compiler.kind() != Nvrtc::Kind::nvrtc) return false;
   if (std::string_view(source.text).find("  PWX_ALIGNED(") == std::string_view::npos) return false;
   for (std::string& option : options)
     if (option.starts_with("-arch=sm_")) option.replace(0, 9, "-arch=compute_");
-  const std::string ptx = nvrtc().compile({&source, 1}, options);
+  const std::string ptx = compiler.compile({&source, 1}, options);
   return ptx.find(".v2.") != std::string::npos || ptx.find(".v4.") != std::string::npos;
 }
 
-std::string image_of(const pwx_kernel& kernel, int capability) {
-  std::vector<std::string> options = nvrtc().options(capability);
-  for (std::string& option : options)
-    if (option.starts_with("--std=")) option = "--std=c++20";
-  options.emplace_back("--restrict");
-  options.emplace_back("--device-as-default-execution-space");
+std::vector<std::string> options_of(const pwx_kernel& kernel, const Gpu& gpu, const Nvrtc& compiler) {
+  std::vector<std::string> options = pw::options_for_gpu(gpu.driver, compiler, gpu.ordinal, "c++20");
+  const bool on_nvidia = compiler.kind() == Nvrtc::Kind::nvrtc;
+  if (on_nvidia) options.insert(options.end(), {"--restrict", "--device-as-default-execution-space"});
   // Without it, arithmetic between loops would have other bits than on the host.
   if (std::string_view(kernel.source).find("PWX_ONE_THREAD") != std::string_view::npos)
-    options.emplace_back("--fmad=false");
+    options.emplace_back(on_nvidia ? "--fmad=false" : "-ffp-contract=off");
+  return options;
+}
+
+std::string image_of(const pwx_kernel& kernel, const Gpu& gpu) {
+  const Nvrtc& compiler = compiler_for(gpu);
+  const std::vector<std::string> options = options_of(kernel, gpu, compiler);
   const std::string text = std::string(prelude()) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
-  std::string key = "peerway cc 2\nnvrtc " + nvrtc().version() + "\n";
+  std::string key = "peerway cc 2\n" + std::string(compiler.name()) + " " + compiler.version() + "\n";
   for (const std::string& option : options) key += option + "\n";
   std::vector<KernelSource> sources = {{kernel.name, text.c_str()}};
   if (kernel.exchanges != 0)
@@ -82,7 +87,7 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
   return cached_image(kernel_folder(), key + text, [&] {
     std::vector<std::string> joined = options;
     joined.emplace_back("--define-macro=PWX_JOINED");
-    return nvrtc().compile(sources, joins_accesses(sources.front(), joined) ? joined : options);
+    return compiler.compile(sources, joins_accesses(compiler, sources.front(), joined) ? joined : options);
   });
 }
 
@@ -98,17 +103,17 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
 }
 
 pwx_kernel_state& loaded(pwx_kernel& kernel) {
-  return kernel.state != nullptr ? *kernel.state : load(kernel, image_of(kernel, the_gpu().capability()));
+  return kernel.state != nullptr ? *kernel.state : load(kernel, image_of(kernel, the_gpu()));
 }
 
 /// The images of all these kernels, compiled in parallel; the image of one that fails is empty.
-std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, int capability) {
+std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, const Gpu& gpu) {
   std::vector<std::string> images(all.size());
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < all.size(); i = next++) {
       try {
-        images[i] = image_of(*all[i], capability);
+        images[i] = image_of(*all[i], gpu);
       } catch (const std::exception&) {
         images[i].clear();
       }
@@ -158,7 +163,7 @@ void load_kernels(const std::vector<pwx_kernel*>& all) {
     return std::string_view(kernel->source).find("pwx_total<") != std::string_view::npos;
   };
   if (std::ranges::any_of(all, reduces)) reserve_reductions(PWX_QUEUE_SYNC);
-  const std::vector<std::string> images = images_of(all, the_gpu().capability());
+  const std::vector<std::string> images = images_of(all, the_gpu());
   for (size_t i = 0; i < all.size(); ++i)
     if (!images[i].empty() && all[i]->state == nullptr) load(*all[i], images[i]);
 }

@@ -97,7 +97,7 @@ CUstream stream_of(long requested) {
   return queue.stream;
 }
 
-pw_stream peerway_stream(long queue) { return peerway::cuda_stream(stream_of(queue), the_gpu().ordinal); }
+pw_stream peerway_stream(long queue) { return the_gpu().stream(stream_of(queue)); }
 
 void wait_for(long number) {
   launch_recorded();

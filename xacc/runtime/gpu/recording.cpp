@@ -16,7 +16,7 @@ size_t padded_size(unsigned size) {
 
 void issue(CUstream stream, Recorded& launch) {
   if (launch.kernel.function == nullptr) {
-    peerway::check(launch.kernel.plan->run(peerway::cuda_stream(stream, the_gpu().ordinal)));
+    peerway::check(launch.kernel.plan->run(the_gpu().stream(stream)));
     return;
   }
   std::vector<void*> arguments;

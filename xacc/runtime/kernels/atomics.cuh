@@ -1,49 +1,50 @@
 // Atomic reads, writes and updates of memory.
 
+// The integer of this many bytes.
+template <unsigned Bytes>
+struct pwx_integer;
+template <>
+struct pwx_integer<2> {
+  using type = unsigned short;
+};
+template <>
+struct pwx_integer<4> {
+  using type = unsigned;
+};
+template <>
+struct pwx_integer<8> {
+  using type = unsigned long long;
+};
+
+// Stores `wanted` if the word still holds `seen`; returns what it held.
+template <class Word>
+__device__ Word pwx_replace(Word* word, Word seen, Word wanted) {
+#if defined(PWX_ON_AMD)  // whose atomicCAS() has no words of 2 bytes
+  __hip_atomic_compare_exchange_strong(word, &seen, wanted, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                       __HIP_MEMORY_SCOPE_AGENT);
+  return seen;
+#else
+  return atomicCAS(word, seen, wanted);
+#endif
+}
+
 // Atomically sets x = change(x), and returns the old value.
 template <class T, class Change>
 __device__ T pwx_atomic_update(T& x, Change change) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are of 2, 4 or 8 bytes");
-  if constexpr (sizeof(T) == 8) {
-    unsigned long long* word = (unsigned long long*)&x;
-    unsigned long long old = *(volatile unsigned long long*)word, seen;
-    T before;
-    do {
-      seen = old;
-      memcpy(&before, &seen, 8);
-      const T after = change(before);
-      unsigned long long wanted;
-      memcpy(&wanted, &after, 8);
-      old = atomicCAS(word, seen, wanted);
-    } while (old != seen);
-    return before;
-  } else if constexpr (sizeof(T) == 4) {
-    unsigned* word = (unsigned*)&x;
-    unsigned old = *(volatile unsigned*)word, seen;
-    T before;
-    do {
-      seen = old;
-      memcpy(&before, &seen, 4);
-      const T after = change(before);
-      unsigned wanted;
-      memcpy(&wanted, &after, 4);
-      old = atomicCAS(word, seen, wanted);
-    } while (old != seen);
-    return before;
-  } else {
-    unsigned short* word = (unsigned short*)&x;
-    unsigned short old = *(volatile unsigned short*)word, seen;
-    T before;
-    do {
-      seen = old;
-      memcpy(&before, &seen, 2);
-      const T after = change(before);
-      unsigned short wanted;
-      memcpy(&wanted, &after, 2);
-      old = atomicCAS(word, seen, wanted);
-    } while (old != seen);
-    return before;
-  }
+  using Word = typename pwx_integer<sizeof(T)>::type;
+  Word* word = (Word*)&x;
+  Word old = *(volatile Word*)word, seen;
+  T before;
+  do {
+    seen = old;
+    memcpy(&before, &seen, sizeof(T));
+    const T after = change(before);
+    Word wanted;
+    memcpy(&wanted, &after, sizeof(T));
+    old = pwx_replace(word, seen, wanted);
+  } while (old != seen);
+  return before;
 }
 
 // Atomically sets x = op(x, value), and returns the old value.

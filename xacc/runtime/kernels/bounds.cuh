@@ -41,11 +41,30 @@ inline __device__ long pwx_local(pwx_cycle cycle, long i) {
   return u / (cycle.width * cycle.parts) * cycle.width + u % cycle.width;
 }
 
+// Ends a kernel as a failed assert() does.
+#if defined(PWX_ON_AMD)
+extern "C" __device__ int printf(const char*, ...);
+inline __device__ void pwx_failed(const char* is_true, const char* file, unsigned line) {
+  printf("%s:%u: a compute construct: Assertion `%s' failed.\n", file, line, is_true);
+  __builtin_trap();
+}
+#undef assert
+#if defined(NDEBUG)
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) ((condition) ? (void)0 : pwx_failed(#condition, __FILE__, __LINE__))
+#endif
+#else
+inline __device__ void pwx_failed(const char* is_true, const char* file, unsigned line) {
+  __assertfail(is_true, file, line, "a compute construct", 1);
+}
+#endif
+
 // The place of an element in a node's memory. A kernel that uses another element ends as with assert().
 inline __device__ long pwx_in_memory(long i, long base, long held, const char* is_true, const char* file,
                                      unsigned line) {
   const long at = i - base;
-  if ((unsigned long)at >= (unsigned long)held) __assertfail(is_true, file, line, "a compute construct", 1);
+  if ((unsigned long)at >= (unsigned long)held) pwx_failed(is_true, file, line);
   return at;
 }
 inline __device__ long pwx_in_cycle(pwx_cycle cycle, long i, long size, const char* is_true, const char* file,
@@ -53,6 +72,6 @@ inline __device__ long pwx_in_cycle(pwx_cycle cycle, long i, long size, const ch
   const long u = i - cycle.lower;
   if (i < 0 || i >= size || cycle.at < 0 || u < 0 || i > cycle.upper ||
       u / cycle.width % cycle.parts != cycle.at)
-    __assertfail(is_true, file, line, "a compute construct", 1);
+    pwx_failed(is_true, file, line);
   return pwx_local(cycle, i);
 }

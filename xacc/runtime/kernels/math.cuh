@@ -1,5 +1,6 @@
 // Conversions that C does and device code does not: arguments of mathematical functions that are not
-// floating-point numbers, or of two different types. Also keywords of C that NVRTC does not know.
+// floating-point numbers, or of two different types; HIPRTC has those itself. Also keywords of C that neither
+// compiler knows.
 template <class T>
 struct pwx_plain {
   using type = T;
@@ -12,12 +13,21 @@ template <class T>
 inline __device__ T pwx_literal(T value) {
   return value;
 }
-inline __device__ int acc_on_device(int type) { return type != 0 && type != 2; }  // acc_device_none, _host
-#if defined(__CUDACC_RTC__)
+inline __device__ int acc_on_device(int type) {
+#if defined(PWX_ON_AMD)
+  constexpr int other_vendor = 5;  // acc_device_nvidia
+#else
+  constexpr int other_vendor = 8;  // acc_device_radeon
+#endif
+  return type != 0 && type != 2 && type != other_vendor;  // acc_device_none, _host
+}
+#if defined(__CUDACC_RTC__) || defined(PWX_ON_AMD)
 #define __typeof__(...) pwx_plain<decltype(__VA_ARGS__)>::type
 #define __typeof __typeof__
 #define typeof __typeof__
+#endif
 
+#if defined(__CUDACC_RTC__)
 template <class A, class B>
 inline constexpr bool pwx_same = false;
 template <class A>

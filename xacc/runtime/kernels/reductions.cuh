@@ -1,4 +1,39 @@
-// Reductions: of a warp, of a block, and of all threads of a kernel in one launch.
+// Reductions: of a warp, of a block, and of all threads of a kernel in one launch. A warp has 32 lanes on every
+// GPU, also where a wavefront of 64 threads holds two: so the order of values, and the bits, are the same.
+
+#if defined(PWX_ON_AMD)
+// The word of the lane that is `distance` higher. The words of lanes outside this warp are not used.
+inline __device__ int pwx_shuffled(unsigned, int word, int distance) {
+  const int lane = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+  return __builtin_amdgcn_ds_bpermute((lane + distance) * 4, word);
+}
+inline __device__ long long pwx_shuffled(unsigned lanes, long long word, int distance) {
+  const int low = pwx_shuffled(lanes, (int)word, distance);
+  const int high = pwx_shuffled(lanes, (int)(word >> 32), distance);
+  return (long long)high << 32 | (unsigned)low;
+}
+// Loads a word that another block stored during this launch, past the caches that are not shared.
+template <class Word>
+inline __device__ Word pwx_load_shared(const Word* from) {
+  return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+// Stores a word in the host's memory, for a host that polls it.
+inline __device__ void pwx_store_for_host(unsigned long long* to, unsigned long long word) {
+  __hip_atomic_store(to, word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+#else
+template <class Word>
+__device__ Word pwx_shuffled(unsigned lanes, Word word, int distance) {
+  return __shfl_down_sync(lanes, word, distance);
+}
+template <class Word>
+__device__ Word pwx_load_shared(const Word* from) {
+  return *(const volatile Word*)from;
+}
+inline __device__ void pwx_store_for_host(unsigned long long* to, unsigned long long word) {
+  *(volatile unsigned long long*)to = word;
+}
+#endif
 
 // The value of the lane that is `distance` higher, for any type that can be reduced.
 template <class T>
@@ -6,12 +41,12 @@ __device__ T pwx_from_lane(unsigned lanes, T value, int distance) {
   if constexpr (sizeof(T) % 8 == 0) {
     long long words[sizeof(T) / 8];
     memcpy(words, &value, sizeof(T));
-    for (long long& word : words) word = __shfl_down_sync(lanes, word, distance);
+    for (long long& word : words) word = pwx_shuffled(lanes, word, distance);
     memcpy(&value, words, sizeof(T));
   } else {
     int bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    bits = __shfl_down_sync(lanes, bits, distance);
+    bits = pwx_shuffled(lanes, bits, distance);
     memcpy(&value, &bits, sizeof(T));
   }
   return value;
@@ -21,10 +56,10 @@ __device__ T pwx_from_lane(unsigned lanes, T value, int distance) {
 template <class T>
 __device__ T pwx_fresh(const T* from) {
   if constexpr (sizeof(T) % 8 != 0) {
-    return *(const volatile T*)from;
+    return pwx_load_shared(from);
   } else {
     unsigned long long words[sizeof(T) / 8];
-    for (unsigned i = 0; i < sizeof(T) / 8; ++i) words[i] = ((const volatile unsigned long long*)from)[i];
+    for (unsigned i = 0; i < sizeof(T) / 8; ++i) words[i] = pwx_load_shared((const unsigned long long*)from + i);
     T value;
     memcpy(&value, words, sizeof(T));
     return value;
@@ -109,6 +144,6 @@ struct pwx_total {
     unsigned words[count] = {};
     memcpy(words, &value, sizeof(T));
     for (unsigned i = 0; i < count; ++i)
-      ((volatile unsigned long long*)host)[i] = words[i] | (unsigned long long)number << 32;
+      pwx_store_for_host(host + i, words[i] | (unsigned long long)number << 32);
   }
 };

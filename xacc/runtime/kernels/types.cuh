@@ -1,4 +1,9 @@
-// The types of C in device code, and access to arrays of them.
+// The types of C in device code, and access to arrays of them. A kernel is compiled by NVRTC or, for AMD GPUs,
+// by HIPRTC; tests compile it for a CPU.
+#if defined(__HIP__)
+#define PWX_ON_AMD 1
+#endif
+
 #if defined(__CUDACC_RTC__)
 typedef signed char int8_t;
 typedef short int16_t;
@@ -10,6 +15,29 @@ typedef unsigned int uint32_t;
 typedef unsigned long uint64_t;
 typedef long intptr_t;
 typedef unsigned long uintptr_t;
+#elif defined(PWX_ON_AMD)
+// HIPRTC declares these names up to ROCm 6, some as other types than C on Linux; ROCm 7 does not.
+typedef signed char pwx_int8;
+typedef short pwx_int16;
+typedef int pwx_int32;
+typedef long pwx_int64;
+typedef unsigned char pwx_uint8;
+typedef unsigned short pwx_uint16;
+typedef unsigned int pwx_uint32;
+typedef unsigned long pwx_uint64;
+#define int8_t pwx_int8
+#define int16_t pwx_int16
+#define int32_t pwx_int32
+#define int64_t pwx_int64
+#define uint8_t pwx_uint8
+#define uint16_t pwx_uint16
+#define uint32_t pwx_uint32
+#define uint64_t pwx_uint64
+#define intptr_t pwx_int64
+#define uintptr_t pwx_uint64
+// HIPRTC's own functions copy byte by byte.
+#define memcpy __builtin_memcpy
+#define memset __builtin_memset
 #endif
 
 // States that the memory of an array begins at a multiple of 16 bytes, so that the compiler can merge
@@ -25,7 +53,7 @@ typedef unsigned long uintptr_t;
 #define PWX_ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
 
 // Begins a kernel: the next launch may be set up while this kernel runs, and this kernel waits for the end of
-// the work before it, during which it was set up itself.
+// the work before it, during which it was set up itself. AMD GPUs begin a kernel when the one before has ended.
 inline __device__ void pwx_begin_in_order() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

@@ -18,6 +18,10 @@ KERNELS = Path(__file__).resolve().parents[3] / "xacc" / "runtime" / "kernels"
 _PARTS = re.search(r"foreach\(name (.*)\)", (KERNELS / "embed.cmake").read_text())
 assert _PARTS is not None
 PRELUDE = "".join((KERNELS / f"{name}.cuh").read_text() for name in _PARTS[1].split())
+EXCHANGE = "".join(
+    (KERNELS / name).read_text().replace("#pragma once\n", "")
+    for name in ("exchange_arguments.h", "exchange.cuh")
+)
 
 MAPPED = """\
 #define N 16

@@ -57,6 +57,8 @@ API int hiprtcCompileProgram(Program program, int count, const char* const* opti
       translated.push_back("-" + option);
     else if (option.starts_with("-D"))
       translated.push_back(option);
+    else if (option == "-ffp-contract=off")
+      translated.emplace_back("--fmad=false");
     else if (option != "-O3")
       return kInvalidOption;
   }

@@ -14,7 +14,8 @@ typedef enum acc_device_t {
   acc_device_default = 1,
   acc_device_host = 2,
   acc_device_not_host = 4,
-  acc_device_nvidia = 5
+  acc_device_nvidia = 5,
+  acc_device_radeon = 8
 } acc_device_t;
 
 /* acc_async_sync is not a queue: a function called with it returns when its work is done. */

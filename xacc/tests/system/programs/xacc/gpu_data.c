@@ -243,9 +243,11 @@ void test_gpu_data(void) {
 }
 
 void test_gpu_functions(void) {
-  CHECK(acc_get_num_devices(acc_device_nvidia) > 0, "%d", acc_get_num_devices(acc_device_nvidia));
-  CHECK(acc_get_device_type() == acc_device_nvidia, "%d", acc_get_device_type());
-  CHECK(acc_get_device_num(acc_device_nvidia) < acc_get_num_devices(acc_device_nvidia), "which GPU");
+  const acc_device_t gpus = acc_get_device_type();
+  const acc_device_t others = gpus == acc_device_nvidia ? acc_device_radeon : acc_device_nvidia;
+  CHECK(acc_get_num_devices(gpus) > 0 && acc_get_num_devices(others) == 0, "%d", acc_get_num_devices(gpus));
+  CHECK(gpus == acc_device_nvidia || gpus == acc_device_radeon, "%d", gpus);
+  CHECK(acc_get_device_num(gpus) < acc_get_num_devices(gpus), "which GPU");
   count_up(x);
   double* at = acc_copyin(x, sizeof x);
   CHECK(at != x && acc_deviceptr(x + 1) == at + 1 && acc_hostptr(at + 2) == x + 2, "addresses");
