@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,14 @@ def cuda_root() -> Path:
     if root is None:
         raise CannotBuild("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
     return root
+
+
+def hip_compiler() -> str:
+    """Find hipcc on PATH or in /opt/rocm. Raises CannotBuild."""
+    path = places.tool("hipcc") or shutil.which("hipcc", path="/opt/rocm/bin")
+    if path is None:
+        raise CannotBuild("hipcc was not found; install ROCm's package hip-dev, or put hipcc on PATH")
+    return path
 
 
 def with_library() -> list[str]:

@@ -1,6 +1,6 @@
 """Build hpl and the parts that it loads into build/hpl: python apps/hpl/build.py.
 
-A part is left out, with the reason, where this machine lacks what it stands on: MPI, or CUDA's compiler.
+A part is left out, with the reason, where this machine lacks what it stands on: MPI, CUDA's compiler or HIP's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROGRAM = (
     "blas", "broadcast", "column", "comm", "dat", "device_host", "factorize", "main", "options", "panel",
     "report", "solve", "staging", "swap", "system",
 )  # fmt: skip
-PARTS = ("program", "peerway", "mpi", "cuda")
+PARTS = ("program", "peerway", "mpi", "cuda", "hip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def build(part: Part) -> Path:
     return part.target
 
 
-def part(name: str, architecture: str = "sm_90") -> Part:
+def part(name: str, architecture: str = "sm_90", amd_architecture: str = "native") -> Part:
     """One part of the build, by name. Raises CannotBuild if this machine lacks what the part needs."""
     host = compiling.host_compiler()
     shared = [*compiling.WARNINGS, *COMMON, "-fPIC", *compiling.more_flags()]
@@ -63,11 +63,19 @@ def part(name: str, architecture: str = "sm_90") -> Part:
         case "mpi":
             compiler = compiling.mpi_compiler()
             return Part(OUT / "comm_mpi.so", [HERE / "comm_mpi.cpp"], [compiler, *shared], ["-shared"])
+        case "hip":
+            flags = ["-std=c++20", "-O3", "-x", "hip", f"--offload-arch={amd_architecture}", "-fPIC"]
+            return Part(
+                OUT / "device_hip.so",
+                [HERE / "device_gpu.cu"],
+                [compiling.hip_compiler(), *flags],
+                ["-shared", f"--offload-arch={amd_architecture}", "-ldl"],
+            )
         case _:
             root = compiling.cuda_root()
             flags = ["-std=c++20", "-O3", f"-arch={architecture}", "-Xcompiler", "-fPIC"]
             link = ["-shared", *places.nvcc_flags(root), "-cudart", "static", "-ldl", "-lrt"]
-            sources = [HERE / "device_cuda.cu", HERE / "panel_cuda.cu"]
+            sources = [HERE / "device_gpu.cu", HERE / "panel_cuda.cu"]
             return Part(OUT / "device_cuda.so", sources, [str(root / "bin" / "nvcc"), *flags], link)
 
 
@@ -76,11 +84,14 @@ def part(name: str, architecture: str = "sm_90") -> Part:
     "--only", type=click.Choice(PARTS), multiple=True, help="These parts. [default: all there can be]"
 )
 @click.option("--architecture", default="sm_90", show_default=True, help="Of the GPU.")
-def main(*, only: tuple[str, ...], architecture: str) -> None:
+@click.option(
+    "--amd-architecture", default="native", show_default=True, help="Of the AMD GPU, such as gfx90a."
+)
+def main(*, only: tuple[str, ...], architecture: str, amd_architecture: str) -> None:
     """Build the program and its parts."""
     for name in only or PARTS:
         try:
-            wanted = part(name, architecture)
+            wanted = part(name, architecture, amd_architecture)
         except compiling.CannotBuild as missing:
             if only:
                 raise

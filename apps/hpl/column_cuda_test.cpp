@@ -6,10 +6,10 @@
 
 #include "panel_on_cpu.h"
 
-#define HPL_CUBLAS_H  // replaces cuBLAS:
+#define HPL_GPU_BLAS_H  // replaces cuBLAS:
 namespace hpl {
 static void must(cudaError_t, const char*) {}
-class CublasStream {
+class GpuBlasStream {
  public:
   void gemm(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b, int64_t b_ld,
             double* c, int64_t c_ld) const {
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   std::vector<std::thread> streams;
   for (int rank = 0; rank < ranks; ++rank)
     streams.emplace_back([&, rank] {
-      hpl::CublasStream blas;
+      hpl::GpuBlasStream blas;
       hpl::CudaPanel gpu(blas, nullptr);
       hpl::PanelColumn column{layouts[size_t(rank)].rows, gpu.blocks(), {}};
       for (auto& room : rooms) column.rooms.push_back(reinterpret_cast<char*>(room.data()));

@@ -50,9 +50,12 @@ class MpiComm : public Comm {
     return all.substr(0, all.find_first_of(",\n"));
   }
   bool takes_device_memory() const override {
-    // The function exists in Open MPI, MPICH and others, but not in mpi.h.
-    void* ask = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
-    return ask != nullptr && reinterpret_cast<int (*)()>(ask)() == 1;
+    // The functions exist in Open MPI, MPICH and others, but not in mpi.h.
+    for (const char* name : {"MPIX_Query_cuda_support", "MPIX_Query_rocm_support"}) {
+      void* ask = dlsym(RTLD_DEFAULT, name);
+      if (ask != nullptr && reinterpret_cast<int (*)()>(ask)() == 1) return true;
+    }
+    return false;
   }
   void barrier() override { must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
   void all_gather(const void* mine, size_t bytes, void* all) override {

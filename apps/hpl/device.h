@@ -1,5 +1,5 @@
 // The device that holds the matrix and does the work on it: the CPU with a BLAS (device_host.cpp), or a GPU
-// (device_cuda.cu). Matrices are stored by columns.
+// (device_gpu.cu). Matrices are stored by columns.
 #ifndef HPL_DEVICE_H
 #define HPL_DEVICE_H
 
@@ -160,8 +160,8 @@ std::unique_ptr<Device> make_host_device(const std::string& blas, int threads);
 
 }  // namespace hpl
 
-/// The function that device_cuda.so exports. `cublas` is the library's file, or "" for the first that is
-/// found.
-extern "C" hpl::Device* hpl_make_cuda_device(int local_rank, const char* cublas);
+/// The function that device_cuda.so and device_hip.so export. `blas` is the file of the GPU's BLAS, or "" for the
+/// first that is found.
+extern "C" hpl::Device* hpl_make_gpu_device(int local_rank, const char* blas);
 
 #endif

@@ -1,20 +1,33 @@
-// A GPU as a device: the matrix is in its memory, DGEMM is done by cuBLAS, rows and panels by kernels of our
-// own. The queues other than `main` have a higher priority, so that panels are factorized and sent and rows
+// A GPU as a device: the matrix is in its memory, DGEMM is done by the vendor's BLAS, rows and panels by kernels
+// of our own; on AMD GPUs the CPUs factorize the panels. The queues other than `main` have a higher priority, so that panels are factorized and sent and rows
 // are exchanged while the matrix is updated.
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
 
-#include "cublas.h"
 #include "device.h"
-#include "lists_cuda.h"
+#include "gpu_blas.h"
+#include "gpu_runtime.h"
+#include "lists_gpu.h"
+#include "ready_gpu.h"
+#include "rows_gpu.cuh"
+#if defined(HPL_ON_AMD)
+#include "panel_none.h"
+#else
 #include "panel_cuda.h"
-#include "ready_cuda.h"
-#include "rows_cuda.cuh"
+#endif
 
 namespace hpl {
 
 namespace {
+
+#if defined(HPL_ON_AMD)
+using GpuPanel = NoPanel;
+constexpr const char* kKind = "hip";
+#else
+using GpuPanel = CudaPanel;
+constexpr const char* kKind = "cuda";
+#endif
 
 constexpr unsigned kColumnBlocks = 4096;
 constexpr int64_t kMovingBlocks = 64;  // of an urgent kernel: using all blocks would stop the update
@@ -25,15 +38,16 @@ unsigned blocks_for(int64_t columns) {
   return static_cast<unsigned>(std::min<int64_t>(columns, kColumnBlocks));
 }
 
-class CudaDevice : public Device {
+class GpuDevice : public Device {
  public:
-  CudaDevice(int local_rank, const std::string& file) : library_(file) {
+  GpuDevice(int local_rank, const std::string& file) : library_(file) {
     // Loads kernels eagerly: a kernel that is loaded at its first use waits until the GPU is idle, so a panel
     // would wait for the update.
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    setenv("HIP_ENABLE_DEFERRED_LOADING", "0", 0);
     int gpus = 0;
     must(cudaGetDeviceCount(&gpus), "looking for GPUs");
-    if (gpus == 0) throw std::runtime_error("hpl: --device cuda, but this process sees no GPU.");
+    if (gpus == 0) throw std::runtime_error(std::string("hpl: --device ") + kKind + ", but this process sees no GPU.");
     index_ = local_rank % gpus;
     must(cudaSetDevice(index_), "cudaSetDevice");
     int least = 0, urgent = 0;
@@ -43,8 +57,8 @@ class CudaDevice : public Device {
                                         queue == kMain ? least : urgent),
            "cudaStreamCreate");
     for (const Queue queue : {kMain, kAhead})
-      blas_[queue] = std::make_unique<CublasStream>(library_, streams_[queue]);
-    panel_ = std::make_unique<CudaPanel>(*blas_[kAhead], streams_[kAhead]);
+      blas_[queue] = std::make_unique<GpuBlasStream>(library_, streams_[queue]);
+    panel_ = std::make_unique<GpuPanel>(*blas_[kAhead], streams_[kAhead]);
     for (cudaEvent_t& event : marks_)
       must(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
   }
@@ -54,22 +68,32 @@ class CudaDevice : public Device {
     must(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
     return std::string(properties.name) + " (GPU " + std::to_string(index_) + "), " + library_.file();
   }
-  /// FLOP per clock of the FP64 units, from NVIDIA's data sheets, times the highest clock rate.
+  /// FLOP per clock of the FP64 units, from the vendors' data sheets, times the highest clock rate.
   std::pair<double, std::string> peak() const override {
+    const double units = attribute(cudaDevAttrMultiProcessorCount), khz = attribute(cudaDevAttrClockRate);
+    const auto stated = [&](const char* what, int each, const char* cores) -> std::pair<double, std::string> {
+      if (each == 0) return {0, ""};
+      return {units * each * khz * 1e3, std::to_string(int(units)) + what + std::to_string(each) +
+                                            " FP64 FLOP a clock (" + cores + ") x " +
+                                            std::to_string(int(khz / 1e3)) + " MHz"};
+    };
+#if defined(HPL_ON_AMD)
+    cudaDeviceProp properties{};
+    must(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
+    const std::string arch = properties.gcnArchName;
+    return stated(" CUs x ", arch.rfind("gfx90a", 0) == 0 || arch.rfind("gfx942", 0) == 0 ? 256 : 0, "matrix cores");
+#else
     const int major = attribute(cudaDevAttrComputeCapabilityMajor);
     const int minor = attribute(cudaDevAttrComputeCapabilityMinor);
     const int each = major == 9 ? 256 : (major == 8 && minor == 0) || (major == 10 && minor == 0) ? 128 : 0;
-    const double units = attribute(cudaDevAttrMultiProcessorCount), khz = attribute(cudaDevAttrClockRate);
-    if (each == 0) return {0, ""};
-    return {units * each * khz * 1e3, std::to_string(int(units)) + " SMs x " + std::to_string(each) +
-                                          " FP64 FLOP a clock (tensor cores) x " +
-                                          std::to_string(int(khz / 1e3)) + " MHz"};
+    return stated(" SMs x ", each, "tensor cores");
+#endif
   }
   bool on_host() const override { return false; }
   uint64_t room() const override {
     size_t free = 0, total = 0;
     must(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return free - std::min<size_t>(free, size_t{512} << 20);  // reserved for cuBLAS and the driver
+    return free - std::min<size_t>(free, size_t{512} << 20);  // reserved for the BLAS and the driver
   }
   int64_t widest() const override { return Ready::kWidest; }
   uint64_t own_bytes(int64_t nb) const override { return Ready::bytes(nb); }
@@ -105,8 +129,8 @@ class CudaDevice : public Device {
   void copy(Queue queue, double* to, int64_t to_ld, const double* from, int64_t from_ld, int64_t rows,
             int64_t columns) override {
     if (rows == 0 || columns == 0) return;
-    copy_columns<<<blocks_for(columns), 256, 0, streams_[queue]>>>(to, to_ld, from, from_ld, rows, columns);
-    must(cudaGetLastError(), "launching a kernel that copies columns");
+    launch("launching a kernel that copies columns", copy_columns, blocks_for(columns), kThreads,
+           streams_[queue], to, to_ld, from, from_ld, rows, columns);
   }
 
   void* handle(Queue queue) const override { return streams_[queue]; }
@@ -129,8 +153,8 @@ class CudaDevice : public Device {
   // Multiplying with the inverse takes a third of the time of cuBLAS's solve.
   void take_triangle(int64_t m, const double* l) override {
     double* inverse = ready_->next_inverse(m);
-    set_identity<<<blocks_for(m), 256, 0, streams_[kAhead]>>>(inverse, m);
-    must(cudaGetLastError(), "launching a kernel that makes an identity");
+    launch("launching a kernel that makes an identity", set_identity, blocks_for(m), kThreads,
+           streams_[kAhead], inverse, m);
     blas_[kAhead]->solve_lower(m, m, l, m, inverse, m);
     triangle_taken_ = mark(kAhead);
   }
@@ -166,25 +190,25 @@ class CudaDevice : public Device {
       top = ready_->top(next_top_);
       next_top_ = 1 - next_top_;
     }
-    hpl::move_rows<<<unsigned(std::min(n, kMovingBlocks)), kRowThreads, 0, streams_[queue]>>>(
-        a, ld, ready_->from(), ready_->to(), ready_->width(), ready_->moved(), top, n);
-    must(cudaGetLastError(), "launching a kernel that moves rows");
+    launch("launching a kernel that moves rows", hpl::move_rows, unsigned(std::min(n, kMovingBlocks)),
+           kRowThreads, streams_[queue], a, ld, ready_->from(), ready_->to(), ready_->width(),
+           ready_->moved(), top, n);
     return {top, ready_->width()};
   }
   void gather_rows(Queue queue, double* out, int64_t out_ld, const double* a, int64_t ld,
                    const std::vector<int64_t>& rows, int64_t n) override {
     if (rows.empty() || n == 0) return;
     const long long* list = lists_[queue].put(rows, streams_[queue]);
-    hpl::gather_rows<<<blocks_for(n), 256, 0, streams_[queue]>>>(out, out_ld, a, ld, list, int(rows.size()),
-                                                                 n);
+    launch("launching a kernel that gathers rows", hpl::gather_rows, blocks_for(n), kThreads,
+           streams_[queue], out, out_ld, a, ld, list, int(rows.size()), n);
     lists_[queue].launched(streams_[queue]);
   }
   void scatter_rows(Queue queue, double* a, int64_t ld, const std::vector<int64_t>& rows, const double* in,
                     int64_t in_ld, int64_t n) override {
     if (rows.empty() || n == 0) return;
     const long long* list = lists_[queue].put(rows, streams_[queue]);
-    hpl::scatter_rows<<<blocks_for(n), 256, 0, streams_[queue]>>>(a, ld, list, in, in_ld, int(rows.size()),
-                                                                  n);
+    launch("launching a kernel that scatters rows", hpl::scatter_rows, blocks_for(n), kThreads,
+           streams_[queue], a, ld, list, in, in_ld, int(rows.size()), n);
     lists_[queue].launched(streams_[queue]);
   }
 
@@ -194,24 +218,23 @@ class CudaDevice : public Device {
     Powers powers{};
     for (int bit = 0; bit < 64; ++bit) powers.of[bit] = steps(uint64_t{1} << bit);
     const auto dealt = [](const Axis& axis) { return Dealt{axis.block, axis.ranks, axis.mine}; };
-    hpl::generate<<<blocks_for(n), 256, 0, streams_[kMain]>>>(
-        a, layout.ld, m, n, dealt(layout.rows), dealt(layout.columns), layout.n, powers, constant);
-    must(cudaGetLastError(), "launching the generator");
+    launch("launching the generator", hpl::generate, blocks_for(n), kThreads, streams_[kMain], a, layout.ld, m,
+           n, dealt(layout.rows), dealt(layout.columns), layout.n, powers, constant);
     wait(kMain);
   }
   void add_magnitudes(int64_t m, int64_t n, const double* a, int64_t ld, double* sums) override {
     if (m == 0 || n == 0) return;
-    const dim3 blocks(static_cast<unsigned>((m + 255) / 256), 16);
-    hpl::add_magnitudes<<<blocks, 256, 0, streams_[kMain]>>>(m, n, a, ld, sums);
-    must(cudaGetLastError(), "launching the sums of magnitudes");
+    const dim3 blocks(static_cast<unsigned>((m + kThreads - 1) / kThreads), 16);
+    launch("launching the sums of magnitudes", hpl::add_magnitudes, blocks, kThreads, streams_[kMain], m, n, a,
+           ld, sums);
     wait(kMain);
   }
 
-  size_t panel_room(int64_t nb) const override { return CudaPanel::room(nb); }
+  size_t panel_room(int64_t nb) const override { return GpuPanel::room(nb); }
   PanelUnit panel_unit() const override {
     cudaDeviceProp properties{};
     must(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
-    PanelUnit unit{{}, panel_->blocks(), CudaPanel::kMostRanks};
+    PanelUnit unit{{}, panel_->blocks(), GpuPanel::kMostRanks};
     std::copy_n(properties.uuid.bytes, sizeof unit.gpu, unit.gpu);
     return unit;
   }
@@ -244,11 +267,11 @@ class CudaDevice : public Device {
     must(cudaEventRecord(times_[used_++], streams_[kMain]), "cudaEventRecord");
   }
 
-  Cublas library_;
+  GpuBlas library_;
   int index_ = 0;
   cudaStream_t streams_[kQueues] = {};
-  std::unique_ptr<CublasStream> blas_[2];
-  std::unique_ptr<CudaPanel> panel_;
+  std::unique_ptr<GpuBlasStream> blas_[2];
+  std::unique_ptr<GpuPanel> panel_;
   std::unique_ptr<Ready> ready_;
   Lists lists_[kQueues];
   int next_top_ = 0;
@@ -264,6 +287,6 @@ class CudaDevice : public Device {
 
 }  // namespace hpl
 
-extern "C" hpl::Device* hpl_make_cuda_device(int local_rank, const char* cublas) {
-  return new hpl::CudaDevice(local_rank, cublas);
+extern "C" hpl::Device* hpl_make_gpu_device(int local_rank, const char* blas) {
+  return new hpl::GpuDevice(local_rank, blas);
 }

@@ -1,28 +1,52 @@
-// cuBLAS, found at run time: the site's or the wheel's. Declares only what is called, so its headers are not
-// needed.
-#ifndef HPL_CUBLAS_H
-#define HPL_CUBLAS_H
+// A GPU's BLAS, found at run time: cuBLAS, hipBLAS or rocBLAS, the site's or a wheel's. Declares only what is
+// called, so their headers are not needed.
+#ifndef HPL_GPU_BLAS_H
+#define HPL_GPU_BLAS_H
 
-#include <cuda_runtime.h>
 #include <dlfcn.h>
 
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "gpu_runtime.h"
+
 namespace hpl {
 
-inline void must(cudaError_t error, const char* action) {
-  if (error != cudaSuccess)
-    throw std::runtime_error(std::string("hpl: ") + action + " failed: " + cudaGetErrorString(error));
-}
+/// One of these libraries: its functions, which have the same parameters in all of them, and its numbers for
+/// what the parameters choose.
+struct BlasKind {
+  const char *name, *create, *set_stream, *gemm, *trsm, *gemv, *trsv;
+  int as_stored;  // operation: neither transposed nor conjugated
+  int left, lower, upper, ones, any_diagonal;
+};
 
-class Cublas {
+inline constexpr BlasKind kBlasKinds[] = {
+    {"cuBLAS", "cublasCreate_v2", "cublasSetStream_v2", "cublasDgemm_v2", "cublasDtrsm_v2", "cublasDgemv_v2",
+     "cublasDtrsv_v2", 0, 0, 0, 1, 1, 0},
+    {"hipBLAS", "hipblasCreate", "hipblasSetStream", "hipblasDgemm", "hipblasDtrsm", "hipblasDgemv",
+     "hipblasDtrsv", 111, 141, 122, 121, 132, 131},
+    {"rocBLAS", "rocblas_create_handle", "rocblas_set_stream", "rocblas_dgemm", "rocblas_dtrsm",
+     "rocblas_dgemv", "rocblas_dtrsv", 111, 141, 122, 121, 132, 131},
+};
+
+#if defined(HPL_ON_AMD)
+inline constexpr const char* kUsualBlas[] = {"libhipblas.so.3",        "libhipblas.so.2",
+                                             "/opt/rocm/lib/libhipblas.so", "librocblas.so.5",
+                                             "librocblas.so.4",        "/opt/rocm/lib/librocblas.so"};
+inline constexpr const char* kBlasAdvice = "Install hipblas or rocblas of ROCm, or name its file with --blas.";
+#else
+inline constexpr const char* kUsualBlas[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+inline constexpr const char* kBlasAdvice =
+    "Install cuBLAS (pip install nvidia-cublas), or name its file with --blas.";
+#endif
+
+class GpuBlas {
  public:
-  explicit Cublas(const std::string& file) {
+  explicit GpuBlas(const std::string& file) {
     std::string tried;
     const std::vector<std::string> files =
-        file.empty() ? std::vector<std::string>{"libcublas.so.13", "libcublas.so.12", "libcublas.so"}
+        file.empty() ? std::vector<std::string>(std::begin(kUsualBlas), std::end(kUsualBlas))
                      : std::vector<std::string>{file};
     for (const std::string& name : files) {
       library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -33,10 +57,10 @@ class Cublas {
       }
       tried += std::string("\n  ") + dlerror();
     }
-    throw std::runtime_error("hpl: cuBLAS was not found; tried:" + tried +
-                             "\nInstall it (pip install nvidia-cublas), or name its file with --blas.");
+    throw std::runtime_error("hpl: no BLAS for the GPU was found; tried:" + tried + "\n" + kBlasAdvice);
   }
   [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] const BlasKind& kind() const { return *kind_; }
 
   int (*create)(void** handle);
   int (*set_stream)(void* handle, cudaStream_t stream);
@@ -49,20 +73,23 @@ class Cublas {
   int (*trsv)(void* handle, int part, int op, int diagonal, int n, const double* a, int a_ld, double* x,
               int x_step);
 
-  static void must(int status, const char* action) {
+  void must(int status, const char* function) const {
     if (status != 0)
-      throw std::runtime_error(std::string("hpl: ") + action + " of cuBLAS failed with status " +
+      throw std::runtime_error(std::string("hpl: ") + function + " failed with status " +
                                std::to_string(status) + ".");
   }
 
  private:
   void load() {
-    find(create, "cublasCreate_v2");
-    find(set_stream, "cublasSetStream_v2");
-    find(gemm, "cublasDgemm_v2");
-    find(trsm, "cublasDtrsm_v2");
-    find(gemv, "cublasDgemv_v2");
-    find(trsv, "cublasDtrsv_v2");
+    for (const BlasKind& kind : kBlasKinds)
+      if (dlsym(library_, kind.create) != nullptr) kind_ = &kind;
+    if (kind_ == nullptr) throw std::runtime_error("hpl: " + file_ + " is no cuBLAS, hipBLAS or rocBLAS.");
+    find(create, kind_->create);
+    find(set_stream, kind_->set_stream);
+    find(gemm, kind_->gemm);
+    find(trsm, kind_->trsm);
+    find(gemv, kind_->gemv);
+    find(trsv, kind_->trsv);
   }
   template <typename Function>
   void find(Function& function, const char* name) {
@@ -70,15 +97,16 @@ class Cublas {
     if (function == nullptr) throw std::runtime_error("hpl: " + file_ + " has no " + name + ".");
   }
   void* library_ = nullptr;
+  const BlasKind* kind_ = nullptr;
   std::string file_;
 };
 
-/// cuBLAS on one stream, with the names of device.h.
-class CublasStream {
+/// The BLAS on one stream, with the names of device.h.
+class GpuBlasStream {
  public:
-  CublasStream(const Cublas& library, cudaStream_t stream) : library_(library) {
-    Cublas::must(library_.create(&handle_), "cublasCreate");
-    Cublas::must(library_.set_stream(handle_, stream), "cublasSetStream");
+  GpuBlasStream(const GpuBlas& library, cudaStream_t stream) : library_(library), kind_(library.kind()) {
+    library_.must(library_.create(&handle_), kind_.create);
+    library_.must(library_.set_stream(handle_, stream), kind_.set_stream);
   }
   /// c -= a b
   void gemm(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b, int64_t b_ld,
@@ -93,29 +121,34 @@ class CublasStream {
   void solve_lower(int64_t m, int64_t n, const double* l, int64_t l_ld, double* b, int64_t b_ld) const {
     if (m <= 0 || n <= 0) return;
     const double plus = 1;
-    Cublas::must(library_.trsm(handle_, 0, 0, 0, 1, int(m), int(n), &plus, l, int(l_ld), b, int(b_ld)),
-                 "cublasDtrsm");
+    library_.must(library_.trsm(handle_, kind_.left, kind_.lower, kind_.as_stored, kind_.ones, int(m), int(n),
+                                &plus, l, int(l_ld), b, int(b_ld)),
+                  kind_.trsm);
   }
   void solve_upper(int64_t n, const double* u, int64_t u_ld, double* x) const {
-    Cublas::must(library_.trsv(handle_, 1, 0, 0, int(n), u, int(u_ld), x, 1), "cublasDtrsv");
+    library_.must(library_.trsv(handle_, kind_.upper, kind_.as_stored, kind_.any_diagonal, int(n), u,
+                                int(u_ld), x, 1),
+                  kind_.trsv);
   }
   void gemv(int64_t m, int64_t n, const double* a, int64_t a_ld, const double* x, double* y) const {
     if (m <= 0 || n <= 0) return;
     const double minus = -1, plus = 1;
-    Cublas::must(library_.gemv(handle_, 0, int(m), int(n), &minus, a, int(a_ld), x, 1, &plus, y, 1),
-                 "cublasDgemv");
+    library_.must(library_.gemv(handle_, kind_.as_stored, int(m), int(n), &minus, a, int(a_ld), x, 1, &plus,
+                                y, 1),
+                  kind_.gemv);
   }
 
  private:
   void call_gemm(int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t a_ld,
                  const double* b, int64_t b_ld, double beta, double* c, int64_t c_ld) const {
     if (m <= 0 || n <= 0 || k <= 0) return;
-    Cublas::must(library_.gemm(handle_, 0, 0, int(m), int(n), int(k), &alpha, a, int(a_ld), b, int(b_ld),
-                               &beta, c, int(c_ld)),
-                 "cublasDgemm");
+    library_.must(library_.gemm(handle_, kind_.as_stored, kind_.as_stored, int(m), int(n), int(k), &alpha, a,
+                                int(a_ld), b, int(b_ld), &beta, c, int(c_ld)),
+                  kind_.gemm);
   }
 
-  const Cublas& library_;
+  const GpuBlas& library_;
+  const BlasKind& kind_;
   void* handle_ = nullptr;
 };
 

@@ -1,12 +1,12 @@
 // Lists of rows for kernels that gather and scatter them.
-#ifndef HPL_LISTS_CUDA_H
-#define HPL_LISTS_CUDA_H
+#ifndef HPL_LISTS_GPU_H
+#define HPL_LISTS_GPU_H
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
-#include "cublas.h"
+#include "gpu_runtime.h"
 
 namespace hpl {
 
@@ -33,7 +33,6 @@ class Lists {
   }
   /// Call it after the kernel that reads the lists was launched.
   void launched(cudaStream_t stream) {
-    must(cudaGetLastError(), "launching a kernel that moves rows");
     for (const size_t slot : taken_) must(cudaEventRecord(slots_[slot].used, stream), "cudaEventRecord");
     taken_.clear();
   }

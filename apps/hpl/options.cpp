@@ -32,10 +32,10 @@ ranks, and prints HPL's table. Numbers joined by commas are lists; all combinati
                         auto: on a GPU the quicker of both, measured likewise; else the host  auto
   --dat FILE            read the numbers above and the threshold from an HPL.dat
   --comm NAME           peerway, mpi, or self (one rank)                           peerway
-  --device NAME         host or cuda: where the matrix is                          host
+  --device NAME         host, cuda or hip: where the matrix is                     host
   --staging HOW         yes: messages of the matrix go through host memory; no: from and to the device's;
-                        auto: yes where the MPI does not say that it is CUDA-aware  auto
-  --blas FILE           of the device: OpenBLAS, BLIS, cuBLAS   the first that is found
+                        auto: yes where the MPI does not say that it is CUDA-aware (ROCm-aware)  auto
+  --blas FILE           of the device: OpenBLAS, BLIS, cuBLAS, hipBLAS, rocBLAS   the first that is found
   --threads N           of each rank's BLAS on the host   the host's CPUs divided by its ranks
   --rpeak GFLOPS        of each rank, to state the fraction of it that was reached
   --threshold X         the residual passes below it                               16
@@ -119,7 +119,7 @@ void set(Options& options, const std::string& name, const std::string& text) {
   if (name == "bcast") options.broadcasts = list(text, broadcast);
   if (name == "dat") read_dat(text, options);
   if (name == "comm") options.comm = one_of(name, text, {"peerway", "mpi", "self"});
-  if (name == "device") options.device = one_of(name, text, {"host", "cuda"});
+  if (name == "device") options.device = one_of(name, text, {"host", "cuda", "hip"});
   if (name == "start") options.start = one_of(name, text, {"auto", "host", "stream"});
   if (name == "staging") options.staging = one_of(name, text, {"auto", "yes", "no"});
   if (name == "blas") options.blas = text;

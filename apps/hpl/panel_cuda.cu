@@ -17,7 +17,7 @@ int64_t rows_of_block(int64_t leaf) { return kLeafBytes / int64_t(sizeof(double)
 
 const int64_t CudaPanel::kMostRanks = kLeafMaxRanks;
 
-CudaPanel::CudaPanel(CublasStream& blas, cudaStream_t stream) : blas_(blas), stream_(stream) {
+CudaPanel::CudaPanel(GpuBlasStream& blas, cudaStream_t stream) : blas_(blas), stream_(stream) {
   int device = 0, units = 0, shared = 0;
   must(cudaGetDevice(&device), "cudaGetDevice");
   must(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");

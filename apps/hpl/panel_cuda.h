@@ -2,17 +2,15 @@
 #ifndef HPL_PANEL_CUDA_H
 #define HPL_PANEL_CUDA_H
 
-#include <cuda_runtime.h>
-
-#include "cublas.h"
 #include "device.h"
+#include "gpu_blas.h"
 
 namespace hpl {
 
 class CudaPanel {
  public:
   static const int64_t kMostRanks;
-  CudaPanel(CublasStream& blas, cudaStream_t stream);
+  CudaPanel(GpuBlasStream& blas, cudaStream_t stream);
   /// Returns the bytes for messages.
   static size_t room(int64_t nb);
   /// Returns the largest number of this GPU's blocks that a leaf can use; 0: its shared memory is too small.
@@ -29,7 +27,7 @@ class CudaPanel {
   void part(const Panel& panel, int64_t begin, int64_t end);
   void leaf(const Panel& panel, int64_t begin, int64_t end);
 
-  CublasStream& blas_;
+  GpuBlasStream& blas_;
   cudaStream_t stream_;
   PanelColumn column_{};
   int64_t blocks_ = 0, most_blocks_ = 0, leaf_ = 0;  // most_blocks_: limit for each rank of the column

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || (defined(__HIP__) && !defined(HPL_ON_CPU))
 #define HPL_BOTH __host__ __device__
 #else
 #define HPL_BOTH

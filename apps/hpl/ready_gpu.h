@@ -1,12 +1,12 @@
 // The data that a GPU needs before the updates with a panel: the inverse of the panel's triangle, the rows
 // that move, and memory for the rows of U.
-#ifndef HPL_READY_CUDA_H
-#define HPL_READY_CUDA_H
+#ifndef HPL_READY_GPU_H
+#define HPL_READY_GPU_H
 
 #include <algorithm>
 
-#include "cublas.h"
 #include "device.h"
+#include "gpu_runtime.h"
 
 namespace hpl {
 

@@ -1,13 +1,16 @@
 // Kernels that move rows, make the matrix and add up magnitudes. A block works down whole columns.
-#ifndef HPL_ROWS_CUDA_CUH
-#define HPL_ROWS_CUDA_CUH
+#ifndef HPL_ROWS_GPU_CUH
+#define HPL_ROWS_GPU_CUH
 
 #include "dealt.cuh"
 #include "random.h"
 
 namespace hpl {
 
+#ifndef HPL_ON_CPU
 constexpr int kRowThreads = 512;
+constexpr int kThreads = 256;  // of the other kernels
+#endif
 constexpr int kRowsEach = 16;  // rows per thread: at most 8,192 rows are moved at once
 
 /// Reads all rows of a column before it writes any: the first `width` rows of `from` go to `top`, the others

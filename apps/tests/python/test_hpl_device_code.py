@@ -1,12 +1,14 @@
-"""The device code of apps/hpl without a GPU: panels run on the CPU, and NVRTC and nvcc compile everything."""
+"""The device code of apps/hpl without a GPU: panels run on the CPU, and NVRTC, nvcc and clang compile everything."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from amd_compiler import ARCHITECTURES, clang, compile_for
 from device_compilers import compile_with, expect_nvcc_compiles, in_local_memory
 from launching import ROOT
 
@@ -154,6 +156,36 @@ def test_gpus_that_cannot_factorize_panels_together_are_told_apart(
 ) -> None:
     words = [str(decision), grid, str(gpus), str(unreached)]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{why_not}\n"
+
+
+FAKE_HIP = ROOT / "library" / "tests" / "unit" / "fake_hip_runtime"
+
+
+def options_of_hip() -> list[str]:
+    """As hipcc compiles, with a double of HIP's header."""
+    printed = subprocess.run([clang(), "-print-resource-dir"], capture_output=True, text=True, check=True)
+    wrappers = Path(printed.stdout.strip()) / "include" / "cuda_wrappers"
+    options = ["-std=c++20", f"-I{FAKE_HIP}", "-isystem", str(wrappers), "-Wall", "-Wextra", "-Werror"]
+    return [*options, "-include", "__clang_hip_runtime_wrapper.h"]
+
+
+@pytest.mark.parametrize(
+    "architecture", ["gfx90a", *(pytest.param(one, marks=LONG) for one in ARCHITECTURES if one != "gfx90a")]
+)
+def test_clang_compiles_kernels_for_amd_gpus(architecture: str) -> None:
+    code, messages, assembly = compile_for(architecture, APP / "device_gpu.cu", *options_of_hip())
+    assert code == 0, messages
+    kernels = ("move_rows", "gather_rows", "scatter_rows", "copy_columns", "set_identity", "generate",
+               "add_magnitudes")  # fmt: skip
+    for kernel in kernels:
+        assert re.search(rf"\.amdhsa_kernel _ZN3hpl\d+{kernel}E", assembly), kernel
+
+
+def test_clang_compiles_the_host_code_of_the_device_for_amd_gpus() -> None:
+    command = [clang(), "-x", "hip", "--cuda-host-only", "-nogpulib", "-nogpuinc", "-fsyntax-only"]
+    command += [*options_of_hip(), "-include", str(ROOT / "tests" / "shared" / "amdgpu.h")]
+    done = subprocess.run([*command, str(APP / "device_gpu.cu")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("source", sorted(APP.glob("*.cu")), ids=lambda path: path.name)
