@@ -47,8 +47,8 @@ gpu-test: ## Run the GPU tests and a short GPU benchmark (docs/gpu-host.md)
 	@$(PYTHON) scripts/setup.py gpu-test
 	@$(RUN) scripts/gpu_test.py
 
-amd-test: ## Test the HIP device on AMD GPUs, and print a report to send (docs/library/amd.md)
-	@$(PYTHON) scripts/setup.py gpu-test
+amd-test: ## Test devices, `peerway cc` and Linpack on AMD GPUs, and print a report to send (docs/library/amd.md)
+	@$(PYTHON) scripts/setup.py xacc gpu-test
 	@$(RUN) scripts/amd_test.py
 
 wheels: ## Download the wheels that a host with no network needs into wheels/ (docs/gpu-host.md)

@@ -1,4 +1,6 @@
-"""Tests the HIP device on a host with AMD GPUs, and prints a report to send. All of it is in out/amd."""
+"""Tests the HIP device, `peerway cc` and Linpack on a host with AMD GPUs, and prints a report to send. All of it is
+in out/amd.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from steps import ROOT, VENV, environment, main, run, say
 
 OUT = ROOT / "out" / "amd"
 PYTHON = VENV / "bin" / "python"
-TESTS = [ROOT / "library" / "tests" / "amd", ROOT / "library" / "tests" / "python" / "test_hip_abi.py"]
+TESTS = [*sorted(ROOT.glob("*/tests/amd")), ROOT / "library" / "tests" / "python" / "test_hip_abi.py"]
 
 
 def amd_test() -> int:
@@ -21,6 +23,7 @@ def amd_test() -> int:
         "-m",
         "pytest",
         "-v",
+        "-rA",  # also what tests that passed have printed, and why tests were skipped
         "-p",
         "no:cacheprovider",
         *TESTS,

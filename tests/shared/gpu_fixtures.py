@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device_compilers import file_of_wheel
 from launching import ROOT, compile_double, library_folder
 
 PROGRAMS = ROOT / "library" / "tests" / "gpu" / "programs"
@@ -47,6 +46,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hip_over_cuda(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The settings that make the NVIDIA GPUs devices of HIP, and of nothing else."""
     import pynvml
+    from device_compilers import file_of_wheel
 
     pynvml.nvmlInit()
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(pynvml.nvmlDeviceGetHandleByIndex(0))
@@ -60,6 +60,16 @@ def hip_over_cuda(gpus: int, tmp_path_factory: pytest.TempPathFactory) -> dict[s
         "FAKE_HIPRTC_OVER": str(file_of_wheel("nvidia-cuda-nvrtc", "libnvrtc.so.")),
         "FAKE_HIPRTC_ARCH": f"sm_{major}{minor}",
     }
+
+
+@pytest.fixture(scope="session")
+def amd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The settings of ranks on AMD GPUs; without one the tests are skipped, with the reason."""
+    from peerway import _core
+
+    if not any(name.startswith("hip") for name, _ in _core.devices()):
+        pytest.skip(f"no AMD GPU: {_core.why_none('hip')}")
+    return {"PEERWAY_CACHE": str(tmp_path_factory.mktemp("cache"))}
 
 
 @pytest.fixture

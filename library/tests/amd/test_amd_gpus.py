@@ -8,16 +8,6 @@ from device_checks import check_death, check_mapped, check_plans_and_halos, chec
 Settings = dict[str, str]
 
 
-@pytest.fixture(scope="module")
-def amd(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The settings of ranks on AMD GPUs; without one the tests are skipped, with the reason."""
-    from peerway import _core
-
-    if not any(name.startswith("hip") for name, _ in _core.devices()):
-        pytest.skip(f"no AMD GPU: {_core.why_none('hip')}")
-    return {"PEERWAY_CACHE": str(tmp_path_factory.mktemp("cache"))}
-
-
 @pytest.mark.parametrize("path", ["peer/copy", "peer/store", "staged"])
 def test_transfers(path: str, amd: Settings) -> None:
     check_transfers("hip", path, amd)
