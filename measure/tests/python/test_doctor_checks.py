@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from doctor_nodes import NODES, bare, dgx, mismatch, pcie_pair, v100
+from doctor_nodes import NODES, bare, dgx, mi250, mismatch, pcie_pair, v100
 
 from peerway_measure.doctor.checks import examine
 from peerway_measure.doctor.facts import Facts, GpuPair, Library, NicPlugin, OpenMpi, RouteTable, Ucx
@@ -230,6 +230,21 @@ def test_gpudirect_rdma_needs_kernel_support_and_a_ucx_that_uses_it() -> None:
         gpu.cuda.dma_buf = False
     judged = finding(facts, "network.gpudirect_rdma")
     assert (judged.status, judged.observed) == (Status.OFF, "neither nvidia-peermem nor dma-buf")
+
+
+@pytest.mark.parametrize(
+    ("rocm", "verbs", "todo"), [(True, True, ""), (True, False, "--with-rocm"), (False, True, "--with-rocm")]
+)
+def test_amd_gpus_need_a_ucx_with_rocm(rocm: bool, verbs: bool, todo: str) -> None:
+    facts = mi250()
+    facts.network.nics = dgx().network.nics
+    facts.libraries.ucx = [
+        Ucx(origin="site", path="/u/libucp.so.0", version="1.17.0", cuda=False, rocm=rocm, verbs=verbs)
+    ]
+    judged = finding(facts, "libraries.ucx")
+    assert f"ROCm {'yes' if rocm else 'no'}" in judged.observed
+    assert (judged.status is Status.OK) == (todo == "")
+    assert todo in judged.todo
 
 
 def test_nic_without_link() -> None:

@@ -349,6 +349,7 @@ def test_ucx_builds(machine: FakeSystem, tmp_path: Path) -> None:
     machine.write("/opt/ucx/lib/libucp.so.0")
     machine.write("/opt/ucx/lib/ucx/libuct_cuda.so.0")
     machine.write("/opt/ucx/lib/ucx/libuct_ib.so.0")
+    machine.write("/opt/ucx/lib/ucx/libuct_rocm.so.0")
     machine.write("/opt/ucx/bin/ucx_info")
     path = str(tmp_path / "opt/ucx/lib/libucp.so.0")
     machine.children["library:ucp"] = {"path": path, "version": "1.20.0"}
@@ -356,12 +357,8 @@ def test_ucx_builds(machine: FakeSystem, tmp_path: Path) -> None:
     machine.outputs["ucx_info"] = Output(0, lines)
     ucx = gather(machine).libraries.ucx
     assert len({u.path for u in ucx}) == len(ucx) == 1
-    assert (ucx[0].version, ucx[0].cuda, ucx[0].verbs, ucx[0].transports) == (
-        "1.20.0",
-        True,
-        True,
-        ["self", "rc_mlx5"],
-    )
+    assert (ucx[0].version, ucx[0].transports) == ("1.20.0", ["self", "rc_mlx5"])
+    assert (ucx[0].cuda, ucx[0].rocm, ucx[0].verbs) == (True, True, True)
 
 
 def test_ucx_root_that_holds_none_is_reported(machine: FakeSystem) -> None:

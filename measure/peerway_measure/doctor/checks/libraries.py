@@ -60,10 +60,12 @@ def _mark(fingerprint: str) -> str:
     return f", fingerprint {fingerprint[:12]}" if fingerprint else ""
 
 
-def _describe(ucx: Ucx) -> str:
+def _describe(ucx: Ucx, on_amd: bool) -> str:
     if not ucx.path:
         return f"{ucx.origin}: not usable ({ucx.error})"
     parts = [f"CUDA {_yes(ucx.cuda)}", f"verbs {_yes(ucx.verbs)}"]
+    if on_amd:
+        parts.insert(1, f"ROCm {_yes(ucx.rocm)}")
     names = f": {', '.join(ucx.transports)}" if ucx.transports else ""
     return f"{ucx.version} ({ucx.origin}, {', '.join(parts)}){names}"
 
@@ -76,7 +78,8 @@ def ucx(facts: Facts) -> Finding:
     """Judge the UCX builds against what the node needs."""
     builds = facts.libraries.ucx
     usable = [u for u in builds if u.path]
-    summary = "; ".join(_describe(u) for u in builds)
+    on_amd = bool(facts.driver.amd.gpus)
+    summary = "; ".join(_describe(u, on_amd) for u in builds)
     if any(u.untried for u in builds):
         return UCX.unknown(summary, SEE)
     if not usable:
@@ -91,6 +94,8 @@ def ucx(facts: Facts) -> Finding:
         return UCX.off(summary, todo)
     if facts.gpus and not any(u.cuda for u in usable):
         return UCX.off(summary, "install libucx-cu13, or point UCX_ROOT at a build with CUDA")
+    if on_amd and not any(u.rocm and (u.verbs or not rdma) for u in usable):
+        return UCX.off(summary, f"point UCX_ROOT at a UCX configured --with-rocm{' --with-verbs' if rdma else ''}")
     if rdma and not any(u.verbs for u in usable):
         return UCX.off(summary, "install the site's UCX with verbs (Debian: libucx0)")
     return UCX.ok(summary)

@@ -24,6 +24,7 @@ class Ucx:
     untried: bool = False  # the search itself failed
     version: str = ""
     cuda: bool | None = None
+    rocm: bool | None = None
     verbs: bool | None = None
     gdrcopy: bool | None = None
     transports: list[str] = field(default_factory=list)

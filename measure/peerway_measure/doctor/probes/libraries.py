@@ -123,6 +123,7 @@ def _ucx(system: System, origin: str, path: str) -> Ucx:
     folder = Path(library.path).resolve().parent
     modules = {f.name.split(".so")[0] for f in (folder / "ucx").glob("libu*.so*")}
     facts.cuda = "libuct_cuda" in modules
+    facts.rocm = "libuct_rocm" in modules
     facts.verbs = "libuct_ib" in modules
     facts.gdrcopy = "libuct_cuda_gdrcopy" in modules
     beside = folder.parent / "bin" / "ucx_info"
