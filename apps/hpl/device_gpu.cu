@@ -71,9 +71,9 @@ class GpuDevice : public Device {
   /// FLOP per clock of the FP64 units, from the vendors' data sheets, times the highest clock rate.
   std::pair<double, std::string> peak() const override {
     const double units = attribute(cudaDevAttrMultiProcessorCount), khz = attribute(cudaDevAttrClockRate);
-    const auto stated = [&](const char* what, int each, const char* cores) -> std::pair<double, std::string> {
+    const auto stated = [&](const char* units_x, int each, const char* cores) -> std::pair<double, std::string> {
       if (each == 0) return {0, ""};
-      return {units * each * khz * 1e3, std::to_string(int(units)) + what + std::to_string(each) +
+      return {units * each * khz * 1e3, std::to_string(int(units)) + units_x + std::to_string(each) +
                                             " FP64 FLOP a clock (" + cores + ") x " +
                                             std::to_string(int(khz / 1e3)) + " MHz"};
     };

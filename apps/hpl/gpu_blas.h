@@ -18,7 +18,7 @@ namespace hpl {
 struct BlasKind {
   const char *name, *create, *set_stream, *gemm, *trsm, *gemv, *trsv;
   int as_stored;  // operation: neither transposed nor conjugated
-  int left, lower, upper, ones, any_diagonal;
+  int left_side, lower, upper, ones, any_diagonal;
 };
 
 inline constexpr BlasKind kBlasKinds[] = {
@@ -121,7 +121,7 @@ class GpuBlasStream {
   void solve_lower(int64_t m, int64_t n, const double* l, int64_t l_ld, double* b, int64_t b_ld) const {
     if (m <= 0 || n <= 0) return;
     const double plus = 1;
-    library_.must(library_.trsm(handle_, kind_.left, kind_.lower, kind_.as_stored, kind_.ones, int(m), int(n),
+    library_.must(library_.trsm(handle_, kind_.left_side, kind_.lower, kind_.as_stored, kind_.ones, int(m), int(n),
                                 &plus, l, int(l_ld), b, int(b_ld)),
                   kind_.trsm);
   }

@@ -12,7 +12,7 @@ using namespace cuda;
 
 namespace {
 
-constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, and hipStreamCaptureModeThreadLocal
+constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, and that of HIP
 
 CUstream stream_of(pw_stream stream) { return static_cast<CUstream>(stream.queue); }
 
