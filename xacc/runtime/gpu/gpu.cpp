@@ -154,12 +154,10 @@ int gpu_count() {
   return driver == nullptr ? 0 : count_of(*driver);
 }
 
-bool is_of_other_vendor(acc_device_t type) {
+bool sees_amd_gpus() {
   std::string why;
   const Driver* const driver = driver_or_none(why);
-  const acc_device_t other =
-      driver != nullptr && driver->vendor.kind == PW_HIP ? acc_device_nvidia : acc_device_radeon;
-  return type == other;
+  return driver != nullptr && driver->vendor.kind == PW_HIP;
 }
 
 }  // namespace pwx

@@ -9,7 +9,6 @@
 #include "device/cuda/driver.h"
 #include "peerway/peerway.hpp"
 #include "peerway/xacc/acc.h"
-#include "peerway/xacc/openacc.h"
 
 namespace pwx {
 
@@ -59,8 +58,8 @@ void choose_gpu(int number);
 int chosen_gpu();
 /// The number of GPUs that this process sees: those of the first vendor that has any here.
 int gpu_count();
-/// Whether this type of OpenACC's is that of another vendor's GPUs than those of this process.
-bool is_of_other_vendor(acc_device_t type);
+/// Whether these are AMD GPUs.
+bool sees_amd_gpus();
 /// The number of the first device in OpenACC's functions: the setting acc_first_device.
 int first_device();
 

@@ -80,7 +80,7 @@ int acc_get_num_devices(acc_device_t type) {
   if (means_host(type)) return 1;
   if (type == acc_device_none || pwx::settings::acc.value() == pwx::settings::Acc::host)
     return type == acc_device_default ? 1 : 0;
-  if (pwx::is_of_other_vendor(type)) return 0;
+  if (type == (pwx::sees_amd_gpus() ? acc_device_nvidia : acc_device_radeon)) return 0;
   const int gpus = pwx::gpu_count();
   return gpus == 0 && type == acc_device_default ? 1 : gpus;
 }
@@ -102,7 +102,7 @@ static void choose_type(acc_device_t type, const pwx_where* where) {
 void acc_set_device_type(acc_device_t type) { choose_type(type, &kOpenAcc); }
 acc_device_t acc_get_device_type() {
   if (!on_any_gpu(&kOpenAcc)) return acc_device_host;
-  return pwx::is_of_other_vendor(acc_device_nvidia) ? acc_device_radeon : acc_device_nvidia;
+  return pwx::sees_amd_gpus() ? acc_device_radeon : acc_device_nvidia;
 }
 
 static void choose_number(int number, acc_device_t type, const pwx_where* where) {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <mutex>
 #include <type_traits>
-#include <vector>
 
 #include "base/format.h"
 
@@ -42,8 +41,14 @@ void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 CUcontext context_of(int ordinal) { return reinterpret_cast<CUcontext>(static_cast<intptr_t>(ordinal) + 1); }
 int ordinal_of(CUcontext context) { return static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1; }
 
-// The GPUs that were current in this thread before each push.
-thread_local std::vector<int> before;
+// The GPUs that were current in this thread before each push. It has no destructor: what a program destroys when
+// it ends, after the thread's own objects, still enters GPUs.
+constexpr int kMostPushes = 64;
+struct Before {
+  int ordinals[kMostPushes];
+  int count;
+};
+thread_local Before before;
 
 CUresult retain(CUcontext* context, CUdevice ordinal) {
   *context = context_of(ordinal);
@@ -58,19 +63,18 @@ CUresult get_current(CUcontext* context) {
 }
 
 CUresult push(CUcontext context) {
-  int ordinal = 0;
+  if (before.count == kMostPushes) return hipErrorOutOfMemory;
+  int& ordinal = before.ordinals[before.count];
   CUresult result = calls.hipGetDevice(&ordinal);
   if (result == hipSuccess) result = calls.hipSetDevice(ordinal_of(context));
-  if (result == hipSuccess) before.push_back(ordinal);
+  if (result == hipSuccess) ++before.count;
   return result;
 }
 
 CUresult pop(CUcontext* context) {
-  if (before.empty()) return hipErrorInvalidContext;
+  if (before.count == 0) return hipErrorInvalidContext;
   get_current(context);
-  const int ordinal = before.back();
-  before.pop_back();
-  return calls.hipSetDevice(ordinal);
+  return calls.hipSetDevice(before.ordinals[--before.count]);
 }
 
 CUresult enable_peer_access(CUcontext peer, unsigned flags) {
