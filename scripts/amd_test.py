@@ -1,5 +1,5 @@
-"""Tests the HIP device, `peerway cc` and Linpack on a host with AMD GPUs, and prints a report to send. All of it is
-in out/amd.
+"""Tests the HIP device, `peerway cc` and Linpack on a host with AMD GPUs, and prints a report to send. All of
+it is in out/amd.
 """
 
 from __future__ import annotations

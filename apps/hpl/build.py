@@ -1,6 +1,7 @@
 """Build hpl and the parts that it loads into build/hpl: python apps/hpl/build.py.
 
-A part is left out, with the reason, where this machine lacks what it stands on: MPI, CUDA's compiler or HIP's.
+A part is left out, with the reason, where this machine lacks what it stands on: MPI, or the compiler of CUDA
+or HIP.
 """
 
 from __future__ import annotations

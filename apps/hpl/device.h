@@ -160,8 +160,8 @@ std::unique_ptr<Device> make_host_device(const std::string& blas, int threads);
 
 }  // namespace hpl
 
-/// The function that device_cuda.so and device_hip.so export. `blas` is the file of the GPU's BLAS, or "" for the
-/// first that is found.
+/// The function that device_cuda.so and device_hip.so export. `blas` is the file of the GPU's BLAS, or "" for
+/// the first that is found.
 extern "C" hpl::Device* hpl_make_gpu_device(int local_rank, const char* blas);
 
 #endif

@@ -1,6 +1,6 @@
-// A GPU as a device: the matrix is in its memory, DGEMM is done by the vendor's BLAS, rows and panels by kernels
-// of our own; on AMD GPUs the CPUs factorize the panels. The queues other than `main` have a higher priority, so that panels are factorized and sent and rows
-// are exchanged while the matrix is updated.
+// A GPU as a device: the matrix is in its memory, DGEMM is done by the vendor's BLAS, rows and panels by
+// kernels of our own; on AMD GPUs the CPUs factorize the panels. The queues other than `main` have a higher
+// priority, so that panels are factorized and sent and rows are exchanged while the matrix is updated.
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
@@ -47,7 +47,8 @@ class GpuDevice : public Device {
     setenv("HIP_ENABLE_DEFERRED_LOADING", "0", 0);
     int gpus = 0;
     must(cudaGetDeviceCount(&gpus), "looking for GPUs");
-    if (gpus == 0) throw std::runtime_error(std::string("hpl: --device ") + kKind + ", but this process sees no GPU.");
+    if (gpus == 0)
+      throw std::runtime_error(std::string("hpl: --device ") + kKind + ", but this process sees no GPU.");
     index_ = local_rank % gpus;
     must(cudaSetDevice(index_), "cudaSetDevice");
     int least = 0, urgent = 0;
@@ -71,7 +72,8 @@ class GpuDevice : public Device {
   /// FLOP per clock of the FP64 units, from the vendors' data sheets, times the highest clock rate.
   std::pair<double, std::string> peak() const override {
     const double units = attribute(cudaDevAttrMultiProcessorCount), khz = attribute(cudaDevAttrClockRate);
-    const auto stated = [&](const char* units_x, int each, const char* cores) -> std::pair<double, std::string> {
+    const auto stated = [&](const char* units_x, int each,
+                            const char* cores) -> std::pair<double, std::string> {
       if (each == 0) return {0, ""};
       return {units * each * khz * 1e3, std::to_string(int(units)) + units_x + std::to_string(each) +
                                             " FP64 FLOP a clock (" + cores + ") x " +
@@ -81,7 +83,8 @@ class GpuDevice : public Device {
     cudaDeviceProp properties{};
     must(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
     const std::string arch = properties.gcnArchName;
-    return stated(" CUs x ", arch.rfind("gfx90a", 0) == 0 || arch.rfind("gfx942", 0) == 0 ? 256 : 0, "matrix cores");
+    return stated(" CUs x ", arch.rfind("gfx90a", 0) == 0 || arch.rfind("gfx942", 0) == 0 ? 256 : 0,
+                  "matrix cores");
 #else
     const int major = attribute(cudaDevAttrComputeCapabilityMajor);
     const int minor = attribute(cudaDevAttrComputeCapabilityMinor);
@@ -199,8 +202,8 @@ class GpuDevice : public Device {
                    const std::vector<int64_t>& rows, int64_t n) override {
     if (rows.empty() || n == 0) return;
     const long long* list = lists_[queue].put(rows, streams_[queue]);
-    launch("launching a kernel that gathers rows", hpl::gather_rows, blocks_for(n), kThreads,
-           streams_[queue], out, out_ld, a, ld, list, int(rows.size()), n);
+    launch("launching a kernel that gathers rows", hpl::gather_rows, blocks_for(n), kThreads, streams_[queue],
+           out, out_ld, a, ld, list, int(rows.size()), n);
     lists_[queue].launched(streams_[queue]);
   }
   void scatter_rows(Queue queue, double* a, int64_t ld, const std::vector<int64_t>& rows, const double* in,
@@ -218,15 +221,15 @@ class GpuDevice : public Device {
     Powers powers{};
     for (int bit = 0; bit < 64; ++bit) powers.of[bit] = steps(uint64_t{1} << bit);
     const auto dealt = [](const Axis& axis) { return Dealt{axis.block, axis.ranks, axis.mine}; };
-    launch("launching the generator", hpl::generate, blocks_for(n), kThreads, streams_[kMain], a, layout.ld, m,
-           n, dealt(layout.rows), dealt(layout.columns), layout.n, powers, constant);
+    launch("launching the generator", hpl::generate, blocks_for(n), kThreads, streams_[kMain], a, layout.ld,
+           m, n, dealt(layout.rows), dealt(layout.columns), layout.n, powers, constant);
     wait(kMain);
   }
   void add_magnitudes(int64_t m, int64_t n, const double* a, int64_t ld, double* sums) override {
     if (m == 0 || n == 0) return;
     const dim3 blocks(static_cast<unsigned>((m + kThreads - 1) / kThreads), 16);
-    launch("launching the sums of magnitudes", hpl::add_magnitudes, blocks, kThreads, streams_[kMain], m, n, a,
-           ld, sums);
+    launch("launching the sums of magnitudes", hpl::add_magnitudes, blocks, kThreads, streams_[kMain], m, n,
+           a, ld, sums);
     wait(kMain);
   }
 

@@ -31,10 +31,11 @@ inline constexpr BlasKind kBlasKinds[] = {
 };
 
 #if defined(HPL_ON_AMD)
-inline constexpr const char* kUsualBlas[] = {"libhipblas.so.3",        "libhipblas.so.2",
-                                             "/opt/rocm/lib/libhipblas.so", "librocblas.so.5",
-                                             "librocblas.so.4",        "/opt/rocm/lib/librocblas.so"};
-inline constexpr const char* kBlasAdvice = "Install hipblas or rocblas of ROCm, or name its file with --blas.";
+inline constexpr const char* kUsualBlas[] = {
+    "libhipblas.so.3", "libhipblas.so.2", "/opt/rocm/lib/libhipblas.so",
+    "librocblas.so.5", "librocblas.so.4", "/opt/rocm/lib/librocblas.so"};
+inline constexpr const char* kBlasAdvice =
+    "Install hipblas or rocblas of ROCm, or name its file with --blas.";
 #else
 inline constexpr const char* kUsualBlas[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
 inline constexpr const char* kBlasAdvice =
@@ -121,21 +122,21 @@ class GpuBlasStream {
   void solve_lower(int64_t m, int64_t n, const double* l, int64_t l_ld, double* b, int64_t b_ld) const {
     if (m <= 0 || n <= 0) return;
     const double plus = 1;
-    library_.must(library_.trsm(handle_, kind_.left_side, kind_.lower, kind_.as_stored, kind_.ones, int(m), int(n),
-                                &plus, l, int(l_ld), b, int(b_ld)),
+    library_.must(library_.trsm(handle_, kind_.left_side, kind_.lower, kind_.as_stored, kind_.ones, int(m),
+                                int(n), &plus, l, int(l_ld), b, int(b_ld)),
                   kind_.trsm);
   }
   void solve_upper(int64_t n, const double* u, int64_t u_ld, double* x) const {
-    library_.must(library_.trsv(handle_, kind_.upper, kind_.as_stored, kind_.any_diagonal, int(n), u,
-                                int(u_ld), x, 1),
-                  kind_.trsv);
+    library_.must(
+        library_.trsv(handle_, kind_.upper, kind_.as_stored, kind_.any_diagonal, int(n), u, int(u_ld), x, 1),
+        kind_.trsv);
   }
   void gemv(int64_t m, int64_t n, const double* a, int64_t a_ld, const double* x, double* y) const {
     if (m <= 0 || n <= 0) return;
     const double minus = -1, plus = 1;
-    library_.must(library_.gemv(handle_, kind_.as_stored, int(m), int(n), &minus, a, int(a_ld), x, 1, &plus,
-                                y, 1),
-                  kind_.gemv);
+    library_.must(
+        library_.gemv(handle_, kind_.as_stored, int(m), int(n), &minus, a, int(a_ld), x, 1, &plus, y, 1),
+        kind_.gemv);
   }
 
  private:

@@ -1,10 +1,11 @@
-// Calls the BLAS of a GPU in the file of the argument, here a double on the CPU, as device_gpu.cu does, and compares
-// with plain loops: gpu_blas_test FILE prints which library it takes it for, and the largest difference.
+// Calls the BLAS of a GPU in the file of the argument, here a double on the CPU, as device_gpu.cu does, and
+// compares with plain loops: gpu_blas_test FILE prints which library it takes it for, and the largest
+// difference.
+#include "gpu_blas.h"
+
 #include <cmath>
 #include <cstdio>
 #include <vector>
-
-#include "gpu_blas.h"
 
 namespace {
 
@@ -19,7 +20,8 @@ Matrix matrix(int rows, int columns, int seed) {
 
 double largest = 0;
 void compare(const Matrix& values, const Matrix& expected) {
-  for (size_t i = 0; i < expected.size(); ++i) largest = std::fmax(largest, std::fabs(values[i] - expected[i]));
+  for (size_t i = 0; i < expected.size(); ++i)
+    largest = std::fmax(largest, std::fabs(values[i] - expected[i]));
 }
 
 /// c + factor a b
@@ -37,7 +39,8 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const hpl::GpuBlas library(argv[1]);
   const hpl::GpuBlasStream blas(library, nullptr);
-  const Matrix a = matrix(kRows, kColumns, 1), b = matrix(kColumns, kColumns, 20), c = matrix(kRows, kColumns, 40);
+  const Matrix a = matrix(kRows, kColumns, 1), b = matrix(kColumns, kColumns, 20),
+               c = matrix(kRows, kColumns, 40);
   Matrix result = c;
   blas.gemm(kRows, kColumns, kColumns, a.data(), kRows, b.data(), kColumns, result.data(), kRows);
   compare(result, product(a, b, c, -1, kColumns));

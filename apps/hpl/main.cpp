@@ -50,8 +50,8 @@ int cpus() {
 std::unique_ptr<Device> make_device(const Options& options, const Place& place, int threads) {
   if (options.device == "host") return make_host_device(options.blas, threads);
   using Make = Device*(int, const char*);
-  return std::unique_ptr<Device>(
-      of_module<Make>("device_" + options.device, "hpl_make_gpu_device")(place.local_rank, options.blas.c_str()));
+  return std::unique_ptr<Device>(of_module<Make>("device_" + options.device, "hpl_make_gpu_device")(
+      place.local_rank, options.blas.c_str()));
 }
 
 /// Returns a network that goes through host memory, if that is necessary; the same decision at all ranks.

@@ -1,6 +1,6 @@
-// The panel factorization on GPUs that have no kernels for it: AMD's. Their blocks have 64 KiB of fast memory,
-// a third of what a leaf needs, and nothing promises that 16 bytes arrive as a whole, as its messages need. So
-// the CPUs factorize the panels.
+// The panel factorization on GPUs that have no kernels for it: AMD's. Their blocks have 64 KiB of fast
+// memory, a third of what a leaf needs, and nothing promises that 16 bytes arrive as a whole, as its messages
+// need. So the CPUs factorize the panels.
 #ifndef HPL_PANEL_NONE_H
 #define HPL_PANEL_NONE_H
 

@@ -1,4 +1,7 @@
-"""Compiles device code for AMD GPUs by clang, with neither ROCm nor a GPU. amdgpu.h has what HIPRTC would add."""
+"""Compiles device code for AMD GPUs by clang, with neither ROCm nor a GPU.
+
+amdgpu.h has what HIPRTC would add.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// What HIPRTC's own header gives device code, as far as Peerway's kernels use it: with it and clang's headers,
-// clang alone compiles them for AMD GPUs (amd_compiler.py).
+// What HIPRTC's own header gives device code, as far as Peerway's kernels use it: with it and clang's
+// headers, clang alone compiles them for AMD GPUs (amd_compiler.py).
 #pragma once
 
 #define __host__ __attribute__((host))
@@ -20,7 +20,7 @@ struct amdgpu_index {
 #define threadIdx PW_AMDGPU_ID(workitem_id)
 #define blockIdx PW_AMDGPU_ID(workgroup_id)
 #define blockDim PW_AMDGPU_ID(workgroup_size)
-#define gridDim                                                                     \
+#define gridDim                                                                       \
   (amdgpu_index{__builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(), \
                 __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y(), \
                 __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z()})

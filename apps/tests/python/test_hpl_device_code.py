@@ -1,4 +1,4 @@
-"""The device code of apps/hpl without a GPU: panels run on the CPU, and NVRTC, nvcc and clang compile everything."""
+"""The device code of apps/hpl without a GPU: panels run on the CPU, and NVRTC, nvcc and clang compile all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""apps/hpl on AMD GPUs, of which none is here: the device for HIP runs on the CPU over doubles of HIP's run-time
-library and of hipBLAS and rocBLAS. It never ran on an AMD GPU.
+"""apps/hpl on AMD GPUs, of which none is here: the device for HIP runs on the CPU over doubles of HIP's
+run-time library and of hipBLAS and rocBLAS. It never ran on an AMD GPU.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def gpu_blas(folder: Path, kind: str) -> Path:
     """A double of this library."""
     library = folder / f"fake_{kind}.so"
     source = ROOT / "apps" / "tests" / "system" / "programs" / "fake_gpu_blas.cpp"
-    subprocess.run(["c++", "-O2", "-shared", "-fPIC", *BLAS[kind], str(source), "-o", str(library)], check=True)
+    subprocess.run(
+        ["c++", "-O2", "-shared", "-fPIC", *BLAS[kind], str(source), "-o", str(library)], check=True
+    )
     return library
 
 
@@ -88,7 +90,10 @@ def environment(program: Path) -> dict[str, str]:
     [
         ("1x1", 16, "1", "hipBLAS"),
         ("2x2", 32, "1", "rocBLAS"),
-        *(pytest.param(*case, marks=LONG) for case in (("1x2", 16, "0", "rocBLAS"), ("3x1", 48, "1", "hipBLAS"))),
+        *(
+            pytest.param(*case, marks=LONG)
+            for case in (("1x2", 16, "0", "rocBLAS"), ("3x1", 48, "1", "hipBLAS"))
+        ),
     ],
 )
 def test_the_solution_is_that_of_scipy(
@@ -102,7 +107,9 @@ def test_the_solution_is_that_of_scipy(
     assert result["passed"]
     assert result["device"].startswith("a double of an AMD GPU (GPU 0), ")
     assert result["panels"].startswith("CPUs: ")
-    np.testing.assert_allclose(solution(file, 203), expected(203), rtol=0, atol=1e-10 * abs(expected(203)).max())
+    np.testing.assert_allclose(
+        solution(file, 203), expected(203), rtol=0, atol=1e-10 * abs(expected(203)).max()
+    )
 
 
 def test_the_peak_is_that_of_the_data_sheet(run: Run, program: Path, tmp_path: Path) -> None:

@@ -52,11 +52,11 @@ class AsyncPingPong {
   uint64_t timeout_ns_;
   Plan put_, wait_;
   Stream stream_;
-  std::unique_ptr<Gpu> gpu_;  ///< null on the host
-  cuda::CUfunction kernel_ = nullptr;    ///< the kernel of the computation
-  Gpu::Graph graph_;          ///< a graph of a batch, in that mode
-  Samples* taken_ = nullptr;  ///< the samples that loop() fills in
-  pw_status failed_ = PW_OK;  ///< status of loop(); `why_` is its message
+  std::unique_ptr<Gpu> gpu_;           ///< null on the host
+  cuda::CUfunction kernel_ = nullptr;  ///< the kernel of the computation
+  Gpu::Graph graph_;                   ///< a graph of a batch, in that mode
+  Samples* taken_ = nullptr;           ///< the samples that loop() fills in
+  pw_status failed_ = PW_OK;           ///< status of loop(); `why_` is its message
   std::string why_;
 };
 

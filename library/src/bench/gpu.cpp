@@ -73,8 +73,9 @@ CUfunction Gpu::kernel(const char* name) const {
 
 void Gpu::launch(CUfunction kernel, unsigned blocks, unsigned threads, pw_stream stream,
                  void** arguments) const {
-  check(driver_->cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream_of(stream), arguments, nullptr),
-        "launching a kernel");
+  check(
+      driver_->cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream_of(stream), arguments, nullptr),
+      "launching a kernel");
 }
 
 std::shared_ptr<void> Gpu::allocate(uint64_t bytes) const {

@@ -11,9 +11,8 @@ std::unique_ptr<const cuda::Driver> load_gpu_driver(pw_device_kind kind, std::st
 }
 
 std::unique_ptr<cuda::Nvrtc> load_gpu_compiler(pw_device_kind kind, std::string& why) {
-  return kind == PW_HIP
-             ? hip::load_compiler(settings::hiprtc_library.text(), why)
-             : cuda::Nvrtc::load(cuda::nvrtc_candidates(settings::nvrtc_library.text()), why);
+  return kind == PW_HIP ? hip::load_compiler(settings::hiprtc_library.text(), why)
+                        : cuda::Nvrtc::load(cuda::nvrtc_candidates(settings::nvrtc_library.text()), why);
 }
 
 std::vector<std::string> options_for_gpu(const cuda::Driver& driver, const cuda::Nvrtc& compiler, int ordinal,

@@ -1,5 +1,5 @@
-// The driver and the run-time compiler of each kind of GPU, for kernels that are no part of a device: those of
-// the benchmarks, and of programs of `peerway cc`.
+// The driver and the run-time compiler of each kind of GPU, for kernels that are no part of a device: those
+// of the benchmarks, and of programs of `peerway cc`.
 #pragma once
 
 #include <memory>

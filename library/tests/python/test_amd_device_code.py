@@ -1,5 +1,5 @@
-"""Device code compiled for AMD GPUs by clang. It never ran on an AMD GPU; these tests show that it compiles, and
-has what the memory model needs.
+"""Device code compiled for AMD GPUs by clang. It never ran on an AMD GPU; these tests show that it compiles,
+and has what the memory model needs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def test_kernels_compile(source: str, architecture: str) -> None:
     assert max(map(int, re.findall(r"\.private_segment_fixed_size: +(\d+)", assembly))) <= 256
 
 
-@pytest.mark.parametrize("architecture", ["gfx90a", *(pytest.param(name, marks=pytest.mark.long) for name in ("gfx942", "gfx1100"))])
+@pytest.mark.parametrize(
+    "architecture",
+    ["gfx90a", *(pytest.param(name, marks=pytest.mark.long) for name in ("gfx942", "gfx1100"))],
+)
 def test_kernels_of_benchmarks_compile(architecture: str) -> None:
     code, messages, assembly = compile_for(architecture, BENCHMARKS, *STRICT)
     assert code == 0, messages

@@ -141,7 +141,9 @@ def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, doubles: 
     for answer in answers_of("devices", size=3_000_001, PEERWAY_UCX_LIBRARY=library, **doubles):
         assert answer["home"]
         assert answer["staged"] == ""
-        assert "sees no cuda memory; install a UCX that does (for cuda: libucx-cu13; " in str(answer["direct"])
+        assert "sees no cuda memory; install a UCX that does (for cuda: libucx-cu13; " in str(
+            answer["direct"]
+        )
 
 
 # In one of six such deaths UCX ended a survivor's process, when it answered a put of the dead rank.

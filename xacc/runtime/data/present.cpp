@@ -123,8 +123,7 @@ Present& make_present(const pwx_data& data) {
     Present entry{static_cast<std::byte*>(state.memory.address()), state.bytes, nullptr};
     entry.region = std::exchange(state.spare.region, std::nullopt);
     const uint64_t id = entry.region ? state.spare.id : 0;
-    if (!entry.region)
-      entry.region.emplace(program().context.allocate(gpu.device(), state.memory.bytes()));
+    if (!entry.region) entry.region.emplace(program().context.allocate(gpu.device(), state.memory.bytes()));
     entry.device = static_cast<std::byte*>(entry.region->address());
     if (state.common_id.id != 0) publish(entry.published = state.common_id.on_gpus(), *entry.region);
     state.reflected[1] = {};

@@ -1,5 +1,6 @@
-// Reductions: of a warp, of a block, and of all threads of a kernel in one launch. A warp has 32 lanes on every
-// GPU, also where a wavefront of 64 threads holds two: so the order of values, and the bits, are the same.
+// Reductions: of a warp, of a block, and of all threads of a kernel in one launch. A warp has 32 lanes on
+// every GPU, also where a wavefront of 64 threads holds two: so the order of values, and the bits, are the
+// same.
 
 #if defined(PWX_ON_AMD)
 // The word of the lane that is `distance` higher. The words of lanes outside this warp are not used.
@@ -59,7 +60,8 @@ __device__ T pwx_fresh(const T* from) {
     return pwx_load_shared(from);
   } else {
     unsigned long long words[sizeof(T) / 8];
-    for (unsigned i = 0; i < sizeof(T) / 8; ++i) words[i] = pwx_load_shared((const unsigned long long*)from + i);
+    for (unsigned i = 0; i < sizeof(T) / 8; ++i)
+      words[i] = pwx_load_shared((const unsigned long long*)from + i);
     T value;
     memcpy(&value, words, sizeof(T));
     return value;

@@ -1,5 +1,5 @@
-// The types of C in device code, and access to arrays of them. A kernel is compiled by NVRTC or, for AMD GPUs,
-// by HIPRTC; tests compile it for a CPU.
+// The types of C in device code, and access to arrays of them. A kernel is compiled by NVRTC or, for AMD
+// GPUs, by HIPRTC; tests compile it for a CPU.
 #if defined(__HIP__)
 #define PWX_ON_AMD 1
 #endif
@@ -53,7 +53,8 @@ typedef unsigned long pwx_uint64;
 #define PWX_ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
 
 // Begins a kernel: the next launch may be set up while this kernel runs, and this kernel waits for the end of
-// the work before it, during which it was set up itself. AMD GPUs begin a kernel when the one before has ended.
+// the work before it, during which it was set up itself. AMD GPUs begin a kernel when the one before has
+// ended.
 inline __device__ void pwx_begin_in_order() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

@@ -85,8 +85,7 @@ std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& 
   entry->orthogonal = request.orthogonal();
   entry->set = &set;
   entry->names = names_of(request);
-  peerway::PlanBuilder builder =
-      program().context.plan(request.acc() ? the_gpu().device() : peerway::host);
+  peerway::PlanBuilder builder = program().context.plan(request.acc() ? the_gpu().device() : peerway::host);
   int added = 0;
   for (size_t i = 0; i < request.parts.size(); ++i)
     if (request.parts[i].array->on->nodes->member != 0)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from xacc_compiled import LOOPS, PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_directives, run, sequential
+from xacc_compiled import (
+    LOOPS,
+    PEERWAY,
+    PROGRAMS,
+    SAMPLES,
+    SMALL,
+    compiled,
+    of_all_directives,
+    run,
+    sequential,
+)
 
 pytest.importorskip("clang.cindex", reason="peerway cc needs libclang; pip install peerway-xacc")
 

@@ -1,5 +1,5 @@
-"""Programs compiled by `peerway cc` through HIP and HIPRTC on NVIDIA GPUs: their doubles over NVIDIA's driver and
-NVRTC. Streams, kernels and exchanges are real; only what AMD's software and hardware do is not tested.
+"""Programs compiled by `peerway cc` through HIP and HIPRTC on NVIDIA GPUs: their doubles over NVIDIA's driver
+and NVRTC. Streams, kernels and exchanges are real; only what AMD's software and hardware do is not tested.
 """
 
 from __future__ import annotations

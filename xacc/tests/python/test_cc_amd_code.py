@@ -84,7 +84,7 @@ extern "C" __global__ void total(const double* x, long n, const pwx_total<double
 def test_a_reduction_reads_past_the_caches_and_shuffles_without_a_mask(
     architecture: str, of_other_block: str, more: str, tmp_path: Path
 ) -> None:
-    """What LLVM's memory model of AMD GPUs lists for loads of the agent's scope and stores of the system's."""
+    """What LLVM's memory model of AMD GPUs lists for loads of the agent's scope, stores of the system's."""
     assembly = assembly_of(architecture, tmp_path, REDUCTION)
     assert "ds_bpermute_b32" in assembly
     assert re.search(of_other_block, assembly)

@@ -111,7 +111,9 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize("loop", RUNS)
 def test_a_loop_whose_scalars_can_live_on_the_gpu(loop: str, explained: dict[str, str]) -> None:
-    assert explained[loop].startswith("the loop runs on the GPU, as one launch of a CUDA graph (on AMD GPUs the host")
+    assert explained[loop].startswith(
+        "the loop runs on the GPU, as one launch of a CUDA graph (on AMD GPUs the host"
+    )
 
 
 @pytest.mark.parametrize(("inside", "reason"), STAYS)

@@ -1,5 +1,5 @@
-"""Acc directives on an AMD GPU that is simulated: the doubles of HIP and HIPRTC over those of CUDA and NVRTC. The
-kernels are compiled for the CPU. xacc/tests/gpu/test_xacc_hip.py has the same doubles over an NVIDIA GPU.
+"""Acc directives on an AMD GPU that is simulated: the doubles of HIP and HIPRTC over those of CUDA and NVRTC.
+The kernels are compiled for the CPU. xacc/tests/gpu/test_xacc_hip.py has the same doubles over an NVIDIA GPU.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_values_that_stay_on_gpus_are_reduced(tmp_path: Path, amd_gpu: Settings)
 
 
 def test_loops_stay_on_the_host_and_give_the_same_bits(tmp_path: Path, amd_gpu: Settings) -> None:
-    """HIP has no graphs with conditional nodes: the host reads after each iteration whether there is another."""
+    """HIP has no graphs with conditional nodes: the host reads after each iteration whether it goes on."""
     program = compiled(tmp_path, "-O1", LOOPS)
     on_host = outcome(2, program, **amd_gpu, PEERWAY_ACC_LOOPS="host")
     assert (on_host[0], on_host[2]) == (0, "")

@@ -1,5 +1,5 @@
-// A double of a GPU's BLAS on the CPU, by plain loops: of hipBLAS, or with -DROCBLAS of rocBLAS, with -DCUBLAS of
-// cuBLAS. It takes that library's numbers for operations, sides and triangles, and no others.
+// A double of a GPU's BLAS on the CPU, by plain loops: of hipBLAS, or with -DROCBLAS of rocBLAS, with
+// -DCUBLAS of cuBLAS. It takes that library's numbers for operations, sides and triangles, and no others.
 #include <cstddef>
 
 #define API extern "C" __attribute__((visibility("default"))) int
@@ -25,10 +25,9 @@ API NAME(cublasCreate_v2, hipblasCreate, rocblas_create_handle)(void** handle) {
 API NAME(cublasSetStream_v2, hipblasSetStream, rocblas_set_stream)(void* handle, void*) {
   return handle != nullptr ? kDone : kInvalid;
 }
-API NAME(cublasDgemm_v2, hipblasDgemm, rocblas_dgemm)(void*, int op_a, int op_b, int m, int n, int k,
-                                                      const double* alpha, const double* a, int a_ld,
-                                                      const double* b, int b_ld, const double* beta, double* c,
-                                                      int c_ld) {
+API NAME(cublasDgemm_v2, hipblasDgemm,
+         rocblas_dgemm)(void*, int op_a, int op_b, int m, int n, int k, const double* alpha, const double* a,
+                        int a_ld, const double* b, int b_ld, const double* beta, double* c, int c_ld) {
   if (op_a != kAsStored || op_b != kAsStored) return kInvalid;
   for (ptrdiff_t j = 0; j < n; ++j) {
     for (ptrdiff_t i = 0; i < m; ++i) c[j * c_ld + i] = *beta == 0 ? 0 : c[j * c_ld + i] * *beta;

@@ -102,7 +102,7 @@ std::string kernel_image(int capability, const std::optional<ReduceKernel>& redu
 
 /// Returns the kernels that `compiler` makes with these options, from the cache in `folder` or compiled.
 /// Throws Error.
-std::string compiled_kernels(const class Nvrtc& compiler, std::vector<std::string> options, const std::optional<ReduceKernel>& reduction,
-                             const std::string& folder);
+std::string compiled_kernels(const class Nvrtc& compiler, std::vector<std::string> options,
+                             const std::optional<ReduceKernel>& reduction, const std::string& folder);
 
 }  // namespace pw::cuda

@@ -124,13 +124,12 @@ std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std:
     nvrtc->kind_ = kind;
     return nvrtc;
   }
-  why = format(
-      "{}, which compiles kernels, was not found; install {}, or point the setting {}. Tried: {}",
-      kind == Kind::nvrtc ? "NVRTC" : "HIPRTC",
-      kind == Kind::nvrtc ? "the wheel nvidia-cuda-nvrtc" : "ROCm's package hip-runtime-amd",
-      kind == Kind::nvrtc ? "nvrtc_library (PEERWAY_NVRTC_LIBRARY) at libnvrtc.so"
-                          : "hiprtc_library (PEERWAY_HIPRTC_LIBRARY) at libhiprtc.so",
-      tried.empty() ? "nothing" : tried);
+  why = format("{}, which compiles kernels, was not found; install {}, or point the setting {}. Tried: {}",
+               kind == Kind::nvrtc ? "NVRTC" : "HIPRTC",
+               kind == Kind::nvrtc ? "the wheel nvidia-cuda-nvrtc" : "ROCm's package hip-runtime-amd",
+               kind == Kind::nvrtc ? "nvrtc_library (PEERWAY_NVRTC_LIBRARY) at libnvrtc.so"
+                                   : "hiprtc_library (PEERWAY_HIPRTC_LIBRARY) at libhiprtc.so",
+               tried.empty() ? "nothing" : tried);
   return nullptr;
 }
 

@@ -41,8 +41,8 @@ void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 CUcontext context_of(int ordinal) { return reinterpret_cast<CUcontext>(static_cast<intptr_t>(ordinal) + 1); }
 int ordinal_of(CUcontext context) { return static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1; }
 
-// The GPUs that were current in this thread before each push. It has no destructor: what a program destroys when
-// it ends, after the thread's own objects, still enters GPUs.
+// The GPUs that were current in this thread before each push. It has no destructor: what a program destroys
+// when it ends, after the thread's own objects, still enters GPUs.
 constexpr int kMostPushes = 64;
 struct Before {
   int ordinals[kMostPushes];

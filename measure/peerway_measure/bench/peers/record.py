@@ -23,7 +23,9 @@ def as_record(result: Result, plan: Plan, known: Mapping[str, Any]) -> records.R
     `known` has the fields that the program cannot know (host, driver, command, and device unless it is a
     GPU's name). The version is that of the peer's library. Window and batch are kept in `extra`.
     """
-    memory = ["host", "host"] if plan.device == "host" else [f"{plan.device}:{gpu}" for gpu in plan.ordinals(2)]
+    memory = (
+        ["host", "host"] if plan.device == "host" else [f"{plan.device}:{gpu}" for gpu in plan.ordinals(2)]
+    )
     fields = {name: result[name] for name in _TAKEN}
     fields |= {"op": _op(result["test"]), "source": memory[0], "target": memory[1]}
     if result["test"].startswith("get"):

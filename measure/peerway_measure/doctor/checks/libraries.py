@@ -95,7 +95,9 @@ def ucx(facts: Facts) -> Finding:
     if facts.gpus and not any(u.cuda for u in usable):
         return UCX.off(summary, "install libucx-cu13, or point UCX_ROOT at a build with CUDA")
     if on_amd and not any(u.rocm and (u.verbs or not rdma) for u in usable):
-        return UCX.off(summary, f"point UCX_ROOT at a UCX configured --with-rocm{' --with-verbs' if rdma else ''}")
+        return UCX.off(
+            summary, f"point UCX_ROOT at a UCX configured --with-rocm{' --with-verbs' if rdma else ''}"
+        )
     if rdma and not any(u.verbs for u in usable):
         return UCX.off(summary, "install the site's UCX with verbs (Debian: libucx0)")
     return UCX.ok(summary)

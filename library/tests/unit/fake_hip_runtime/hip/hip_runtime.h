@@ -1,6 +1,6 @@
-// A test double of the part of HIP's run-time library that apps/hpl calls. Its GPU is the CPU: the memory is the
-// host's, and work is done when it is enqueued. clang compiles with it for AMD GPUs, where ROCm is not installed;
-// with HPL_ON_CPU kernels run on the CPU, one block after the other.
+// A test double of the part of HIP's run-time library that apps/hpl calls. Its GPU is the CPU: the memory is
+// the host's, and work is done when it is enqueued. clang compiles with it for AMD GPUs, where ROCm is not
+// installed; with HPL_ON_CPU kernels run on the CPU, one block after the other.
 #pragma once
 
 #include <chrono>
@@ -136,8 +136,10 @@ void launch(const char*, void (*kernel)(Parameters...), dim3 blocks, unsigned th
 
 #else  // what clang calls where a kernel is launched
 
-hipError_t __hipPushCallConfiguration(dim3 blocks, dim3 threads, size_t shared = 0, hipStream_t stream = nullptr);
-extern "C" hipError_t __hipPopCallConfiguration(dim3* blocks, dim3* threads, size_t* shared, hipStream_t* stream);
+hipError_t __hipPushCallConfiguration(dim3 blocks, dim3 threads, size_t shared = 0,
+                                      hipStream_t stream = nullptr);
+extern "C" hipError_t __hipPopCallConfiguration(dim3* blocks, dim3* threads, size_t* shared,
+                                                hipStream_t* stream);
 extern "C" hipError_t hipLaunchKernel(const void* kernel, dim3 blocks, dim3 threads, void** arguments,
                                       size_t shared, hipStream_t stream);
 
