@@ -90,7 +90,7 @@ def _interface(array: object, name: str) -> dict[str, Any] | None:
 
 def _by_interface(array: object, interface: dict[str, Any], keep: object) -> Layout:
     shape = tuple(int(count) for count in interface["shape"])
-    kind = np.dtype(interface["typestr"])
+    kind = _type_of(interface["typestr"])
     if kind.hasobject or getattr(getattr(array, "dtype", None), "hasobject", False):
         raise InvalidArgument(
             f"peerway: {called(array)} holds Python objects, whose addresses mean nothing to a peer; give an "
@@ -102,6 +102,14 @@ def _by_interface(array: object, interface: dict[str, Any], keep: object) -> Lay
     own = getattr(array, "dtype", None)
     name = type_name(own) if kind.kind == "V" and own is not None else str(interface["typestr"])
     return Layout(int(address or 0), shape, kept, kind.itemsize, name, keep, bool(read_only))
+
+
+def _type_of(typestr: str) -> np.dtype[Any]:
+    """NumPy's type for a code; bytes for a code that NumPy lacks, such as <f1 of float8_e5m2."""
+    try:
+        return np.dtype(typestr)
+    except TypeError:
+        return np.dtype(f"V{typestr[2:]}")
 
 
 def _by_dlpack(array: object) -> Layout:
