@@ -17,14 +17,15 @@ from documented_code import ROOT, blocks
 REGION = "peerway::Context& ctx, peerway::Region& region, std::uint64_t ny, std::uint64_t nx"
 HOST = {
     "docs/library/halo.md 1": REGION,
-    "docs/library/collectives.md 1": "peerway::Context& ctx, peerway::Region& result, peerway::Region& mine",
-    "docs/library/collectives.md 2": "pw_context* context, pw_region* result, pw_region* mine, uint64_t n",
+    "docs/library/collectives.md 2": "peerway::Context& ctx, peerway::Region& result, peerway::Region& mine",
+    "docs/library/collectives.md 3": "pw_context* context, pw_region* result, pw_region* mine, uint64_t n",
     "docs/library/plans.md 3": "peerway::Context& ctx, int left, peerway::Remote& target, "
     "peerway::Remote& right_arrived, pw_device gpu",
     "docs/library/teams.md 1": "int rank, int size, MPI_Comm comm",
     "docs/trace/index.md 1": "",
 }
 KERNELS = {
+    "docs/library/collectives.md 1": None,
     "docs/library/plans-proxy.md 1": None,
     "docs/library/plans.md 1": None,
     "docs/library/plans.md 2": None,
@@ -55,6 +56,8 @@ template <typename... Any> void exchange(Any&&...);
 BEFORE_KERNELS = """
 #include <peerway/device.cuh>
 __device__ void compute(double*);
+constexpr unsigned kHidden = 4096;
+__device__ void normalise(const float*, float*);
 """
 
 

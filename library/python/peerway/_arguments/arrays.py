@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from peerway import _core
-from peerway._arguments.element_types import Element
+from peerway._arguments.element_types import Element, is_added
 from peerway._arguments.layout import Layout, layout_of
 from peerway._arguments.validation import called
 from peerway.errors import InvalidArgument
@@ -46,7 +46,8 @@ def array_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
     PyTorch have no read-only arrays.
     """
     view = view_over(memory, dtype, shape)
-    if not isinstance(view, CudaView) or dtype.kind not in NUMBERS or not dtype.isnative:
+    known = dtype.kind in NUMBERS and dtype.isnative and not is_added(dtype)
+    if not isinstance(view, CudaView) or not known:
         return view
     for library in (_by_cupy, _by_torch):
         try:
@@ -68,9 +69,10 @@ def tensor_over(memory: Memory, element: Element, shape: tuple[int, ...]) -> Any
 
 def view_over(memory: Memory, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Memory as an array without CuPy or PyTorch: a NumPy array on the host, a CudaView on a GPU."""
-    if memory.device == "host":
-        return np.asarray(_HostView(memory.keep, interface_of(memory, dtype, shape)))
-    return CudaView(memory, dtype, shape)
+    if memory.device != "host":
+        return CudaView(memory, dtype, shape)
+    coded = np.dtype(f"V{dtype.itemsize}") if is_added(dtype) else dtype
+    return np.asarray(_HostView(memory.keep, interface_of(memory, coded, shape))).view(dtype)
 
 
 def _by_cupy(view: CudaView) -> Any:

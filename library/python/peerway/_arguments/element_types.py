@@ -61,5 +61,9 @@ def _name_of(known: np.dtype[Any]) -> str:
     """NumPy's code of a type, or its name where NumPy has no code for it: for the types that ml_dtypes adds
     to NumPy (bfloat16), as JAX brings it.
     """
-    is_added = not known.type.__module__.startswith("numpy")
-    return known.name if is_added else known.str
+    return known.name if is_added(known) else known.str
+
+
+def is_added(known: np.dtype[Any]) -> bool:
+    """Whether another library added the type to NumPy, whose array protocols have no code for it."""
+    return not known.type.__module__.startswith("numpy")
