@@ -55,6 +55,7 @@ class Engine:
     def __init__(self, store: Any, rank: int, size: int, device: torch.device, timeout: timedelta) -> None:
         self.rank, self.size, self.device = rank, size, device
         self.seconds = timeout.total_seconds()
+        _meet(store, rank, size, timeout)
         self.team = Team.create(rank, size, _broadcast_by(store, rank))
         self.ctx = Context(self.team)
         self.channels: dict[tuple[int, bool], Any] = {}  # by the peer and whether it is sent to
@@ -85,7 +86,8 @@ class Engine:
             count = rounded(count) if fine else power_of_two(count)
         exact = key._replace(elements=count)
         if exact not in self._prepared:
-            self._before_making(exact)
+            self._check_making(exact)
+            self.team.barrier(self.seconds)  # a late rank has the group's time limit, not that of plans
             self._prepared[exact] = self._make(exact)
         return self._prepared[exact]
 
@@ -137,8 +139,8 @@ class Engine:
     def _tensor_over(self, region: Region) -> torch.Tensor:
         return torch.from_numpy(region.array())
 
-    def _before_making(self, key: Key) -> None:
-        """Refuses to make a plan where none can be made."""
+    def _check_making(self, key: Key) -> None:
+        """Raises InvalidArgument where no plan can be made."""
 
     def _staged(self, name: str, dtype: torch.dtype, count: int) -> torch.Tensor:
         """`count` elements at the start of the memory of this name, which all plans share: they follow one
@@ -175,6 +177,12 @@ class Engine:
             plan = self.ctx.all_to_all(to, source)
         self.adopt(plan)
         return Prepared(plan, key.elements, to, source)
+
+
+def _meet(store: Any, rank: int, size: int, timeout: timedelta) -> None:
+    """Waits for all ranks at a store of torch.distributed: a late one has the group's time limit."""
+    store.set(f"rank {rank}", "here")
+    store.wait([f"rank {each}" for each in range(size)], timeout)
 
 
 def _broadcast_by(store: Any, rank: int) -> Callable[[memoryview], None]:

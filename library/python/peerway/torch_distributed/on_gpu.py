@@ -148,7 +148,7 @@ class GpuEngine(Engine):
     def _tensor_over(self, region: Region) -> torch.Tensor:
         return torch.as_tensor(region, device=self.device)
 
-    def _before_making(self, key: Key) -> None:
+    def _check_making(self, key: Key) -> None:
         if torch.cuda.is_current_stream_capturing():
             raise InvalidArgument(
                 f"peerway: a CUDA graph is being captured, and there is no plan yet for {key.kind} of "
