@@ -20,6 +20,7 @@ from peerway.memory import Region
 from peerway.team import Team
 from peerway.torch_distributed.sizes import power_of_two, rounded
 
+MOST_PLACES = 4096  # sizes of tensors that are kept; it concerns no plan
 FINE_PLANS = 256  # from then on, new sizes are rounded up to powers of two
 
 
@@ -61,6 +62,7 @@ class Engine:
         self.channels: dict[tuple[int, bool], Any] = {}  # by the peer and whether it is sent to
         self._plans: list[Any] = []
         self._prepared: dict[Key, Prepared] = {}
+        self._places: dict[Key, tuple[Any, torch.Tensor]] = {}
         self._memory: dict[str, torch.Tensor] = {}
         self._regions: dict[int, Region] = {}  # by address
 
@@ -90,6 +92,18 @@ class Engine:
             self.team.barrier(self.seconds)  # a late rank has the group's time limit, not that of plans
             self._prepared[exact] = self._make(exact)
         return self._prepared[exact]
+
+    def place(self, key: Key) -> tuple[Any, torch.Tensor]:
+        """The plan for the key and the memory of its result, of as many elements as the key has. It is kept
+        for the next call, as most calls have the sizes of earlier ones.
+        """
+        known = self._places.get(key)
+        if known is None:
+            if len(self._places) >= MOST_PLACES:
+                self._places.clear()
+            prepared = self.prepared(key)
+            known = self._places[key] = prepared.plan, prepared.to[: key.elements]
+        return known
 
     def run(self, plan: Any) -> None:
         """Starts and finishes a plan: on the host here and now, on a GPU in the current stream."""
@@ -133,7 +147,7 @@ class Engine:
     def _end(self) -> None:
         self.ctx.close()
         self.team.close()
-        for kept in (self._plans, self._prepared, self._memory, self._regions, self.channels):
+        for kept in (self._plans, self._prepared, self._places, self._memory, self._regions, self.channels):
             kept.clear()
 
     def _tensor_over(self, region: Region) -> torch.Tensor:
