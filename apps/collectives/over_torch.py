@@ -171,7 +171,8 @@ def main(ranks: int, device: str, samples: int, times: int, out: Path | None, me
         return
     options = [f"--device={device}", f"--samples={samples}", f"--times={times}"]
     with tempfile.TemporaryDirectory() as folder:
-        command = ["peerway", "run", "-n", str(ranks), "--", sys.executable, __file__, *options]
+        launcher = [sys.executable, "-m", "peerway", "run", "-n", str(ranks), "--"]
+        command = [*launcher, sys.executable, __file__, *options]
         done = subprocess.run(
             [*command, f"--meeting={folder}/meeting"],
             stdout=subprocess.PIPE,

@@ -20,6 +20,7 @@ from peerway.memory import Region
 from peerway.team import Team
 from peerway.torch_distributed.sizes import power_of_two, rounded
 
+MOST_PLACES = 4096  # sizes of tensors that are kept; it concerns no plan
 FINE_PLANS = 256  # from then on, new sizes are rounded up to powers of two
 
 
@@ -55,11 +56,13 @@ class Engine:
     def __init__(self, store: Any, rank: int, size: int, device: torch.device, timeout: timedelta) -> None:
         self.rank, self.size, self.device = rank, size, device
         self.seconds = timeout.total_seconds()
+        _meet(store, rank, size, timeout)
         self.team = Team.create(rank, size, _broadcast_by(store, rank))
         self.ctx = Context(self.team)
         self.channels: dict[tuple[int, bool], Any] = {}  # by the peer and whether it is sent to
         self._plans: list[Any] = []
         self._prepared: dict[Key, Prepared] = {}
+        self._places: dict[Key, tuple[Any, torch.Tensor]] = {}
         self._memory: dict[str, torch.Tensor] = {}
         self._regions: dict[int, Region] = {}  # by address
 
@@ -85,9 +88,22 @@ class Engine:
             count = rounded(count) if fine else power_of_two(count)
         exact = key._replace(elements=count)
         if exact not in self._prepared:
-            self._before_making(exact)
+            self._check_making(exact)
+            self.team.barrier(self.seconds)  # a late rank has the group's time limit, not that of plans
             self._prepared[exact] = self._make(exact)
         return self._prepared[exact]
+
+    def place(self, key: Key) -> tuple[Any, torch.Tensor]:
+        """The plan for the key and the memory of its result, of as many elements as the key has. It is kept
+        for the next call, as most calls have the sizes of earlier ones.
+        """
+        known = self._places.get(key)
+        if known is None:
+            if len(self._places) >= MOST_PLACES:
+                self._places.clear()
+            prepared = self.prepared(key)
+            known = self._places[key] = prepared.plan, prepared.to[: key.elements]
+        return known
 
     def run(self, plan: Any) -> None:
         """Starts and finishes a plan: on the host here and now, on a GPU in the current stream."""
@@ -131,14 +147,14 @@ class Engine:
     def _end(self) -> None:
         self.ctx.close()
         self.team.close()
-        for kept in (self._plans, self._prepared, self._memory, self._regions, self.channels):
+        for kept in (self._plans, self._prepared, self._places, self._memory, self._regions, self.channels):
             kept.clear()
 
     def _tensor_over(self, region: Region) -> torch.Tensor:
         return torch.from_numpy(region.array())
 
-    def _before_making(self, key: Key) -> None:
-        """Refuses to make a plan where none can be made."""
+    def _check_making(self, key: Key) -> None:
+        """Raises InvalidArgument where no plan can be made."""
 
     def _staged(self, name: str, dtype: torch.dtype, count: int) -> torch.Tensor:
         """`count` elements at the start of the memory of this name, which all plans share: they follow one
@@ -175,6 +191,12 @@ class Engine:
             plan = self.ctx.all_to_all(to, source)
         self.adopt(plan)
         return Prepared(plan, key.elements, to, source)
+
+
+def _meet(store: Any, rank: int, size: int, timeout: timedelta) -> None:
+    """Waits for all ranks at a store of torch.distributed: a late one has the group's time limit."""
+    store.set(f"rank {rank}", "here")
+    store.wait([f"rank {each}" for each in range(size)], timeout)
 
 
 def _broadcast_by(store: Any, rank: int) -> Callable[[memoryview], None]:

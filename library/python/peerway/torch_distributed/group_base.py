@@ -104,16 +104,16 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     ) -> Any:
         engine = self._engine_of(name, tensors)
         waits = not getattr(opts, "asyncOp", True) and self._coalesced is None
-        title = _title(name, tensors[0] if tensors else None)
+        title = partial(_title, name, tensors[0] if tensors else None)
         return self._noted(engine.submit(partial(call, engine), tensors, outputs, title, waits))
 
     def _transfer(self, name: str, rank: int, sends: bool, tensor: torch.Tensor, tag: int = 0) -> Any:
-        title = f"{_title(name, tensor)} {'to' if sends else 'from'} rank {rank} of the group"
+        title = partial(_title, name, tensor, f" {'to' if sends else 'from'} rank {rank} of the group")
         return self._engine_of(name, [tensor]).transfer(rank, sends, tensor, title, tag)
 
     def _copied(self, name: str, to: torch.Tensor, source: torch.Tensor) -> Any:
         """The part of an operation that this rank has with itself."""
-        return self._engine_of(name, [to]).copy(to, source, _title(name, to))
+        return self._engine_of(name, [to]).copy(to, source, partial(_title, name, to))
 
     def _joined(self, works: list[Any], outputs: Tensors) -> Any:
         return self._noted(JoinedWork(works, outputs))
@@ -161,7 +161,8 @@ def _has_chosen_gpu() -> bool:
     return bool(torch.cuda.is_available() and torch.cuda.is_initialized())
 
 
-def _title(name: str, tensor: torch.Tensor | None) -> str:
+def _title(name: str, tensor: torch.Tensor | None, peer: str = "") -> str:
+    """What an operation is called in errors."""
     if tensor is None:
         return name
-    return f"{name} of {tensor.numel()} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"
+    return f"{name} of {tensor.numel()} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}{peer}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -18,7 +19,9 @@ from peerway.torch_distributed.channels import StreamChannel, open_channels
 from peerway.torch_distributed.engine import Engine, Key
 from peerway.torch_distributed.errors import failure_of
 from peerway.torch_distributed.operations import copy_within
-from peerway.torch_distributed.work import StreamWork
+from peerway.torch_distributed.work import StreamWork, Title
+
+RECENT = 8  # plans that each call checks; GpuEngine.check() checks all
 
 
 class GpuEngine(Engine):
@@ -35,120 +38,118 @@ class GpuEngine(Engine):
         super().__init__(store, rank, size, device, timeout)
         self._lock = threading.RLock()  # DDP calls from threads of its own
         self._stream = torch.cuda.Stream(device, priority=-1)
-        self._previous: tuple[Any, Any] | None = None  # stream and event of the last collective
-        self._running: dict[int, tuple[Any, Any]] = {}  # plans and the events after them, by their ids
-        self._captured: dict[int, Any] = {}  # plans in graphs, which may be replayed at any time
-        self._enqueued: list[Any] = []  # plans of the present call
+        self._previous: Any = None  # the stream of the last collective outside of graphs
+        self._recent: dict[int, Any] = {}  # the cores of the last plans that were started
         self.channels |= open_channels(self, StreamChannel)
         self._streams = {key: torch.cuda.Stream(device, priority=-1) for key in self.channels}
 
+    device_kind = "hip" if torch.version.hip else "cuda"
+
     @property
     def device_name(self) -> str:
-        kind = "hip" if torch.version.hip else "cuda"
-        return f"{kind}:{self.device.index}"
+        return f"{self.device_kind}:{self.device.index}"
 
     def run(self, plan: Any) -> None:
         """Enqueues a start and its finish in the current stream."""
-        plan.run(torch.cuda.current_stream(self.device))
-        self._enqueued.append(plan)
+        queue = torch.cuda.current_stream(self.device).cuda_stream
+        plan._core.run_on((self.device_kind, self.device.index, queue))
+        self._recent[id(plan)] = plan._core
+        if len(self._recent) > RECENT:
+            del self._recent[next(iter(self._recent))]
 
     def submit(
         self,
         call: Callable[[], None],
         tensors: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor],
-        title: str,
+        title: Title,
         waits: bool = False,
     ) -> StreamWork:
         """Enqueues a collective, which `call` carries out. `waits`: whether the caller will wait at once."""
         with self._lock:
+            current = torch.cuda.current_stream(self.device)
             captured = torch.cuda.is_current_stream_capturing()
-            direct = waits and not captured
-            stream = torch.cuda.current_stream(self.device) if direct else self._stream
-            if not captured and self._previous is not None and self._previous[0] != stream:
-                stream.wait_event(self._previous[1])
-            event = self._enqueue(call, tensors, stream, title)
+            stream = current if waits and not captured else self._stream
             if not captured:
-                self._previous = stream, event
-        return StreamWork(stream, event, outputs, self._check_running)
+                if self._previous is not None and self._previous != stream:
+                    stream.wait_stream(self._previous)
+                self._previous = stream
+            event = self._enqueue(call, tensors, current, stream, title)
+        return StreamWork(stream, event, outputs, self._check_recent)
 
-    def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: str, tag: int) -> StreamWork:
+    def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: Title, tag: int) -> StreamWork:
         """Sends a tensor to a rank, or receives it from there. Tags are not compared: messages between two
         ranks match in the order of the calls.
         """
         stream = self._streams[peer, sends]
         move = partial(self.channels[peer, sends].move, tensor, tag)
         with self._lock:
-            event = self._enqueue(move, [tensor], stream, title)
-        return StreamWork(stream, event, [tensor], self._check_running)
+            current = torch.cuda.current_stream(self.device)
+            event = self._enqueue(move, [tensor], current, stream, title)
+        return StreamWork(stream, event, [tensor], self._check_recent)
 
-    def copy(self, to: torch.Tensor, source: torch.Tensor, title: str) -> StreamWork:
+    def copy(self, to: torch.Tensor, source: torch.Tensor, title: Title) -> StreamWork:
         """Copies a tensor within this rank, in the current stream."""
         stream = torch.cuda.current_stream(self.device)
         with self._lock:
-            event = self._enqueue(partial(copy_within, to, source), [], stream, title)
-        return StreamWork(stream, event, [to], self._check_running)
+            event = self._enqueue(partial(copy_within, to, source), [], stream, stream, title)
+        return StreamWork(stream, event, [to], self._check_recent)
 
-    def check(self, graphs: bool = True) -> None:
-        """Raises the error that cancelled a plan of this group, if one was. Without `graphs` it passes over
-        plans in graphs.
-        """
-        with self._lock:
-            captured = torch.cuda.is_current_stream_capturing()
-            try:
-                for number, (plan, event) in list(self._running.items()):
-                    ended = not captured and event.query()
-                    plan.check()
-                    if ended:
-                        del self._running[number]
-                for plan in self._captured.values() if graphs else ():
-                    plan.check()
-            except Error as error:
-                raise failure_of("a collective on the GPU", error) from error
+    def check(self) -> None:
+        """Raises the error that cancelled a plan of this group, if one was."""
+        self._check(list(self._plans))
+
+    def _check_recent(self) -> None:
+        self._check(list(self._recent.values()))
+
+    def _check(self, plans: Sequence[Any]) -> None:
+        try:
+            for plan in plans:
+                plan.check()
+        except Error as error:
+            raise failure_of("a collective on the GPU", error) from error
 
     def close(self) -> None:
         torch.cuda.synchronize(self.device)
         super().close()
 
     def _enqueue(
-        self, call: Callable[[], None], tensors: Sequence[torch.Tensor], stream: Any, title: str
+        self,
+        call: Callable[[], None],
+        tensors: Sequence[torch.Tensor],
+        current: Any,
+        stream: Any,
+        title: Title,
     ) -> Any:
-        """Carries out `call` with `stream`, after all work in the current stream. Returns an event after
-        it.
+        """Carries out `call` in `stream`, after all work in the current stream. Returns an event after it, or
+        None if the current stream is the same.
         """
-        self.check(graphs=False)
-        current = torch.cuda.current_stream(self.device)
-        if stream != current:
+        self._check_recent()
+        mode = torch.inference_mode() if any(tensor.is_inference() for tensor in tensors) else nullcontext()
+        try:
+            if stream == current:
+                with mode:
+                    call()
+                return None
             stream.wait_stream(current)
             for tensor in tensors:
                 tensor.record_stream(stream)
-        event = torch.cuda.Event()
-        self._enqueued.clear()
-        try:
-            with torch.cuda.device(self.device), torch.cuda.stream(stream), torch.inference_mode():
+            with torch.cuda.device(self.device), torch.cuda.stream(stream), mode:
                 call()
-                event.record(stream)
-                captured = torch.cuda.is_current_stream_capturing()
+            event = torch.cuda.Event()
+            event.record(stream)
+            return event
         except BaseException as error:
             if stream != current:
                 current.wait_stream(stream)  # joins a capture again
             if isinstance(error, Error):
-                raise failure_of(title, error) from error
+                raise failure_of(title(), error) from error
             raise
-        for plan in self._enqueued:
-            if captured:
-                self._captured[id(plan)] = plan
-            else:
-                self._running[id(plan)] = plan, event
-        return event
-
-    def _check_running(self) -> None:
-        self.check(graphs=False)
 
     def _tensor_over(self, region: Region) -> torch.Tensor:
         return torch.as_tensor(region, device=self.device)
 
-    def _before_making(self, key: Key) -> None:
+    def _check_making(self, key: Key) -> None:
         if torch.cuda.is_current_stream_capturing():
             raise InvalidArgument(
                 f"peerway: a CUDA graph is being captured, and there is no plan yet for {key.kind} of "

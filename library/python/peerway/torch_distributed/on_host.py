@@ -12,7 +12,7 @@ import torch
 from peerway.torch_distributed.channels import HostChannel, open_channels
 from peerway.torch_distributed.engine import Engine
 from peerway.torch_distributed.operations import copy_within
-from peerway.torch_distributed.work import HostQueue, HostWork
+from peerway.torch_distributed.work import HostQueue, HostWork, Title
 
 
 class HostEngine(Engine):
@@ -29,20 +29,20 @@ class HostEngine(Engine):
         call: Callable[[], None],
         tensors: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor],
-        title: str,
+        title: Title,
         waits: bool = False,
     ) -> HostWork:
         """Adds a collective, which `call` carries out. `waits`: whether the caller will wait at once."""
         del tensors  # `call` keeps them
         return self._queue.add(HostWork(call, outputs, title), waits)
 
-    def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: str, tag: int) -> HostWork:
+    def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: Title, tag: int) -> HostWork:
         """Sends a tensor to a rank, or receives it from there."""
         channel = self.channels[peer, sends]
         work = HostWork(partial(channel.move, tensor, tag), [tensor], title)
         return self._queues[peer, sends].add(work)
 
-    def copy(self, to: torch.Tensor, source: torch.Tensor, title: str) -> HostWork:
+    def copy(self, to: torch.Tensor, source: torch.Tensor, title: Title) -> HostWork:
         """Copies a tensor within this rank."""
         work = HostWork(partial(copy_within, to, source), [to], title)
         work.run()

@@ -54,6 +54,8 @@ def all_reduce(
 
 def _batches(flats: Sequence[torch.Tensor], chunk: int) -> list[list[torch.Tensor]]:
     """The tensors in batches of at most `chunk` elements; those that are larger are cut."""
+    if len(flats) == 1 and 0 < flats[0].numel() <= chunk:
+        return [list(flats)]
     batches: list[list[torch.Tensor]] = []
     room = 0
     for elements in flats:
@@ -70,11 +72,11 @@ def _all_reduce_batch(
     engine: Engine, batch: Sequence[torch.Tensor], reduction: Reduction, root: int | None
 ) -> None:
     sizes = [part.numel() for part in batch]
-    prepared = engine.prepared(Key("all_reduce", reduction.op, reduction.dtype, sum(sizes)))
-    staged = prepared.to[: sum(sizes)].split(sizes)
+    plan, whole = engine.place(Key("all_reduce", reduction.op, reduction.dtype, sum(sizes)))
+    staged = whole.split(sizes) if len(sizes) > 1 else (whole,)
     for place, part in zip(staged, batch, strict=True):
         _fill(place, part, reduction)
-    engine.run(prepared.plan)
+    engine.run(plan)
     if root in (None, engine.rank):
         for place, part in zip(staged, batch, strict=True):
             _drain(part, place, reduction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -52,6 +53,12 @@ def reduction_of(op: Any, dtype: torch.dtype, size: int) -> Reduction:
     Raises ValueError for operations that the type does not have.
     """
     name = name_of(op)
+    reduction = _reduction(name, dtype, size)
+    return reduction._replace(factor=op.__getstate__()[1]) if name == "PREMUL_SUM" else reduction
+
+
+@cache
+def _reduction(name: str, dtype: torch.dtype, size: int) -> Reduction:
     operation = (_OF_BOOL if dtype == torch.bool else _OPERATIONS).get(name)
     if operation is None:
         known = ", ".join(_OF_BOOL if dtype == torch.bool else _OPERATIONS)
@@ -65,8 +72,6 @@ def reduction_of(op: Any, dtype: torch.dtype, size: int) -> Reduction:
     combined = dtype if dtype in _COMBINED else torch.float32
     if combined != dtype and not dtype.is_floating_point:
         raise ValueError(f"peerway: ReduceOp.{name} of {dtype}; convert the tensor to another type.")
-    if name == "PREMUL_SUM":
-        return Reduction(operation, combined, factor=op.__getstate__()[1])
     if name == "AVG" and dtype.is_floating_point:
         return Reduction(operation, combined, factor=1.0 / size)
     return Reduction(operation, combined, divisor=size if name == "AVG" else None)

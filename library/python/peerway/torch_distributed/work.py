@@ -16,12 +16,13 @@ from peerway.errors import Error
 from peerway.torch_distributed.errors import failure_of
 
 Call = Callable[[], None]
+Title = Callable[[], str]  # what an operation is called in errors
 
 
 class HostWork(Work):  # type: ignore[misc, unused-ignore]
     """An operation on tensors of the host. `wait` waits in the calling thread."""
 
-    def __init__(self, call: Call, outputs: Sequence[torch.Tensor], title: str) -> None:
+    def __init__(self, call: Call, outputs: Sequence[torch.Tensor], title: Title) -> None:
         super().__init__()
         self._call: Call | None = call
         self._outputs = list(outputs)
@@ -38,7 +39,7 @@ class HostWork(Work):  # type: ignore[misc, unused-ignore]
             with torch.inference_mode():  # also of tensors made in inference; nothing is to be differentiated
                 self._call()
         except Error as error:
-            self._error = failure_of(self._title, error)
+            self._error = failure_of(self._title(), error)
         except BaseException as error:
             self._error = error
         self._call = None  # releases the inputs
@@ -53,7 +54,7 @@ class HostWork(Work):  # type: ignore[misc, unused-ignore]
         seconds = timeout.total_seconds() if timeout else None
         if not self._finished.wait(seconds):
             raise torch.distributed.DistBackendError(
-                f"peerway: {self._title} did not end within {seconds} s. It goes on; wait again."
+                f"peerway: {self._title()} did not end within {seconds} s. It goes on; wait again."
             )
         if self._error is not None:
             raise self._error
@@ -167,11 +168,21 @@ class StreamWork(Work):  # type: ignore[misc, unused-ignore]
         with one already; a later one is raised by the group's next call.
         """
         del timeout  # the group's own applies: the wait is in the stream
-        self._check()
         current = torch.cuda.current_stream(self._stream.device)
+        if self._event is not None or current != self._stream:
+            self._check()
         if current != self._stream:
-            current.wait_event(self._event)
+            current.wait_event(self._after())
         return True
+
+    def _after(self) -> Any:
+        """An event after the operation. That of one in the program's own stream is recorded when it is asked
+        for.
+        """
+        if self._event is None:
+            self._event = torch.cuda.Event()
+            self._event.record(self._stream)
+        return self._event
 
     def synchronize(self) -> None:
         self.wait()
@@ -180,7 +191,7 @@ class StreamWork(Work):  # type: ignore[misc, unused-ignore]
         self.wait()
 
     def is_completed(self) -> bool:
-        return bool(self._event.query())
+        return bool(self._after().query())
 
     def is_success(self) -> bool:
         return self.is_completed()

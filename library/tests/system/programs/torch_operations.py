@@ -10,6 +10,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import reduce
 from typing import Any
 
@@ -66,6 +67,9 @@ class Job:
         if self.size > 1:
             yield from self.messages()
             yield "groups", self.groups
+            yield "different calls", self.different_calls
+            if self.device == "cpu":
+                yield "the time limit", self.time_limit
         yield from self.others()
 
     def reductions(self) -> Iterator[Case]:
@@ -78,6 +82,7 @@ class Job:
                 yield f"all_reduce {op} {dtype}", lambda op=op, dtype=dtype: self.all_reduce(op, dtype, 37)
         for count in (0, 1, 8, 17, 1000, 70_001, 5_000_003):
             yield f"all_reduce {count}", lambda count=count: self.all_reduce("SUM", torch.float32, count)
+        yield "all_reduce of many sizes", self.all_reduce_of_many_sizes
         yield "all_reduce of truth values", self.all_reduce_of_truth_values
         yield "all_reduce with gaps", self.all_reduce_with_gaps
         yield "all_reduce of complex numbers", lambda: self.all_reduce("SUM", torch.complex64, 20)
@@ -97,6 +102,11 @@ class Job:
         tensor = self.mine(dtype, *shape)
         dist.all_reduce(tensor, getattr(ReduceOp, op))
         return torch.equal(tensor, self.combined(op, dtype, *shape))
+
+    def all_reduce_of_many_sizes(self) -> bool:
+        """More sizes than there are plans for."""
+        sizes = [round(1.03**step) for step in range(40, 430)]
+        return sum(self.all_reduce("SUM", torch.float32, size) for size in sizes) == len(sizes)
 
     def all_reduce_of_truth_values(self) -> bool:
         ends = []
@@ -364,6 +374,27 @@ class Job:
                 dist.broadcast(tensor, ranks[-1], group=group)
                 dist.destroy_process_group(group)
         return right
+
+    def different_calls(self) -> bool:
+        """Ranks that make plans of different sizes are told of it; the group goes on."""
+        try:
+            dist.all_reduce(self.mine(torch.int16, 3000 if self.rank == 0 else 5000), ReduceOp.MAX)
+        except dist.DistBackendError as error:
+            both = all(size in str(error) for size in ("of 3072 int16", "of 5120 int16"))
+            return both and self.all_reduce("MAX", torch.int16, 37)
+        return False
+
+    def time_limit(self) -> bool:
+        """Rank 0 does not take part in the second sum."""
+        group = dist.new_group(timeout=timedelta(seconds=1))
+        dist.all_reduce(self.mine(torch.float32, 4), group=group)
+        if self.rank == 0:
+            return True
+        try:
+            dist.all_reduce(self.mine(torch.float32, 4), group=group)
+        except dist.DistBackendError as error:
+            return "all_reduce (SUM) of 4 float32" in str(error) and "longer `timeout`" in str(error)
+        return False
 
     def functional(self) -> bool:
         group: Any = dist.group.WORLD

@@ -15,7 +15,7 @@ import peerway.torch_distributed  # noqa: F401 (registers the backend)
 LIMIT = timedelta(seconds=600)
 
 
-def begin(meeting: str, device: str = "cpu") -> None:
+def begin(meeting: str, device: str = "cpu", backend: str = "peerway") -> None:
     """Make the default group of the ranks that PEERWAY_RANK and PEERWAY_SIZE number. They meet at a file, or
     at "tcp://host:port". On GPUs each rank takes its own, as long as there are enough.
     """
@@ -24,7 +24,7 @@ def begin(meeting: str, device: str = "cpu") -> None:
     torch.set_num_threads(1)
     if device == "cuda":
         torch.cuda.set_device(rank % torch.cuda.device_count())
-    dist.init_process_group("peerway", init_method=method, rank=rank, world_size=size, timeout=LIMIT)
+    dist.init_process_group(backend, init_method=method, rank=rank, world_size=size, timeout=LIMIT)
 
 
 def model_of(width: int, device: str) -> nn.Module:
