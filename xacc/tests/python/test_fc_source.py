@@ -81,7 +81,10 @@ def test_a_long_statement_is_continued(tmp_path: Path) -> None:
         assert widest <= (72 if name == "prog.f" else 132)
 
 
-SOURCES = {name: (PROGRAMS / f"{name}.f90").read_text().split("\n") for name in ("directives", "acc", "parts", "coarrays")}
+SOURCES = {
+    name: (PROGRAMS / f"{name}.f90").read_text().split("\n")
+    for name in ("directives", "acc", "parts", "coarrays")
+}
 PIECES = st.sampled_from([
     "(", ")", "!$xmp", "!$xmp end task", "'", '"', "&", ";", "end", "do", "do 10", "10 continue", "contains",
     "module m", "use m", ":", "::", "%", "*", "a", "\x00", "\xff", "interface", "type t", "if (", "allocate(",
@@ -131,7 +134,11 @@ def test_the_scanner_keeps_each_character_at_its_place(source: str, fixed: bool)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=20), st.booleans(), st.sampled_from(["xmp", "acc"]))
+@given(
+    st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=20),
+    st.booleans(),
+    st.sampled_from(["xmp", "acc"]),
+)
 def test_any_directive_is_read_or_refused(pieces: list[str], fixed: bool, model: str) -> None:
     directive = f"!${model} " + " ".join(pieces).replace("\n", " ")
     source = f"      program p\n      integer a(8)\n{directive}\n      a(1) = 1\n      end\n"

@@ -145,8 +145,10 @@ static inline void* pwx_device_aligned(pwx_known* known, const void* host, const
                                        const pwx_where* where) {
   void* const device = pwx_device(known, host, name, where);
   if ((unsigned long)device % 16 != 0)
-    pwx_error(where, "%s was mapped to an address on the GPU that is no multiple of 16 bytes; map it to memory "
-              "of acc_malloc", name);
+    pwx_error(where,
+              "%s was mapped to an address on the GPU that is no multiple of 16 bytes; map it to memory "
+              "of acc_malloc",
+              name);
   return device;
 }
 
