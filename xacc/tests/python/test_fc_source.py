@@ -93,6 +93,18 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
+def changed(source: list[str], data: st.DataObject) -> str:
+    """A program with lines taken out and pieces put in."""
+    lines = list(source)
+    numbers = st.integers(0, len(lines) - 1)
+    drops = data.draw(st.sets(numbers, max_size=5))
+    for number, column, piece in data.draw(
+        st.lists(st.tuples(numbers, st.integers(0, 60), PIECES), max_size=6)
+    ):
+        lines[number] = lines[number][:column] + piece + lines[number][column:]
+    return "\n".join(line for number, line in enumerate(lines) if number not in drops)
+
+
 @pytest.mark.parametrize("name", SOURCES)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), fixed=st.booleans(), foreign_acc=st.booleans())
@@ -100,14 +112,7 @@ def test_any_text_is_translated_or_refused(
     name: str, data: st.DataObject, fixed: bool, foreign_acc: bool
 ) -> None:
     """A test program with lines taken out and pieces put in: nothing but errors comes of it."""
-    lines = list(SOURCES[name])
-    numbers = st.integers(0, len(lines) - 1)
-    drops = data.draw(st.sets(numbers, max_size=5))
-    for number, column, piece in data.draw(
-        st.lists(st.tuples(numbers, st.integers(0, 60), PIECES), max_size=6)
-    ):
-        lines[number] = lines[number][:column] + piece + lines[number][column:]
-    text = text_of("\n".join(line for number, line in enumerate(lines) if number not in drops))
+    text = text_of(changed(SOURCES[name], data))
     diagnostics = Diagnostics()
     try:
         translated = translate("prog.f90", text, FIXED if fixed else FREE, diagnostics, foreign_acc)
@@ -115,6 +120,16 @@ def test_any_text_is_translated_or_refused(
         assert diagnostics
     else:
         assert translated.fortran
+
+
+@pytest.mark.long
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_text_with_kernels_is_compiled_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    """The C that loops of acc become goes through the phases of `peerway cc`, which refuse nothing of it."""
+    lines = SOURCES["acc"]
+    result = compiled(tmp_path, changed(lines, data).encode(errors="replace"))
+    assert result.text if result.status == 0 else result.errors
 
 
 @settings(max_examples=100, deadline=None)
