@@ -159,7 +159,7 @@ def _lock(unit: FortranUnit, statement: Statement, at: int) -> None:
         raise Refused(words[at].place, f"{verb.upper()} has no {wrong}=; there are {', '.join(allowed)}")
     arguments = Arguments()
     variable = f"pwx_k{statement.number}"
-    which = f"&{reference.symbol}__k, {_element(statement, reference, arguments)}, "
+    which = f"&{reference.symbol}__k, {_element(unit, statement, reference, arguments)}, "
     which += image_of(unit, statement, reference, arguments)
     fails = f"{int('stat' in named)}, {where(words[at].place)}"
     lines = [f"c0[1] = pwx_unlock({which}, {fails});"]
@@ -181,7 +181,7 @@ def _lock(unit: FortranUnit, statement: Statement, at: int) -> None:
     surround(unit, statement, at if behind else 0, [], behind)
 
 
-def _element(statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
+def _element(unit: FortranUnit, statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
     """Which of the locks of an image is meant, as C text."""
     rank = len(reference.entity.dimensions or ())
     parts = split(reference.subscripts, ",") if reference.subscripts else []
