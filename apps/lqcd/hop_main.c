@@ -1,5 +1,5 @@
-/* The main function of the hop alone, in the place of that of xacc.c: it prints a number of all bits of H p, as
- * hop.f90 does, and the time of a hop. The two are compared by xacc/tests/shared/fc_times.py, which writes
+/* The main function of the hop alone, in the place of that of xacc.c: it prints a number of all bits of H p,
+ * as hop.f90 does, and the time of a hop. The two are compared by xacc/tests/shared/fc_times.py, which writes
  * xacc.c with this function. */
 int main(int argc, char** argv) {
   const struct gauge gauge = {GAUGE_RANDOM, 1, "random:1", 0};
@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < repeat; i++) hop(v, p);
   finish();
   const double seconds = seconds_now() - start;
-#pragma acc exit data copyout(v) delete (u, p)
+#pragma acc exit data copyout(v) delete(u, p)
 #pragma xmp loop(it, iz) on lattice(iz, it) reduction(^ : bits)
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)

@@ -27,7 +27,9 @@ class Declared:
     @property
     def symbol(self) -> str:
         """The name as an identifier of C: the mark before a struct's member is replaced."""
-        return self.name.replace(".", "__").replace("%", "__") + (self.function.suffix if self.function else "")
+        return self.name.replace(".", "__").replace("%", "__") + (
+            self.function.suffix if self.function else ""
+        )
 
     @property
     def address(self) -> str:

@@ -158,8 +158,10 @@ def copied(variable: Variable) -> Argument:
     return Argument(f"const pwx_value<{whole}> {name}__v", f"&{name}", [], opened)
 
 
-def plain(variable: Variable, changed: bool, on_device: bool, section: Section | None, part: str) -> Argument:
-    """A pointer to undistributed memory.
+def plain(
+    variable: Variable, changed: bool, on_device: bool, section: Section | None, part: str, aligned: bool
+) -> Argument:
+    """A pointer to undistributed memory, or from Fortran to an `aligned` distributed array.
 
     The memory before a section, or a `part` of it, need not be present.
     """
@@ -168,7 +170,8 @@ def plain(variable: Variable, changed: bool, on_device: bool, section: Section |
     extents = list(variable.pointee if variable.pointee is not None else variable.sizes[1:])
     lines = [
         f"static pwx_known {name}__k;",
-        f"void *{name}__d = pwx_device(&{name}__k, (const void *){name}, {quoted(name)}, PWX_THERE);",
+        f"void *{name}__d = pwx_device{'_aligned' if aligned else ''}(&{name}__k, (const void *){name}, "
+        f"{quoted(name)}, PWX_THERE);",
     ]
     if section:
         section = memory.table_of(section, variable)
@@ -187,7 +190,10 @@ def plain(variable: Variable, changed: bool, on_device: bool, section: Section |
     for _ in extents:
         sizes.append(f"(long)(sizeof({element}) / sizeof({element}[0]))")
         element += "[0]"
-    return _of_shape(name, kind, extents, sizes, lines)
+    argument = _of_shape(name, kind, extents, sizes, lines)
+    if aligned and not begin and not on_device:
+        argument.opened = f"PWX_ALIGNED({name});"
+    return argument
 
 
 def present(variable: Variable, changed: bool) -> Argument:

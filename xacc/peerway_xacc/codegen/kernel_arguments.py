@@ -120,12 +120,19 @@ def arguments_of(
             is_device = any(pointer is variable for pointer in clauses.device_pointers)
             section = clauses.sections.get(name)
             part = "" if section else clauses.around(variable)
-            arguments.append(plain(variable, changed, is_device, section, part))
+            arguments.append(plain(variable, changed, is_device, section, part, _is_aligned(unit, variable)))
         elif name in clauses.on_device:
             arguments.append(present(variable, changed))
         else:
             arguments.append(Argument(f"{type(variable)} {name}", f"&{name}"))
     return arguments, locals_
+
+
+def _is_aligned(unit: Unit, variable: Variable) -> bool:
+    """Is it a pointer to a distributed array of Fortran, as fortran/kernel_names.py declares it?"""
+    text = unit.texts.of(variable.file).text
+    declared = text[variable.declarator.start : text.find(";", variable.declarator.start)]
+    return variable.pointer and variable.initialised and "pwf_aligned(" in declared
 
 
 def _leads_to_host(use: Use) -> bool:

@@ -21,7 +21,9 @@ def where(place: Place) -> str:
     return f"&(const pwx_where){{{quoted(place.file)}, {place.line}}}"
 
 
-def coarray_call(unit: FortranUnit, scope: Scope, entity: Entity, lowers: list[str], place: Place, how: str) -> Call:
+def coarray_call(
+    unit: FortranUnit, scope: Scope, entity: Entity, lowers: list[str], place: Place, how: str
+) -> Call:
     """The call that sets a coarray up: `once`, `anew` where it is allocated, `bind` for a dummy, or
     `alias` for a part of a distributed array.
     """

@@ -14,7 +14,7 @@ from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments, place_of
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word, closing, split, written
+from peerway_xacc.fortran.words import Word, closing, split
 from peerway_xacc.frontend.diagnostics import Refused, counted
 
 _OPENING = ("do", "else", "elseif", "select", "case", "where", "elsewhere", "forall", "associate", "block")
@@ -62,6 +62,11 @@ def surround(
         return
     unit.generated.before(statement.number, *before)
     unit.generated.behind(statement.number, *behind)
+
+
+def edited(unit: FortranUnit, statement: Statement, words: list[Word]) -> str:
+    """What a statement has for some words in a row, with what was put into it so far: inquiry functions."""
+    return unit.generated.edited(statement.number, words[0].start, words[-1].end) if words else ""
 
 
 # ---- references ----
@@ -148,7 +153,9 @@ def _is_assigned(words: list[Word], reference: Coindexed) -> bool:
     return reference.end + 1 < len(words) and words[reference.end + 1].text == "="
 
 
-def _sections(statement: Statement, reference: Coindexed, arguments: Arguments) -> tuple[str, int, str]:
+def _sections(
+    unit: FortranUnit, statement: Statement, reference: Coindexed, arguments: Arguments
+) -> tuple[str, int, str]:
     """The section as C text, its rank, and how Fortran writes it at this image."""
     entity = reference.entity
     rank = len(entity.dimensions or ())
@@ -166,7 +173,7 @@ def _sections(statement: Statement, reference: Coindexed, arguments: Arguments) 
     triplets, ranked = [], 0
     for at, part in enumerate(parts):
         d = rank - 1 - at
-        texts = [written(statement.logical, bound) for bound in split(part, ":")]
+        texts = [edited(unit, statement, bound) for bound in split(part, ":")]
         if len(texts) == 1 and reference.subscripts is not None:
             index = arguments.c_text(texts[0])
             triplets.append(f"pwx_f_triplet({index}, {index}, 1, 1, {low}[{d}])")
@@ -181,16 +188,16 @@ def _sections(statement: Statement, reference: Coindexed, arguments: Arguments) 
         step = arguments.c_text(texts[2]) if len(texts) > 2 and texts[2] else "1"
         triplets.append(f"pwx_f_triplet({first}, {last}, {step}, 0, {low}[{d}])")
     text = f"(const pwx_triplet[]){{{', '.join(triplets[::-1]) or '{0, 1, 1, 1}'}}}"
-    subscripts = f"({written(statement.logical, reference.subscripts)})" if reference.subscripts else ""
+    subscripts = f"({edited(unit, statement, reference.subscripts)})" if reference.subscripts else ""
     return text, ranked, f"{entity.name}{subscripts}"
 
 
-def image_of(statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
+def image_of(unit: FortranUnit, statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
     """The number of the image, counted from 0, as C text."""
     assert reference.entity.images is not None
     if reference.images is None:
         return "xmpc_this_image()"
-    subscripts = [written(statement.logical, part) for part in split(reference.images, ",")]
+    subscripts = [edited(unit, statement, part) for part in split(reference.images, ",")]
     sizes = [part.strip() for part in reference.entity.images.split(",")]
     if len(subscripts) != len(sizes) and "allocatable" not in reference.entity.attributes:
         message = f"'{reference.entity.name}' has {counted(len(sizes), 'dimension')} of images"
@@ -234,9 +241,9 @@ def _get(unit: FortranUnit, statement: Statement, reference: Coindexed) -> list[
 def fetched(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[str, int, list[str]]:
     """A temporary with its rank, and the statements that fetch what an image has into it."""
     arguments = Arguments()
-    section, rank, local = _sections(statement, reference, arguments)
+    section, rank, local = _sections(unit, statement, reference, arguments)
     name, lines = _temporary(unit, statement, reference, rank, local)
-    image = image_of(statement, reference, arguments)
+    image = image_of(unit, statement, reference, arguments)
     place = where(reference.words[0].place)
     call = Call(unit.name("get"), [
         "const pwx_section here = pwx_f_section(c0);",
@@ -255,9 +262,9 @@ def _put(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple
 def sent(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[str, int, list[str], str]:
     """A temporary with its rank, the statements that make it, and the one that puts it to an image."""
     arguments = Arguments()
-    section, rank, local = _sections(statement, reference, arguments)
+    section, rank, local = _sections(unit, statement, reference, arguments)
     name, lines = _temporary(unit, statement, reference, rank, local)
-    image = image_of(statement, reference, arguments)
+    image = image_of(unit, statement, reference, arguments)
     place = where(reference.words[0].place)
     call = Call(unit.name("put"), [
         "const pwx_section here = pwx_f_section(c0);",

@@ -133,8 +133,8 @@ def _check_others(unit: FortranUnit, scope: Scope, defined: DerivedType, compone
         if all(f"{entity.name}%{name}" in scope.entities for name in components):
             continue
         message = (
-            f"the component '{component}' of type '{defined.name}' is distributed, but not that of this {kind}; "
-            f"align it here"
+            f"the component '{component}' of type '{defined.name}' is distributed, but not that of this "
+            f"{kind}; align it here"
         )
         if kind.startswith("type"):
             message = f"{kind} has a component of type '{defined.name}', whose '{component}' is distributed"
@@ -146,7 +146,7 @@ def redeclare(unit: FortranUnit, scope: Scope, entity: Entity, rank: int) -> Non
     mention = entity.typed
     assert mention is not None
     gone = unit.taken_out.setdefault(mention.logical.number, set())
-    if scope.foreign or mention.logical.first <= unit.text.foreign or mention.number in gone:
+    if scope.foreign or mention.logical.first <= unit.structure.text.foreign or mention.number in gone:
         return
     attributes = "".join(f", {name}" for name in ("public", "private") if name in entity.attributes)
     shape = ",".join(":" * rank)

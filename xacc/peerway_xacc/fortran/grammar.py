@@ -185,7 +185,9 @@ def read(text: FortranText, logical: Logical, number: int, shared: Arguments) ->
     if words[0].text in ("end", *(f"end{kind}" for kind in _ENDS)):
         return Read(_end(pragma, words), logical, number, Arguments())
     if words[0].text == "local_alias":
-        return Read(_local_alias(FortranParser(pragma, logical, Arguments()), pragma), logical, number, Arguments())
+        return Read(
+            _local_alias(FortranParser(pragma, logical, Arguments()), pragma), logical, number, Arguments()
+        )
     own = Arguments()
     arguments = shared if words[0].text in _WORDS_OF_MAPPING else own
     directive = grammar_xmp.parse(pragma, FortranParser(pragma, logical, arguments))

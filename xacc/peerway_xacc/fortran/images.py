@@ -7,6 +7,7 @@ from peerway_xacc.fortran.coindexed import (
     Coindexed,
     action_of,
     coarray_at,
+    edited,
     fetched,
     image_of,
     sent,
@@ -158,8 +159,8 @@ def _lock(unit: FortranUnit, statement: Statement, at: int) -> None:
         raise Refused(words[at].place, f"{verb.upper()} has no {wrong}=; there are {', '.join(allowed)}")
     arguments = Arguments()
     variable = f"pwx_k{statement.number}"
-    which = f"&{reference.symbol}__k, {_element(statement, reference, arguments)}, "
-    which += image_of(statement, reference, arguments)
+    which = f"&{reference.symbol}__k, {_element(unit, statement, reference, arguments)}, "
+    which += image_of(unit, statement, reference, arguments)
     fails = f"{int('stat' in named)}, {where(words[at].place)}"
     lines = [f"c0[1] = pwx_unlock({which}, {fails});"]
     if verb == "lock":
@@ -180,7 +181,7 @@ def _lock(unit: FortranUnit, statement: Statement, at: int) -> None:
     surround(unit, statement, at if behind else 0, [], behind)
 
 
-def _element(statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
+def _element(unit: FortranUnit, statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
     """Which of the locks of an image is meant, as C text."""
     rank = len(reference.entity.dimensions or ())
     parts = split(reference.subscripts, ",") if reference.subscripts else []
@@ -190,7 +191,7 @@ def _element(statement: Statement, reference: Coindexed, arguments: Arguments) -
     text = "0"
     for at in range(rank - 1, -1, -1):
         d = rank - 1 - at
-        index = arguments.c_text(written(statement.logical, parts[at]))
+        index = arguments.c_text(edited(unit, statement, parts[at]))
         text = f"({text}) * {reference.symbol}__c.size[{d}] + ({index} - {reference.symbol}__clb[{d}])"
     return text
 
@@ -259,7 +260,7 @@ def _collective(unit: FortranUnit, statement: Statement, at: int, callee: str) -
         source = plain[1] if len(plain) > 1 else named.get("source_image")
         if source is None:
             raise Refused(word.place, "co_broadcast needs the image that has the value")
-        image = arguments.c_text(written(statement.logical, source))
+        image = arguments.c_text(edited(unit, statement, source))
         line = f"pwx_co_broadcast({image} - 1, c0->base_addr, pwx_f_count(c0) * c0->elem_len, {place});"
     else:
         line = f"pwx_f_co_reduce({_REDUCTIONS[callee]}, c0, {quoted(text)}, {place});"

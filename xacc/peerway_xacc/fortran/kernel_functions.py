@@ -16,7 +16,7 @@ from peerway_xacc.fortran.structure import Scope
 from peerway_xacc.fortran.types import LONG, Type, value_words
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.values import Value, converted
-from peerway_xacc.fortran.words import Word, words_in, written
+from peerway_xacc.fortran.words import Word, split, words_in, written
 from peerway_xacc.frontend.diagnostics import Refused, counted
 
 _DEEPEST = 20
@@ -123,13 +123,30 @@ def _address(names: KernelNames, dummy: Word, part: list[Word], wanted: Type, pr
         message = f"argument '{dummy.text}' of '{procedure}' is of {wanted.fortran}, and '{word.text}' of "
         raise Refused(word.place, message + kind.fortran)
     if len(part) > 1:
-        return f"&{names.expressions.read(part).text}"
+        element = f"&{names.expressions.read(part).text}"
+        return f"({kind.c_text}*)pwf_at_16({element})" if _is_at_16(names, word, part, kind) else element
     distributed = names.unit.array_at(word.text, names.scope)
     if distributed and word.text not in names.own_arrays:
         message = f"'{word.text}' is a distributed array; pass the element where the argument begins, as in "
         raise Refused(word.place, f"{message}{word.text}(1, j)")
     names.array(word)
     return c_name(word.text)
+
+
+def _is_at_16(names: KernelNames, word: Word, part: list[Word], kind: Type) -> bool:
+    """Is an element of a distributed array at a multiple of 16 bytes, wherever it is but in its first
+    dimension?
+    """
+    if names.unit.array_at(word.text, names.scope) is None or word.text in names.own_arrays:
+        return False
+    array = names.array(word)
+    numbers = [array.extents[0].rstrip("L"), array.lower[0].strip("()").rstrip("L")]
+    first = split(part[2:-1], ",")[0]
+    subscript = names.types.integer(names.scope, " ".join(other.text for other in first))
+    if subscript is None or not all(number.lstrip("-").isdigit() for number in numbers):
+        return False
+    extent, lower = (int(number) for number in numbers)
+    return extent * kind.bytes % 16 == 0 and (subscript - lower) * kind.bytes % 16 == 0
 
 
 @dataclass

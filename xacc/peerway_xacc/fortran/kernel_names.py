@@ -215,8 +215,9 @@ class KernelNames:
             return self.arrays[name]
         argument = self._pass(kind, "(*)", name)
         const = "" if name in self.written else "const "
+        address = f"pwf_aligned({argument})" if self.unit.array_at(name, self.scope) else argument
         self.declared.append(
-            f"{const}{kind.c_text}* restrict {c_name(name)} = ({const}{kind.c_text}*){argument};"
+            f"{const}{kind.c_text}* restrict {c_name(name)} = ({const}{kind.c_text}*){address};"
         )
         array = ArrayOf(name, kind, lower, extents, len(self.passed) - 1)
         if array.count:

@@ -55,9 +55,7 @@ def lower(unit: FortranUnit, directive: LocalAlias) -> None:
 
 
 def _redeclare(unit: FortranUnit, entity: Entity, lives_on: bool) -> None:
-    attributes = "".join(
-        f", {name}" for name in ("private", "public", "save") if name in entity.attributes
-    )
+    attributes = "".join(f", {name}" for name in ("private", "public", "save") if name in entity.attributes)
     start = " => null()" if lives_on else ""
     shape = ",".join(":" * len(entity.dimensions or ()))
     kind = arrays.type_of(entity)

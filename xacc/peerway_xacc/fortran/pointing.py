@@ -13,9 +13,7 @@ from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.frontend.diagnostics import Refused
 
 
-def assign(
-    unit: FortranUnit, statement: Statement, array: DistributedArray, action: int, arrow: int
-) -> None:
+def assign(unit: FortranUnit, statement: Statement, array: DistributedArray, action: int, arrow: int) -> None:
     """Let an array be another one from here on; the run-time library compares how they are mapped. `action`
     and `arrow` are the numbers of the first word of the assignment and of its `=>`.
     """

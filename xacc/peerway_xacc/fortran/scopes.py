@@ -99,6 +99,8 @@ def _arrays(
             continue
         lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
         making = arrays.make(array, entity.dimensions, shared, "init" if lives_on else "enter")
+        if lives_on and scope.kind not in ("module", "program"):  # from its first call on
+            making = [f"if ({array.descriptor}.state == NULL) {{", *making, "}"]
         if array.waits:
             unit.waiting.setdefault(id(array.template), []).append((array, making))
             continue

@@ -47,9 +47,7 @@ def is_specification(entities: dict[str, Entity], texts: list[str]) -> bool:
     entity = entities.get(first)
     inside = texts[2 : texts.index(")")]
     plain = all(re.fullmatch(r"[a-z]\w*|,", text) for text in inside)
-    return (
-        plain and entity is not None and entity.dimensions is None and texts.index(")") + 1 < len(texts)
-    )
+    return plain and entity is not None and entity.dimensions is None and texts.index(")") + 1 < len(texts)
 
 
 def _is_assignment(texts: list[str]) -> bool:

@@ -113,7 +113,9 @@ class Structure:
     def _header_follows(self, number: int) -> bool:
         """Is the next statement behind a directive one that opens a program unit?"""
         logical = next((logical for logical in self.logicals[number:] if not logical.model), None)
-        return logical is not None and bool(unit_header([word.text for word in words_of(self.text, logical)])[0])
+        return logical is not None and bool(
+            unit_header([word.text for word in words_of(self.text, logical)])[0]
+        )
 
     def _with_directives(self, scope: Scope) -> None:
         """A directive that is executed may stand before the first executable statement."""

@@ -13,6 +13,7 @@ from peerway_xacc.analysis.mapping import TemplateOf
 from peerway_xacc.analysis.paths import Communication
 from peerway_xacc.fortran import (
     acc,
+    allocation,
     array_on,
     arrays,
     coarrays,
@@ -98,7 +99,7 @@ def translate(
             if diagnostics:
                 raise HasErrors
     kernels = "" if foreign_acc else acc.lower(unit).c_text
-    arrays.allocations(unit)
+    allocation.allocations(unit)
     coarrays.coarrays(unit)
     transformations.transformations(unit)
     inquiry.inquiries(unit)

@@ -48,6 +48,11 @@ class Type:
         return _C[self.base, self.kind]
 
     @property
+    def bytes(self) -> int:
+        """The size of a value."""
+        return self.kind * (2 if self.base == "complex" else 1)
+
+    @property
     def interface(self) -> str:
         """The type in the interface of a function of C, which the Fortran compiler compares; logicals have
         none.

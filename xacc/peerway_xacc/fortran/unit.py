@@ -51,7 +51,11 @@ class FortranSyntax(Syntax):
         if component:
             declared = self.entity(base, scope)
             known = f"{declared[1].name}%{component}" if declared else ""
-            return (declared[0], declared[0].entities[known]) if declared and known in declared[0].entities else None
+            return (
+                (declared[0], declared[0].entities[known])
+                if declared and known in declared[0].entities
+                else None
+            )
         for around in scope.chain() if scope else ():
             if name in around.entities:
                 return around, around.entities[name]

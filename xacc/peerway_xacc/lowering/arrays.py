@@ -33,6 +33,8 @@ def generate(unit: Unit) -> None:
     for function in unit.syntax.functions:
         with unit.diagnostics.collecting():
             _function(unit, function)
+        if function.file != unit.file:
+            continue  # what it uses stands in another text
         for use in function.uses:
             used = unit.scopes.of_variable(use.variable)
             if used:

@@ -79,6 +79,13 @@ def test_a_header_has_one_name(tmp_path: Path) -> None:
         assert "must be in a function" not in result.errors
 
 
+def test_a_function_of_a_header_that_uses_an_array_is_refused(tmp_path: Path) -> None:
+    """Also where the header is longer than the file: what it uses is no place in the file."""
+    (tmp_path / "h.h").write_text(MAPPED + "static void f(void) {\n  a[0][0] = 1;\n}\n")
+    result = compiled(tmp_path, '#include "h.h"\nint main(void) { return 0; }\n')
+    assert "'f' in a header uses a distributed array; that is not supported yet" in result.errors
+
+
 def test_a_body_may_include_its_statements(tmp_path: Path) -> None:
     """The text of a macro and of an included file are treated alike: they count where they are used."""
     lines = ["double s = 0, c[N];", "  for (int k = 0; k < N; k++) { c[k] = k; }", "s += c[1];"]

@@ -30,7 +30,8 @@ PROGRAMS = [
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
     ROOT / "xacc" / "tests" / "system" / "programs" / "xacc_fc" / "acc.f90",
-    *(ROOT / "examples" / "xacc" / f"{sample}.f90" for sample in ("laplace", "himeno")),
+    *(ROOT / "examples" / "xacc" / f"{sample}.f90" for sample in ("laplace", "himeno", "cg", "ep")),
+    ROOT / "apps" / "lqcd" / "hop.f90",
 ]
 # Short runs compile the programs with the most kinds of directives, in both languages, for one architecture.
 COMPILED_ALWAYS = {
@@ -122,29 +123,31 @@ def test_no_subscript_of_a_sample_is_checked(program: Path, options: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("layout", "joins"),
+    ("program", "layout", "joins"),
     [
-        pytest.param((), True, id="sites"),
-        pytest.param(("-DROWS",), False, id="rows", marks=pytest.mark.long),
+        pytest.param("xacc.c", (), True, id="sites"),
+        pytest.param("xacc.c", ("-DROWS",), False, id="rows", marks=pytest.mark.long),
+        pytest.param("hop.f90", ("-cpp",), True, id="fortran"),
     ],
 )
 def test_accesses_are_joined_where_neighbours_are_read(
     tmp_path: Path,
     nvrtc: ctypes.CDLL,
+    program: str,
     layout: tuple[str, ...],
     joins: bool,
 ) -> None:
     """The PTX by which the run-time library decides (joins_accesses in runtime/gpu/kernels.cpp): an aligned
     hop.
     """
-    sources = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
-    [text] = [text for name, text in sources.items() if name.startswith("hop_sites")]
+    sources = kernels(emitted(ROOT / "apps" / "lqcd" / program, *layout))
+    [text] = [text for name, text in sources.items() if name.startswith(("hop_sites", "pwf_hop"))]
     source = tmp_path / "hop.cu"
     source.write_text(PRELUDE + text)
     flags = ["-std=c++20", "--restrict", "--gpu-architecture=compute_90"]
     result, log, joined = compile_with(nvrtc, source, *flags, "--define-macro=PWX_JOINED")
     assert result == 0, log
-    assert (b"ld.global.v2.f64" in joined) == joins
+    assert (joined.count(b"ld.global.v2.f64") == 144) == joins  # all of the loads
     result, log, plain = compile_with(nvrtc, source, *flags)
     assert result == 0, log
     assert b".v2." not in plain

@@ -366,7 +366,13 @@ prog.f90:3:31: note: 'c' is declared here
 """,
     ),
     "component of another variable": (
-        in_program("type cell", "  real :: x(n)", "end type cell", "type(cell) :: one, other", "!$xmp align one%x(i) with t(i)"),
+        in_program(
+            "type cell",
+            "  real :: x(n)",
+            "end type cell",
+            "type(cell) :: one, other",
+            "!$xmp align one%x(i) with t(i)",
+        ),
         """\
 prog.f90:12:20: error: the component 'x' of type 'cell' is distributed, but not that of this variable 'other'; align it here
    12 | type(cell) :: one, other
@@ -377,7 +383,13 @@ prog.f90:9:6: note: the type is defined here
 """,
     ),
     "component of an array": (
-        in_program("type cell", "  real :: x(n)", "end type cell", "type(cell) :: many(3)", "!$xmp align cell%x(i) with t(i)"),
+        in_program(
+            "type cell",
+            "  real :: x(n)",
+            "end type cell",
+            "type(cell) :: many(3)",
+            "!$xmp align cell%x(i) with t(i)",
+        ),
         """\
 prog.f90:13:13: error: 'many' is an array, so its component 'x' cannot be distributed
    13 | !$xmp align cell%x(i) with t(i)
@@ -388,8 +400,16 @@ prog.f90:12:15: note: 'many' is declared here
 """,
     ),
     "component of a component": (
-        in_program("type cell", "  real :: x(n)", "end type cell", "type grid", "  type(cell) :: cells", "end type grid", "type(cell) :: one",
-                   "!$xmp align one%x(i) with t(i)"),
+        in_program(
+            "type cell",
+            "  real :: x(n)",
+            "end type cell",
+            "type grid",
+            "  type(cell) :: cells",
+            "end type grid",
+            "type(cell) :: one",
+            "!$xmp align one%x(i) with t(i)",
+        ),
         """\
 prog.f90:13:17: error: type 'grid' has a component of type 'cell', whose 'x' is distributed
    13 |   type(cell) :: cells
@@ -400,7 +420,14 @@ prog.f90:9:6: note: the type is defined here
 """,
     ),
     "variable without its component": (
-        in_program("type cell", "  real :: x(n)", "end type cell", "type(cell) :: one, other", "!$xmp align cell%x(i) with t(i)", "one = other"),
+        in_program(
+            "type cell",
+            "  real :: x(n)",
+            "end type cell",
+            "type(cell) :: one, other",
+            "!$xmp align cell%x(i) with t(i)",
+            "one = other",
+        ),
         """\
 prog.f90:14:1: error: 'one' is used as a whole, without its distributed array 'one%x'
    14 | one = other

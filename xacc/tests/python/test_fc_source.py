@@ -81,13 +81,28 @@ def test_a_long_statement_is_continued(tmp_path: Path) -> None:
         assert widest <= (72 if name == "prog.f" else 132)
 
 
-SOURCES = {name: (PROGRAMS / f"{name}.f90").read_text().split("\n") for name in ("directives", "acc", "parts", "coarrays")}
+SOURCES = {
+    name: (PROGRAMS / f"{name}.f90").read_text().split("\n")
+    for name in ("directives", "acc", "parts", "coarrays")
+}
 PIECES = st.sampled_from([
     "(", ")", "!$xmp", "!$xmp end task", "'", '"', "&", ";", "end", "do", "do 10", "10 continue", "contains",
     "module m", "use m", ":", "::", "%", "*", "a", "\x00", "\xff", "interface", "type t", "if (", "allocate(",
     "!$acc parallel loop", "!$acc end", "!$acc kernels", "reduction(+:", "!$acc", "i", ",", "=", "1", "=>",
     "end if", "else", "call ", "!$xmp local_alias", "!$xmp align a(i) with t(i)", "[", "]", "real :: ",
 ])  # fmt: skip
+
+
+def changed(source: list[str], data: st.DataObject) -> str:
+    """A program with lines taken out and pieces put in."""
+    lines = list(source)
+    numbers = st.integers(0, len(lines) - 1)
+    drops = data.draw(st.sets(numbers, max_size=5))
+    for number, column, piece in data.draw(
+        st.lists(st.tuples(numbers, st.integers(0, 60), PIECES), max_size=6)
+    ):
+        lines[number] = lines[number][:column] + piece + lines[number][column:]
+    return "\n".join(line for number, line in enumerate(lines) if number not in drops)
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -97,14 +112,7 @@ def test_any_text_is_translated_or_refused(
     name: str, data: st.DataObject, fixed: bool, foreign_acc: bool
 ) -> None:
     """A test program with lines taken out and pieces put in: nothing but errors comes of it."""
-    lines = list(SOURCES[name])
-    numbers = st.integers(0, len(lines) - 1)
-    drops = data.draw(st.sets(numbers, max_size=5))
-    for number, column, piece in data.draw(
-        st.lists(st.tuples(numbers, st.integers(0, 60), PIECES), max_size=6)
-    ):
-        lines[number] = lines[number][:column] + piece + lines[number][column:]
-    text = text_of("\n".join(line for number, line in enumerate(lines) if number not in drops))
+    text = text_of(changed(SOURCES[name], data))
     diagnostics = Diagnostics()
     try:
         translated = translate("prog.f90", text, FIXED if fixed else FREE, diagnostics, foreign_acc)
@@ -112,6 +120,16 @@ def test_any_text_is_translated_or_refused(
         assert diagnostics
     else:
         assert translated.fortran
+
+
+@pytest.mark.long
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_text_with_kernels_is_compiled_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    """The C that loops of acc become goes through the phases of `peerway cc`, which refuse nothing of it."""
+    lines = SOURCES["acc"]
+    result = compiled(tmp_path, changed(lines, data).encode(errors="replace"))
+    assert result.text if result.status == 0 else result.errors
 
 
 @settings(max_examples=100, deadline=None)
@@ -131,7 +149,11 @@ def test_the_scanner_keeps_each_character_at_its_place(source: str, fixed: bool)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=20), st.booleans(), st.sampled_from(["xmp", "acc"]))
+@given(
+    st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=20),
+    st.booleans(),
+    st.sampled_from(["xmp", "acc"]),
+)
 def test_any_directive_is_read_or_refused(pieces: list[str], fixed: bool, model: str) -> None:
     directive = f"!${model} " + " ".join(pieces).replace("\n", " ")
     source = f"      program p\n      integer a(8)\n{directive}\n      a(1) = 1\n      end\n"

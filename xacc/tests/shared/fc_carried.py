@@ -23,7 +23,7 @@ HOP = Case("hop", ("EDGE=8",))
 
 
 def carry(folder: Path) -> None:
-    """Write NAME, a program, and NAME.txt, what it must print, for each source; and the hop in both languages."""
+    """Write NAME, a program, and NAME.txt, what it must print, for each source; and both forms of the hop."""
     for name, source in SOURCES.items():
         beside = "-Wl,-rpath,$ORIGIN"
         made = run(PEERWAY, "fc", "-cpp", "-O2", beside, source, "-o", name, folder=folder)

@@ -140,7 +140,7 @@ def libraries(folder: Path) -> None:
 
 
 def timed(folder: Path, case: Case, repeat: int) -> dict[str, list[float]]:
-    """What the runs of each form printed; the first run of each, which compiles its kernels, does not count."""
+    """What the runs of each form printed, without the first ones, which compile the kernels."""
     speeds: dict[str, list[float]] = {form: [] for form in FORMS}
     results: list[str] = []
     for turn in range(repeat + 1):

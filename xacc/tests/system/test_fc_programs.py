@@ -53,7 +53,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "grids.f90").write_text(grids)
     (folder / "main.f90").write_text(f"program parts{main}")
     for name in ("grids", "main"):
-        compilation = run(PEERWAY, "fc", "-O1", "-g", "-fcheck=bounds,do,mem,pointer", "-c", f"{name}.f90", folder=folder)
+        compilation = run(
+            PEERWAY, "fc", "-O1", "-g", "-fcheck=bounds,do,mem,pointer", "-c", f"{name}.f90", folder=folder
+        )
         assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
     return compiled(folder, "grids.o", "main.o")
 
@@ -219,8 +221,6 @@ def test_npb_has_the_published_results(tmp_path: Path, sample: str, published: s
     line = done.stdout.splitlines()[-1]
     assert line.startswith(published)
     assert line.endswith(", as published")
-
-
 
 
 def test_the_hop_in_fortran_has_the_bits_of_the_one_in_c(tmp_path: Path, fake_gpu: dict[str, str]) -> None:

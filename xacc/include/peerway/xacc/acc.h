@@ -140,6 +140,17 @@ static inline void* pwx_device_array(pwx_known* known, const pwx_array* a, const
   if (known->host == a->state && known->generation == pwx_generation) return known->device;
   return pwx_find_device_array(known, a, where);
 }
+/* The same of a pointer to all of a distributed array, whose copy kernels take to begin at 16 bytes. */
+static inline void* pwx_device_aligned(pwx_known* known, const void* host, const char* name,
+                                       const pwx_where* where) {
+  void* const device = pwx_device(known, host, name, where);
+  if ((unsigned long)device % 16 != 0)
+    pwx_error(where,
+              "%s was mapped to an address on the GPU that is no multiple of 16 bytes; map it to memory "
+              "of acc_malloc",
+              name);
+  return device;
+}
 
 /* acc set: `type` is an acc_device_t; NULL for a missing clause. */
 PWX_API void pwx_acc_set(int type, const int* number, const long* queue, const pwx_where* where);

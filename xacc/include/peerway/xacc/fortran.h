@@ -225,8 +225,10 @@ PWX_UNUSED void pwx_f_alike(const CFI_cdesc_t* value, const char* name, const pw
   pwx_co_reduce(PWX_MAX, PWX_LONG, most, 2 * (size_t)value->rank, where);
   for (int d = 0; d < value->rank; ++d)
     if (most[2 * d] != -most[2 * d + 1])
-      pwx_error(where, "local_alias %s: parts have %ld to %ld elements in dimension %d, but a coarray has one "
-                "shape on all images", name, -most[2 * d + 1], most[2 * d], d + 1);
+      pwx_error(where,
+                "local_alias %s: parts have %ld to %ld elements in dimension %d, but a coarray has one "
+                "shape on all images",
+                name, -most[2 * d + 1], most[2 * d], d + 1);
 }
 
 /* SYNC IMAGES of one image or of a list of them, counted from 1. */

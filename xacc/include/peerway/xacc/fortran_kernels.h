@@ -7,6 +7,14 @@
 #include <complex.h>
 #include <math.h>
 
+/* The memory of a whole distributed array, whose copy on a GPU begins at a multiple of 16 bytes. */
+static inline void* pwf_aligned(void* at) { return at; }
+/* An element of it at a multiple of 16 bytes, which lets the compiler read two numbers at once. */
+static inline void* pwf_at_16(const void* at) {
+  if ((unsigned long)at % 16 != 0) __builtin_unreachable();
+  return (void*)at;
+}
+
 static inline int pwf_max_i(int a, int b) { return a > b ? a : b; }
 static inline int pwf_min_i(int a, int b) { return a < b ? a : b; }
 static inline long pwf_max_l(long a, long b) { return a > b ? a : b; }

@@ -18,8 +18,8 @@ static int a[N], b[N], c[N];
 static int line[4], place;
 #pragma xmp coarray line, place : [*]
 
-/* Every node adds 1 to its elements and to both neighbours of each; halos are added to their owners. */
-static void shadows(void) {
+/* Every node adds 1 to its elements and to both neighbours of each. */
+static void add_to_neighbours(void) {
 #pragma xmp loop(i) on t(i) expand(1)
   for (int i = 0; i < N; i++) a[i] = 0;
 #pragma xmp loop(i) on t(i)
@@ -28,7 +28,17 @@ static void shadows(void) {
     if (i > 0) a[i - 1] += 1;
     if (i < N - 1) a[i + 1] += 1;
   }
+}
+
+/* Halos are added to their owners. */
+static void shadows(void) {
+  add_to_neighbours();
 #pragma xmp reduce_shadow(a)
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) CHECK(a[i] == 3 - (i == 0) - (i == N - 1));
+  add_to_neighbours();
+#pragma xmp reduce_shadow(a) orthogonal async(4)
+#pragma xmp wait_async(4)
 #pragma xmp loop(i) on t(i)
   for (int i = 0; i < N; i++) CHECK(a[i] == 3 - (i == 0) - (i == N - 1));
 }

@@ -105,6 +105,9 @@ program parts
   call shadows
   call of_a_call(5)
   call of_a_call(6)
+  do i = 1, 3
+    call kept(i)
+  end do
 !$xmp reduction (+: wrong)
 !$xmp task on p(1)
   print '(i0, a, i0, a)', xmp_all_num_nodes(), ' nodes, ', wrong, ' wrong'
@@ -223,6 +226,33 @@ contains
       columns = columns - 1
     end do
   end function columns
+
+  ! an array that keeps its values between calls, and a coarray of its parts where these are alike
+  subroutine kept(number)
+    integer, intent(in) :: number
+    integer, save :: counts(n)
+!$xmp nodes r(*)
+!$xmp template w(n)
+!$xmp distribute w(block) onto r
+!$xmp align counts(i) with w(i)
+    integer :: part(:)[*]
+!$xmp local_alias part => counts
+    integer :: i, total
+!$xmp loop on w(i)
+    do i = 1, n
+      if (number == 1) counts(i) = 0
+      counts(i) = counts(i) + 1
+    end do
+    sync all
+    call check(part(1)[num_images()] == number, 'an image of an array that is kept')
+    sync all
+    total = 0
+!$xmp loop on w(i) reduction(+: total)
+    do i = 1, n
+      total = total + counts(i)
+    end do
+    call check(total == n * number, 'an array that is kept')
+  end subroutine kept
 
   ! a component of a variable of this procedure, in each call anew
   subroutine of_a_call(number)
