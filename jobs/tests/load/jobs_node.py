@@ -27,8 +27,11 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def batch(node: str, seq: int, wall_ms: int) -> Batch:
+def batch(node: str, seq: int, wall_ms: int, *, figures: bool = True) -> Batch:
     """A batch of a node with 8 busy GPUs, as its agent sends it every 10 s: all metrics of all devices."""
+    stream = f"{hash(node) & 0xFFFFFFFF:032x}"
+    if not figures:
+        return Batch(node, stream, seq, BOOT, wall_ms, seq * 10_000)
     devices = {
         "node": ["node"],
         "core": [str(n) for n in range(CORES)],
@@ -43,7 +46,7 @@ def batch(node: str, seq: int, wall_ms: int) -> Batch:
         )
         for kind, names in devices.items()
     }
-    return Batch(node, f"{hash(node) & 0xFFFFFFFF:032x}", seq, BOOT, wall_ms, seq * 10_000, samples)
+    return Batch(node, stream, seq, BOOT, wall_ms, seq * 10_000, samples)
 
 
 def fill(monitor: Monitor, node: str, start: int, *, ended: bool = True) -> None:
