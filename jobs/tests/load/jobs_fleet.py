@@ -32,7 +32,7 @@ from jobs_load import SERVE, connected, peak_of
 from jobs_node import BOOT, CORES, GPUS, batch, cpu_of
 from jobs_stream import Stream
 from jobs_sustained import (
-    DATABASE, NODE_METRIC, PORT, counted, first_of, kept_of, look, of_postgres, quantiles, resident_of,
+    DATABASE, NODE_METRIC, counted, first_of, kept_of, look, of_postgres, quantiles, resident_of,
     victoria_metrics, waiting_in,
 )  # fmt: skip
 from postgres_server import PostgresServer, postgres
@@ -45,6 +45,7 @@ from peerway_jobs.serve.people import People
 from peerway_jobs.store.database import set_address
 
 PERIOD_S = 10
+PORT = 18751  # of the first server; the others follow
 SENDERS = 200  # threads; each sends for some nodes, so that this many POSTs may wait for their answers at once
 
 
@@ -199,7 +200,7 @@ def fleet(
     url = server.new()
     folders = [folder / f"server{place}" for place in range(count)]
     for each in folders:
-        each.mkdir()
+        each.mkdir(mode=0o700)
         set_address(each, url)
     monitor = Monitor(folders[0])
     people = People(monitor.jobs)
@@ -215,7 +216,7 @@ def fleet(
         sender = multiprocessing.get_context("fork").Process(target=agents, args=(theirs, tokens, count, minutes))
         sender.start()
         meter = Meter([each.pid for each in servers], samples.pid, server.pid, sender.pid or 0)
-        looks, begun = pool.submit(look, person, done), time.monotonic()
+        looks, begun = pool.submit(look, person, done, PORT), time.monotonic()
         lines: list[dict[str, Any]] = []
         waits: list[float] = []
         for line, of_minute in minutes_of(ours, meter, servers, folders, samples.pid, server.pid):
