@@ -2,9 +2,11 @@
 
 A GPU is called GPU-<unique id>, as ROCR_VISIBLE_DEVICES calls it; a GPU without one (older than Vega) is
 called by its PCI address. Each partition of a GPU (DPX, TPX, QPX, CPX) is a device of its own, called as the
-GPU with the partition's number from 0 on: GPU-<unique id>.3. The files need neither ROCm nor root. A file that is missing, or that the driver
-does not support for this GPU, is a figure that is absent; `reasons` says why for all other errors. Figures
-are returned as the driver reported them; plausible.py checks them.
+GPU with the partition's number from 0 on: GPU-<unique id>.3.
+
+The files need neither ROCm nor root. A file that is missing, or that the driver does not support for this
+GPU, is a figure that is absent; `reasons` says why for all other errors. Figures are returned as the driver
+reported them; plausible.py checks them.
 """
 
 from __future__ import annotations
@@ -125,7 +127,9 @@ class AmdGpus:
                 folders[address] = folder
         kfd = self._kfd.find_gpus(folders)
         return [
-            AmdDevice(self._facts(folder, address, kfd.get(address, [])), folder, address, kfd.get(address, []))
+            AmdDevice(
+                self._facts(folder, address, kfd.get(address, [])), folder, address, kfd.get(address, [])
+            )
             for address, folder in folders.items()
         ]
 

@@ -1,6 +1,6 @@
-"""Finds the partitions of AMD GPUs and the processes on them, in the files of the kernel's compute driver (KFD).
+"""Finds partitions of AMD GPUs, and the processes on them, in the files of the kernel's compute driver (KFD).
 
-/sys/class/kfd/kfd/topology/nodes has a folder for each GPU, or for each partition of one (DPX, TPX, QPX, CPX).
+/sys/class/kfd/kfd/topology/nodes has a folder for each GPU, or for each partition of one (DPX to CPX).
 /sys/class/kfd/kfd/proc has a folder for each process that uses ROCm, by its pid on the host, and anyone may
 read it. The alternative, the lines drm-* of /proc/PID/fdinfo, needs every open file of every process in each
 round and the right to trace them, and leaves out most memory of ROCm. It would also show programs that draw

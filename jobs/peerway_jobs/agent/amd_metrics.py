@@ -1,4 +1,4 @@
-"""Reads gpu_metrics, a binary table of the driver amdgpu: energy, throttling, and how busy each compute die is.
+"""Reads gpu_metrics, a binary table of the driver amdgpu: energy, throttling, how busy each compute die is.
 
 The kernel defines its layouts in drivers/gpu/drm/amd/include/kgd_pp_interface.h. Revisions 1.3 and 1.6 to 1.8
 differ in where a field is, so they are read only with their exact size. In 1.9 each field carries its number
@@ -72,7 +72,9 @@ def decode(table: bytes) -> Table:
 def _of_cycles(table: bytes, layout: struct.Struct, first: int, length: int) -> Table:
     energy, *cycles = layout.unpack_from(table)
     busy = [_DIES.unpack_from(table, first + place * length) for place in range(_MOST_PARTITIONS)]
-    return Table(None, None if energy == _ABSENT[8] else energy, tuple(cycles), [_known(dies) for dies in busy])
+    return Table(
+        None, None if energy == _ABSENT[8] else energy, tuple(cycles), [_known(dies) for dies in busy]
+    )
 
 
 def _of_fields(values: dict[int, tuple[int, ...]]) -> Table:

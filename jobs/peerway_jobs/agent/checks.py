@@ -164,7 +164,8 @@ def amd_numbers(gpus: list[Gpu], *, mixed: bool) -> Diagnosis:
     if unnumbered:
         return Diagnosis(
             "gpus", "warning",
-            f"{len(unnumbered)} of {len(whole)} AMD GPUs have not exactly one render node, as {unnumbered[0]}",
+            f"{len(unnumbered)} of {len(whole)} AMD GPUs have not exactly one render node, "
+            f"as {unnumbered[0]}",
             "the agent does not know which job has these; in a container, pass /dev/dri, /sys/class/drm and "
             "/sys/class/kfd in",
         )  # fmt: skip

@@ -29,8 +29,8 @@ def gpus_by_number(numbers: Iterable[int], gpus: list[Gpu]) -> list[str]:
     Slurm's number N is that of the device file: /dev/nvidiaN (NVML's minor number, not its index), or
     /dev/dri/renderDN of an AMD GPU, which begins at 128. Where Slurm gives places in its own list of GPUs
     instead, AMD's are in the order of these files. Each partition of an AMD GPU has such a file, the GPU then
-    has none. On a node with MIG instances, or with GPUs of both makers, a small number may mean several things,
-    and identifies nothing.
+    has none. On a node with MIG instances, or with GPUs of both makers, a small number may mean several
+    things, and identifies nothing.
     """
     divided = {gpu.parent for gpu in gpus}
     whole = [gpu for gpu in gpus if gpu.uuid not in divided]

@@ -17,8 +17,8 @@ from peerway_jobs.store.runs import STATES
 
 _KEPT_OF_ALL_S = 600.0  # a count that reads every job: seconds of the database's time with ten million
 _COUNTS = {
-    "jobs_not_judged": ("Runs that ended in the last 14 days and have no verdict.", "SELECT count(*) FROM jobs "
-                        "WHERE ended >= :oldest AND judged <= 0 AND NOT provisional"),
+    "jobs_not_judged": ("Runs that ended in the last 14 days and have no verdict.", "SELECT count(*) "
+                        "FROM jobs WHERE ended >= :oldest AND judged <= 0 AND NOT provisional"),
     "jobs_unconfirmed": ("Runs that Slurm has not confirmed.", "SELECT count(*) FROM jobs WHERE provisional"),
     "alarms": ("Alarms about agents.", "SELECT count(*) FROM alarms"),
     "nodes": ("Nodes whose agents have told what they are.", "SELECT count(*) FROM nodes"),

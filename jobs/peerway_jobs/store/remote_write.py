@@ -2,8 +2,8 @@
 
     WriteRequest{timeseries: [{labels: [{name, value}], samples: [{value, timestamp}]}]}
 
-3,000 nodes send 110,000 samples a second. Batches of the same devices and metrics differ only in the node's name,
-the time and the values, so the rest is encoded once, and these are written into a copy of it.
+3,000 nodes send 110,000 samples a second. Batches of the same devices and metrics differ only in the node's
+name, the time and the values, so the rest is encoded once, and these are written into a copy of it.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     nice -n 10 python jobs/tests/load/jobs_fleet.py --nodes 3000 --servers 2 --minutes 10 \
         --out results/jobs/large.jsonl
 
-Each simulated node has 8 GPUs and one job, and sends a batch each 10 s to one of the servers. What is refused is
-sent again, as an agent does. At the end every acknowledged batch must be in PostgreSQL, and VictoriaMetrics must
-have its samples. The agents are a process of their own, so that their CPU time is told apart.
+Each simulated node has 8 GPUs and one job, and sends a batch each 10 s to one of the servers. What is refused
+is sent again, as an agent does. At the end every acknowledged batch must be in PostgreSQL, and
+VictoriaMetrics must have its samples. The agents are a process of their own, so that their CPU time is told
+apart.
 """
 
 from __future__ import annotations
@@ -32,8 +33,17 @@ from jobs_load import SERVE, connected, peak_of
 from jobs_node import BOOT, CORES, GPUS, batch, cpu_of
 from jobs_stream import Stream
 from jobs_sustained import (
-    DATABASE, NODE_METRIC, counted, first_of, kept_of, look, of_postgres, quantiles, resident_of,
-    victoria_metrics, waiting_in,
+    DATABASE,
+    NODE_METRIC,
+    counted,
+    first_of,
+    kept_of,
+    look,
+    of_postgres,
+    quantiles,
+    resident_of,
+    victoria_metrics,
+    waiting_in,
 )  # fmt: skip
 from postgres_server import PostgresServer, postgres
 
@@ -46,7 +56,9 @@ from peerway_jobs.store.database import set_address
 
 PERIOD_S = 10
 PORT = 18751  # of the first server; the others follow
-SENDERS = 200  # threads; each sends for some nodes, so that this many POSTs may wait for their answers at once
+SENDERS = (
+    200  # threads; each sends for some nodes, so that this many POSTs may wait for their answers at once
+)
 
 
 class Agents:
@@ -194,7 +206,12 @@ def minutes_of(
 
 
 def fleet(
-    folder: Path, server: PostgresServer, samples: subprocess.Popen[bytes], nodes: int, count: int, minutes: float
+    folder: Path,
+    server: PostgresServer,
+    samples: subprocess.Popen[bytes],
+    nodes: int,
+    count: int,
+    minutes: float,
 ) -> dict[str, Any]:
     """Run it; returns the record."""
     url = server.new()
@@ -205,7 +222,8 @@ def fleet(
     monitor = Monitor(folders[0])
     people = People(monitor.jobs)
     tokens = {
-        name: people.make_token("", ["agent"], time.time(), name) for name in (f"node{n:04}" for n in range(nodes))
+        name: people.make_token("", ["agent"], time.time(), name)
+        for name in (f"node{n:04}" for n in range(nodes))
     }
     people.put("root", "admin")
     person = people.make_token("root", ["jobs:read", "cluster:read", "admin"], time.time())
@@ -213,7 +231,9 @@ def fleet(
     ours, theirs = multiprocessing.Pipe()
     done = threading.Event()
     with serving(folders) as servers, ThreadPoolExecutor(1) as pool:
-        sender = multiprocessing.get_context("fork").Process(target=agents, args=(theirs, tokens, count, minutes))
+        sender = multiprocessing.get_context("fork").Process(
+            target=agents, args=(theirs, tokens, count, minutes)
+        )
         sender.start()
         meter = Meter([each.pid for each in servers], samples.pid, server.pid, sender.pid or 0)
         looks, begun = pool.submit(look, person, done, PORT), time.monotonic()

@@ -1,8 +1,8 @@
 """Batches of many simulated nodes, made so cheaply that the agents do not take the server's CPU.
 
-A batch of an agent is JSON compressed with zlib. Here the figures, which are most of it, come from a few sets of
-random ones that were compressed once; only what differs between nodes and rounds is compressed anew. To the server
-they are batches as any other: as large, and to be unpacked and checked in full.
+A batch of an agent is JSON compressed with zlib. Here the figures, which are most of it, come from a few sets
+of random ones that were compressed once; only what differs between nodes and rounds is compressed anew. To
+the server they are batches as any other: as large, and to be unpacked and checked in full.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class Stream:
     def batch(self, node: str, number: int, seq: int, wall_ms: int) -> bytes:
         """The encoded batch of a node's round; `number` is the node's place among all."""
         like = batch(node, seq, wall_ms, figures=False)
-        names = {name: getattr(like, name) for name in ("node", "stream", "seq", "boot", "wall_ms", "mono_ms")}
+        names = {
+            name: getattr(like, name) for name in ("node", "stream", "seq", "boot", "wall_ms", "mono_ms")
+        }
         uuids = json.dumps([f"GPU-{node}-{n}" for n in range(GPUS)], separators=(",", ":"))
         head = json.dumps({"version": 1, **names}, separators=(",", ":"))[:-1]
         head += f',"samples":{{"gpu":{{"devices":{uuids}'

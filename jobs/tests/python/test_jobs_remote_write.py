@@ -72,7 +72,9 @@ def filed(node: str, seq: int, samples: dict[str, Samples], shift: int = 0) -> F
 
 
 def gpus(*names: str, use: list[float | int | None]) -> Samples:
-    return Samples(list(names), {"gpu_utilization_ratio": use, "gpu_memory_used_bytes": [1 << 40] * len(names)})
+    return Samples(
+        list(names), {"gpu_utilization_ratio": use, "gpu_memory_used_bytes": [1 << 40] * len(names)}
+    )
 
 
 BATCHES = {
@@ -80,7 +82,9 @@ BATCHES = {
         filed(f"n{n}", 1, {"gpu": gpus(f"GPU-{n}", f"GPU-{n + 5}", use=[0.25 * n, 1])}) for n in range(3)
     ],
     "names of several lengths": [
-        filed("n1", 1, {"core": Samples([str(n) for n in range(12)], {"core_busy_seconds_total": [*range(12)]})}),
+        filed(
+            "n1", 1, {"core": Samples([str(n) for n in range(12)], {"core_busy_seconds_total": [*range(12)]})}
+        ),
         filed("a-longer-name.cluster", 1, {"gpu": gpus("GPU-1", "x" * 128, use=[0.5, 0])}),
     ],
     "figures that are absent": [

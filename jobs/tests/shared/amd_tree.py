@@ -23,8 +23,8 @@ def add_gpu(
 ) -> None:
     """Add an MI300X with one or more partitions, of which each has a render node.
 
-    KFD's location of a partition has its number in the upper bits, or `in_function` in those of PCI's function,
-    as the packages of ROCm 6 have it.
+    KFD's location of a partition has its number in the upper bits, or `in_function` in those of PCI's
+    function, as the packages of ROCm 6 have it.
     """
     folder = CARD.format(card)
     mode = {1: "SPX", 2: "DPX", 4: "QPX", 8: "CPX"}[parts]
@@ -65,14 +65,22 @@ ABSENT = (1 << 32) - 1  # what the driver writes where it has no figure
 
 
 def counters(
-    root: Path, card: int, cycles: int, power: int, heat: int, hardware: int, busy: list[list[int]] | None = None
+    root: Path,
+    card: int,
+    cycles: int,
+    power: int,
+    heat: int,
+    hardware: int,
+    busy: list[list[int]] | None = None,
 ) -> None:
     """Write gpu_metrics 1.8 with these counters of the firmware's cycles, and 2^20 J.
 
     `busy` has, for each partition, the per cent of each of its dies.
     """
     head = struct.pack("<HBB12xQQ8x6I", 3872, 1, 8, 0, 1 << 36, cycles, hardware, power, heat, heat // 2, 0)
-    stats = [struct.pack("<8I408x", *(dies + [ABSENT] * (8 - len(dies)))) for dies in [*(busy or []), *[[]] * 8]]
+    stats = [
+        struct.pack("<8I408x", *(dies + [ABSENT] * (8 - len(dies)))) for dies in [*(busy or []), *[[]] * 8]
+    ]
     table(root, card, (head.ljust(344, b"\0") + b"".join(stats[:8])).ljust(3872, b"\0"))
 
 
