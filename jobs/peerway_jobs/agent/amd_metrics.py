@@ -25,7 +25,7 @@ _CYCLES = {  # (revision, size): those fields; where the partitions' figures beg
 }
 _MOST_PARTITIONS, _DIES = 8, struct.Struct("<8I")  # how busy each die of a partition is, in per cent
 _NAMED = 9  # the revision in which each field carries its number
-_FIELDS = {"energy": 7, "cycles": range(9, 15), "busy": 40}  # numbers of the fields of 1.9
+_ENERGY, _COUNTERS, _BUSY = 7, range(9, 15), 40  # numbers of the fields of 1.9
 _TYPES = "BbHhIiQq"  # in the order of the kernel's numbers
 _ABSENT = {4: (1 << 32) - 1, 8: (1 << 64) - 1}  # what the driver writes for a figure that it lacks, by size
 
@@ -78,13 +78,13 @@ def _of_cycles(table: bytes, layout: struct.Struct, first: int, length: int) -> 
 
 
 def _of_fields(values: dict[int, tuple[int, ...]]) -> Table:
-    energy = values.get(_FIELDS["energy"], ())
-    cycles = [values.get(number, ()) for number in _FIELDS["cycles"]]
+    energy = values.get(_ENERGY, ())
+    cycles = [values.get(number, ()) for number in _COUNTERS]
     return Table(
         None,
         energy[0] if energy and energy[0] != _ABSENT[8] else None,
         tuple(each[0] for each in cycles) if all(cycles) else None,
-        [_known(values.get(_FIELDS["busy"], ()))],
+        [_known(values.get(_BUSY, ()))],
     )
 
 

@@ -94,7 +94,7 @@ class Agents:
             for turn, number in enumerate(mine):
                 due = begun + (seq - 1 + (turn + place / SENDERS) / len(mine)) * PERIOD_S
                 time.sleep(max(0.0, due - time.monotonic()))
-                while (connection := self._post(connection, port, number, seq)) is None:
+                while not self._post(connection, number, seq):
                     with self._lock:
                         self.again += 1
                     time.sleep(1)
@@ -102,10 +102,8 @@ class Agents:
                 with self._lock:
                     self.waits.append(time.monotonic() - due)
 
-    def _post(
-        self, connection: http.client.HTTPConnection, port: int, number: int, seq: int
-    ) -> http.client.HTTPConnection | None:
-        """Send a batch; returns the connection, or None if it was not acknowledged."""
+    def _post(self, connection: http.client.HTTPConnection, number: int, seq: int) -> bool:
+        """Send a batch; returns whether it was acknowledged."""
         node, token = self._tokens[number]
         now = int(time.time() * 1000)
         if seq == 1:
@@ -118,10 +116,10 @@ class Agents:
             answer = connection.getresponse()
             told = answer.read()
         except (OSError, http.client.HTTPException):
-            return None
+            return False
         if answer.status not in (200, 429, 503):
             raise SystemExit(f"{answer.status}: {told.decode()}")
-        return connection if answer.status == 200 else None
+        return answer.status == 200
 
 
 def agents(pipe: Connection, tokens: dict[str, str], servers: int, minutes: float) -> None:
