@@ -46,7 +46,9 @@ def batch(node: str, seq: int, wall_ms: int, *, figures: bool = True) -> Batch:
     }
     for kind, part, whole in (("gpu", "used", "total"), ("node", "available", "total")):
         values = samples[kind].values  # a part is never more than its whole
-        values[f"{kind}_memory_{part}_bytes"] = [each / 2 for each in values[f"{kind}_memory_{whole}_bytes"]]
+        values[f"{kind}_memory_{part}_bytes"] = [
+            (each or 0) / 2 for each in values[f"{kind}_memory_{whole}_bytes"]
+        ]
     return Batch(node, stream, seq, BOOT, wall_ms, seq * 10_000, samples)
 
 
