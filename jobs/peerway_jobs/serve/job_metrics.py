@@ -33,6 +33,7 @@ _OF_SLURM = {
 _ALL = 100_000  # more accounts or rules than any site has
 _MOST_ACCOUNTS = 20
 _DEVICES = ("gpu", "core")
+_EVERYBODY: tuple[str, list[str]] = ("TRUE", [])  # the jobs that are counted, as a condition
 
 
 class JobMetrics(Collector):
@@ -109,8 +110,8 @@ class JobMetrics(Collector):
 
     def _of_hours(self) -> Iterator[Metric]:
         base, since = self._monitor.jobs.reader, self._monitor.clock() - DAY_S
-        accounts = sums(base, ("1", []), "account", since, _ALL)
-        rules = sums(base, ("1", []), "tag", since, _ALL)
+        accounts = sums(base, _EVERYBODY, "account", since, _ALL)
+        rules = sums(base, _EVERYBODY, "tag", since, _ALL)
         hours = GaugeMetricFamily(
             "peerway_jobs_hours_last_day", "Hours of jobs that ended in 24 hours.", labels=["device", "use"]
         )
@@ -150,7 +151,7 @@ class AccountMetrics(Collector):
             "Idle hours of the accounts that wasted most.",
             labels=["account", "device"],
         )
-        for row in sums(self._monitor.jobs.reader, ("1", []), "account", since, _MOST_ACCOUNTS):
+        for row in sums(self._monitor.jobs.reader, _EVERYBODY, "account", since, _MOST_ACCOUNTS):
             for device in _DEVICES:
                 family.add_metric([row["name"], device], row[f"idle_{device}_hours"])
         return family
