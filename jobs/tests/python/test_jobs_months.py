@@ -63,7 +63,8 @@ def test_users_of_each_month_and_those_who_are_new(store: JobStore) -> None:
 @pytest.mark.parametrize("order", ["wasted", "used"])
 def test_the_sums_of_months_are_those_of_their_jobs(store: JobStore, by: str, order: SumOrder) -> None:
     store.write(
-        "UPDATE jobs SET verdict = 'inefficient', tag = 'idle', idle_core_hours = CAST(job AS REAL), freed_gpu_hours = 2"
+        "UPDATE jobs SET verdict = 'inefficient', tag = 'idle', "
+        "idle_core_hours = CAST(job AS REAL), freed_gpu_hours = 2"
     )
     sum_months(store, NOW)
     first = month_of(at("2026-02-01"))
