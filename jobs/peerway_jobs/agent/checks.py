@@ -158,21 +158,25 @@ def gpus(devices: NodeGpus, config: str) -> Iterator[Diagnosis]:
 
 def amd_numbers(gpus: list[Gpu], *, mixed: bool) -> Diagnosis:
     """Whether Slurm's numbers of AMD GPUs can be mapped to their unique ids."""
-    unnumbered = [gpu.uuid for gpu in gpus if gpu.minor is None]
+    divided = {gpu.parent for gpu in gpus}
+    whole = [gpu for gpu in gpus if gpu.uuid not in divided]
+    unnumbered = [gpu.uuid for gpu in whole if gpu.minor is None]
     if unnumbered:
         return Diagnosis(
             "gpus", "warning",
-            f"{len(unnumbered)} of {len(gpus)} AMD GPUs have not exactly one render node, as {unnumbered[0]}",
-            "a partitioned GPU (DPX, CPX) is measured as a whole, and the agent does not know which job has "
-            "it; in a container, pass /dev/dri and /sys/class/drm in",
+            f"{len(unnumbered)} of {len(whole)} AMD GPUs have not exactly one render node, "
+            f"as {unnumbered[0]}",
+            "the agent does not know which job has these; in a container, pass /dev/dri, /sys/class/drm and "
+            "/sys/class/kfd in",
         )  # fmt: skip
     if mixed:
         return Diagnosis(
             "gpus", "warning",
-            f"{len(gpus)} AMD GPUs beside NVIDIA's: a small number of Slurm may mean either",
+            f"{len(whole)} AMD GPUs beside NVIDIA's: a small number of Slurm may mean either",
             "let the prolog set CUDA_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES to UUIDs",
         )  # fmt: skip
-    return Diagnosis("gpus", "ok", f"{len(gpus)} AMD GPUs; the agent orders them as /dev/dri/renderDN")
+    kinds = "AMD GPUs and partitions of GPUs" if len(whole) < len(gpus) else "AMD GPUs"
+    return Diagnosis("gpus", "ok", f"{len(whole)} {kinds}; the agent orders them as /dev/dri/renderDN")
 
 
 def nvidia_numbers(gpus: list[Gpu]) -> Diagnosis:

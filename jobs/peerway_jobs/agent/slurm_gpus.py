@@ -28,14 +28,17 @@ def gpus_by_number(numbers: Iterable[int], gpus: list[Gpu]) -> list[str]:
 
     Slurm's number N is that of the device file: /dev/nvidiaN (NVML's minor number, not its index), or
     /dev/dri/renderDN of an AMD GPU, which begins at 128. Where Slurm gives places in its own list of GPUs
-    instead, AMD's are in the order of these files. On a node with MIG instances, or with GPUs of both makers,
-    a small number may mean several things, and identifies nothing.
+    instead, AMD's are in the order of these files. Each partition of an AMD GPU has such a file, the GPU then
+    has none. On a node with MIG instances, or with GPUs of both makers, a small number may mean several
+    things, and identifies nothing.
     """
-    if any(gpu.parent is not None for gpu in gpus):
+    divided = {gpu.parent for gpu in gpus}
+    whole = [gpu for gpu in gpus if gpu.uuid not in divided]
+    if any(gpu.parent is not None and (gpu.minor or 0) < RENDER_MINORS for gpu in whole):
         return []
-    by_minor = {gpu.minor: gpu.uuid for gpu in gpus if gpu.minor is not None}
+    by_minor = {gpu.minor: gpu.uuid for gpu in whole if gpu.minor is not None}
     render = sorted(minor for minor in by_minor if minor >= RENDER_MINORS)
-    if len(render) == len(gpus):
+    if len(render) == len(whole):
         by_minor |= {place: by_minor[minor] for place, minor in enumerate(render)}
     elif render:
         by_minor = {minor: by_minor[minor] for minor in render}

@@ -84,7 +84,8 @@ async def batches(request: Request, server: Server, node: AgentNode) -> Any:
     if not length.isdigit() or int(length) > MOST_BODY:
         return JSONResponse({"error": f"a body has a length of at most {MOST_BODY:,} bytes"}, 413)
     try:
-        return await server.ingest.post(node, await request.body(), request.headers.get("peerway-sent", ""))
+        sent = request.headers.get("peerway-sent", "")
+        return JSONResponse(await server.ingest.post(node, await request.body(), sent))
     except Refused as refused:
         return JSONResponse(refused.body(), refused.status, refused.headers)
 

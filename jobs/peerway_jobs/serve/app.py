@@ -7,12 +7,12 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 
 from peerway_jobs.monitor import Monitor
@@ -27,7 +27,7 @@ from peerway_jobs.serve import (
     token_pages,
 )
 from peerway_jobs.serve.access import Access, Network, Portal
-from peerway_jobs.serve.connections import Bounded, Heads, Proxied
+from peerway_jobs.serve.connections import Bounded, Headed, Heads, Proxied
 from peerway_jobs.serve.errors import add_errors
 from peerway_jobs.serve.ingest import Ingest
 from peerway_jobs.serve.live import Live
@@ -109,18 +109,9 @@ def create_app(
     app.add_middleware(Bounded)
     app.add_middleware(Heads)
     app.add_middleware(Proxied, proxies=(*proxies, *(portal.proxies if portal else ())))
+    app.add_middleware(Headed, headers=HEADERS, saw=state.requests.saw)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     app.mount("/plotly", StaticFiles(directory=PLOTLY), name="plotly")
-
-    @app.middleware("http")
-    async def headers(request: Request, follow: Callable[[Request], Awaitable[Response]]) -> Response:
-        begun = time.monotonic()
-        response = await follow(request)
-        state.requests.saw(request.url.path, response.status_code, time.monotonic() - begun)
-        response.headers.update(HEADERS)
-        if not request.url.path.startswith(("/static", "/plotly")):
-            response.headers["Cache-Control"] = "no-store"
-        return response
 
     return app
 

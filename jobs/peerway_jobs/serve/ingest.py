@@ -27,6 +27,7 @@ MOST_WAITING = 256  # POSTs; others are told to try again later
 MOST_POST_TEXT = 32 << 20  # bytes of JSON in one POST
 MOST_POST_PARTS = 8192  # intervals and notes in one POST
 _LARGE = 64 << 10  # bytes of a body that is unpacked in a thread
+_GATHER_S = 0.05  # for which a POST waits for others
 _MOVED_MS = 200  # changes of a clock's difference that are not saved: clocks drift all the time
 
 Answer = tuple[int, dict[str, object]]
@@ -180,9 +181,16 @@ class Ingest:
         return self._periods[batch.node]
 
     async def write(self) -> None:
-        """Write queued POSTs until cancelled; all that wait together go into one transaction."""
+        """Write queued POSTs until cancelled; all that wait together go into one transaction.
+
+        A transaction costs as much as several POSTs. Once two came together, each waits for more.
+        """
+        posts: list[_Post] = []
         while True:
+            many = len(posts) > 1
             posts = [await self._queue.get()]
+            if many:
+                await asyncio.sleep(_GATHER_S)
             while not self._queue.empty():
                 posts.append(self._queue.get_nowait())
             if not await self._written(posts) and len(posts) > 1:
@@ -216,8 +224,7 @@ class Ingest:
 
     def _put(self, batches: list[Filed]) -> None:
         jobs = self._monitor.jobs
-        new = [each for each in batches if not jobs.known(each.batch.node, each.batch.stream, each.batch.seq)]
-        if new:
+        if new := jobs.unfiled(batches):
             self._monitor.samples.put(new)
             jobs.file(new, self._monitor.late_ms())
         if self._moved:

@@ -12,12 +12,13 @@ from peerway_jobs.serve.server_metrics import DAY_S
 from peerway_jobs.serve.state import State
 from peerway_jobs.store.cluster import cluster_state
 from peerway_jobs.store.lists import sound, sums
+from peerway_jobs.store.pending import OLDEST_S
 from peerway_jobs.store.runs import STATES
 
+_KEPT_OF_ALL_S = 600.0  # a count that reads every job: seconds of the database's time with ten million
 _COUNTS = {
-    "jobs": ("Runs that are kept.", "SELECT count(*) FROM jobs WHERE NOT provisional"),
-    "jobs_not_judged": ("Ended runs without a verdict.", "SELECT count(*) FROM jobs WHERE ended IS NOT NULL "
-                        "AND judged <= 0 AND NOT provisional"),
+    "jobs_not_judged": ("Runs that ended in the last 14 days and have no verdict.", "SELECT count(*) "
+                        "FROM jobs WHERE ended >= :oldest AND judged <= 0 AND NOT provisional"),
     "jobs_unconfirmed": ("Runs that Slurm has not confirmed.", "SELECT count(*) FROM jobs WHERE provisional"),
     "alarms": ("Alarms about agents.", "SELECT count(*) FROM alarms"),
     "nodes": ("Nodes whose agents have told what they are.", "SELECT count(*) FROM nodes"),
@@ -32,17 +33,20 @@ _OF_SLURM = {
 _ALL = 100_000  # more accounts or rules than any site has
 _MOST_ACCOUNTS = 20
 _DEVICES = ("gpu", "core")
+_EVERYBODY: tuple[str, list[str]] = ("TRUE", [])  # the jobs that are counted, as a condition
 
 
 class JobMetrics(Collector):
-    """Read on each scrape, at most every few seconds."""
+    """Read on each scrape, at most every few seconds; the count of all jobs at most every ten minutes."""
 
     def __init__(self, state: State) -> None:
         self._monitor = state.monitor
         self._cached = Cached(lambda: list(self._families()))
+        self._jobs = Cached(self._count_jobs, _KEPT_OF_ALL_S)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric."""
+        yield GaugeMetricFamily("peerway_jobs_jobs", "Runs that are kept.", self._jobs.value())
         yield from self._cached.value()
 
     def _families(self) -> Iterator[Metric]:
@@ -51,9 +55,14 @@ class JobMetrics(Collector):
         yield from self._of_verdicts()
         yield from self._of_hours()
 
+    def _count_jobs(self) -> int:
+        query = "SELECT count(*) FROM jobs WHERE NOT provisional"
+        return int(self._monitor.jobs.reader.execute(query).fetchone()[0])
+
     def _counts(self) -> Iterator[Metric]:
+        oldest = {"oldest": self._monitor.clock() - OLDEST_S}  # runs that ended before are judged no more
         for name, (text, query) in _COUNTS.items():
-            count = self._monitor.jobs.reader.execute(query).fetchone()[0]
+            count = self._monitor.jobs.reader.execute(query, oldest).fetchone()[0]
             yield GaugeMetricFamily(f"peerway_jobs_{name}", text, count)
 
     def _of_slurm(self) -> Iterator[Metric]:
@@ -101,8 +110,8 @@ class JobMetrics(Collector):
 
     def _of_hours(self) -> Iterator[Metric]:
         base, since = self._monitor.jobs.reader, self._monitor.clock() - DAY_S
-        accounts = sums(base, ("1", []), "account", since, _ALL)
-        rules = sums(base, ("1", []), "tag", since, _ALL)
+        accounts = sums(base, _EVERYBODY, "account", since, _ALL)
+        rules = sums(base, _EVERYBODY, "tag", since, _ALL)
         hours = GaugeMetricFamily(
             "peerway_jobs_hours_last_day", "Hours of jobs that ended in 24 hours.", labels=["device", "use"]
         )
@@ -142,7 +151,7 @@ class AccountMetrics(Collector):
             "Idle hours of the accounts that wasted most.",
             labels=["account", "device"],
         )
-        for row in sums(self._monitor.jobs.reader, ("1", []), "account", since, _MOST_ACCOUNTS):
+        for row in sums(self._monitor.jobs.reader, _EVERYBODY, "account", since, _MOST_ACCOUNTS):
             for device in _DEVICES:
                 family.add_metric([row["name"], device], row[f"idle_{device}_hours"])
         return family

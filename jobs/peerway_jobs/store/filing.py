@@ -117,10 +117,7 @@ class _ReportedRuns:
 
     def __init__(self, base: Connection, node: str, now: float, confirm: bool, begun: Counter[str]) -> None:
         self._base, self._node, self._now, self._confirm, self._begun = base, node, now, confirm, begun
-        if confirm:
-            begun[node] = base.execute(
-                "SELECT count(*) FROM jobs WHERE provisional AND node_list = ?", (node,)
-            ).fetchone()[0]
+        self._counted = not confirm
 
     def run_of(self, of: Interval) -> None:
         """Create or update the run of an allocation. What Slurm has reported is not changed.
@@ -132,6 +129,7 @@ class _ReportedRuns:
         runs = [of_row(row) for row in rows]
         run = _run_at(runs, of)
         if run is None:
+            self._count()
             if self._begun[self._node] >= MOST_UNCONFIRMED:  # the interval stays: Slurm may report the run
                 why = f"more than {MOST_UNCONFIRMED:,} jobs that Slurm has not confirmed, such as {of.job}"
                 raise_alarm(base, self._now, self._node, "too many", why)
@@ -151,6 +149,15 @@ class _ReportedRuns:
         ).fetchall()
         allocations = [readable(INTERVALS, part)[0] for part in parts]
         put_run(base, _from_parts(run, allocations), provisional=self._confirm)
+
+    def _count(self) -> None:
+        """Count the node's runs that Slurm has not confirmed, once: most batches begin no run."""
+        if not self._counted:
+            self._counted = True
+            row = self._base.execute(
+                "SELECT count(*) FROM jobs WHERE provisional AND node_list = ?", (self._node,)
+            ).fetchone()
+            self._begun[self._node] = row[0]
 
 
 def _text(number: int | None) -> str | None:

@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -49,6 +49,7 @@ class JobStore:
             raise
         self.lock = threading.RLock()
         self.writer = self.database.writer
+        self._filed: dict[str, tuple[str, Ranges]] = {}  # node -> the stream it last sent, as stored
         self.newest: dict[str, int] = {}  # node -> time of its newest batch since the server began
         # When Slurm last answered about all jobs, 0 if not since the server began; None if Slurm is not
         # asked.
@@ -80,7 +81,16 @@ class JobStore:
 
     def known(self, node: str, stream: str, seq: int) -> bool:
         """Whether this batch is already stored."""
-        return has(self._ranges(self.reader, node, stream), seq)
+        return has(self._ranges(self.reader, [(node, stream)])[node, stream], seq)
+
+    def unfiled(self, batches: Sequence[Filed]) -> list[Filed]:
+        """Those that were not stored when this server last stored some of their node."""
+        keys = {(each.batch.node, each.batch.stream) for each in batches}
+        ranges = {key: self._filed[key[0]][1] for key in keys if self._filed.get(key[0], ("",))[0] == key[1]}
+        ranges |= self._ranges(self.reader, keys - ranges.keys())
+        return [
+            each for each in batches if not has(ranges[each.batch.node, each.batch.stream], each.batch.seq)
+        ]
 
     def file(self, batches: Iterable[Filed], late_ms: int = 0) -> None:
         """Store the intervals, notes and facts of batches, and that the batches have arrived: all or nothing.
@@ -88,14 +98,15 @@ class JobStore:
         Runs that were on the node of a batch made before `late_ms` and have ended are judged again.
         """
         with self.lock, transaction(self.writer) as base:
-            streams: dict[tuple[str, str], Ranges] = {}
+            filed_now = list(batches)
+            streams = self._ranges(
+                base, {(each.batch.node, each.batch.stream) for each in filed_now}, alarm=True
+            )
             late: dict[str, list[int]] = {}
             begun: Counter[str] = Counter()
-            for filed in batches:
+            for filed in filed_now:
                 batch = filed.batch
-                key = (batch.node, batch.stream)
-                ranges = streams.setdefault(key, self._ranges(base, *key, alarm=True))
-                if add(ranges, batch.seq):
+                if add(streams[batch.node, batch.stream], batch.seq):
                     file_batch(base, filed, begun, confirm=self.slurm_answered is not None)
                     if batch.facts and batch.facts.interval_ms != self._period[0] * 1000:
                         self._period = 0.0, 0.0
@@ -116,6 +127,7 @@ class JobStore:
                 )
             for node, times in late.items():
                 judge_again(base, node, min(times), max(times))
+        self._filed |= {node: (stream, ranges) for (node, stream), ranges in streams.items()}
 
     def read_arrivals(self) -> None:
         """Bring `newest` up to date with what came to other servers of the same database."""
@@ -124,20 +136,28 @@ class JobStore:
                 self.newest[node] = max(self.newest.get(node, 0), newest)
 
     @staticmethod
-    def _ranges(base: Connection, node: str, stream: str, *, alarm: bool = False) -> Ranges:
-        """The numbers of a stream's batches that have arrived.
+    def _ranges(
+        base: Connection, streams: Collection[tuple[str, str]], *, alarm: bool = False
+    ) -> dict[tuple[str, str], Ranges]:
+        """The numbers of the batches that have arrived, of these (node, stream).
 
         If they cannot be read, every batch counts as new, since filing a batch twice has no effect. `alarm`:
         raise an alarm in this case.
         """
-        row = base.execute(
-            "SELECT ranges FROM received WHERE node = ? AND stream = ?", (node, stream)
-        ).fetchone()
-        received, unreadable = readable(RECEIVED, row)
-        ranges: Ranges = received["ranges"]
-        if unreadable and alarm:
-            why = f"received.ranges of stream {stream} could not be read, and begins anew"
-            raise_alarm(base, time.time(), node, "damaged", why)
+        ranges: dict[tuple[str, str], Ranges] = {key: [] for key in streams}
+        if not ranges:
+            return ranges
+        places = ",".join(["(?,?)"] * len(ranges))
+        rows = base.execute(
+            f"SELECT node, stream, ranges FROM received WHERE (node, stream) IN (VALUES {places})",
+            tuple(name for key in ranges for name in key),
+        ).fetchall()
+        for row in rows:
+            received, unreadable = readable(RECEIVED, row)
+            ranges[row["node"], row["stream"]] = received["ranges"]
+            if unreadable and alarm:
+                why = f"received.ranges of stream {row['stream']} could not be read, and begins anew"
+                raise_alarm(base, time.time(), row["node"], "damaged", why)
         return ranges
 
     # -- from Slurm

@@ -19,7 +19,7 @@ LONGER = 1 / 20
 # or for Slurm.
 HOLD = 3600
 _ALIVE_MS = 2 * 3_600_000  # an agent sends its node's facts at least once an hour
-_OLDEST = 14 * 86_400  # seconds; runs that ended earlier are no longer judged
+OLDEST_S = 14 * 86_400  # runs that ended earlier are no longer judged
 _MOST = 200  # runs at once
 
 
@@ -41,7 +41,7 @@ def due(store: JobStore, now: float) -> list[Run]:
             "longer": LONGER,
             "settle": SETTLE * period,
             "settled": now - SETTLE * period,
-            "oldest": now - _OLDEST,
+            "oldest": now - OLDEST_S,
         },
     )
     runs: list[Run] = []

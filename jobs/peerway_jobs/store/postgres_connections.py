@@ -62,6 +62,11 @@ def version_of(connection: psycopg.Connection[Any]) -> int:
     row = connection.execute("SELECT to_regclass('peerway_version') IS NOT NULL").fetchone()
     if not row or not row[0]:
         return 0
+    return _version_brought_up(connection)
+
+
+def _version_brought_up(connection: psycopg.Connection[Any]) -> int:
+    """The version of a database that has one: one statement less in each transaction."""
     row = connection.execute("SELECT version FROM peerway_version").fetchone()
     return int(row[0]) if row else 0
 
@@ -103,8 +108,8 @@ class Writer:
                 if not again:  # else PostgreSQL has restarted since this connection was last used
                     raise
         self._run(lambda c: lock(c, WRITING))
-        have, known = self._run(version_of), len(self._database.versions)
-        if known and have != known:
+        known = len(self._database.versions)
+        if known and (have := self._run(_version_brought_up)) != known:
             self._run(lambda c: c.execute("ROLLBACK"))
             why = self._database.trouble = too_new(have, known)
             raise PostgresFailed(self._database.name, why, why)

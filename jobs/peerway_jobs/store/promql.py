@@ -9,13 +9,11 @@ settings for as long as an agent may be away.
 from __future__ import annotations
 
 import json
-import struct
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,8 +21,9 @@ import numpy as np
 from peerway_jobs.metrics import METRICS
 from peerway_jobs.store.chunk import Points, merged
 from peerway_jobs.store.prom_addresses import addresses
+from peerway_jobs.store.remote_write import RemoteWrite
 from peerway_jobs.store.sample_damage import SampleDamage
-from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed, columns, time_ms
+from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
 
 TIMEOUT_S = 60
 STORAGE_TIMEOUT_S = 5  # for one vmstorage of several, of which each is asked every two seconds
@@ -52,13 +51,14 @@ class PromStore(Samples):
     def __init__(self, url: str, select: str = "", storages: Iterable[str] = ()) -> None:
         """`url` is a server's address; prom_addresses.py says what the others are. Raises ValueError."""
         self._at = addresses(url, select, storages)
+        self._remote_write = RemoteWrite()
         self._exports = True  # until it answers that it has no such address, as Prometheus does
 
     def put(self, batches: Sequence[Filed]) -> None:
         """Accepted by the server when this returns; on its disk perhaps later. Raises StoreFailed."""
         import cramjam
 
-        if not (body := write_request(batches)):
+        if not (body := self._remote_write.request(batches)):
             return
         self._ask(
             self._at.insert + "/api/v1/write",
@@ -216,47 +216,3 @@ def _inside(times: Any, figures: Any, begin: int, end: int) -> Points:
     times, figures = times[inside], figures[inside]
     period = int(np.median(np.diff(times))) if times.size > 1 else _PERIODS
     return Points(times, figures, period)
-
-
-# -- the protocol buffers of remote write 1.0: three messages of two fields each
-
-
-def write_request(batches: Iterable[Filed]) -> bytes:
-    """Encode WriteRequest{timeseries: [{labels: [{name, value}], samples: [{value, timestamp}]}]}.
-
-    1,000 nodes send 37,000 samples a second, so parts that many samples share are encoded only once.
-    """
-    samples: defaultdict[tuple[str, str, str], bytes] = defaultdict(bytes)
-    for filed in sorted(batches, key=time_ms):
-        stamp = b"\x10" + _varint(time_ms(filed))
-        head, node = bytes([2 << 3 | 2, 9 + len(stamp)]) + b"\x09", filed.batch.node
-        for _, device, metric, value in columns(filed):
-            samples[metric, node, device] += head + _DOUBLE(value) + stamp
-    # The protocol requires labels sorted by name.
-    return b"".join([
-        _field(1, _label("__name__", metric) + _label("device", device) + _label("node", node) + of)
-        for (metric, node, device), of in samples.items()
-    ])  # fmt: skip
-
-
-_DOUBLE = struct.Struct("<d").pack
-
-
-@lru_cache(1 << 14)
-def _label(name: str, value: str) -> bytes:
-    return _field(1, _field(1, name.encode()) + _field(2, value.encode()))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    if value < 128:
-        return bytes((value,))
-    encoded = bytearray()
-    while value > 127:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)

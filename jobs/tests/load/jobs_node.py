@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from peerway_jobs.batch import Batch, Facts, Gpu, Interval, Samples
-from peerway_jobs.metrics import of_kind
+from peerway_jobs.metrics import Metric, of_kind
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.store.chunk import Points, packed
 from peerway_jobs.store.incoming import STRETCH_MS
@@ -27,8 +27,11 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def batch(node: str, seq: int, wall_ms: int) -> Batch:
+def batch(node: str, seq: int, wall_ms: int, *, figures: bool = True) -> Batch:
     """A batch of a node with 8 busy GPUs, as its agent sends it every 10 s: all metrics of all devices."""
+    stream = f"{hash(node) & 0xFFFFFFFF:032x}"
+    if not figures:
+        return Batch(node, stream, seq, BOOT, wall_ms, seq * 10_000)
     devices = {
         "node": ["node"],
         "core": [str(n) for n in range(CORES)],
@@ -38,12 +41,20 @@ def batch(node: str, seq: int, wall_ms: int) -> Batch:
         "filesystem": ["lustre:scratch"],
     }
     samples = {
-        kind: Samples(
-            names, {m.name: [round(random.random() * 100, 3) for _ in names] for m in of_kind(kind)}
-        )
+        kind: Samples(names, {metric.name: [_figure(metric) for _ in names] for metric in of_kind(kind)})
         for kind, names in devices.items()
     }
-    return Batch(node, f"{hash(node) & 0xFFFFFFFF:032x}", seq, BOOT, wall_ms, seq * 10_000, samples)
+    for kind, part, whole in (("gpu", "used", "total"), ("node", "available", "total")):
+        values = samples[kind].values  # a part is never more than its whole
+        values[f"{kind}_memory_{part}_bytes"] = [
+            (each or 0) / 2 for each in values[f"{kind}_memory_{whole}_bytes"]
+        ]
+    return Batch(node, stream, seq, BOOT, wall_ms, seq * 10_000, samples)
+
+
+def _figure(metric: Metric) -> float:
+    """A random figure that can be true, so that the server keeps it."""
+    return round(random.random() * (1 if metric.unit == "ratio" else 100), 3)
 
 
 def fill(monitor: Monitor, node: str, start: int, *, ended: bool = True) -> None:

@@ -95,9 +95,9 @@ def send(names: list[str], tokens: list[str], first: int, minutes: float) -> lis
     return waits
 
 
-def look(token: str, done: threading.Event) -> dict[str, list[float]]:
+def look(token: str, done: threading.Event, port: int = PORT) -> dict[str, list[float]]:
     """Look at three pages every 5 s as an administrator; returns the seconds to each answer."""
-    connection = connected(PORT)
+    connection = connected(port)
     waits: dict[str, list[float]] = {"cluster": [], "jobs": [], "jobs/1000/series": []}
     while not done.wait(5):
         for path, of in waits.items():

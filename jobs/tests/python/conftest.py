@@ -38,21 +38,29 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(autouse=True)
-def jobs_in_postgres(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def jobs_in_postgres(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """With PEERWAY_TEST_POSTGRESQL=1, each file of jobs that a test opens is a schema of PostgreSQL."""
     if not IN_POSTGRES:
+        yield
         return
+    if request.node.get_closest_marker("sqlite"):
+        pytest.skip("this is about files of SQLite")
     from peerway_jobs.store import jobs
     from peerway_jobs.store.database import database_at
 
     server: PostgresServer = request.getfixturevalue("postgres_server")
     places: dict[object, str] = {}
+    databases = []
 
     def in_postgres(place: Path | str) -> object:
         if isinstance(place, Path) and place not in places:
             places[place] = server.new()
             place.parent.mkdir(parents=True, exist_ok=True)
             (place.parent / "database").write_text(places[place])
-        return database_at(places.get(place, str(place)))
+        databases.append(database_at(places.get(place, str(place))))
+        return databases[-1]
 
     monkeypatch.setattr(jobs, "database_at", in_postgres)
+    yield
+    for database in databases:  # a test that leaves its store open would fail a later one with a warning
+        database.close()

@@ -126,7 +126,7 @@ def test_bits_of_throttling(root: Path, bits: int, shares: dict[str, float]) -> 
         (b"", "0 bytes are no table"),
         (struct.pack("<HBB", 200, 1, 5).ljust(200, b"\0"), "a table 1.5 of 200 bytes"),
         (struct.pack("<HBB", 120, 2, 3).ljust(120, b"\0"), "a table 2.3"),
-        (struct.pack("<HBB", 3360, 1, 8), "a table 1.8 of 3360 bytes"),
+        (struct.pack("<HBB", 3872, 1, 8), "a table 1.8 of 3872 bytes"),
         (struct.pack("<HBB", 600, 1, 6).ljust(600, b"\0"), "a table 1.6 of 600 bytes"),
     ],
     ids=["empty", "bits of the chip", "of an APU", "cut short", "another size"],
@@ -224,16 +224,122 @@ def test_without_the_compute_driver_the_processes_are_unknown(root: Path) -> Non
     assert gpus.sample()[1] == {}
 
 
-def test_a_partitioned_gpu_is_measured_as_a_whole_and_belongs_to_no_number(root: Path) -> None:
-    add_gpu(root, 1, IDS[1], parts=4)
-    use(root, 201, 1, part=3, queue=True)
+def test_both_sizes_of_table_1_8_are_read(root: Path) -> None:
+    """The kernel added a counter to the figures of each partition without a new revision."""
+    gpus = AmdGpus(str(root))
+    assert figures(gpus)["gpu_energy_joules_total"] == 1 << 20
+    content = (root / amd_tree.CARD.format(0) / "gpu_metrics").read_bytes()
+    table(root, 0, struct.pack("<H", 3360) + content[2:3360])
+    assert figures(gpus)["gpu_energy_joules_total"] == 1 << 20
+    assert gpus.reasons == {}
+
+
+def named(root: Path, cycles: int, power: int, heat: int, busy: list[int]) -> None:
+    """Write table 1.9 as the driver of ROCm 7 does: a temperature, energy, cycles, and the dies."""
+    amd_tree.fields(
+        root, 0, (0, "H", [42]), (7, "Q", [1 << 36]), (9, "I", [cycles]), (10, "I", [0]), (11, "I", [power]),
+        (12, "I", [0]), (13, "I", [heat]), (14, "I", [0]), (33, "H", [2100] * 8), (40, "I", busy),
+    )  # fmt: skip
+
+
+def test_a_table_that_names_its_fields_is_read(root: Path) -> None:
+    gpus = AmdGpus(str(root))
+    named(root, 55_257_356, 749_905, 0, [100] * 8)
+    assert throttling(gpus) == {}
+    assert figures(gpus)["gpu_energy_joules_total"] == 1 << 20
+    named(root, 55_262_364, 754_247, 2504, [100] * 8)
+    assert throttling(gpus) == pytest.approx(throttled(4342 / 5008, 0.5, 0))
+    assert gpus.reasons == {}
+    content = (root / amd_tree.CARD.format(0) / "gpu_metrics").read_bytes()
+    for length in (8, 20, 60, len(content) - 1):  # cut short at any place
+        table(root, 0, struct.pack("<H", length) + content[2:length])
+        assert throttling(gpus) == {}
+    odd = bytearray(content)
+    odd[8 + 2] |= 0x80  # a type that the kernel does not have
+    table(root, 0, bytes(odd))
+    assert "gpu_energy_joules_total" not in figures(gpus)
+
+
+def parts_of(uuid: str, count: int) -> list[str]:
+    return [f"{uuid}.{place}" for place in range(count)]
+
+
+@pytest.mark.parametrize("in_function", [False, True], ids=["upper bits", "bits of the function"])
+def test_each_partition_is_a_device_of_its_own(root: Path, in_function: bool) -> None:
+    add_gpu(root, 1, IDS[1], parts=4, in_function=in_function)
+    counters(root, 1, 1000, 0, 0, 0, [[100, 50], [0, 0], [30], []])
+    use(root, 201, 1, part=3, vram=GIB, queue=True)
+    use(root, 202, 1, part=0, vram=2 * GIB)
+    write(root, f"{amd_tree.kfd_node(1, 0)}/mem_banks/0/used_memory", f"{3 * GIB}\n")
     gpus = NodeGpus(NO_NVML, str(root))
-    assert gpus.sample()[1][SECOND] == [201]
-    assert [gpu.minor for gpu in gpus.facts()] == [128, None]
+    quarters = parts_of(SECOND, 4)
+    assert gpus.facts()[1:] == [
+        Gpu(SECOND, "AMD Instinct MI300X OAM", 192 * GIB, 1, None),
+        *(
+            Gpu(name, "AMD Instinct MI300X OAM QPX/NPS1", 48 * GIB, None, 129 + place, SECOND)
+            for place, name in enumerate(quarters)
+        ),
+    ]
+    samples, processes = gpus.sample()
+    assert processes == {FIRST: [], quarters[0]: [202], quarters[1]: [], quarters[2]: [], quarters[3]: [201]}
+    assert [samples.values["gpu_utilization_ratio"][2 + place] for place in range(4)] == [0.75, 0, 0.3, None]
+    assert samples.values["gpu_memory_used_bytes"][1:] == [48 * GIB, 3 * GIB, 0, 0, GIB]
+    assert samples.values["gpu_memory_total_bytes"][1:] == [192 * GIB, *[48 * GIB] * 4]
+    assert samples.values["gpu_power_watts"][1:] == [450, *[None] * 4]
+    assert set(gpus.reasons) == {("GPUs", "")}  # of NVIDIA's
+
+
+def test_the_dies_of_a_table_that_names_its_fields_are_those_of_the_partitions_in_order(root: Path) -> None:
+    def busy() -> list[float | None]:
+        samples, _ = AmdGpus(str(root)).sample()
+        halves = [samples.devices.index(name) for name in parts_of(FIRST, 2)]
+        return [samples.values.get("gpu_utilization_ratio", [None] * 4)[place] for place in halves]
+
+    add_gpu(root, 0, IDS[0], parts=2)
+    named(root, 1, 0, 0, [10, 20, 30, 40, 50, 60, 70, 80])
+    assert busy() == [0.25, 0.65]
+    named(root, 1, 0, 0, [10, 20, 30, 40, 50, 60, amd_tree.ABSENT, amd_tree.ABSENT])  # a GPU with six dies
+    assert busy() == [0.2, 0.5]
+    named(root, 1, 0, 0, [10, 20, 30, 40, 50, *[amd_tree.ABSENT] * 3])  # which belong to no partition surely
+    assert busy() == [None, None]
+    named(root, 1, 0, 0, [amd_tree.ABSENT] * 8)  # older firmware
+    assert busy() == [None, None]
+
+
+def test_partitions_come_and_go_with_the_mode_and_stay_with_a_lost_gpu(root: Path) -> None:
+    gpus = AmdGpus(str(root))
+    add_gpu(root, 0, IDS[0], parts=2)
+    gpus.refresh()
+    assert [gpu.uuid for gpu in gpus.facts()] == [FIRST, *parts_of(FIRST, 2), SECOND]
+    shutil.rmtree(root / "sys/class/drm/card0")
+    shutil.rmtree(root / amd_tree.kfd_node(0, 0))
+    shutil.rmtree(root / amd_tree.kfd_node(0, 1))
+    gpus.refresh()
+    assert [gpu.uuid for gpu in gpus.facts()] == [FIRST, *parts_of(FIRST, 2), SECOND]
+    assert figures(gpus, f"{FIRST}.1") == {}
+    add_gpu(root, 0, IDS[0])
+    gpus.refresh()
+    assert [gpu.uuid for gpu in gpus.facts()] == [FIRST, SECOND]
+
+
+def test_a_partition_belongs_to_the_job_with_its_number(root: Path) -> None:
+    """With every GPU divided Slurm's places are those of all partitions, in the order of their files."""
+    for card in range(2):
+        shutil.rmtree(root / f"sys/class/drm/card{card}")
+    add_gpu(root, 3, IDS[0], parts=8)
+    gpus = NodeGpus(NO_NVML, str(root))
+    eighths = parts_of(FIRST, 8)
+    assert [each.state for each in checks.gpus(gpus, "")] == ["ok"]
+    assert owned(gpus, "131,138") == ([eighths[0], eighths[7]], True)
+    assert owned(gpus, "0,7") == ([eighths[0], eighths[7]], True)
+    assert owned(gpus, "", eighths[2]) == ([eighths[2]], True)
+    node = amd_tree.kfd_node(3, 5)
+    write(root, f"{node}/properties", f"location_id {5 << 28 | 4 << 8}\ndomain 0\n")  # no render node
+    gpus.refresh()
     (diagnosis,) = checks.gpus(gpus, "")
     assert diagnosis.state == "warning"
-    assert f"1 of 2 AMD GPUs have not exactly one render node, as {SECOND}" in diagnosis.observed
-    assert owned(gpus, "1") == ([], False)
+    assert f"1 of 8 AMD GPUs have not exactly one render node, as {eighths[5]}" in diagnosis.observed
+    assert owned(gpus, "5") == ([], False)
 
 
 NOW = Now(1_795_300_000_000, 100_000, "6f1c2b3a-0000-4000-8000-0123456789ab")

@@ -33,6 +33,7 @@ from peerway_jobs.store.acts import Act
 from peerway_jobs.store.lists import ORDERS
 from peerway_jobs.store.unconfirmed import delete_unconfirmed
 
+pytestmark = pytest.mark.sqlite
 NOT_TEXT = [b"\xff\xfe", None]
 TEXTS = [*NOT_TEXT, "", "{", '{"a": 1}', '[1, null, [2], {"name": 3}]', "[1e999]", "9" * 400, "\udcff"]
 NUMBERS = ["x", b"\xff", None, -1e300, math.inf, -(1 << 63), 1 << 62]

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -28,6 +29,7 @@ from peerway_jobs.frames import frame
 from peerway_jobs.mail.digest import digests
 from peerway_jobs.mail.settings import Mail
 from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.job_metrics import AccountMetrics, JobMetrics
 from peerway_jobs.serve.people import People
 from peerway_jobs.store import audit, months
 from peerway_jobs.store.alarms import alarms
@@ -95,6 +97,7 @@ def everything(monitor: Monitor) -> dict[str, Any]:
     """What all readers of the database make of it."""
     jobs, base, people = monitor.jobs, monitor.jobs.reader, People(monitor.jobs)
     runs, _ = listed(base, EVERYBODY, Filter(), most=500)
+    state: Any = SimpleNamespace(monitor=monitor)  # all that these metrics need of a server
     mail = Mail("smtp://x", "a@b", "{user}@b", "https://x", least_gpu_hours=0, least_core_hours=0)
     return {
         "lists": {  # a running job has run until now, which differs
@@ -110,6 +113,11 @@ def everything(monitor: Monitor) -> dict[str, Any]:
         },
         "folded": folded(base, EVERYBODY, Filter(), NOW),
         "array": array_sum(base, EVERYBODY, "200", NOW),
+        "metrics": [
+            (sample.name, sample.labels, sample.value)
+            for family in (*JobMetrics(state).collect(), *AccountMetrics(state).collect())
+            for sample in family.samples
+        ],
         "sums": {by: sums(base, EVERYBODY, by, 0, now=NOW) for by in SUMMED},
         "runs": [dataclasses.asdict(run) for run in runs],
         "verdicts": [read_verdict(jobs, run) for run in runs],

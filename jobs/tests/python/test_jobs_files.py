@@ -16,6 +16,7 @@ from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.samples import Policy
 from peerway_jobs.store.write_ahead import AheadStore
 
+pytestmark = pytest.mark.sqlite
 RESTORE = "stop the server and restore jobs.db from its last backup"
 
 

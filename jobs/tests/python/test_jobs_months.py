@@ -14,7 +14,7 @@ from peerway_jobs.store.lists import SUMMED, SumOrder, sums
 from peerway_jobs.store.months import growth, month_of, months, sum_months, sums_of_months
 from peerway_jobs.store.runs import Run
 
-ALL = ("1", [])
+ALL = ("TRUE", [])
 
 
 def at(text: str) -> float:
@@ -63,7 +63,8 @@ def test_users_of_each_month_and_those_who_are_new(store: JobStore) -> None:
 @pytest.mark.parametrize("order", ["wasted", "used"])
 def test_the_sums_of_months_are_those_of_their_jobs(store: JobStore, by: str, order: SumOrder) -> None:
     store.write(
-        "UPDATE jobs SET verdict = 'inefficient', tag = 'idle', idle_core_hours = job, freed_gpu_hours = 2"
+        "UPDATE jobs SET verdict = 'inefficient', tag = 'idle', "
+        "idle_core_hours = CAST(job AS REAL), freed_gpu_hours = 2"
     )
     sum_months(store, NOW)
     first = month_of(at("2026-02-01"))
@@ -104,11 +105,12 @@ def test_a_month_that_has_just_ended_is_still_summed_again(store: JobStore) -> N
 
 def test_runs_that_run_or_are_not_confirmed_count_nowhere(store: JobStore) -> None:
     store.update([Run("20", user="eve", started=NOW - 3600)])
-    store.write("UPDATE jobs SET provisional = 1 WHERE job = '5'")
+    store.write("UPDATE jobs SET provisional = TRUE WHERE job = '5'")
     sum_months(store, NOW)
     assert sum(each.jobs for each in growth(store.reader, ALL, 0)) == 4
 
 
+@pytest.mark.sqlite
 def test_damaged_rows_neither_stop_the_sums_nor_count(store: JobStore) -> None:
     store.write("UPDATE jobs SET user = x'00', cores = 'x' WHERE job = '1'")
     store.write("UPDATE jobs SET started = 'x' WHERE job = '2'")

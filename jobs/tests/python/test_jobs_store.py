@@ -405,6 +405,7 @@ for first in range(1, 100_000, 5):
 """
 
 
+@pytest.mark.sqlite
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path), str(BASE)]
     modules = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the test scenes
@@ -538,6 +539,7 @@ def test_the_disk_that_an_absence_of_the_database_took_is_given_back(
 # -- jobs and intervals
 
 
+@pytest.mark.sqlite
 def test_threads_that_read_much_keep_little_of_it(tmp_path: Path) -> None:
     """A server has some forty threads, each with its own connection."""
     store = JobStore(tmp_path / "jobs.db")

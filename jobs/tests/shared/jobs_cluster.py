@@ -112,8 +112,9 @@ def record_month(monitor: Monitor, types: tuple[str, ...] = TYPES) -> None:
                     "power_minutes": 1 if gpus else 0, "watts": gpus * (100 + 500 * share * 0.7),
                 }  # fmt: skip
                 rows.append((step, at, name, *(figures[each] for each in utilization.FIGURES)))
-    statement = f"INSERT OR REPLACE INTO utilization (step, at, node_type, {names}) VALUES ({{}})"
+    statement = f"INSERT INTO utilization (step, at, node_type, {names}) VALUES ({{}})"
     with monitor.jobs.lock, transaction(monitor.jobs.writer) as base:
+        base.execute("DELETE FROM utilization")
         base.executemany(statement.format(", ".join("?" * len(rows[0]))), rows)
 
 
