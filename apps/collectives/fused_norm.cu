@@ -91,7 +91,11 @@ __global__ void fill(__nv_bfloat16* at, Word count, unsigned seed) {
 class Layer {
  public:
   Layer(peerway::Team& team, peerway::Context& context, cudaStream_t stream, int gpu, unsigned rows)
-      : team_(team), stream_(stream), gpu_(gpu), rows_(rows), bytes_(uint64_t{rows} * kHidden * 2),
+      : team_(team),
+        stream_(stream),
+        gpu_(gpu),
+        rows_(rows),
+        bytes_(uint64_t{rows} * kHidden * 2),
         partial_(context.allocate(peerway::cuda(gpu), bytes_)),
         sum_(context.allocate(peerway::cuda(gpu), bytes_)),
         fused_(by_packets(context)),
@@ -200,9 +204,10 @@ int measure() {
     same = same && layer.result(true) == layer.result(false);
     const double fused = layer.median_us(true), unfused = layer.median_us(false);
     if (team.rank() == 0)
-      std::printf("{\"app\": \"fused_norm\", \"ranks\": %d, \"gpus\": %d, \"rows\": %u, \"hidden\": %u, "
-                  "\"fused_us\": %.2f, \"unfused_us\": %.2f, \"same_bits\": %s}\n",
-                  team.size(), gpus, rows, kHidden, fused, unfused, same ? "true" : "false");
+      std::printf(
+          "{\"app\": \"fused_norm\", \"ranks\": %d, \"gpus\": %d, \"rows\": %u, \"hidden\": %u, "
+          "\"fused_us\": %.2f, \"unfused_us\": %.2f, \"same_bits\": %s}\n",
+          team.size(), gpus, rows, kHidden, fused, unfused, same ? "true" : "false");
     team.barrier();
   }
   return same ? 0 : 1;

@@ -22,10 +22,11 @@ bool is_one_shot_all_reduce(const PlanOperations& operations) {
 }
 
 pw_status refuse_units(const pw_lane_handle& lane) {
-  return fail(PW_UNSUPPORTED,
-              format("the packets with rank {} carry {} bytes, those with other ranks another number; a kernel "
-                     "needs arrays that are aligned alike at all ranks",
-                     lane.rank, lane.unit));
+  return fail(
+      PW_UNSUPPORTED,
+      format("the packets with rank {} carry {} bytes, those with other ranks another number; a kernel "
+             "needs arrays that are aligned alike at all ranks",
+             lane.rank, lane.unit));
 }
 
 }  // namespace
@@ -34,18 +35,26 @@ pw_status Plan::all_reduce(pw_all_reduce_handle& handle) {
   pw_plan_handle whole{};
   if (const pw_status status = give_to_kernels(whole); status != PW_OK) return status;
   if (!is_one_shot_all_reduce(operations_))
-    return fail(PW_UNSUPPORTED,
-                format("kernels combine the elements of a one-shot all-reduce, and this plan is \"{}\". Where "
-                       "an all-reduce is two-shot, set PEERWAY_COLLECTIVE_METHOD=one-shot at the first rank of "
-                       "its group",
-                       operations_.title()));
+    return fail(
+        PW_UNSUPPORTED,
+        format("kernels combine the elements of a one-shot all-reduce, and this plan is \"{}\". Where "
+               "an all-reduce is two-shot, set PEERWAY_COLLECTIVE_METHOD=one-shot at the first rank of "
+               "its group",
+               operations_.title()));
   const peerway::device::Reduction& reduction = operations_.reductions().front().reduction;
   if (reduction.sources > PW_KERNEL_MEMBERS)
     return fail(PW_UNSUPPORTED, format("{} ranks; kernels combine the elements of at most {}",
                                        reduction.sources, PW_KERNEL_MEMBERS));
   const uint64_t bytes = operations_.reductions().front().bytes;
-  handle = {PW_HANDLE_VERSION, bytes % 8 == 0 ? 8u : 4u, reduction.sources, reduction.own, 2 * bytes,
-            {},                {},                       {},                {}};
+  handle = {PW_HANDLE_VERSION,
+            bytes % 8 == 0 ? 8u : 4u,
+            reduction.sources,
+            reduction.own,
+            2 * bytes,
+            {},
+            {},
+            {},
+            {}};
   handle.guard = whole.guard;
   unsigned member = 0, unit = 0;  // a rank that is alone has no packets, so any unit will do
   for (const LaneEnd& send : operations_.sends()) {

@@ -241,9 +241,7 @@ def test_what_is_no_stream_is_refused(stream: object) -> None:
         stream_handle(stream, "cuda:1")
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), [("bfloat16", 2), ("float8_e4m3fn", 1), ("float8_e5m2", 1)]
-)
+@pytest.mark.parametrize(("name", "size"), [("bfloat16", 2), ("float8_e4m3fn", 1), ("float8_e5m2", 1)])
 def test_arrays_of_types_that_ml_dtypes_adds(name: str, size: int) -> None:
     pytest.importorskip("ml_dtypes", reason="ml_dtypes comes with JAX")
     layout = layout_of(np.zeros((2, 3), name))

@@ -56,9 +56,8 @@ class MemberPackets {
       }
     }
     PW_UNROLL
-    for (unsigned k = 0; k < K; ++k)
-      PW_UNROLL
-      for (unsigned e = 0; e < kElements; ++e) data[k].at[e] = rounded(sum[k][e], T{});
+    for (unsigned k = 0; k < K; ++k) PW_UNROLL
+    for (unsigned e = 0; e < kElements; ++e) data[k].at[e] = rounded(sum[k][e], T{});
     return true;
   }
 
@@ -151,8 +150,8 @@ constexpr unsigned kCombinedAtOnce = 2;  ///< words that a thread waits for toge
 
 /// Combines the part of `words` words that begins with word `first`: each thread every scope.count()-th.
 template <class Unit, class T, Combine how, class Scope>
-PW_ON_DEVICE Result all_reduce_words(const Scope& scope, const pw_all_reduce_handle& handle, Word epoch, T* to,
-                                     const T* from, Word words, Word first) {
+PW_ON_DEVICE Result all_reduce_words(const Scope& scope, const pw_all_reduce_handle& handle, Word epoch,
+                                     T* to, const T* from, Word words, Word first) {
   using Part = AllReducePart<Unit, T, how>;
   using Data = typename Part::Data;
   const MemberPackets<Unit> packets(handle, epoch, first);

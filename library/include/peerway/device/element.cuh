@@ -117,7 +117,8 @@ PW_ON_DEVICE BFloat16 rounded(float value, BFloat16) {
 
 // Where the exponent is 0, the number is a multiple of the smallest one, 2^-9.
 PW_ON_DEVICE float widened(Float8E4M3 value) {
-  const unsigned sign = (value.bits & 0x80u) << 24, exponent = value.bits >> 3 & 15u, fraction = value.bits & 7u;
+  const unsigned sign = (value.bits & 0x80u) << 24, exponent = value.bits >> 3 & 15u,
+                 fraction = value.bits & 7u;
   const float multiple = static_cast<float>(fraction) * 0x1p-9f;
   const unsigned magnitude = exponent == 0 ? bits_of(multiple) : (exponent + 120u) << 23 | fraction << 20;
   return float_with(sign | (exponent == 15 && fraction == 7 ? 0x7fc00000u : magnitude));

@@ -261,5 +261,7 @@ def _element(request: Request) -> int:
         return _ELEMENTS.index(code)
     raise InvalidArgument(
         f"peerway: {request.kind} of elements of type {kind}; there are integers of 8 to 64 bits, "
-        "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, and truth values for " + ", ".join(_OF_BITS) + "."
+        "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, and truth values for "
+        + ", ".join(_OF_BITS)
+        + "."
     )

@@ -168,7 +168,8 @@ void lost(Rank& rank) {
   rank.drain();
   const bool reported =
       pair.status() == Status::peer_lost && peerway::error_message().find("rank 1") != std::string::npos;
-  rank.say("an all-reduce inside a kernel is released", reported && pair.failed() > 0, peerway::error_message());
+  rank.say("an all-reduce inside a kernel is released", reported && pair.failed() > 0,
+           peerway::error_message());
 }
 
 double median_us(Rank& rank, const std::function<void()>& enqueue, unsigned turns) {
@@ -198,8 +199,10 @@ void times(Rank& rank) {
     const auto blocks = static_cast<unsigned>(std::clamp<Word>(bytes / 2048, 1, 32));
     const double us = median_us(rank, [&] { pair.enqueue(By::block, blocks, kTurns); }, kTurns);
     if (rank.rank == 0)
-      std::printf("{\"test\": \"all_reduce_in_kernel\", \"ranks\": %d, \"bytes\": %llu, \"blocks\": %u, \"us\": %.3f}\n",
-                  rank.team.size(), bytes, blocks, us);
+      std::printf(
+          "{\"test\": \"all_reduce_in_kernel\", \"ranks\": %d, \"bytes\": %llu, \"blocks\": %u, \"us\": "
+          "%.3f}\n",
+          rank.team.size(), bytes, blocks, us);
     rank.meet();
   }
 }

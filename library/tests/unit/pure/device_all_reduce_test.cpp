@@ -87,8 +87,8 @@ std::vector<T> expected(Element element, Combine combine, unsigned members, Word
   for (unsigned member = 0; member < members; ++member)
     for (uint64_t n = 0; n < count; ++n) operands.push_back(value<T>(member, epoch, n));
   const auto* first = reinterpret_cast<const unsigned char*>(operands.data());
-  host_reduce({element, combine, members, 0, count, count * sizeof(T), reinterpret_cast<unsigned char*>(to.data()),
-          first, first + count * sizeof(T)});
+  host_reduce({element, combine, members, 0, count, count * sizeof(T),
+               reinterpret_cast<unsigned char*>(to.data()), first, first + count * sizeof(T)});
   return to;
 }
 

@@ -17,9 +17,9 @@ namespace {
 using peerway::device::BFloat16;
 using peerway::device::Combine;
 using peerway::device::Element;
+using peerway::device::Float16;
 using peerway::device::Float8E4M3;
 using peerway::device::Float8E5M2;
-using peerway::device::Float16;
 using peerway::device::Reduction;
 using peerway::device::detail::rounded;
 using peerway::device::detail::widened;
