@@ -74,7 +74,8 @@ def assert_alike(text: str, wanted: str, relative: float = 1e-5) -> None:
     assert len(words) == len(right), text
     for word, expected in zip(words, right, strict=True):
         try:
-            near = abs(float(word) - float(expected)) <= relative * abs(float(expected))
+            number, right_number = (float(each.rstrip(",")) for each in (word, expected))
+            near = abs(number - right_number) <= relative * abs(right_number)
         except ValueError:
             near = False
         assert word == expected or near, f"{word} instead of {expected} in\n{text}"
