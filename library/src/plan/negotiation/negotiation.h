@@ -44,8 +44,7 @@ class Negotiation {
  public:
   /// Makes this rank's mailbox. Throws Error.
   Negotiation(Context& context, Device& device, const PlanOperations& operations);
-  /// Exchanges messages with the partners in three rounds; then all members of the lanes are known. Throws
-  /// Error.
+  /// Exchanges messages with the partners three times; then all members of the lanes are known. Throws Error.
   void negotiate(Exchange& exchange);
   /// Tells the partners that this rank is ready, and waits until they are.
   void confirm(Exchange& exchange);
