@@ -20,7 +20,7 @@ def test_programs_of_administrators_run_for_users_whose_path_lacks_them(
 
 
 def test_a_program_that_fails_or_is_missing_is_named() -> None:
-    with pytest.raises(DiskError, match="mount /no/device /no/folder: .*folder"):
+    with pytest.raises(DiskError, match=r"mount /no/device /no/folder: .*folder"):
         run("mount", "/no/device", "/no/folder")
-    with pytest.raises(DiskError, match="mkfs.none is not installed"):
+    with pytest.raises(DiskError, match=r"mkfs\.none is not installed"):
         run("mkfs.none")

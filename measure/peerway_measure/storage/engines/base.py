@@ -63,9 +63,10 @@ class Outcome:
     """How long all streams took together, and the CPU time meanwhile: that of everything, and that of the
     program alone, without the kernel.
 
-    `times` has the time of each random operation, or `quantiles` their p50, p99, min and mean. `bytes_below_cache`
-    is the number of bytes from below the page cache, as counted for the process. `data_is_correct` is None if
-    nothing was checked. `slowest_node_ns` is the time of the slowest of the nodes that share a file.
+    `times` has the time of each random operation, or `quantiles` their p50, p99, min and mean.
+    `bytes_below_cache` is the number of bytes from below the page cache, as counted for the process.
+    `data_is_correct` is None if nothing was checked. `slowest_node_ns` is the time of the slowest of the
+    nodes that share a file.
     """
 
     elapsed_ns: int
