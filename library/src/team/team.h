@@ -72,7 +72,7 @@ class Team {
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) = 0;
   void barrier(uint64_t timeout_ns) { all_gather({}, timeout_ns); }
 
-  /// The same for parts of different lengths; `kind` is Collective::parts or Collective::context.
+  /// The same for parts of different lengths; `kind` is CallKind::parts or CallKind::context.
   virtual std::vector<std::vector<std::byte>> all_gather_parts(CallKind /*kind*/,
                                                                std::span<const std::byte> mine,
                                                                uint64_t /*timeout_ns*/) {
