@@ -14,7 +14,7 @@ OUT = ROOT / "out" / "gpu"
 PYTHON = VENV / "bin" / "python"
 
 
-def gpus() -> int:
+def gpu_count() -> int:
     """The number of GPUs that the driver shows. Raises StepError if there is none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
@@ -31,7 +31,7 @@ def gpus() -> int:
 def gpu_test() -> int:
     """Build the test programs, run pytest over the GPU tests, then the benchmark."""
     started = time.monotonic()
-    count = gpus()
+    count = gpu_count()
     say(f"gpu-test: {count} GPU{'s' if count > 1 else ''}")
     if (ROOT / "library" / "tests" / "gpu" / "programs" / "CMakeLists.txt").exists():
         settings = [f"-DPython_EXECUTABLE={PYTHON}", "-DPEERWAY_GPU_TESTS=ON"]

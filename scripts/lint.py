@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,14 @@ from steps import ROOT, VENV, main, run, say, show_end
 OUT = ROOT / "out" / "lint"
 BIN = VENV / "bin"
 CPP_SUFFIXES = (".c", ".cpp", ".cu", ".cuh", ".h", ".hpp")
+
+
+def spelled() -> list[str]:
+    """The files whose spelling is checked: not records, inputs of fuzzers, and files of others."""
+    skipped = re.compile(
+        r"results/|(library|nic)/tests/fuzz/corpus/|requirements\.lock$|common/peerway_common/assets/"
+    )
+    return [name for name in tracked("") if not skipped.match(name)]
 
 
 def fix() -> int:
@@ -34,6 +43,7 @@ def lint() -> int:
         "mypy": [BIN / "mypy"],
         "clang-format": [BIN / "clang-format", "--dry-run", "-Werror", *tracked(*CPP_SUFFIXES)],
         "class-names": [BIN / "python", ROOT / "scripts" / "class_names.py"],
+        "codespell": [BIN / "codespell", *spelled()],
         "names": [BIN / "python", ROOT / "scripts" / "names.py"],
         "clang-tidy": [BIN / "python", ROOT / "scripts" / "clang_tidy.py"],
     }

@@ -43,6 +43,7 @@ POLICY = (
 )
 TOOL = VENV / "bin" / "python"
 CONTINUES = "--continue" in sys.argv[1:]
+UNTESTED = ("results/", "docs/", "CHANGELOG.md")  # what may change after `make test-long`
 TRIED = ("library", "common", "measure", "jobs")  # what packaging/try_wheels.sh installs
 
 
@@ -78,12 +79,24 @@ def check_tree() -> str:
 
 
 def check_long_tests() -> str:
-    """Refuse a record of `make test-long` with failures."""
+    """Refuse a record of `make test-long` with failures, or of other code than that of this commit."""
     record = json.loads((ROOT / "results" / "tests" / "long.jsonl").read_text().splitlines()[0])
     counts = f"{record['date']}: {record['summary']}"
     if " 0 failed" not in record["summary"]:
         raise StepError(f"{counts}; mend them, and commit a new record of make test-long")
-    return counts
+    commit = record.get("commit", "")
+    if commit.endswith("+"):
+        raise StepError(f"{counts}; it was run with changes that are not committed: run make test-long again")
+    is_ancestor = ["git", "merge-base", "--is-ancestor", commit, "HEAD"]
+    if subprocess.run(is_ancestor, cwd=ROOT, capture_output=True, check=False).returncode != 0:
+        raise StepError(f"{counts}; it is of commit {commit!r}, which HEAD does not include: run it again")
+    changed = git("diff", "--name-only", commit, "HEAD").splitlines()
+    if untested := [name for name in changed if not name.startswith(UNTESTED)]:
+        raise StepError(
+            f"{counts}; {len(untested)} files have changed since commit {commit:.12}, such as {untested[0]}: "
+            "run make test-long again"
+        )
+    return f"{counts}, of commit {commit:.12}"
 
 
 def write_notes() -> str:

@@ -20,6 +20,7 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -157,12 +158,23 @@ def all_tests(totals: Totals, long: bool) -> None:
     pytest(totals, long, "system-alone", min(2, CORES), *marked("alone"))
 
 
-def record(command: str, totals: Totals, started: float) -> str:
+def commit() -> str:
+    """The commit that is tested, with a `+` if files differ from it; empty if this is no clone of git."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def record(command: str, tested: str, totals: Totals, started: float) -> str:
     """JSON lines that say what was run, on which machine and how it ended, and then each step with its
     times.
     """
     head = {
         "command": command,
+        "commit": tested,
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {CORES} cores",
         "summary": totals.line(),
@@ -196,7 +208,7 @@ def test() -> int:
     options = parser.parse_args()
     long = options.long
     command = "make test" + ("-long" if long else "-sanitized" if options.sanitized else "")
-    started = time.monotonic()
+    started, tested = time.monotonic(), commit()
     totals = Totals()
     # In the background, a shell makes all children ignore these signals, but tests of signals need them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -216,7 +228,7 @@ def test() -> int:
         all_tests(totals, long)
     totals.show()
     say(f"test: {time.monotonic() - started:.0f} s, logs in out/test")
-    text = record(command, totals, started)
+    text = record(command, tested, totals, started)
     (OUT / "times.jsonl").write_text(text)
     if long:
         RECORD.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 OUT = compiling.ROOT / "build" / "hpl"
 COMMON = ("-std=c++20", "-O3", "-fno-math-errno", "-fopenmp-simd", f"-I{compiling.HEADERS}")
 PROGRAM = (
-    "blas", "broadcast", "column", "comm", "dat", "device_host", "factorize", "main", "options", "panel",
+    "blas", "broadcast", "gpu_columns", "comm", "dat", "device_host", "factorize", "main", "options", "panel",
     "report", "solve", "staging", "swap", "system",
 )  # fmt: skip
 PARTS = ("program", "peerway", "mpi", "cuda", "hip")

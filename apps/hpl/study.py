@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of th
 from hpl.meters import meter
 from hpl.ways import PEERWAY, PROGRAM, ROOT, WAYS, Case, mpi_command, peerway_command, run, trace
 
-USUAL = "peerway,mpi,hpcc"
+DEFAULT_WAYS = "peerway,mpi,hpcc"
 
 
 def cases(
@@ -41,17 +41,20 @@ def cases(
     """Each N on each grid. With `weak`, N is that of one rank, and N grows so
     that a rank's part stays as large.
     """
-    for own in n:
+    for n_per_rank in n:
         for p, q in grids:
-            order = round(own * (p * q) ** 0.5 / nb) * nb if weak else own
+            order = round(n_per_rank * (p * q) ** 0.5 / nb) * nb if weak else n_per_rank
             yield Case(order, nb, p, q, blas, device, rpeak)
 
 
 def measure(case: Case, way: str) -> dict[str, Any]:
     """One run as a record."""
-    with meter(case.device) as read:
+    with meter(case.device) as running_meter:
         result = WAYS[way](case)
-    return {key: _recorded(value, case) for key, value in _kept(result | read.values, way).items()}
+    return {
+        key: _without_local_folders(value, case)
+        for key, value in _with_context(result | running_meter.values, way).items()
+    }
 
 
 def one_run(case: Case, way: str, out: Path | None) -> float:
@@ -95,7 +98,7 @@ def report(case: Case, folder: Path, bench: Path | None) -> None:
         click.echo(f"{folder / name}.txt, {folder / name}.html")
 
 
-def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
+def _with_context(result: dict[str, Any], way: str) -> dict[str, Any]:
     return {
         "record": "hpl",
         "program": "hpcc" if way == "hpcc" else f"hpl/{way}",
@@ -108,7 +111,7 @@ def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
     }
 
 
-def _recorded(value: Any, case: Case) -> Any:
+def _without_local_folders(value: Any, case: Case) -> Any:
     """The value without this machine's folders."""
     if not isinstance(value, str):
         return value
@@ -151,21 +154,25 @@ def _ways(text: str) -> list[str]:
 @click.option("--nb", default=192, show_default=True, help="Rows and columns of a block.")
 @click.option("--grid", default="1x2", show_default=True, help="P x Q; several joined by commas.")
 @click.option(
-    "--weak", is_flag=True, help="--n is of one rank; of r ranks it is multiplied by the root of r."
+    "--weak",
+    is_flag=True,
+    help="--n is the order for one rank; with r ranks N = n * sqrt(r), rounded to a multiple of nb.",
 )
 @click.option("--device", default="host", show_default=True, type=click.Choice(["host", "cuda"]))
 @click.option("--blas", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--rpeak", type=Number(0), default=0.0, help="GFLOP/s of each rank, to state the fraction of it."
 )
-@click.option("--ways", default=USUAL, show_default=True, help=f"Of {', '.join(WAYS)}, joined by commas.")
+@click.option(
+    "--ways", default=DEFAULT_WAYS, show_default=True, help=f"Of {', '.join(WAYS)}, joined by commas."
+)
 @click.option("--times", default=5, show_default=True, help="Runs of each, in turn.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Append the records to this file."
 )
 @click.option(
     "--report",
-    "pages",
+    "report_folder",
     type=click.Path(file_okay=False, path_type=Path),
     help="Also trace a run of the last case over Peerway and MPI; the reports go into this folder.",
 )
@@ -186,7 +193,7 @@ def main(
     ways: str,
     times: int,
     out: Path | None,
-    pages: Path | None,
+    report_folder: Path | None,
     bench: Path | None,
 ) -> None:
     """Measure, and print the medians and their ratios to the last way."""
@@ -204,8 +211,8 @@ def main(
                 f"N = {case.n}, {case.p} x {case.q}, {way}: median {median:.1f} Gflops, "
                 f"{median / last:.3f} of {chosen[-1]}"
             )
-    if pages is not None:
-        report(planned[-1], pages, bench)
+    if report_folder is not None:
+        report(planned[-1], report_folder, bench)
 
 
 if __name__ == "__main__":

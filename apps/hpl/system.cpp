@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "column.h"
+#include "gpu_columns.h"
 
 namespace hpl {
 

@@ -41,7 +41,7 @@ class Variant {
   virtual std::optional<double> exchange_alone(uint64_t times) = 0;
 };
 
-/// The differences of neighbours in `marks`.
+/// The times between each two marks that follow one another.
 inline std::vector<double> differences(const std::vector<double>& marks) {
   std::vector<double> all;
   for (size_t i = 1; i < marks.size(); ++i) all.push_back(marks[i] - marks[i - 1]);

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from peerway_measure.storage.engines import ENGINES
-from peerway_measure.storage.engines.base import Job, Outcome
+from peerway_measure.storage.engines.base import FileOperation, Outcome
 from peerway_measure.storage.folder import RunFolder
 from peerway_measure.storage.operation import operate
 from peerway_measure.storage.request import Files
@@ -46,10 +46,10 @@ def engines(folder: Path, size: int, rounds: int, minutes: float, mode: str, **_
     try:
         while done < rounds and time.monotonic() - began < minutes * 60:
             done += 1
-            read = Job(place.prefix("read"), files, done, _LIMIT_S, files.block)
+            read = FileOperation(place.prefix("read"), files, done, _LIMIT_S, files.block)
             _run("posix", "write", read)
             for arm in order.sample(arms, len(arms)):
-                own = Job(place.prefix(f"{arm}{done}"), files, done, _LIMIT_S, files.block)
+                own = FileOperation(place.prefix(f"{arm}{done}"), files, done, _LIMIT_S, files.block)
                 outcomes.setdefault((arm, "write"), []).append(_run(arm, "write", own))
                 place.remove(own.path.name.partition(".")[2])
             for arm in order.sample(arms, len(arms)):
@@ -79,14 +79,16 @@ def _summary(
     fields: dict[str, Any] = {}
     for (arm, operation), several in outcomes.items():
         name = f"{arm}_{operation}"
-        fields[f"{name}_MBps"] = round(statistics.median(size / o.ns * 1e3 for o in several), 1)
-        fields[f"{name}_cpu_percent"] = round(statistics.median(o.cpu_us * 1e5 / o.ns for o in several), 1)
-        own = statistics.median(o.user_us * 1e5 / o.ns for o in several)
+        fields[f"{name}_MBps"] = round(statistics.median(size / o.elapsed_ns * 1e3 for o in several), 1)
+        fields[f"{name}_cpu_percent"] = round(
+            statistics.median(o.cpu_us * 1e5 / o.elapsed_ns for o in several), 1
+        )
+        own = statistics.median(o.user_us * 1e5 / o.elapsed_ns for o in several)
         fields[f"{name}_own_percent"] = round(own, 1)  # besides the kernel's copy
     for operation in ("write", "read"):
         for arm in arms[1:]:
             pairs = zip(outcomes[arm, operation], outcomes["posix", operation], strict=True)
-            ratios = sorted(theirs.ns / ours.ns for theirs, ours in pairs)
+            ratios = sorted(theirs.elapsed_ns / ours.elapsed_ns for theirs, ours in pairs)
             name = f"{operation}_posix_to_{arm}"
             fields[name] = round(statistics.median(ratios), 4)
             fields[f"{name}_interval"] = [round(end, 4) for end in _interval(ratios)]
@@ -94,7 +96,7 @@ def _summary(
     return fields
 
 
-def _run(arm: str, operation: str, job: Job) -> Outcome:
+def _run(arm: str, operation: str, job: FileOperation) -> Outcome:
     with _buffers(arm):
         outcome = ENGINES[arm.partition("_")[0]].run(operation, job)
     operate("let-go", _LIMIT_S, path=f"{job.path}.0")

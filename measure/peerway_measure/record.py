@@ -114,7 +114,7 @@ class Record:
         cls,
         samples_ns: ArrayLike,
         *,
-        ways: int = 1,
+        one_way_trips: int = 1,
         messages: int = 1,
         streams: int = 1,
         time: str | None = None,
@@ -122,7 +122,7 @@ class Record:
     ) -> Record:
         """A record from the nanoseconds of each iteration (a flat array, at least one sample).
 
-        A sample lasts `ways` one-way trips (2 for a round trip) of `messages` messages one after the other (a
+        A sample has so many one-way trips (2 for a round trip) of `messages` messages one after the other (a
         window of 64 puts: 64), so that the times are those of one message one way. `streams` such messages
         move at once (2 for both directions, the number of pairs for several) and add up to the bandwidth,
         which is that of the median. `known` has the fields that samples do not give. Raises RecordError for
@@ -135,9 +135,12 @@ class Record:
             raise RecordError(f"samples of shape {samples.shape}; a flat array of at least one is needed")
         if not np.all(np.isfinite(samples)) or samples.min() < 0:
             raise RecordError("a sample is negative or not a number; nanoseconds are needed")
-        if min(ways, messages, streams) < 1:
-            raise RecordError(f"ways {ways}, messages {messages}, streams {streams}: each must be at least 1")
-        each_us = samples / (1e3 * ways * messages)
+        if min(one_way_trips, messages, streams) < 1:
+            raise RecordError(
+                f"one_way_trips {one_way_trips}, messages {messages}, streams {streams}: each must be at "
+                "least 1"
+            )
+        each_us = samples / (1e3 * one_way_trips * messages)
         p50, p99 = (float(value) for value in np.percentile(each_us, (50, 99)))
         if p50 == 0:
             raise RecordError("the median sample is 0 ns, below the clock; time more messages at once")

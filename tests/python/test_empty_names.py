@@ -33,6 +33,21 @@ def test_identifiers_of_cpp_are_told_from_comments_and_strings(code: str, words:
     assert [word for _, word in names.empty_identifiers(Path("good.cpp"), code)] == words
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def f(found): one = 1", ["found"]),
+        ("def _asked(): pass\nclass Told: pass", ["_asked"]),
+        ("self._said = self.what", ["_said"]),
+        ("class A:\n    made_: int\n    left_side: int", ["made_"]),
+        ("class found:\n    what: int", ["found", "what"]),
+        ("async def __told__(): pass", ["__told__"]),
+    ],
+)
+def test_names_of_python_count_with_their_underscores(code: str, words: list[str]) -> None:
+    assert [word for _, word in names.empty_names(Path("good.py"), code)] == words
+
+
 def test_a_name_is_reported_with_its_line_and_a_file_by_its_first() -> None:
     code = "// one\nint a; /* two\nlines */ int found;\n"
     assert names.empty_identifiers(Path("found.h"), code) == [(1, "found"), (3, "found")]

@@ -111,8 +111,9 @@ def test_ranks() -> None:
         assert row([ranks, *(f"{of[resource][who]:.{digits}f}" for resource, who, digits in times)]) in text
     (gpu,) = lines("scale-ranks/gpu-memory.jsonl")
     private, shared = (median(gpu[name]) / 1024 for name in ("private_kib", "shared_kib"))
-    assert f"A rank adds {private:.1f} MiB of private memory, an eighth of the shared memory" in text
-    assert f"({shared:.1f} MiB), and {gpu['gpu_kib_a_rank'] / 1024:.0f} MiB on its GPU" in text
+    adds = f"A rank adds {private:.1f} MiB of private memory, {shared:.1f} MiB of shared memory"
+    assert adds in text
+    assert f"divided by eight), and {gpu['gpu_kib_a_rank'] / 1024:.0f} MiB on its GPU" in text
 
 
 def test_jobs_the_cost_of_an_agent() -> None:

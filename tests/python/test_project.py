@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import peerway
 import products
+import sources
 from peerway import _core, errors
 from peerway.settings import settings
 from peerway_common.cli import VERBS
@@ -180,14 +181,21 @@ def test_documents_name_only_verbs_that_exist() -> None:
             assert verb in VERBS, f"{page.relative_to(ROOT)} names `peerway {verb}`"
 
 
+def readmes() -> list[Path]:
+    """The README of each folder, at any depth, and the documents of the root."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / name for name in sources.tracked("/README.md"))]
+    assert ROOT / "xacc" / "runtime" / "README.md" in pages
+    return pages
+
+
+def documents() -> list[Path]:
+    """All pages for people: READMEs, and those of docs."""
+    return sorted({*readmes(), *(ROOT / "docs").rglob("*.md")})
+
+
 def test_documents_name_only_files_that_exist() -> None:
     """Also on GitHub, where a link of a folder's README is relative to it. MkDocs checks the others."""
-    pages = [
-        *ROOT.glob("*.md"),
-        *ROOT.glob("*/README.md"),
-        *ROOT.glob(".github/*.md"),
-        *ROOT.glob("results/*/*.md"),
-    ]
+    pages = [*readmes(), *ROOT.glob(".github/*.md")]
     links = r"\]\(([^)#:\s]+)(?:#[^)]*)?\)|src=\"([^\":]+)\""
     targets = [
         (page, linked or picture) for page in pages for linked, picture in re.findall(links, page.read_text())
@@ -209,7 +217,7 @@ def test_readmes_name_only_headings_that_exist() -> None:
     """MkDocs checks the headings that pages of the site name."""
     links = [
         (page, *link)
-        for page in [*ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
+        for page in readmes()
         for link in re.findall(r"\]\(([^)#:\s]*\.md)#([^)]*)\)", page.read_text())
     ]
     assert links
@@ -219,7 +227,7 @@ def test_readmes_name_only_headings_that_exist() -> None:
 def test_lines_of_documents_are_as_short_as_those_of_code() -> None:
     """Tables, headings and links that cannot be broken excepted."""
     long = []
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]:
+    for page in documents():
         if page.name == "CHANGELOG.md":  # it has a line for each entry
             continue
         text = re.sub(
@@ -231,9 +239,20 @@ def test_lines_of_documents_are_as_short_as_those_of_code() -> None:
     assert long == [], "break these lines at 110 columns"
 
 
+def test_documents_have_no_placeholders() -> None:
+    """A line of only CAPITALS_WITH_UNDERSCORES is where a table was to be put in."""
+    lines = [
+        f"{page.relative_to(ROOT)}:{number}: {line}"
+        for page in documents()
+        for number, line in enumerate(page.read_text().splitlines(), 1)
+        if re.fullmatch(r"[A-Z]+(?:_[A-Z]+)+", line.strip())
+    ]
+    assert lines == []
+
+
 def test_documents_name_only_paths_that_exist() -> None:
     """A path from the root of the tree in backquotes, in the documents and in the READMEs of folders."""
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")]
+    pages = documents()
     pages.remove(ROOT / "results" / "README.md")  # it names files of others
     folders = "library|nic|measure|trace|xacc|jobs|common|apps|tests|examples|scripts|docs|results"
     missing = []

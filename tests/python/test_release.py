@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,16 +74,95 @@ def test_the_notes_are_those_of_this_version(
         assert (tree / "notes.md").read_text() == f"# Peerway {VERSION}\n\n{notes}\n"
 
 
+def git(tree: Path, *words: str) -> str:
+    who = ["-c", "user.name=Tester", "-c", "user.email=tester@example.org"]
+    return subprocess.run(
+        ["git", *who, *words], cwd=tree, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def write_file(tree: Path, name: str, text: str) -> None:
+    (tree / name).parent.mkdir(parents=True, exist_ok=True)
+    (tree / name).write_text(text)
+
+
+def commit_file(tree: Path, name: str, text: str) -> str:
+    """Commit a file of the tree; returns the commit."""
+    write_file(tree, name, text)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", name)
+    return git(tree, "rev-parse", "HEAD")
+
+
+def commit_record(tree: Path, commit: str | None, failed: int = 0) -> None:
+    """Commit the record of a long run of a commit; None: a record that does not say of which."""
+    fields = {"date": "2026-11-27", "summary": f"10 passed, {failed} failed, 1 skipped"}
+    if commit is not None:
+        fields["commit"] = commit
+    commit_file(tree, "results/tests/long.jsonl", json.dumps(fields) + "\n")
+
+
+@pytest.fixture
+def clone(tree: Path) -> Path:
+    """A clone of git with one tested file."""
+    git(tree, "init", "-q")
+    commit_file(tree, "library/put.cpp", "")
+    return tree
+
+
 @pytest.mark.parametrize(("failed", "passes"), [(0, True), (2, False), (10, False)])
-def test_a_release_needs_a_long_run_without_failures(failed: int, passes: bool, tree: Path) -> None:
-    record = tree / "results" / "tests" / "long.jsonl"
-    record.parent.mkdir(parents=True)
-    record.write_text(f'{{"date": "2026-11-27", "summary": "10 passed, {failed} failed, 1 skipped"}}\n')
+def test_a_release_needs_a_long_run_without_failures(failed: int, passes: bool, clone: Path) -> None:
+    commit_record(clone, git(clone, "rev-parse", "HEAD"), failed)
     if passes:
         assert "10 passed" in release.check_long_tests()
     else:
         with pytest.raises(StepError, match=f"{failed} failed"):
             release.check_long_tests()
+
+
+@pytest.mark.parametrize(
+    ("changed", "passes"),
+    [("docs/index.md", True), ("results/a.jsonl", True), ("CHANGELOG.md", True), ("library/put.cpp", False),
+     ("docs.py", False)],
+)  # fmt: skip
+def test_a_release_needs_a_long_run_of_its_code(changed: str, passes: bool, clone: Path) -> None:
+    commit_record(clone, git(clone, "rev-parse", "HEAD"))
+    commit_file(clone, changed, "new")
+    if passes:
+        assert "10 passed" in release.check_long_tests()
+    else:
+        with pytest.raises(StepError, match=f"1 files have changed .* such as {re.escape(changed)}"):
+            release.check_long_tests()
+
+
+def test_a_long_run_of_a_commit_that_is_not_included_does_not_count(clone: Path) -> None:
+    git(clone, "checkout", "-q", "-b", "other")
+    other = commit_file(clone, "docs/other.md", "")
+    git(clone, "checkout", "-q", "-")
+    for commit in (other, "0" * 40, "", None):
+        commit_record(clone, commit)
+        with pytest.raises(StepError, match="which HEAD does not include"):
+            release.check_long_tests()
+
+
+def test_a_long_run_of_a_changed_tree_does_not_count(clone: Path) -> None:
+    commit_record(clone, git(clone, "rev-parse", "HEAD") + "+")
+    with pytest.raises(StepError, match="not committed"):
+        release.check_long_tests()
+
+
+def test_a_long_run_records_its_commit(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # By its file, because Python has a package of that name.
+    spec = importlib.util.spec_from_file_location("run_tests", ROOT / "scripts" / "test.py")
+    assert spec is not None
+    assert spec.loader is not None
+    run_tests = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run_tests)
+    monkeypatch.setattr(run_tests, "ROOT", clone)
+    commit = git(clone, "rev-parse", "HEAD")
+    assert run_tests.commit() == commit
+    write_file(clone, "library/put.cpp", "changed")
+    assert run_tests.commit() == f"{commit}+"
 
 
 @pytest.mark.parametrize(("continues", "point"), [(True, "kept: a.whl, b.whl"), (False, "built")])

@@ -35,24 +35,24 @@ class Rank:
         self._err, stderr = os.pipe()
         self._status, status = os.pipe()
         theirs = [stdin, stdout, stderr, status]
-        words = json.dumps([list(command), dict(environment), str(Path.cwd())]).encode()
-        assert len(words) < LARGEST
-        socket.send_fds(_server()[1], [words], theirs)
+        request = json.dumps([list(command), dict(environment), str(Path.cwd())]).encode()
+        assert len(request) < LARGEST
+        socket.send_fds(_server()[1], [request], theirs)
         for descriptor in theirs:
             os.close(descriptor)
         self.stdin = os.fdopen(self._to, "wb")
         self.stdout = os.fdopen(self._out, "rb", buffering=0)
         self.stderr = os.fdopen(self._err, "rb")
-        self._said = os.fdopen(self._status, "rb", buffering=0)
-        self.pid = int(self._said.readline())
+        self._status_pipe = os.fdopen(self._status, "rb", buffering=0)
+        self.pid = int(self._status_pipe.readline())
         self.returncode: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._said], [], [], timeout)[0]:
+            if not select.select([self._status_pipe], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"rank {self.pid}", timeout or 0)
-            self.returncode = int(self._said.readline())
-            self._said.close()
+            self.returncode = int(self._status_pipe.readline())
+            self._status_pipe.close()
         return self.returncode
 
     def poll(self) -> int | None:
@@ -86,8 +86,8 @@ def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
 def stop() -> None:
     """End the server, if there is one."""
     if _server.cache_info().currsize:
-        process, way = _server()
-        way.close()
+        process, connection = _server()
+        connection.close()
         process.wait()
         _server.cache_clear()
 
@@ -120,13 +120,13 @@ def serve(descriptor: int) -> None:
             os.read(ended, 1 << 12)
             tell_ends(ranks)
         if requests in ready:
-            words, theirs, _, _ = socket.recv_fds(requests, LARGEST, 4)
-            if not words:
+            request, theirs, _, _ = socket.recv_fds(requests, LARGEST, 4)
+            if not request:
                 return
             status = theirs.pop()
             process = os.fork()
             if process == 0:
-                become(*json.loads(words), theirs)
+                become(*json.loads(request), theirs)
             for end in theirs:
                 os.close(end)
             ranks[process] = status
@@ -136,12 +136,12 @@ def serve(descriptor: int) -> None:
 def tell_ends(ranks: dict[int, int]) -> None:
     """Report the ranks that have ended."""
     while ranks:
-        process, how = os.waitpid(-1, os.WNOHANG)
+        process, wait_status = os.waitpid(-1, os.WNOHANG)
         if process == 0:
             return
         status = ranks.pop(process)
         with contextlib.suppress(BrokenPipeError):
-            os.write(status, b"%d\n" % os.waitstatus_to_exitcode(how))
+            os.write(status, b"%d\n" % os.waitstatus_to_exitcode(wait_status))
         os.close(status)
 
 

@@ -27,7 +27,7 @@ class Ranks:
 
     def __init__(self, program: str, size: int, *arguments: object, **settings: str) -> None:
         self.secret = secrets.token_hex(16)
-        self._shared = {path.name for path in Path("/dev/shm").iterdir()}
+        self._shm_before = {path.name for path in Path("/dev/shm").iterdir()}
         self._unread = [b""] * size
         self.job = {
             "PEERWAY_SIZE": str(size),
@@ -38,13 +38,13 @@ class Ranks:
         self.processes = [
             Rank(
                 [str(source_of(program)), *map(str, arguments)],
-                {**os.environ, **self.job, **self._of(rank), **settings},
+                {**os.environ, **self.job, **self._rank_variables(rank), **settings},
             )
             for rank in range(size)
         ]
 
     @staticmethod
-    def _of(rank: int) -> dict[str, str]:
+    def _rank_variables(rank: int) -> dict[str, str]:
         return {"PEERWAY_RANK": str(rank), "PEERWAY_LOCAL_RANK": str(rank)}
 
     def read(self, rank: int) -> Any:
@@ -115,14 +115,14 @@ class Ranks:
             expected = -signal.SIGKILL if rank in killed else 0
             assert status == expected, f"rank {rank} ended with {status}:\n{self.errors(rank)}"
         deadline = time.monotonic() + HANG
-        while self._left() and time.monotonic() < deadline:
+        while self._abandoned_files() and time.monotonic() < deadline:
             time.sleep(0.1)  # other jobs' new files are soon mapped; files of this job stay
-        assert self._left() == []
+        assert self._abandoned_files() == []
         assert running_with(self.secret) == []
 
-    def _left(self) -> list[str]:
+    def _abandoned_files(self) -> list[str]:
         """Files of shared memory that no process uses."""
-        names = {path.name for path in Path("/dev/shm").iterdir()} - self._shared
+        names = {path.name for path in Path("/dev/shm").iterdir()} - self._shm_before
         new = [name for name in names if not name.startswith("peerway-trace-")]  # a trace may run in parallel
         marks = ["peerway", *(str(process.pid) for process in self.processes)]  # other programs come and go
         return [name for name in new if any(mark in name for mark in marks) and not mapped(name)]

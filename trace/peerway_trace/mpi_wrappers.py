@@ -81,7 +81,7 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
         f'  if (real_{name} == NULL) *(void**)&real_{name} = dlsym(RTLD_NEXT, "PMPI_{name}");\n'
         f"{lines}  pw_begin(&call);\n"
         f"  const int result = real_{name}({', '.join(given)});\n"
-        f"  pw_end(&call);\n{ends}  pw_leave(&call, {_found(kind, of)});\n{last}  return result;\n}}\n"
+        f"  pw_end(&call);\n{ends}  pw_leave(&call, {_completes(kind, of)});\n{last}  return result;\n}}\n"
     )
 
 
@@ -159,7 +159,7 @@ def _completed(kind: str, of: dict[str, str]) -> Notes:
 def _probed(kind: str, of: dict[str, str], comm: str | None) -> Notes:
     """The message that a matched probe found, or that is received after one."""
     if kind == "MPROBE":
-        result = _found(kind, of)
+        result = _completes(kind, of)
         return [], [f"if (result == MPI_SUCCESS && {result}) pw_probed(&call, {comm}, *{of['message']});"]
     if kind not in ("MRECV", "IMRECV"):
         return [], []
@@ -187,7 +187,7 @@ def _made_or_freed(function: Function, kind: str, of: dict[str, str]) -> Notes:
     return [], []
 
 
-def _found(kind: str, of: dict[str, str]) -> str:
+def _completes(kind: str, of: dict[str, str]) -> str:
     """Whether the call found what it tests for; always true for a call that waits."""
     if kind in ("TEST", "TESTALL", "TESTANY") or (kind in ("PROBE", "MPROBE") and "flag" in of):
         return f"*{of.get('flag')}"

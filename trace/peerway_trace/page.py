@@ -101,7 +101,7 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
         findings_shown=FINDINGS_SHOWN,
         tables=[_printable(table) for table in analysis.tables],
         timeline=drawn,
-        timeline_note=_said(drawn) if drawn else "",
+        timeline_note=_text_of_timeline(drawn) if drawn else "",
         timeline_height=min(760, max(120, 56 + 26 * drawn.rows)) if drawn else 0,
         classes=CLASSES,
         scatters=[printable(scatter.path) for scatter in analysis.scatters],
@@ -116,7 +116,7 @@ def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
     )
 
 
-def _said(drawn: Timeline) -> str:
+def _text_of_timeline(drawn: Timeline) -> str:
     """What the page says about which part of the trace it shows."""
     size = about_text(len(drawn.data) + len(drawn.head))
     if drawn.shown == drawn.events:

@@ -56,7 +56,7 @@ def launched_on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def decision(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The test of whether the GPUs of a column work together."""
-    return compiled(tmp_path_factory.mktemp("decision"), "column_test")
+    return compiled(tmp_path_factory.mktemp("decision"), "gpu_columns_test")
 
 
 def factorize(program: Path, *words: object) -> int:

@@ -38,7 +38,7 @@ class Verdict:
     """The result of all rules for a run.
 
     `state` is inefficient, efficient, no data, short (too young to be judged), or unremarkable: no rule
-    holds, but the figures do not show an efficient job either.
+    above a note holds, but the figures do not show an efficient job either.
     """
 
     state: str

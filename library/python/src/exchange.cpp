@@ -23,7 +23,7 @@ class Exchange {
  public:
   explicit Exchange(Context& context) : context_(context->get()->context) {
     pw::refuse_in_forked_child("halo");
-    exchange_ = context_->team().begin_exchange(pw::Collective::halo_extents);
+    exchange_ = context_->team().begin_exchange(pw::CallKind::halo_extents);
   }
 
   std::vector<PeerMessage> exchange(const std::vector<PeerMessage>& outgoing) {
@@ -46,7 +46,7 @@ class Exchange {
   void abort(const std::string& status, const std::string& text) {
     const nb::gil_scoped_release release;
     exchange_->abort(pw::abort_reason_for(pw::Error(parse_status(status), text), context_->team().rank(),
-                                          pw::action_of(pw::Collective::halo_extents)));
+                                          pw::action_of(pw::CallKind::halo_extents)));
   }
 
   void close() {

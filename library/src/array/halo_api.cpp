@@ -179,7 +179,7 @@ pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t c
     pw::Team& team = context->context->team();
     HaloRequest request{grid, arrays, count, parts};
     std::unique_ptr<pw_plan_builder> builder;
-    auto exchange = pw::run_exchange(team, pw::Collective::halo, [&](pw::Exchange& with) {
+    auto exchange = pw::run_exchange(team, pw::CallKind::halo, [&](pw::Exchange& with) {
       builder = builder_of(context->open(), request, agree(request, team, with));
       builder->plan->prepare_in(with);
     });

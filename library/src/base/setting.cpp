@@ -20,8 +20,8 @@ namespace {
 using Json = nlohmann::json;
 
 /// Set by `peerway run` for its ranks and by the Python package for its children; not settings.
-constexpr std::string_view of_launcher[] = {"RANK",       "SIZE",   "LOCAL_RANK", "LOCAL_SIZE",
-                                            "RENDEZVOUS", "SECRET", "PACKAGES"};
+constexpr std::string_view launcher_variables[] = {"RANK",       "SIZE",   "LOCAL_RANK", "LOCAL_SIZE",
+                                                   "RENDEZVOUS", "SECRET", "PACKAGES"};
 
 /// How the names of the settings of other products begin, in capitals. Each product checks its own.
 constexpr std::string_view product_prefixes[] = {"ACC",  "BUILD", "JOBS",  "MPI",
@@ -128,7 +128,7 @@ uint64_t parsed(const Setting& setting, const Value& value) {
 void refuse_unknown_variables() {
   constexpr std::string_view prefix = "PEERWAY_";  // common to all names, so useless for the distance
   std::vector<std::string> known;
-  known.assign(std::begin(of_launcher), std::end(of_launcher));
+  known.assign(std::begin(launcher_variables), std::end(launcher_variables));
   for (const std::string_view setting : names()) known.push_back(in_capitals(setting));
   for (char** each = environ; each && *each; ++each) {
     const std::string_view setting = *each;

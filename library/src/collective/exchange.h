@@ -21,8 +21,8 @@ std::vector<int32_t> group_of(const Team& team, const int* ranks, size_t count);
 template <typename Body>
 std::unique_ptr<Exchange> run_exchange_of(Team& team, const std::vector<int32_t>& group, Body&& body) {
   if (group.size() == static_cast<size_t>(team.size()))
-    return run_exchange(team, Collective::collective, std::forward<Body>(body));
-  constexpr auto kind = Collective::collective_among;
+    return run_exchange(team, CallKind::collective, std::forward<Body>(body));
+  constexpr auto kind = CallKind::collective_among;
   return run_exchange(team, team.begin_exchange_among(kind, group), kind, std::forward<Body>(body));
 }
 

@@ -77,22 +77,22 @@ class Context {
   [[nodiscard]] Notifications& notifications() { return notifications_; }
 
   /// Data paths. Both sides are checked against their regions and joined into one layout.
-  pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
-                const Notification* notification, Marks* marks = nullptr) {
+  pw_status put_blocks(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
+                       const Notification* notification, Marks* marks = nullptr) {
     return transfer_blocks(Op::put, to, to_block, from, from_block, notification, marks);
   }
-  pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block,
-                Marks* marks = nullptr) {
+  pw_status get_blocks(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block,
+                       Marks* marks = nullptr) {
     return transfer_blocks(Op::get, from, from_block, to, to_block, nullptr, marks);
   }
   /// Checks and starts a transfer of a contiguous range. A small transfer that is only a copy by the CPU is
   /// done here, inline, while its arguments are still in registers.
-  pw_status transfer(const RangeTransfer& range) {
+  pw_status transfer_range(const RangeTransfer& range) {
     if (trace::recording()) [[unlikely]]
       return transfer_traced(range, nullptr);
     return transfer_untraced(range);
   }
-  pw_status transfer(const RangeTransfer& range, const Notification& notification) {
+  pw_status transfer_range(const RangeTransfer& range, const Notification& notification) {
     if (trace::recording()) [[unlikely]]
       return transfer_traced(range, &notification);
     return transfer_untraced(range, notification);

@@ -197,8 +197,8 @@ pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const p
   return pw::catch_errors(__func__, given(context, to, from), [&] {
     const pw::RangeTransfer range{pw::Op::put, &pw::region_of(to), from->region.get(),
                                   to_offset,   from_offset,        bytes};
-    if (notification == nullptr) return context->context->transfer(range);
-    return context->context->transfer(range, pw::CheckedNotification(notification).value());
+    if (notification == nullptr) return context->context->transfer_range(range);
+    return context->context->transfer_range(range, pw::CheckedNotification(notification).value());
   });
 }
 
@@ -206,7 +206,7 @@ pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const p
                  uint64_t from_offset, uint64_t bytes) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::catch_errors(__func__, given(context, to, from), [&] {
-    return context->context->transfer(
+    return context->context->transfer_range(
         {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes});
   });
 }
@@ -216,8 +216,8 @@ pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_bl
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::catch_errors(__func__, given(context, to, to_block, from, from_block), [&] {
     const pw::CheckedNotification checked(notification);
-    return context->context->put(pw::region_of(to), *pw::CheckedBlock(to_block), *from->region,
-                                 *pw::CheckedBlock(from_block), checked.get());
+    return context->context->put_blocks(pw::region_of(to), *pw::CheckedBlock(to_block), *from->region,
+                                        *pw::CheckedBlock(from_block), checked.get());
   });
 }
 
@@ -225,8 +225,8 @@ pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_bl
                        const pw_block* from_block) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::catch_errors(__func__, given(context, to, to_block, from, from_block), [&] {
-    return context->context->get(pw::region_of(from), *pw::CheckedBlock(from_block), *to->region,
-                                 *pw::CheckedBlock(to_block));
+    return context->context->get_blocks(pw::region_of(from), *pw::CheckedBlock(from_block), *to->region,
+                                        *pw::CheckedBlock(to_block));
   });
 }
 
@@ -247,7 +247,7 @@ pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
 
 namespace pw {
 
-std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
+std::vector<NamedOffer> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
   return context->context->resolver().offers(*region->region, *remote->remote);
 }
 

@@ -14,7 +14,7 @@ struct pw_region;
 namespace pw {
 
 /// Returns every path of the build with its answer for this pair, in order of preference.
-std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region);
+std::vector<NamedOffer> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region);
 
 /// Returns an owner of the memory of pw_region_allocate, which keeps the memory when the region and its
 /// context have ended. Null if the caller owns the memory.

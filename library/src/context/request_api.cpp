@@ -121,8 +121,8 @@ pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_bl
     const pw::CheckedNotification checked(notification);
     pw::Remote& target = pw::region_of(to);
     return start_request(context, target.rank(), checked.get(), request, [&](pw::Marks& marks) {
-      return context->context->put(target, *pw::CheckedBlock(to_block), *from->region,
-                                   *pw::CheckedBlock(from_block), checked.get(), &marks);
+      return context->context->put_blocks(target, *pw::CheckedBlock(to_block), *from->region,
+                                          *pw::CheckedBlock(from_block), checked.get(), &marks);
     });
   });
 }
@@ -133,8 +133,8 @@ pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_bl
   return pw::catch_errors(__func__, given(context, to, to_block, from, from_block, request), [&] {
     pw::Remote& source = pw::region_of(from);
     return start_request(context, source.rank(), nullptr, request, [&](pw::Marks& marks) {
-      return context->context->get(source, *pw::CheckedBlock(from_block), *to->region,
-                                   *pw::CheckedBlock(to_block), &marks);
+      return context->context->get_blocks(source, *pw::CheckedBlock(from_block), *to->region,
+                                          *pw::CheckedBlock(to_block), &marks);
     });
   });
 }

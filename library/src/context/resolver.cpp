@@ -75,11 +75,12 @@ Resolver::Resolver(const std::vector<std::unique_ptr<Transport>>& transports, Im
   const KnownPaths known = known_paths();
   std::optional<route::Table> table = find_table(known, why_none);
   const bool strict = settings::strict.value();
-  automatic_ = std::make_unique<route::Router>(std::move(table), find_rules(known), strict, why_none, "",
-                                               known.families);
-  defaults_ = std::make_unique<route::Router>(
-      route::parse_table(route::default_table(), "route/defaults.json", known), automatic_->rules(), strict,
-      "", "the costs come with Peerway and are of other machines; run `peerway tune`", known.families);
+  own_table_router_ = std::make_unique<route::Router>(std::move(table), find_rules(known), strict, why_none,
+                                                      "", known.families);
+  shipped_router_ = std::make_unique<route::Router>(
+      route::parse_table(route::default_table(), "route/defaults.json", known), own_table_router_->rules(),
+      strict, "", "the costs come with Peerway and are of other machines; run `peerway tune`",
+      known.families);
   const std::string only = settings::paths.text();
   if (only.empty()) return;
   try {
@@ -103,8 +104,8 @@ std::vector<std::string> Resolver::names() const {
 
 bool Resolver::names_path_of(size_t transport) const {
   const auto named = [&](std::string_view path) {
-    const auto& table = automatic_->table();
-    return std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(path); }) ||
+    const auto& table = own_table_router_->table();
+    return std::ranges::any_of(allowed_patterns_, [&](const auto& rule) { return rule.names(path); }) ||
            (table && std::ranges::any_of(table->costs, [&](const auto& cost) { return cost.path == path; }));
   };
   for (size_t p = 0; p < paths_.size(); ++p)
@@ -114,7 +115,7 @@ bool Resolver::names_path_of(size_t transport) const {
 
 bool Resolver::restricted_among(std::span<const std::string> names) const {
   return std::ranges::any_of(names, [&](const std::string& name) {
-    return std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(name); });
+    return std::ranges::any_of(allowed_patterns_, [&](const auto& rule) { return rule.names(name); });
   });
 }
 
@@ -123,7 +124,7 @@ bool Resolver::uses_mappings() {
   if (!restricted_among(names())) return true;
   return std::ranges::any_of(paths_, [&](const auto& path) {
     return path->uses_mappings() &&
-           std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(path->name()); });
+           std::ranges::any_of(allowed_patterns_, [&](const auto& rule) { return rule.names(path->name()); });
   });
 }
 
@@ -145,15 +146,15 @@ Path& Resolver::far_notifier(const Remote& signal) const {
 }
 
 uint64_t Resolver::chunk_bytes() const {
-  return automatic_->table() ? automatic_->table()->staging_chunk_bytes : 0;
+  return own_table_router_->table() ? own_table_router_->table()->staging_chunk_bytes : 0;
 }
 
 void Resolver::use(const std::string& given) {
   std::vector<route::Rule> patterns;
   if (!given.empty() && given != "route") patterns.push_back(route::use_rule(given, known_paths()));
   std::lock_guard lock(mutex_);
-  used_ = given;
-  used_patterns_ = std::move(patterns);
+  allowed_names_ = given;
+  allowed_patterns_ = std::move(patterns);
   // The same names always get the same number, so that earlier decisions under them are found again, and no
   // equal ones are added.
   auto known = std::find(restrictions_.begin(), restrictions_.end(), given);
@@ -174,9 +175,9 @@ void Resolver::classify(Region& region) {
   region.memory_class.store(static_cast<uint32_t>(known - classes_.begin()), std::memory_order_relaxed);
 }
 
-std::vector<PathInfo> Resolver::offers(Region& local, Remote& remote) {
+std::vector<NamedOffer> Resolver::offers(Region& local, Remote& remote) {
   const Pair pair = facts(local, remote, importer_);
-  std::vector<PathInfo> offers;
+  std::vector<NamedOffer> offers;
   for (const auto& path : paths_)
     offers.push_back({std::string(path->name()), path->offer(pair, local, remote)});
   return offers;
@@ -186,10 +187,10 @@ route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remo
                              std::vector<Path*>* available) {
   const Pair pair = facts(local, remote, importer_);
   route::Query query;
-  query.where.op = op;
-  query.where.shape = shape;
-  query.where.pair = pair_class(op, pair);
-  if (pair.same_host) query.where.pair.link = worker(local, remote).link(remote.key.exported);
+  query.requested.op = op;
+  query.requested.shape = shape;
+  query.requested.pair = pair_class(op, pair);
+  if (pair.same_host) query.requested.pair.link = worker(local, remote).link(remote.key.exported);
   const bool restricted = restricted_among(names());
   for (const auto& path : paths_) {
     const size_t before = query.available.size();
@@ -208,22 +209,22 @@ void Resolver::add(route::Query& query, std::string name, Offer offer, bool rest
     query.unavailable.push_back({std::move(name), std::move(offer.why_not)});
   else if (restricted && !restricted_among(names))
     query.unavailable.push_back(
-        {std::move(name), format("only {} may be used (pw_context_use or PEERWAY_PATHS)", used_)});
+        {std::move(name), format("only {} may be used (pw_context_use or PEERWAY_PATHS)", allowed_names_)});
   else
     query.available.push_back(std::move(name));
 }
 
 // The query for a plan's send. Its shape is always `contiguous`, because only the number of bytes decides
 // between methods that copy a message once and methods that copy it twice.
-route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const PathInfo> methods) {
+route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const NamedOffer> methods) {
   const Pair pair = facts(local, remote, importer_);
   route::Query query;
-  query.where = {Op::send, route::ShapeClass::contiguous, pair_class(Op::put, pair)};
-  if (pair.same_host) query.where.pair.link = worker(local, remote).link(remote.key.exported);
+  query.requested = {Op::send, route::ShapeClass::contiguous, pair_class(Op::put, pair)};
+  if (pair.same_host) query.requested.pair.link = worker(local, remote).link(remote.key.exported);
   std::vector<std::string> names;
-  for (const PathInfo& method : methods) names.push_back(method.name);
+  for (const NamedOffer& method : methods) names.push_back(method.name);
   const bool restricted = restricted_among(names);
-  for (const PathInfo& method : methods) add(query, method.name, method.offer, restricted);
+  for (const NamedOffer& method : methods) add(query, method.name, method.offer, restricted);
   return query;
 }
 
@@ -231,34 +232,34 @@ route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const
 // else that of the costs that come with Peerway, if those include this link or another one between such
 // memories.
 const route::Router& Resolver::router_of_sends(route::Query& query) const {
-  const route::PairClass& pair = query.where.pair;
-  if (automatic_->measured(Op::send, pair) || pair.remote) return *automatic_;
-  query.costs_of = defaults_->nearest_measured(Op::send, pair);
-  return query.costs_of ? *defaults_ : *automatic_;
+  const route::PairClass& pair = query.requested.pair;
+  if (own_table_router_->measured(Op::send, pair) || pair.remote) return *own_table_router_;
+  query.costs_of = shipped_router_->nearest_measured(Op::send, pair);
+  return query.costs_of ? *shipped_router_ : *own_table_router_;
 }
 
 std::shared_ptr<const route::Route> Resolver::route_send(Region& local, Remote& remote,
-                                                         std::span<const PathInfo> methods) {
+                                                         std::span<const NamedOffer> methods) {
   std::lock_guard lock(mutex_);
   route::Query query = query_send(local, remote, methods);
   const route::Router& router = router_of_sends(query);
   return router.route(query);
 }
 
-std::string Resolver::explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods) {
+std::string Resolver::explain_send(Region& local, Remote& remote, std::span<const NamedOffer> methods) {
   std::lock_guard lock(mutex_);
   route::Query query = query_send(local, remote, methods);
   const route::Router& router = router_of_sends(query);
   route::Explanation explained = route::explain(router, query);
-  explained.builtin = &router == defaults_.get();
+  explained.builtin = &router == shipped_router_.get();
   return route::to_json(explained);
 }
 
-const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
+const Resolved& Resolver::resolve_new(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
   std::lock_guard lock(mutex_);
   auto resolved = std::make_unique<Resolved>();
   resolved->restriction = restriction_.load(std::memory_order_relaxed);
-  resolved->route = automatic_->route(query(op, shape, local, remote, &resolved->paths));
+  resolved->route = own_table_router_->route(query(op, shape, local, remote, &resolved->paths));
   const route::Choice& first = resolved->route->choices().front();
   resolved->small_bytes = first.max_bytes;
   resolved->small = first.split < 0 ? resolved->paths[first.path] : nullptr;
@@ -276,7 +277,7 @@ const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, 
 
 std::string Resolver::explain(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
   std::lock_guard lock(mutex_);
-  return route::to_json(route::explain(*automatic_, query(op, shape, local, remote, nullptr)));
+  return route::to_json(route::explain(*own_table_router_, query(op, shape, local, remote, nullptr)));
 }
 
 }  // namespace pw

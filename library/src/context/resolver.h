@@ -33,7 +33,7 @@ struct Resolved {
 };
 
 /// One path's offer for one pair, with the path's name, to be shown to people.
-struct PathInfo {
+struct NamedOffer {
   std::string name;
   Offer offer;
 };
@@ -51,7 +51,7 @@ class Resolver {
   /// reason.
   const Resolved& resolve(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
     const Resolved* known = find(op, shape, local, remote);
-    return known != nullptr ? *known : decide(op, shape, local, remote);
+    return known != nullptr ? *known : resolve_new(op, shape, local, remote);
   }
   /// Returns the route if it was resolved before, else null.
   [[nodiscard]] const Resolved* find(Op op, route::ShapeClass shape, const Region& local,
@@ -64,11 +64,11 @@ class Resolver {
   /// Returns the route of a plan's sends from `local` to `remote`, chosen among those of `methods` that are
   /// available. If the table has no costs for them, the shipped costs decide (route/defaults.json).
   std::shared_ptr<const route::Route> route_send(Region& local, Remote& remote,
-                                                 std::span<const PathInfo> methods);
-  std::string explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
+                                                 std::span<const NamedOffer> methods);
+  std::string explain_send(Region& local, Remote& remote, std::span<const NamedOffer> methods);
 
   /// Returns every path's offer, in order of preference.
-  std::vector<PathInfo> offers(Region& local, Remote& remote);
+  std::vector<NamedOffer> offers(Region& local, Remote& remote);
 
   /// Sets the number of the region's class of memory.
   void classify(Region& region);
@@ -100,10 +100,10 @@ class Resolver {
                Remote::kShapeClasses +
            static_cast<uint32_t>(shape);
   }
-  const Resolved& decide(Op op, route::ShapeClass shape, Region& local, Remote& remote);
+  const Resolved& resolve_new(Op op, route::ShapeClass shape, Region& local, Remote& remote);
   route::Query query(Op op, route::ShapeClass shape, Region& local, Remote& remote,
                      std::vector<Path*>* available);
-  route::Query query_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
+  route::Query query_send(Region& local, Remote& remote, std::span<const NamedOffer> methods);
   const route::Router& router_of_sends(route::Query& query) const;
   void add(route::Query& query, std::string name, Offer offer, bool restricted);
   [[nodiscard]] bool restricted_among(std::span<const std::string> names) const;
@@ -113,10 +113,10 @@ class Resolver {
   std::vector<std::unique_ptr<Path>> paths_;
   std::vector<size_t> transport_of_;  ///< for each path: the index of its transport
   Importer& importer_;
-  std::unique_ptr<route::Router> automatic_;  ///< decides by this machine's table and the rules
-  std::unique_ptr<route::Router> defaults_;   ///< decides by the costs that come with Peerway
-  std::string used_;                          ///< the argument of the last use()
-  std::vector<route::Rule> used_patterns_;
+  std::unique_ptr<route::Router> own_table_router_;  ///< decides by this machine's table and the rules
+  std::unique_ptr<route::Router> shipped_router_;    ///< decides by the costs that come with Peerway
+  std::string allowed_names_;                        ///< the argument of the last use()
+  std::vector<route::Rule> allowed_patterns_;
   std::vector<std::string> restrictions_{""};  ///< all arguments of use() so far
   std::atomic<uint64_t> restriction_{1};       ///< number of the last one: its index, plus 1
   std::mutex mutex_;

@@ -40,20 +40,22 @@ struct ProgramStep {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   Layout layout;
-  uint32_t pieces = 1;  ///< workers that share it; waits and marks of more than one word have one for each
+  uint32_t pieces = 1;  ///< workers that share it; waits and stores of more than one word have one for each
                         ///< worker
   uint32_t unit = 0;    ///< packets: bytes per word
   int64_t to_odd_offset = 0;    ///< distance of the target in odd epochs
   int64_t from_odd_offset = 0;  ///< distance of the source in odd epochs
-  bool early = false;  ///< copy: the wait concerns only the target, so the source may be read before it ends
+  bool reads_source_early =
+      false;  ///< copy: the wait concerns only the target, so the source may be read before it ends
   GrowingWords wait;
-  GrowingWords mark;
+  GrowingWords stored_words;
   // For a trace:
-  uint8_t moves = 0;      ///< PW_TRACE_PUT or PW_TRACE_GET if it moves bytes to or from another rank
-  int32_t notified = -1;  ///< tag of the signal whose words are the mark
-  int32_t awaited = -1;   ///< tag of the signal whose words the wait reads, if the wait is a step of its own
-  std::string_view way = "";  ///< method of the transfer; the text must outlive the runner
-  Sleepers* woken = nullptr;  ///< threads that may sleep until the mark is made; the CPU wakes them
+  uint8_t trace_kind = 0;  ///< PW_TRACE_PUT or PW_TRACE_GET if it moves bytes to or from another rank
+  int32_t notified = -1;   ///< tag of the signal whose words are stored
+  int32_t awaited = -1;    ///< tag of the signal whose words the wait reads, if the wait is a step of its own
+  std::string_view method = "";  ///< method of the transfer; the text must outlive the runner
+  Sleepers* sleepers_to_wake =
+      nullptr;  ///< threads that may sleep until the words are stored; the CPU wakes them
 };
 
 /// Host memory with which the host ends a program's waits, and learns of waits that ended early: one page,

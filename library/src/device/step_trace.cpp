@@ -29,11 +29,11 @@ std::string_view name_of(PlanPart part) {
 std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch) {
   std::vector<StepEvent> events;
   const bool notifies = step.notified >= 0;
-  if (step.moves != 0)
-    events.push_back({step.moves, step.rank, step.layout.shape.bytes(),
-                      notifies && step.mark.by == 1 ? step.notified : -1});
-  if (notifies && (step.moves == 0 || step.mark.by != 1))
-    events.push_back({PW_TRACE_NOTIFY, step.rank, step.mark.by, step.notified});
+  if (step.trace_kind != 0)
+    events.push_back({step.trace_kind, step.rank, step.layout.shape.bytes(),
+                      notifies && step.stored_words.by == 1 ? step.notified : -1});
+  if (notifies && (step.trace_kind == 0 || step.stored_words.by != 1))
+    events.push_back({PW_TRACE_NOTIFY, step.rank, step.stored_words.by, step.notified});
   if (step.awaited >= 0) events.push_back({PW_TRACE_SIGNAL, step.rank, step.wait.in(epoch), step.awaited});
   return events;
 }
@@ -41,7 +41,7 @@ std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch) {
 uint64_t sent_bytes(const Program& program) {
   uint64_t sum = 0;
   for (const ProgramStep& step : program.start)
-    if (step.moves == PW_TRACE_PUT) sum += step.layout.shape.bytes();
+    if (step.trace_kind == PW_TRACE_PUT) sum += step.layout.shape.bytes();
   return sum;
 }
 
@@ -68,7 +68,7 @@ StepTrack::StepTrack(const Program& program, pw_trace_writer* writer, int32_t nu
 
 StepTrack::~StepTrack() { pw_trace_close(writer_); }
 
-void StepTrack::read_clock(uint64_t gpu_ns, uint64_t host_ns) {
+void StepTrack::record_clock_pair(uint64_t gpu_ns, uint64_t host_ns) {
   pw_trace_ring& ring = *writer_->ring;
   const int which = ring.ticks[0] == 0 ? 0 : 1;
   ring.ticks[which] = gpu_ns;
@@ -76,7 +76,7 @@ void StepTrack::read_clock(uint64_t gpu_ns, uint64_t host_ns) {
   if (which == 0) ring.ticks[1] = gpu_ns, ring.ns[1] = host_ns;
 }
 
-void StepTrack::lost(uint64_t parts) {
+void StepTrack::count_lost(uint64_t parts) {
   whole_ = false;
   writer_->ring->uncounted += parts;
 }
@@ -86,7 +86,7 @@ unsigned StepTrack::site() {
   return place.empty() ? 0 : pw_trace_name(writer_, place.data(), place.size());
 }
 
-void StepTrack::ran(const StepRun& run) {
+void StepTrack::record_run(const StepRun& run) {
   const bool starts = run.part != PlanPart::finish, finishes = run.part != PlanPart::start;
   starts_ += starts ? 1 : 0;
   finishes_ += finishes ? 1 : 0;
@@ -102,16 +102,17 @@ void StepTrack::add_steps(const StepRun& run, const std::vector<ProgramStep>& st
   for (const ProgramStep& step : steps)
     for (const StepEvent& event : events_of(step, epoch))
       if (event.kind != PW_TRACE_SIGNAL || whole_)
-        add(run, names[event.kind], event, event.kind <= PW_TRACE_GET ? step.way : std::string_view());
+        add(run, names[event.kind], event, event.kind <= PW_TRACE_GET ? step.method : std::string_view());
 }
 
 void StepTrack::add(const StepRun& run, std::string_view name, const StepEvent& step_event,
-                    std::string_view where) {
+                    std::string_view method_or_runner) {
   pw_trace_event event{};
   const unsigned called = pw_trace_name(writer_, name.data(), name.size());
   pw_trace_fill(&event, static_cast<unsigned>(step_event.kind), called, step_event.bytes, step_event.peer,
                 step_event.tag);
-  if (!where.empty()) pw_trace_where(&event, pw_trace_name(writer_, where.data(), where.size()));
+  if (!method_or_runner.empty())
+    pw_trace_where(&event, pw_trace_name(writer_, method_or_runner.data(), method_or_runner.size()));
   pw_trace_site(&event, run.in_kernel ? made_at_ : run.site);
   event.begin = run.begin;
   event.duration = (run.end - run.begin) & ((uint64_t{1} << 44) - 1);

@@ -50,15 +50,16 @@ class StepTrack {
   /// Returns the number of the place that called this thread's current operation; 0 if it is unknown.
   unsigned site();
   /// Records a run, unless recording is stopped. A run in a kernel gets the place at which the plan was made.
-  void ran(const StepRun& run);
+  void record_run(const StepRun& run);
   /// Counts parts that ran but whose records were lost.
-  void lost(uint64_t parts);
+  void count_lost(uint64_t parts);
   /// Records the times of the GPU and of the host at one moment.
-  void read_clock(uint64_t gpu_ns, uint64_t host_ns);
+  void record_clock_pair(uint64_t gpu_ns, uint64_t host_ns);
 
  private:
   StepTrack(const Program& program, pw_trace_writer* writer, int32_t number);
-  void add(const StepRun& run, std::string_view name, const StepEvent& step_event, std::string_view where);
+  void add(const StepRun& run, std::string_view name, const StepEvent& step_event,
+           std::string_view method_or_runner);
   void add_steps(const StepRun& run, const std::vector<ProgramStep>& steps, uint64_t epoch);
 
   std::vector<ProgramStep> start_, finish_;

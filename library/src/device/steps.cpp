@@ -88,7 +88,7 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
     step.first = first;
     step.pieces = from.pieces;
     step.rank = from.rank;
-    step.words = std::max(from.wait.word != nullptr ? from.wait.count : 1, from.mark.count);
+    step.words = std::max(from.wait.word != nullptr ? from.wait.count : 1, from.stored_words.count);
     if (from.layout.shape.block_bytes > 0) {
       const Copy copy{reinterpret_cast<std::byte*>(seen(from.to)),
                       reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
@@ -98,9 +98,10 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
     }
     step.to_odd_offset = from.to_odd_offset;
     step.from_odd_offset = from.from_odd_offset;
-    step.early = from.from_odd_offset == 0 && (from.early || from.wait.word == nullptr) ? 1 : 0;
+    step.early = from.from_odd_offset == 0 && (from.reads_source_early || from.wait.word == nullptr) ? 1 : 0;
     if (from.wait.word != nullptr) step.wait = words_of(from.wait, seen(from.wait.word));
-    if (from.mark.word != nullptr) step.mark = words_of(from.mark, seen(from.mark.word));
+    if (from.stored_words.word != nullptr)
+      step.mark = words_of(from.stored_words, seen(from.stored_words.word));
     first += step.pieces;
     steps.push_back(step);
   };

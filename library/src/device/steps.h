@@ -23,9 +23,8 @@ peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes);
 /// Whether the step sends or receives by lines.
 bool by_lines(StepKind kind);
 
-/// Returns the steps in the form for kernels, first those of the start, then those of the
-/// finish, then those of each round. `seen`
-/// returns the GPU's address for an address of the process. Pure except for `seen`.
+/// Returns the steps in the form for kernels, first those of the start, then those of the finish, then those
+/// of each round. `seen` returns the GPU's address for an address of the process. Pure except for `seen`.
 std::vector<peerway::device::Step> make_steps(const Program& program,
                                               const std::function<uint64_t(const void*)>& seen);
 

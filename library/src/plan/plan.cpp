@@ -49,7 +49,7 @@ void Plan::set_timeout(uint64_t timeout_ns) {
 void Plan::prepare(bool alone) {
   if (!alone) {
     keep_exchange(
-        run_exchange(context_.team(), Collective::plan, [&](Exchange& exchange) { prepare_in(exchange); }));
+        run_exchange(context_.team(), CallKind::plan, [&](Exchange& exchange) { prepare_in(exchange); }));
     return;
   }
   const size_t sends = operations_.sends().size(), receives = operations_.receives().size();
@@ -63,7 +63,7 @@ void Plan::prepare(bool alone) {
 void Plan::prepare_among(std::span<const int> ranks) {
   constexpr const char* kAction = "a plan is to be prepared";
   check_group(context_.team(), ranks, kAction);
-  constexpr auto kind = Collective::plan_among;
+  constexpr auto kind = CallKind::plan_among;
   keep_exchange(run_exchange(
       context_.team(), context_.team().begin_exchange_among(kind, ranks), kind, [&](Exchange& exchange) {
         for (const int rank : operations_.partners())

@@ -147,11 +147,11 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
     return fail(PW_INVALID_ARGUMENT,
                 format("this plan has no {} with rank {} and tag {}", sends ? "send" : "receive", rank, tag));
   const std::string message = format("{} bytes with rank {} and tag {}", match->offer.bytes, rank, tag);
-  if (!through_slots(match->kind))
+  if (!through_slots(match->method))
     return fail(PW_UNSUPPORTED,
                 format("{} go by {}; a kernel needs plan/packets or plan/lines: let the sender use only "
                        "those before it prepares its plan (pw_context_use or PEERWAY_PATHS)",
-                       message, name_of_method(match->kind, static_cast<uint8_t>(device_.id().kind))));
+                       message, name_of_method(match->method, static_cast<uint8_t>(device_.id().kind))));
   if (match->unit() < 4)
     return fail(PW_UNSUPPORTED,
                 format("{} go in words of {} bytes; a kernel needs words of 4 or 8: align the memory, "

@@ -69,8 +69,8 @@ std::string to_string(const PairClass& pair) {
   return text;
 }
 
-std::string to_string(const Case& where) {
-  return to_string(where.op) + " " + to_string(where.shape) + " " + to_string(where.pair);
+std::string to_string(const Case& which) {
+  return to_string(which.op) + " " + to_string(which.shape) + " " + to_string(which.pair);
 }
 
 Op parse_op(std::string_view text) {

@@ -48,7 +48,7 @@ struct Case {
 std::string to_string(Op op);             ///< "put", "get", "send"
 std::string to_string(ShapeClass shape);  ///< "contiguous", "blocks-16", ... "blocks-large"
 std::string to_string(const PairClass& pair);
-std::string to_string(const Case& where);  ///< "put contiguous host->host"
+std::string to_string(const Case& which);  ///< "put contiguous host->host"
 
 /// The reverse of to_string. Throw Error(PW_INVALID_ARGUMENT) with the text and what is allowed.
 Op parse_op(std::string_view text);

@@ -29,7 +29,7 @@ struct Exact {
 void append(std::vector<Range>& ranges, const Range& range) {
   if (!ranges.empty() && ranges.back().choice == range.choice) {
     ranges.back().to = range.to;
-    ranges.back().held |= range.held;
+    ranges.back().within_spread |= range.within_spread;
   } else {
     ranges.push_back(range);
   }
@@ -151,7 +151,7 @@ std::vector<Range> lower_envelope(std::span<const Candidate> candidates, std::sp
     const Merge merge = best_merge(candidates, exact);
     if (!merge.harmless && exact.ranges.size() <= kMaxRanges) break;
     exact.ranges[merge.index].choice = merge.choice;
-    exact.ranges[merge.index].held |= merge.regret > 0;
+    exact.ranges[merge.index].within_spread |= merge.regret > 0;
     std::vector<Range> merged;
     for (const Range& range : exact.ranges) append(merged, range);
     exact.ranges = std::move(merged);

@@ -26,7 +26,8 @@ struct Range {
   uint64_t from = 1;
   uint64_t to = kEnd;
   size_t choice = 0;
-  bool held = false;  ///< somewhere in the range another candidate is cheaper, by no more than the spread
+  bool within_spread =
+      false;  ///< somewhere in the range another candidate is cheaper, by no more than the spread
 };
 
 inline constexpr size_t kMaxRanges = 24;

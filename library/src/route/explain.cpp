@@ -152,7 +152,7 @@ json row_json(const Row& row) {
 
 Explanation explain(const Router& router, const Query& query) {
   const auto route = router.route(query);
-  Explanation out{.where = query.where,
+  Explanation out{.requested = query.requested,
                   .measured = {},
                   .tool = {},
                   .builtin = false,
@@ -170,7 +170,7 @@ Explanation explain(const Router& router, const Query& query) {
     const bool listed = std::any_of(out.unavailable.begin(), out.unavailable.end(), same);
     const bool here =
         std::find(query.available.begin(), query.available.end(), missing.path) != query.available.end();
-    if (missing.pair == query.where.pair && !listed && !here)
+    if (missing.pair == query.requested.pair && !listed && !here)
       out.unavailable.push_back({missing.path, missing.why});
   }
   return out;
@@ -181,9 +181,9 @@ std::string to_json(const Explanation& explanation) {
   for (const Row& row : explanation.rows) rows.push_back(row_json(row));
   for (const Unavailable& entry : explanation.unavailable)
     unavailable.push_back({{"path", entry.path}, {"why", entry.why}});
-  const json out = {{"op", to_string(explanation.where.op)},
-                    {"shape", to_string(explanation.where.shape)},
-                    {"pair", to_string(explanation.where.pair)},
+  const json out = {{"op", to_string(explanation.requested.op)},
+                    {"shape", to_string(explanation.requested.shape)},
+                    {"pair", to_string(explanation.requested.pair)},
                     {"measured", explanation.measured},
                     {"tool", explanation.tool},
                     {"builtin", explanation.builtin},

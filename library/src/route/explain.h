@@ -37,7 +37,7 @@ struct Row {
 };
 
 struct Explanation {
-  Case where;
+  Case requested;
   std::string measured;  ///< the table's date; empty without a table
   std::string tool;
   bool builtin = false;  ///< the table came with Peerway

@@ -14,7 +14,7 @@ namespace {
 /// Returns everything that a decision depends on as text: the key of the cache. No name contains a line
 /// break.
 std::string cache_key(const Query& query) {
-  std::string key = to_string(query.where) + "\n" + to_string(query.measured_pair());
+  std::string key = to_string(query.requested) + "\n" + to_string(query.measured_pair());
   for (const std::string& path : query.available) key += "\n+" + path;
   for (const Unavailable& entry : query.unavailable) key += "\n-" + entry.path + " " + entry.why;
   return key;
@@ -23,7 +23,7 @@ std::string cache_key(const Query& query) {
 [[noreturn]] void nothing_available(const Query& query) {
   std::string reasons;
   for (const Unavailable& entry : query.unavailable) reasons += format("\n  {}: {}", entry.path, entry.why);
-  throw Error(PW_UNSUPPORTED, format("no path can do {}{}", to_string(query.where),
+  throw Error(PW_UNSUPPORTED, format("no path can do {}{}", to_string(query.requested),
                                      reasons.empty() ? "; none was offered" : ":" + reasons));
 }
 
@@ -48,18 +48,19 @@ bool offers(const Query& query, const Split& split) {
                      [&](const SplitPart& part) { return offers(query, part.path); });
 }
 
-/// Returns the class nearest to `where.shape` for which the table has a cost of an available path, or of a
-/// split over available paths.
+/// Returns the class nearest to `requested.shape` for which the table has a cost of an available path, or of
+/// a split over available paths.
 std::optional<ShapeClass> measured_class(const Table& table, const Query& query) {
   std::optional<ShapeClass> best;
   int least = kUnlike;
-  const auto consider = [&](const Case& where, bool offered) {
-    if (where.op != query.where.op || !(where.pair == query.measured_pair()) || !offered) return;
-    const int apart = distance(query.where.shape, where.shape);
-    if (apart < least) least = apart, best = where.shape;
+  const auto consider = [&](const Case& measured_case, bool offered) {
+    if (measured_case.op != query.requested.op || !(measured_case.pair == query.measured_pair()) || !offered)
+      return;
+    const int apart = distance(query.requested.shape, measured_case.shape);
+    if (apart < least) least = apart, best = measured_case.shape;
   };
-  for (const Cost& cost : table.costs) consider(cost.where, offers(query, cost.path));
-  for (const SplitCost& split : table.splits) consider(split.where, offers(query, split.split));
+  for (const Cost& cost : table.costs) consider(cost.measured_case, offers(query, cost.path));
+  for (const SplitCost& split : table.splits) consider(split.measured_case, offers(query, split.split));
   return best;
 }
 
@@ -71,8 +72,8 @@ std::set<std::string> missing_of(const PathFamily& family, const Table& table, c
     return std::ranges::find(query.unavailable, path, &Unavailable::path) != query.unavailable.end();
   };
   for (const Cost& cost : table.costs)
-    if (cost.where == query.where && cost.path.starts_with(family.prefix) && !offers(query, cost.path) &&
-        !mentioned(cost.path))
+    if (cost.measured_case == query.requested && cost.path.starts_with(family.prefix) &&
+        !offers(query, cost.path) && !mentioned(cost.path))
       missing.insert(cost.path);
   return missing;
 }
@@ -97,23 +98,23 @@ Why reason(const Allowance& allowance, std::span<const Candidate> candidates, co
   if (!allowance.why.empty()) return Why::rule;
   if (!std::isfinite(candidates[range.choice].at(range.from))) return Why::preference;
   if (allowance.allowed.size() == 1) return Why::only_one;
-  return range.held ? Why::within_spread : Why::cheapest;
+  return range.within_spread ? Why::within_spread : Why::cheapest;
 }
 
 }  // namespace
 
 Router::Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table,
-               std::string of_table, std::vector<PathFamily> families)
+               std::string table_note, std::vector<PathFamily> families)
     : table_(std::move(table)),
       rules_(std::move(rules)),
       strict_(strict),
       why_no_table_(std::move(why_no_table)),
-      of_table_(std::move(of_table)),
+      table_note_(std::move(table_note)),
       families_(std::move(families)) {}
 
 bool Router::measured(Op op, const PairClass& pair) const {
   return table_ && std::ranges::any_of(table_->costs, [&](const Cost& cost) {
-           return cost.where.op == op && cost.where.pair == pair;
+           return cost.measured_case.op == op && cost.measured_case.pair == pair;
          });
 }
 
@@ -121,9 +122,9 @@ std::optional<PairClass> Router::nearest_measured(Op op, const PairClass& pair) 
   if (measured(op, pair)) return pair;
   if (!table_) return std::nullopt;
   for (const Cost& cost : table_->costs) {
-    PairClass over_same_link = cost.where.pair;
+    PairClass over_same_link = cost.measured_case.pair;
     over_same_link.link = pair.link;
-    if (cost.where.op == op && over_same_link == pair) return cost.where.pair;
+    if (cost.measured_case.op == op && over_same_link == pair) return cost.measured_case.pair;
   }
   return std::nullopt;
 }
@@ -132,7 +133,7 @@ std::shared_ptr<const Route> Router::route(const Query& query) const {
   const std::string key = cache_key(query);
   std::lock_guard lock(mutex_);
   if (const auto route = routes_.find(key); route != routes_.end()) return route->second;
-  return routes_[key] = decide(query);
+  return routes_[key] = make_route(query);
 }
 
 void Router::add_options(Route& route) const {
@@ -149,17 +150,17 @@ void Router::add_options(Route& route) const {
     route.notes_.push_back(
         format("the route table has no cost for {}: the order of preference decides; run "
                "`peerway tune`",
-               to_string(query.where)));
+               to_string(query.requested)));
     return;
   }
-  if (*shape != query.where.shape)
+  if (*shape != query.requested.shape)
     route.notes_.push_back(format("{} was not measured: the costs are those of {}; run `peerway tune`",
-                                  to_string(query.where), to_string(*shape)));
-  if (!of_table_.empty()) route.notes_.push_back(of_table_);
-  const Case measured{query.where.op, *shape, query.measured_pair()};
+                                  to_string(query.requested), to_string(*shape)));
+  if (!table_note_.empty()) route.notes_.push_back(table_note_);
+  const Case measured{query.requested.op, *shape, query.measured_pair()};
   for (const Cost& cost : table_->costs) {
     const size_t index = index_of(query.available, cost.path);
-    if (cost.where == measured && index < query.available.size())
+    if (cost.measured_case == measured && index < query.available.size())
       route.options_[index].candidate.line = cost.line;
   }
   for (const Option& option : route.options_)
@@ -167,7 +168,7 @@ void Router::add_options(Route& route) const {
       route.notes_.push_back(format("{} is available but was not measured for {}; run `peerway tune`",
                                     option.candidate.name, to_string(measured)));
   for (const SplitCost& split : table_->splits) {
-    if (!(split.where == measured) || !offers(query, split.split)) continue;
+    if (!(split.measured_case == measured) || !offers(query, split.split)) continue;
     const uint64_t from = split.line.points().front().bytes;
     route.options_.push_back(
         {{.name = name_of(split.split), .line = split.line, .from = from}, split.split.parts});
@@ -175,7 +176,7 @@ void Router::add_options(Route& route) const {
   }
 }
 
-std::shared_ptr<const Route> Router::decide(const Query& query) const {
+std::shared_ptr<const Route> Router::make_route(const Query& query) const {
   if (query.available.empty()) nothing_available(query);
   auto route = std::make_shared<Route>();
   route->query_ = query;
@@ -197,7 +198,7 @@ std::shared_ptr<const Route> Router::decide(const Query& query) const {
                  "measured; left out",
                  path, family.member, family.setting));
   }
-  for (const Allowance& allowance : rules_.apply(query.where, choosable, query.unavailable, unmet))
+  for (const Allowance& allowance : rules_.apply(query.requested, choosable, query.unavailable, unmet))
     for (const Range& range : lower_envelope(candidates, allowance.allowed, allowance.sizes))
       route->decisions_.push_back(
           {range, reason(allowance, candidates, range), allowance.why, allowance.forbids, allowance.allowed});

@@ -23,12 +23,12 @@ namespace pw::route {
 
 /// The question. Path indices in the answer refer to `available`.
 struct Query {
-  Case where;
+  Case requested;
   std::vector<std::string> available;  ///< names of the paths that serve the pair, in order of preference
   std::vector<Unavailable> unavailable;
-  std::optional<PairClass> costs_of = {};  ///< the pair whose costs replace those of `where`
+  std::optional<PairClass> costs_of = {};  ///< the pair whose costs replace those of `requested`
 
-  [[nodiscard]] const PairClass& measured_pair() const { return costs_of ? *costs_of : where.pair; }
+  [[nodiscard]] const PairClass& measured_pair() const { return costs_of ? *costs_of : requested.pair; }
 };
 
 /// The choice for sizes above the previous entry's `max_bytes`, up to and including this one's.
@@ -135,10 +135,10 @@ class Route {
 class Router {
  public:
   /// Without a table the order of preference decides, and notes include `why_no_table` ("~/.config/... does
-  /// not exist"). Where the table decides, notes include `of_table`. A table may name members of `families`
+  /// not exist"). Where the table decides, notes include `table_note`. A table may name members of `families`
   /// that this context lacks.
   Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table = "",
-         std::string of_table = "", std::vector<PathFamily> families = {});
+         std::string table_note = "", std::vector<PathFamily> families = {});
 
   /// Whether the table has a cost of that operation, of any shape, between such memories.
   [[nodiscard]] bool measured(Op op, const PairClass& pair) const;
@@ -154,13 +154,13 @@ class Router {
   [[nodiscard]] const Rules& rules() const { return rules_; }
 
  private:
-  [[nodiscard]] std::shared_ptr<const Route> decide(const Query& query) const;
+  [[nodiscard]] std::shared_ptr<const Route> make_route(const Query& query) const;
   void add_options(Route& route) const;
 
   std::optional<Table> table_;
   Rules rules_;
   bool strict_ = false;
-  std::string why_no_table_, of_table_;
+  std::string why_no_table_, table_note_;
   std::vector<PathFamily> families_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<const Route>> routes_;

@@ -81,7 +81,7 @@ std::string what_was_taken(std::span<const Rule* const> rules, std::span<const C
 }
 
 /// Applies the rules that hold in one range of sizes, in order.
-Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case& where,
+Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case& requested,
                  std::span<const Choosable> candidates, std::span<const Unavailable> unavailable,
                  std::vector<std::string>& notes) {
   std::vector<bool> forbidden(candidates.size(), false), forced(candidates.size(), false);
@@ -101,7 +101,7 @@ Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case
         if (covered[i]) forbidden[i] = false;
     } else {
       note(notes, format("{} asks for {}, which is not available for {} ({}); left out", rule->origin,
-                         joined(rule->paths), to_string(where), why_unavailable(*rule, unavailable)));
+                         joined(rule->paths), to_string(requested), why_unavailable(*rule, unavailable)));
     }
   }
   Allowance out{.sizes = sizes, .allowed = {}, .why = {}, .forbids = {}};
@@ -124,15 +124,15 @@ Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case
       notes,
       format("the rules forbid every path there is for {} from {} bytes on (the last is {}); all are allowed "
              "again",
-             to_string(where), print_size(sizes.from), forbidden_by));
+             to_string(requested), print_size(sizes.from), forbidden_by));
   return out;
 }
 
 }  // namespace
 
-bool Rule::applies(const Case& where) const {
-  return matches(op, to_string(where.op)) && matches(shape, to_string(where.shape)) &&
-         matches(pair, to_string(where.pair)) && can_be_followed(where.op);
+bool Rule::applies(const Case& requested) const {
+  return matches(op, to_string(requested.op)) && matches(shape, to_string(requested.shape)) &&
+         matches(pair, to_string(requested.pair)) && can_be_followed(requested.op);
 }
 
 // Methods of plans are for sends, and paths are for puts and gets. A rule without "op" that names only one of
@@ -149,7 +149,7 @@ bool Rule::names(std::string_view path) const {
                      [&](const std::string& pattern) { return route::names(pattern, path); });
 }
 
-std::vector<Allowance> Rules::apply(const Case& where, std::span<const Choosable> candidates,
+std::vector<Allowance> Rules::apply(const Case& requested, std::span<const Choosable> candidates,
                                     std::span<const Unavailable> unavailable,
                                     std::vector<std::string>& notes) const {
   if (candidates.empty())
@@ -157,7 +157,7 @@ std::vector<Allowance> Rules::apply(const Case& where, std::span<const Choosable
   std::vector<const Rule*> relevant;
   std::vector<uint64_t> cuts = {1, kEnd};
   for (const Rule& rule : rules_) {
-    if (!rule.applies(where)) continue;
+    if (!rule.applies(requested)) continue;
     relevant.push_back(&rule);
     for (uint64_t cut : {rule.bytes.from, rule.bytes.to})
       if (cut > 1 && cut < kEnd) cuts.push_back(cut);
@@ -170,7 +170,7 @@ std::vector<Allowance> Rules::apply(const Case& where, std::span<const Choosable
     std::vector<const Rule*> here;
     for (const Rule* rule : relevant)
       if (rule->bytes.from <= cuts[i] && cuts[i] < rule->bytes.to) here.push_back(rule);
-    Allowance next = decide({cuts[i], cuts[i + 1]}, here, where, candidates, unavailable, notes);
+    Allowance next = decide({cuts[i], cuts[i + 1]}, here, requested, candidates, unavailable, notes);
     if (!out.empty() && out.back().allowed == next.allowed && out.back().why == next.why &&
         out.back().forbids == next.forbids)
       out.back().sizes.to = next.sizes.to;

@@ -32,7 +32,7 @@ struct Rule {
   bool forbid = false;             ///< if false, the rule is `use`
   std::string origin;              ///< "rules.json: rules[2]", for messages
 
-  [[nodiscard]] bool applies(const Case& where) const;
+  [[nodiscard]] bool applies(const Case& requested) const;
   /// Whether the rule can name a path or method that such operations may use.
   [[nodiscard]] bool can_be_followed(Op operation) const;
   /// Whether one of the patterns names the path.
@@ -63,7 +63,7 @@ class Rules {
 
   /// Returns sorted allowances without gaps over all sizes. Adds each rule that could not be followed to
   /// `notes`, once. `candidates` must not be empty.
-  [[nodiscard]] std::vector<Allowance> apply(const Case& where, std::span<const Choosable> candidates,
+  [[nodiscard]] std::vector<Allowance> apply(const Case& requested, std::span<const Choosable> candidates,
                                              std::span<const Unavailable> unavailable,
                                              std::vector<std::string>& notes) const;
 

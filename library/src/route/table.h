@@ -27,14 +27,14 @@ std::string machine_hash(const Machine& machine);
 
 /// The cost of one path in one case.
 struct Cost {
-  Case where;
+  Case measured_case;
   std::string path;
   CostLine line;
 };
 
 /// The cost of one split, measured with all its paths working at once.
 struct SplitCost {
-  Case where;
+  Case measured_case;
   Split split;
   CostLine line;
 };

@@ -113,14 +113,14 @@ void read_entries(const Reader& top, const KnownPaths& known, Table& table) {
     const Reader entry = costs.item(i);
     entry.only({"op", "shape", "pair", "path", "points"});
     Cost cost{read_case(entry), read_path(entry.at("path"), known), read_line(entry.at("points"))};
-    once(entry, to_string(cost.where) + " by " + cost.path);
+    once(entry, to_string(cost.measured_case) + " by " + cost.path);
     table.costs.push_back(std::move(cost));
   }
   for (size_t i = 0, n = splits.items(0, kMostEntries); i < n; ++i) {
     const Reader entry = splits.item(i);
     entry.only({"op", "shape", "pair", "parts", "minimum part", "align", "points"});
     SplitCost split{read_case(entry), read_split(entry, known), read_line(entry.at("points"))};
-    once(entry, to_string(split.where) + " by " + describe(split.split));
+    once(entry, to_string(split.measured_case) + " by " + describe(split.split));
     table.splits.push_back(std::move(split));
   }
 }
@@ -140,8 +140,8 @@ std::string print_points(std::span<const Point> points) {
 template <typename Entry>
 std::string print_entry(const Entry& entry, const std::string& subject) {
   return format("{{\"op\": {}, \"shape\": {}, \"pair\": {}, {}, \"points\": {}}}",
-                dump(to_string(entry.where.op)), dump(to_string(entry.where.shape)),
-                dump(to_string(entry.where.pair)), subject, print_points(entry.line.points()));
+                dump(to_string(entry.measured_case.op)), dump(to_string(entry.measured_case.shape)),
+                dump(to_string(entry.measured_case.pair)), subject, print_points(entry.line.points()));
 }
 
 std::string print_list(const std::string& name, const std::vector<std::string>& lines) {

@@ -82,7 +82,7 @@ std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const AbortReason
 }
 
 std::vector<Bytes> agree(Team& team, const AbortReason& abort_reason, ByteView mine) {
-  constexpr auto kind = Collective::context;
+  constexpr auto kind = CallKind::context;
   return open_parts(
       team.all_gather_parts(kind, pack_part(abort_reason, mine), settings::timeout.nanoseconds()),
       abort_reason, action_of(kind));

@@ -1,5 +1,5 @@
-// Lets a rank that cannot go on with a collective abort it, so that the others do not wait. The rank sends
-// its error with the data that ranks exchange, and all ranks end with that error.
+// Lets a rank that cannot go on with a collective call abort it, so that the others do not wait. The rank
+// sends its error with the data that ranks exchange, and all ranks end with that error.
 #pragma once
 
 #include <exception>
@@ -48,7 +48,7 @@ Error abort_reason_for(const Error& own, int rank, const char* do_what);
 /// returned by then. It learns of the abort by on_abort(), as long as it keeps the exchange that this
 /// returns.
 template <typename Body>
-std::unique_ptr<Exchange> run_exchange(Team& team, std::unique_ptr<Exchange> exchange, Collective kind,
+std::unique_ptr<Exchange> run_exchange(Team& team, std::unique_ptr<Exchange> exchange, CallKind kind,
                                        Body&& body) {
   try {
     body(*exchange);
@@ -61,7 +61,7 @@ std::unique_ptr<Exchange> run_exchange(Team& team, std::unique_ptr<Exchange> exc
 }
 /// The same, in a new exchange of all ranks.
 template <typename Body>
-std::unique_ptr<Exchange> run_exchange(Team& team, Collective kind, Body&& body) {
+std::unique_ptr<Exchange> run_exchange(Team& team, CallKind kind, Body&& body) {
   return run_exchange(team, team.begin_exchange(kind), kind, std::forward<Body>(body));
 }
 

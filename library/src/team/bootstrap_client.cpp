@@ -131,9 +131,9 @@ void BootstrapClient::serve() {
                         static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
     }
     uint64_t wake_at = until == PW_FOREVER || said_goodbye_ ? until : until - kGoodbyeTime / 2;
-    wake_at = std::min({wake_at, watches_.due(), peers_.due()});
+    wake_at = std::min({wake_at, watches_.next_report_ns(), peers_.due()});
     const size_t first_watch = polled.size();
-    watches_.add_to(polled);
+    watches_.add_descriptors(polled);
     const size_t first_of_peers = polled.size();
     peers_.add_to(polled);
     ::poll(polled.data(), polled.size(), wake_at == PW_FOREVER ? -1 : poll_milliseconds(wake_at));
@@ -141,7 +141,7 @@ void BootstrapClient::serve() {
     if (polled[0].revents) wakeup_.clear();
     if (polled[1].revents) receive();
     const std::span all(polled);
-    watches_.read(all.subspan(first_watch, first_of_peers - first_watch));
+    watches_.note_ended(all.subspan(first_watch, first_of_peers - first_watch));
     for (const PeerConnections::Event& event : peers_.serve(all.subspan(first_of_peers))) handle_event(event);
     check_watches();
     follow_next();
@@ -171,7 +171,7 @@ void BootstrapClient::check_watches() {
       const std::lock_guard lock(mutex_);
       alive = server_alive_;
     }
-    const auto ended = watches_.ended(alive);
+    const auto ended = watches_.take_ended(alive);
     if (!ended) break;
     if (alive && !losses_.lost(*ended)) {
       const std::lock_guard lock(mutex_);
@@ -213,12 +213,12 @@ void BootstrapClient::handle(const Message& message) {
       if (std::ranges::all_of(
               roster, [&](const Identity& each) { return each.host == host && each.network == network; }))
         peers_.leave_network();
-      std::vector<int> mates;
+      std::vector<int> ranks_of_host;
       for (int step = 1; step < size_; ++step)
         if (const int rank = (rank_ + step) % size_; roster[static_cast<size_t>(rank)].host == host)
-          mates.push_back(rank);
+          ranks_of_host.push_back(rank);
       roster_ = message.payload;
-      watches_.begin(std::move(mates), roster.front().host == host);
+      watches_.begin(std::move(ranks_of_host), roster.front().host == host);
       std::lock_guard lock(mutex_);
       welcomed_ = true;
       changed_.notify_all();
@@ -252,7 +252,7 @@ void BootstrapClient::handle(const Message& message) {
 
 void BootstrapClient::answer(uint64_t sequence, Answer received) {
   std::lock_guard lock(mutex_);
-  if (under_way_ != sequence) return;  // an answer to a collective that this rank has abandoned
+  if (under_way_ != sequence) return;  // an answer to a collective call that this rank has abandoned
   answer_ = std::move(received);
   changed_.notify_all();
 }

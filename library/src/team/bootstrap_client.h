@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "team/bootstrap_server.h"
+#include "team/call_log.h"
 #include "team/channel.h"
-#include "team/collective_log.h"
 #include "team/losses.h"
 #include "team/peer_connections.h"
 #include "team/team.h"
@@ -47,13 +47,13 @@ class BootstrapClient final : public Team {
     return derive_secret(secret_, purpose);
   }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) override;
-  std::vector<std::vector<std::byte>> all_gather_parts(Collective kind, std::span<const std::byte> mine,
+  std::vector<std::vector<std::byte>> all_gather_parts(CallKind kind, std::span<const std::byte> mine,
                                                        uint64_t timeout_ns) override;
-  std::unique_ptr<Exchange> begin_exchange(Collective kind) override;
-  std::unique_ptr<Exchange> begin_exchange_among(Collective kind, std::span<const int> ranks) override;
+  std::unique_ptr<Exchange> begin_exchange(CallKind kind) override;
+  std::unique_ptr<Exchange> begin_exchange_among(CallKind kind, std::span<const int> ranks) override;
   [[nodiscard]] bool several_hosts() const override { return several_hosts_; }
   [[nodiscard]] bool lost(int rank) const noexcept override { return losses_.lost(rank); }
-  [[nodiscard]] int any_lost() const noexcept override { return losses_.any(); }
+  [[nodiscard]] int any_lost() const noexcept override { return losses_.first_lost(); }
   [[nodiscard]] std::string describe_loss(int rank) const override {
     return losses_.describe(rank, identity_of(rank));
   }
@@ -66,8 +66,8 @@ class BootstrapClient final : public Team {
     Bytes data;
   };
 
-  /// A collective that timed out at this rank. The server has this rank's part and may have passed it on, so
-  /// this rank can only repeat the call.
+  /// A collective call that timed out at this rank. The server has this rank's part and may have passed it
+  /// on, so this rank can only repeat the call.
   struct Unfinished {
     CollectiveCall call;
     Digest digest;  ///< of the bytes that this rank gave
@@ -75,8 +75,8 @@ class BootstrapClient final : public Team {
 
   class ClientExchange;
 
-  /// Gives this rank's part of a collective to the server, and returns the server's answer.
-  Bytes gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns);
+  /// Gives this rank's part of a collective call to the server, and returns the server's answer.
+  Bytes gather(CallKind kind, std::span<const std::byte> mine, uint64_t timeout_ns);
   [[nodiscard]] bool resumes(const CollectiveCall& call, std::span<const std::byte> mine);
   uint64_t begin(const CollectiveCall& call, std::span<const std::byte> mine);
   void refuse_while_unfinished(const CollectiveCall& call, const char* addition);
@@ -88,7 +88,7 @@ class BootstrapClient final : public Team {
   void write_to(int rank, uint64_t number, ByteView text, uint64_t deadline);
   static SharedBytes packed_abort(uint64_t collective, const Error& why);
   bool end_for_all(uint64_t collective, const Error& why);
-  void end_both(const CollectiveLog::Conflict& conflict);
+  void end_both(const CallLog::Conflict& conflict);
   void abort(uint64_t number, const Error& why);
   [[nodiscard]] int lost_among(const std::vector<int>& missing) const;
   [[nodiscard]] int unreachable_among(const std::vector<int>& partners) const;
@@ -141,7 +141,7 @@ class BootstrapClient final : public Team {
   std::optional<uint64_t> under_way_;  ///< number of the all_gather that the server must answer
   std::optional<Answer> answer_;
   std::optional<Unfinished> unfinished_;
-  CollectiveLog collectives_;
+  CallLog calls_;
   std::map<int, std::string> unreached_;  ///< by rank: why messages to it could not be sent
   uint64_t fence_ = 0;                    ///< number of the last fence of drain_partners()
   std::map<int, uint64_t> fenced_;        ///< by rank: the last fence that it has answered

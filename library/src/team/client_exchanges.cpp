@@ -27,7 +27,7 @@ class BootstrapClient::ClientExchange final : public Exchange {
   ClientExchange(BootstrapClient& client, uint64_t number) : client_(client), number_(number) {}
   ~ClientExchange() override {
     const std::lock_guard lock(client_.mutex_);
-    client_.collectives_.end(number_);
+    client_.calls_.end(number_);
   }
   PeerMessages exchange(const PeerMessages& mine, uint64_t timeout_ns) override {
     return client_.exchange(number_, mine, timeout_ns);
@@ -35,7 +35,7 @@ class BootstrapClient::ClientExchange final : public Exchange {
   void abort(const Error& why) override { client_.abort(number_, why); }
   void on_abort(std::function<void(const Error&)> call) override {
     const std::lock_guard lock(client_.mutex_);
-    client_.collectives_.on_abort(number_, std::move(call));
+    client_.calls_.on_abort(number_, std::move(call));
   }
 
  private:
@@ -43,17 +43,17 @@ class BootstrapClient::ClientExchange final : public Exchange {
   const uint64_t number_;
 };
 
-std::unique_ptr<Exchange> BootstrapClient::begin_exchange(Collective kind) {
+std::unique_ptr<Exchange> BootstrapClient::begin_exchange(CallKind kind) {
   const std::lock_guard lock(mutex_);
   refuse_while_unfinished({kind, 0}, "");
   return std::make_unique<ClientExchange>(*this, begin({kind, 0}, {}));
 }
 
-std::unique_ptr<Exchange> BootstrapClient::begin_exchange_among(Collective kind, std::span<const int> ranks) {
+std::unique_ptr<Exchange> BootstrapClient::begin_exchange_among(CallKind kind, std::span<const int> ranks) {
   const std::lock_guard lock(mutex_);
   refuse_while_unfinished({kind, 0}, "");
-  const auto [number, conflicts] = collectives_.begin_among(kind, {ranks.begin(), ranks.end()});
-  for (const CollectiveLog::Conflict& conflict : conflicts) end_both(conflict);
+  const auto [number, conflicts] = calls_.begin_among(kind, {ranks.begin(), ranks.end()});
+  for (const CallLog::Conflict& conflict : conflicts) end_both(conflict);
   return std::make_unique<ClientExchange>(*this, number);
 }
 
@@ -69,25 +69,23 @@ PeerMessages BootstrapClient::exchange(uint64_t number, const PeerMessages& mine
   for (const auto& [rank, message] : mine) partners.push_back(rank);
   {
     const std::lock_guard lock(mutex_);
-    collectives_.address(number, partners);
+    calls_.address(number, partners);
   }
   for (const auto& [rank, message] : mine) write_to(rank, number, message, deadline);
   std::unique_lock lock(mutex_);
   std::vector<int> missing;
   const auto complete = [&] {
-    missing = collectives_.missing(number, partners);
+    missing = calls_.missing(number, partners);
     return missing.empty() && unreachable_among(partners) < 0 && unsent_among(partners) < 0;
   };
-  const auto over = [&] {
-    return collectives_.ended(number) || ended_ || complete() || lost_among(missing) >= 0;
-  };
+  const auto over = [&] { return calls_.ended(number) || ended_ || complete() || lost_among(missing) >= 0; };
   pw_status waited =
       wait_for_change(changed_, lock, deadline, [&] { return over() || unreachable_among(partners) >= 0; });
   // A rank that cannot be reached is usually leaving or has ended. A report of that will arrive soon.
   if (waited == PW_OK && !over())
     waited = wait_for_change(changed_, lock, std::min(deadline, deadline_after(kAnswerTime)), over);
-  collectives_.check(number);
-  if (complete()) return collectives_.take(number, partners);
+  calls_.check(number);
+  if (complete()) return calls_.take(number, partners);
   if (waited == PW_INTERRUPTED) throw Error(PW_INTERRUPTED, "it was interrupted by this rank's program");
   const int unreached = unreachable_among(partners);
   if (const int gone = lost_among(missing); gone >= 0 || (unreached >= 0 && losses_.lost(unreached)))
@@ -106,9 +104,9 @@ void BootstrapClient::write_to(int rank, uint64_t number, ByteView text, uint64_
   ExchangePart part;
   {
     const std::lock_guard lock(mutex_);
-    part = collectives_.header_to(rank, number);
+    part = calls_.header_to(rank, number);
     part.data = text;
-    if (rank == rank_) collectives_.accept(rank, part);
+    if (rank == rank_) calls_.accept(rank, part);
   }
   if (rank == rank_ || losses_.lost(rank)) return;
   const auto packed = std::make_shared<const Bytes>(pack(part));
@@ -149,19 +147,19 @@ int BootstrapClient::lost_among(const std::vector<int>& missing) const {
 void BootstrapClient::abort(uint64_t number, const Error& why) {
   drain_partners(number);
   const std::lock_guard lock(mutex_);
-  if (!end_for_all(number, why)) collectives_.check(number);
+  if (!end_for_all(number, why)) calls_.check(number);
   wakeup_.notify();
 }
 
-/// Call with the lock held. Returns false if the collective had been ended before.
+/// Call with the lock held. Returns false if the collective call had been ended before.
 bool BootstrapClient::end_for_all(uint64_t collective, const Error& why) {
   if (!broadcast_abort(collective, why)) return false;
   if (server_alive_) channel_.queue(Type::abort, packed_abort(collective, why));
   return true;
 }
 
-/// Call with the lock held. Two ranks are in different collectives, so neither can complete; ends both.
-void BootstrapClient::end_both(const CollectiveLog::Conflict& conflict) {
+/// Call with the lock held. Two ranks are in different collective calls, so neither can complete; ends both.
+void BootstrapClient::end_both(const CallLog::Conflict& conflict) {
   const Error why =
       different_calls(rank_, name_of(conflict.call), conflict.other, name_of(conflict.other_call));
   end_for_all(conflict.number, why);
@@ -172,9 +170,9 @@ void BootstrapClient::end_both(const CollectiveLog::Conflict& conflict) {
 /// Call with the lock held. Returns false if the abort is known already. The abort is sent along all
 /// connections before anything here acts on it; drain_partners() of other ranks relies on that order.
 bool BootstrapClient::broadcast_abort(uint64_t number, const Error& why) {
-  if (collectives_.aborts().contains(number)) return false;
+  if (calls_.aborts().contains(number)) return false;
   peers_.send_all(Type::abort, packed_abort(number, why));
-  return collectives_.abort(number, why);
+  return calls_.abort(number, why);
 }
 
 /// Waits until everything that the partners have sent so far was handled. This rank may have failed because a
@@ -183,13 +181,13 @@ bool BootstrapClient::broadcast_abort(uint64_t number, const Error& why) {
 void BootstrapClient::drain_partners(uint64_t number) {
   std::unique_lock lock(mutex_);
   const uint64_t fence = ++fence_;
-  std::vector<int> partners = collectives_.partners(number);
+  std::vector<int> partners = calls_.partners(number);
   std::erase_if(partners, [&](int rank) {
     return !peers_.send(rank, Type::fence, std::make_shared<const Bytes>(pack_fence(fence)));
   });
   wakeup_.notify();
   wait_for_change(changed_, lock, deadline_after(kAnswerTime), [&] {
-    return ended_ || collectives_.aborts().contains(number) || std::ranges::all_of(partners, [&](int rank) {
+    return ended_ || calls_.aborts().contains(number) || std::ranges::all_of(partners, [&](int rank) {
              return fenced_[rank] >= fence || !peers_.connected(rank);
            });
   });
@@ -201,8 +199,7 @@ BootstrapClient::Reports BootstrapClient::reports() {
   for (const Loss& loss : losses_.known())
     all.emplace_back(Type::lost, std::make_shared<const Bytes>(pack(loss)));
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, why] : collectives_.aborts())
-    all.emplace_back(Type::abort, packed_abort(number, why));
+  for (const auto& [number, why] : calls_.aborts()) all.emplace_back(Type::abort, packed_abort(number, why));
   return all;
 }
 
@@ -257,7 +254,7 @@ void BootstrapClient::handle_message(int rank, const Message& message) {
   } else if (message.type == Type::failure) {
     const Failure failure = parse_failure(message.payload);
     const std::lock_guard lock(mutex_);
-    collectives_.refuse(failure.sequence, Error(failure.refusal.status, failure.refusal.text));
+    calls_.refuse(failure.sequence, Error(failure.refusal.status, failure.refusal.text));
   } else if (message.type == Type::fence) {
     peers_.send(rank, Type::fenced, std::make_shared<const Bytes>(pack_fence(parse_fence(message.payload))));
   } else if (message.type == Type::fenced) {
@@ -268,8 +265,8 @@ void BootstrapClient::handle_message(int rank, const Message& message) {
 
 void BootstrapClient::handle_part(int rank, const ExchangePart& part) {
   const std::lock_guard lock(mutex_);
-  if (const auto conflict = collectives_.conflict_with(rank, part)) return end_both(*conflict);
-  if (collectives_.accept(rank, part)) return;
+  if (const auto conflict = calls_.conflict_with(rank, part)) return end_both(*conflict);
+  if (calls_.accept(rank, part)) return;
   const Refusal refusal{
       PW_INVALID_ARGUMENT,
       format("rank {} does not expect rank {} in this collective; do both make the same calls?", rank_,
@@ -277,12 +274,12 @@ void BootstrapClient::handle_part(int rank, const ExchangePart& part) {
   peers_.send(rank, Type::failure, std::make_shared<const Bytes>(pack(Failure{part.number, refusal})));
 }
 
-/// Handles a failure from the server: an all_gather has failed, or other ranks called another collective
+/// Handles a failure from the server: an all_gather has failed, or other ranks called another collective call
 /// while this rank is in an exchange.
 void BootstrapClient::handle_failure(Failure failure) {
   {
     const std::lock_guard lock(mutex_);
-    if (collectives_.holds(failure.sequence)) {
+    if (calls_.holds(failure.sequence)) {
       broadcast_abort(failure.sequence, Error(failure.refusal.status, failure.refusal.text));
       return;
     }

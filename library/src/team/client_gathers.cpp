@@ -1,4 +1,4 @@
-// The part of BootstrapClient for collectives whose data goes through the bootstrap server.
+// The part of BootstrapClient for collective calls whose data goes through the bootstrap server.
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,14 +25,14 @@ std::vector<std::byte> BootstrapClient::all_gather(std::span<const std::byte> mi
                 format("all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
                        "in all are allowed",
                        mine.size(), size_, kMaxContribution, kMaxResult));
-  Bytes all = gather(mine.empty() ? Collective::barrier : Collective::all_gather, mine, timeout_ns);
+  Bytes all = gather(mine.empty() ? CallKind::barrier : CallKind::all_gather, mine, timeout_ns);
   if (all.size() != mine.size() * static_cast<size_t>(size_))
     throw Error(PW_INTERNAL,
                 format("all_gather returned {} bytes for {} ranks of {}", all.size(), size_, mine.size()));
   return all;
 }
 
-std::vector<std::vector<std::byte>> BootstrapClient::all_gather_parts(Collective kind,
+std::vector<std::vector<std::byte>> BootstrapClient::all_gather_parts(CallKind kind,
                                                                       std::span<const std::byte> mine,
                                                                       uint64_t timeout_ns) {
   if (mine.size() > kMaxContribution)
@@ -49,17 +49,17 @@ std::vector<std::vector<std::byte>> BootstrapClient::all_gather_parts(Collective
 }
 
 /// Call with the lock held. Counts the call and reports it to the server, which compares the calls of all
-/// ranks. If this rank knows that the collective was aborted, it sends the abort first, so that the server
-/// cannot complete the collective.
+/// ranks. If this rank knows that the collective call was aborted, it sends the abort first, so that the
+/// server cannot complete the collective call.
 uint64_t BootstrapClient::begin(const CollectiveCall& call, std::span<const std::byte> mine) {
-  const auto [number, conflicts] = collectives_.begin(call);
+  const auto [number, conflicts] = calls_.begin(call);
   if (server_alive_ && !abandoned_) {
-    if (const auto known = collectives_.aborts().find(number); known != collectives_.aborts().end())
+    if (const auto known = calls_.aborts().find(number); known != calls_.aborts().end())
       channel_.queue(Type::abort, packed_abort(number, known->second));
     channel_.queue(Type::contribute, pack(Contribution{number, call.kind, mine}));
     wakeup_.notify();
   }
-  for (const CollectiveLog::Conflict& conflict : conflicts) end_both(conflict);
+  for (const CallLog::Conflict& conflict : conflicts) end_both(conflict);
   return number;
 }
 
@@ -87,13 +87,13 @@ bool BootstrapClient::resumes(const CollectiveCall& call, std::span<const std::b
   return false;
 }
 
-Bytes BootstrapClient::gather(Collective kind, std::span<const std::byte> mine, uint64_t timeout_ns) {
+Bytes BootstrapClient::gather(CallKind kind, std::span<const std::byte> mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
   const CollectiveCall call{kind, mine.size()};
   const char* name = name_of(kind);
   std::optional<trace::Operation> traced;
   if (trace::recording()) {
-    traced.emplace(kind == Collective::barrier ? name : "all_gather", PW_TRACE_COLLECTIVE);
+    traced.emplace(kind == CallKind::barrier ? name : "all_gather", PW_TRACE_COLLECTIVE);
     traced->by(trace_name_);
   }
   const auto late = [&] {

@@ -40,7 +40,7 @@ bool Gathers::over(uint64_t sequence, const Gather& gather) const {
   return true;
 }
 
-/// Returns the reason if this part makes its collective fail at all ranks.
+/// Returns the reason if this part makes its collective call fail at all ranks.
 std::optional<wire::Refusal> Gathers::refusal_of(const Gather& gather, int rank,
                                                  const wire::Contribution& part) const {
   const size_t bytes = part.data.size();

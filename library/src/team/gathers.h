@@ -1,6 +1,6 @@
-// The bootstrap server's record of the collectives under way: which rank has sent what, and whether a
-// collective is complete or can never be. It holds the data of all_gathers. For collectives in which ranks
-// talk to their partners, it only checks that all ranks make the same call. Pure.
+// The bootstrap server's record of the collective calls under way: which rank has sent what, and whether a
+// collective call is complete or can never be. It holds the data of all_gathers. For collective calls in
+// which ranks talk to their partners, it only checks that all ranks make the same call. Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Gathers {
   /// lengths may differ, each part in the result follows its length.
   std::vector<Answer> contribute(int rank, const wire::Contribution& part);
 
-  /// Ends a collective for all ranks. Ranks that wait for the server's data receive the failure.
+  /// Ends a collective call for all ranks. Ranks that wait for the server's data receive the failure.
   std::vector<Answer> abort(const wire::Failure& failure);
 
   /// Records that a rank is gone or takes part no more; `why` says why. Collectives that need its data fail.
@@ -42,7 +42,7 @@ class Gathers {
     size_t count = 0;
     size_t bytes = 0;          ///< per rank, or the total so far if lengths differ
     std::vector<Bytes> parts;  ///< used if lengths differ
-    Collective kind = Collective::barrier;
+    CallKind kind = CallKind::barrier;
     int first = 0;           ///< the rank that contributed first; the others are compared with it
     size_t first_bytes = 0;  ///< bytes that it contributed
     std::optional<wire::Refusal> failure;

@@ -14,7 +14,7 @@ bool Losses::add(int rank, wire::How how) {
     since_ns_[rank] = now_ns();
   }
   how_[index].store(static_cast<uint8_t>(how), std::memory_order_release);
-  some_.store(true, std::memory_order_release);
+  any_lost_.store(true, std::memory_order_release);
   int none = -1;
   first_.compare_exchange_strong(none, rank);
   book_->order.push_back(rank);

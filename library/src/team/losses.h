@@ -17,8 +17,8 @@ namespace pw {
 
 class Losses {
  public:
-  /// `some` is set to true with the first loss.
-  Losses(int size, std::atomic<bool>& some) : some_(some), how_(static_cast<size_t>(size)) {}
+  /// `any_lost` is set to true with the first loss.
+  Losses(int size, std::atomic<bool>& any_lost) : any_lost_(any_lost), how_(static_cast<size_t>(size)) {}
 
   [[nodiscard]] bool lost(int rank) const noexcept {
     return how_[static_cast<size_t>(rank)].load(std::memory_order_relaxed) != 0;
@@ -27,7 +27,7 @@ class Losses {
   [[nodiscard]] wire::How how(int rank) const noexcept {
     return static_cast<wire::How>(how_[static_cast<size_t>(rank)].load(std::memory_order_acquire));
   }
-  [[nodiscard]] int any() const noexcept { return first_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int first_lost() const noexcept { return first_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::vector<wire::Loss> known() const;
 
   /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team".
@@ -53,7 +53,7 @@ class Losses {
     std::vector<int> order;
     std::list<std::shared_ptr<Subscription>> subscriptions;
   };
-  std::atomic<bool>& some_;
+  std::atomic<bool>& any_lost_;
   std::vector<std::atomic<uint8_t>> how_;  ///< a wire::How
   mutable std::mutex times_;               ///< protects the next member
   std::map<int, uint64_t> since_ns_;       ///< written before how_

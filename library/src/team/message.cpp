@@ -52,11 +52,11 @@ Hello read_hello(ByteReader& reader) {
   return hello;
 }
 
-Collective read_kind(ByteReader& reader, Collective first, Collective last) {
+CallKind read_kind(ByteReader& reader, CallKind first, CallKind last) {
   const auto kind = reader.get<uint8_t>();
   if (kind < static_cast<uint8_t>(first) || kind > static_cast<uint8_t>(last))
     refuse(format("collective of kind {} in a rank's part", kind));
-  return static_cast<Collective>(kind);
+  return static_cast<CallKind>(kind);
 }
 
 /// Parses a payload that holds one struct and nothing after it.
@@ -182,7 +182,7 @@ Bytes pack(const Contribution& part) {
 Contribution parse_contribution(ByteView payload) {
   ByteReader reader(payload, "a rank's part of a collective");
   const auto sequence = reader.get<uint64_t>();
-  const Collective kind = read_kind(reader, Collective::barrier, Collective::collective);
+  const CallKind kind = read_kind(reader, CallKind::barrier, CallKind::collective);
   return {sequence, kind, reader.rest()};
 }
 
@@ -198,7 +198,7 @@ Bytes pack(const ExchangePart& part) {
 ExchangePart parse_exchange_part(ByteView payload) {
   ByteReader reader(payload, "a part of an exchange");
   const auto number = reader.get<uint64_t>();
-  const Collective kind = read_kind(reader, Collective::plan, Collective::collective_among);
+  const CallKind kind = read_kind(reader, CallKind::plan, CallKind::collective_among);
   const auto place = reader.get<uint64_t>();
   return {number, kind, place, reader.rest()};
 }

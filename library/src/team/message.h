@@ -19,7 +19,7 @@
 #include "base/bytes.h"
 #include "base/siphash.h"
 #include "peerway/peerway.h"
-#include "team/collective_kinds.h"
+#include "team/call_kinds.h"
 
 namespace pw::wire {
 
@@ -35,7 +35,8 @@ inline constexpr uint32_t kMaxRanks = 1u << 20;
 inline constexpr uint64_t kGoodbyeTime =
     1'000'000'000;  ///< ns: the longest time for the last messages of a rank that leaves
 
-/// Bit in the number of a collective among some ranks; the bootstrap server never sees such a collective.
+/// Bit in the number of a collective call among some ranks; the bootstrap server never sees such a collective
+/// call.
 inline constexpr uint64_t kOfSome = uint64_t{1} << 63;
 
 enum class Type : uint8_t {
@@ -51,7 +52,7 @@ enum class Type : uint8_t {
   goodbye,
   abandon,
   exchange,  ///< between ranks: an ExchangePart
-  abort,     ///< a Failure: a collective ends for all ranks
+  abort,     ///< a Failure: a collective call ends for all ranks
   fence,     ///< between ranks: a number, which is returned after all earlier messages
   fenced,    ///< the answer: that number
 };
@@ -85,25 +86,25 @@ struct Refusal {
   std::string text;
 };
 
-/// The result of a collective: the parts of all ranks, and its number.
+/// The result of a collective call: the parts of all ranks, and its number.
 struct Numbered {
   uint64_t sequence = 0;
   ByteView data;  ///< points into the parsed message
 };
 
-/// One rank's part of a collective, and which call of its program that is. If ranks talk to their partners,
-/// it has no data and only reports the call.
+/// One rank's part of a collective call, and which call of its program that is. If ranks talk to their
+/// partners, it has no data and only reports the call.
 struct Contribution {
-  uint64_t sequence = 0;  ///< the collectives of a team are numbered in the order of the calls
-  Collective kind = Collective::barrier;
+  uint64_t sequence = 0;  ///< the collective calls of a team are numbered in the order of the calls
+  CallKind kind = CallKind::barrier;
   ByteView data;  ///< points into the parsed message
 };
 
 /// A message to a partner in an exchange, and which call of the sender's program that is.
 struct ExchangePart {
   uint64_t number = 0;  ///< of the exchange
-  Collective kind = Collective::plan;
-  uint64_t place = 0;  ///< how many collectives with this rank the sender had begun before
+  CallKind kind = CallKind::plan;
+  uint64_t place = 0;  ///< how many collective calls with this rank the sender had begun before
   ByteView data;       ///< points into the parsed message
 };
 

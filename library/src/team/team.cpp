@@ -14,11 +14,11 @@ class ExchangeWithItself final : public Exchange {
 
 }  // namespace
 
-std::unique_ptr<Exchange> Team::begin_exchange(Collective /*kind*/) {
+std::unique_ptr<Exchange> Team::begin_exchange(CallKind /*kind*/) {
   return std::make_unique<ExchangeWithItself>();
 }
 
-std::unique_ptr<Exchange> Team::begin_exchange_among(Collective kind, std::span<const int> /*ranks*/) {
+std::unique_ptr<Exchange> Team::begin_exchange_among(CallKind kind, std::span<const int> /*ranks*/) {
   return begin_exchange(kind);
 }
 

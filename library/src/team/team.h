@@ -1,4 +1,4 @@
-// A team: rank, size, collectives out of band, and which ranks are lost. The layers above use only this
+// A team: rank, size, collective calls out of band, and which ranks are lost. The layers above use only this
 // interface.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "peerway/peerway.h"
-#include "team/collective_kinds.h"
+#include "team/call_kinds.h"
 
 namespace pw {
 
@@ -29,7 +29,7 @@ class AbortedElsewhere : public Error {
   using Error::Error;
 };
 
-/// A collective in which each rank talks only to its partners, over direct connections; most are run by
+/// A collective call in which each rank talks only to its partners, over direct connections; most are run by
 /// run_exchange() in team/agreement.h. This rank learns of aborts as long as the object lives.
 class Exchange {
  public:
@@ -67,23 +67,23 @@ class Team {
   [[nodiscard]] virtual Secret secret_for(std::string_view purpose) const = 0;
 
   /// Collective. All ranks give the same number of bytes; the result has them in rank order. Throws Error
-  /// (PW_TIMEOUT, PW_PEER_LOST, PW_CLOSED). After a timeout the collective is still under way: the same call,
-  /// repeated, waits for its end, and any other collective throws PW_INVALID_ARGUMENT.
+  /// (PW_TIMEOUT, PW_PEER_LOST, PW_CLOSED). After a timeout the collective call is still under way: the same
+  /// call, repeated, waits for its end, and any other collective call throws PW_INVALID_ARGUMENT.
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) = 0;
   void barrier(uint64_t timeout_ns) { all_gather({}, timeout_ns); }
 
-  /// The same for parts of different lengths; `kind` is Collective::parts or Collective::context.
-  virtual std::vector<std::vector<std::byte>> all_gather_parts(Collective /*kind*/,
+  /// The same for parts of different lengths; `kind` is CallKind::parts or CallKind::context.
+  virtual std::vector<std::vector<std::byte>> all_gather_parts(CallKind /*kind*/,
                                                                std::span<const std::byte> mine,
                                                                uint64_t /*timeout_ns*/) {
     return {{mine.begin(), mine.end()}};
   }
 
   /// Collective. Returns at once. Throws Error if an all_gather that timed out is still under way.
-  virtual std::unique_ptr<Exchange> begin_exchange(Collective kind);
+  virtual std::unique_ptr<Exchange> begin_exchange(CallKind kind);
   /// The same, collective over these ranks alone, which must include this rank. All partners must be in the
   /// list.
-  virtual std::unique_ptr<Exchange> begin_exchange_among(Collective kind, std::span<const int> ranks);
+  virtual std::unique_ptr<Exchange> begin_exchange_among(CallKind kind, std::span<const int> ranks);
 
   /// Whether some ranks are on another host (base/host_id.h).
   [[nodiscard]] virtual bool several_hosts() const { return false; }

@@ -46,7 +46,7 @@ pw_status pw_team_all_gather_parts(pw_team* team, const void* mine, size_t bytes
                                    void* user, uint64_t timeout_ns) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::catch_errors(__func__, pw::given(team, take) && (bytes == 0 || pw::given(mine)), [&] {
-    const auto parts = team->team->all_gather_parts(pw::Collective::parts,
+    const auto parts = team->team->all_gather_parts(pw::CallKind::parts,
                                                     {static_cast<const std::byte*>(mine), bytes}, timeout_ns);
     for (size_t rank = 0; rank < parts.size(); ++rank)
       take(user, static_cast<int>(rank), parts[rank].data(), parts[rank].size());

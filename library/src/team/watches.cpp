@@ -20,8 +20,8 @@ constexpr uint64_t kGrace = 200'000'000;
 
 }  // namespace
 
-void Watches::begin(std::vector<int> mates, bool server_is_here) {
-  mates_ = std::move(mates);
+void Watches::begin(std::vector<int> ranks_of_host, bool server_is_here) {
+  ranks_of_host_ = std::move(ranks_of_host);
   if (server_is_here) watch(0);
   watch_next();
 }
@@ -43,32 +43,32 @@ void Watches::watch(int rank) {
 
 void Watches::watch_next() {
   if (next_ >= 0 && !losses_.lost(next_)) return;
-  const auto next = std::ranges::find_if(mates_, [&](int mate) { return !losses_.lost(mate); });
-  next_ = next == mates_.end() ? -1 : *next;
+  const auto next = std::ranges::find_if(ranks_of_host_, [&](int mate) { return !losses_.lost(mate); });
+  next_ = next == ranks_of_host_.end() ? -1 : *next;
   if (next_ >= 0) watch(next_);
 }
 
-void Watches::add_to(std::vector<pollfd>& polled) const {
+void Watches::add_descriptors(std::vector<pollfd>& polled) const {
   for (const Watch& watch : watches_)
-    polled.push_back({watch.report_at ? -1 : watch.process.get(), POLLIN, 0});
+    polled.push_back({watch.report_at_ns ? -1 : watch.process.get(), POLLIN, 0});
 }
 
-void Watches::read(std::span<const pollfd> polled) {
+void Watches::note_ended(std::span<const pollfd> polled) {
   for (size_t i = 0; i < polled.size(); ++i)
-    if (polled[i].revents) watches_[i].report_at = now_ns() + kGrace;
+    if (polled[i].revents) watches_[i].report_at_ns = now_ns() + kGrace;
 }
 
-uint64_t Watches::due() const {
+uint64_t Watches::next_report_ns() const {
   uint64_t due = kNever;
   for (const Watch& watch : watches_)
-    if (watch.report_at) due = std::min(due, watch.report_at);
+    if (watch.report_at_ns) due = std::min(due, watch.report_at_ns);
   return due;
 }
 
 // Rank 0's process is watched even after it has left, because its server may still be working.
-std::optional<int> Watches::ended(bool server_alive) {
+std::optional<int> Watches::take_ended(bool server_alive) {
   const auto ended_watch = std::ranges::find_if(watches_, [&](const Watch& watch) {
-    const bool ended = watch.report_at && (!server_alive || now_ns() >= watch.report_at);
+    const bool ended = watch.report_at_ns && (!server_alive || now_ns() >= watch.report_at_ns);
     return ended || (watch.rank != 0 && losses_.lost(watch.rank));
   });
   if (ended_watch == watches_.end()) return std::nullopt;

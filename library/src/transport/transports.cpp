@@ -2,7 +2,7 @@
 #include "transport/mapped/mapped.h"
 #include "transport/nic/nics.h"
 #include "transport/peer/peer.h"
-#include "transport/staged/service.h"
+#include "transport/staged/staged.h"
 #include "transport/transport.h"
 #include "transport/ucx/ucx.h"
 

@@ -19,7 +19,7 @@ void route_all(const Table& table) {
     const Case where = table.costs[i].where;
     Query query{where, {}, {}};
     for (const Cost& cost : table.costs)
-      if (cost.where == where && query.available.size() < 8) query.available.push_back(cost.path);
+      if (cost.measured_case == where && query.available.size() < 8) query.available.push_back(cost.path);
     const auto route = router.route(query);
     for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{65536}, UINT64_MAX}) {
       const Choice& choice = route->lookup(bytes);

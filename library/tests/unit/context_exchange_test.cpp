@@ -21,7 +21,7 @@ class Counted final : public Team {
     ++exchanges;
     return team_->all_gather(mine, timeout_ns);
   }
-  std::vector<std::vector<std::byte>> all_gather_parts(Collective kind, std::span<const std::byte> mine,
+  std::vector<std::vector<std::byte>> all_gather_parts(CallKind kind, std::span<const std::byte> mine,
                                                        uint64_t timeout_ns) override {
     ++exchanges;
     return team_->all_gather_parts(kind, mine, timeout_ns);

@@ -179,7 +179,7 @@ TEST(RouteRouter, WithoutATableThePreferenceDecides) {
 TEST(RouteRouter, TheNearestMeasuredShapeStandsIn) {
   const auto store_at_8 = [](ShapeClass measured, ShapeClass wanted) {
     Query query = kQuery;
-    query.where.shape = wanted;
+    query.requested.shape = wanted;
     const auto route = Router(sample(measured), {}, false).route(query);
     EXPECT_EQ(route->notes().size(), 1u);
     return via(*route, 8) == "peer/store";  // else the order of preference decided
@@ -194,7 +194,7 @@ TEST(RouteRouter, TheNearestMeasuredShapeStandsIn) {
 TEST(RouteRouter, NoKindOfMemoryIsRoutedByAnothersCost) {
   const auto asks = [](const char* pair) {
     Query query = kQuery;
-    query.where.pair = parse_pair_class(pair);
+    query.requested.pair = parse_pair_class(pair);
     return Router(sample(), {}, false).route(query);
   };
   EXPECT_EQ(via(*asks("cuda->cuda/nvlink"), 8), "peer/store");
@@ -222,7 +222,7 @@ TEST(RouteRouter, TheNearestMeasuredPairDiffersByItsLinkAlone) {
 
 TEST(RouteRouter, CostsOfAnotherPairStandInAndRulesStayThoseOfThePair) {
   Query query = kQuery;
-  query.where.pair = parse_pair_class("cuda->cuda/pcie");
+  query.requested.pair = parse_pair_class("cuda->cuda/pcie");
   query.costs_of = kPut.pair;
   const auto best = [&](const char* pair) {
     Rule rule;
@@ -326,7 +326,7 @@ TEST(RouteRouter, DecidesOnceForAllThreads) {
   for (std::thread& thread : threads) thread.join();
   for (const auto& route : routes) EXPECT_EQ(route, routes[0]);
   Query other = kQuery;
-  other.where.op = Op::get;
+  other.requested.op = Op::get;
   EXPECT_NE(router.route(other), routes[0]);
 }
 

@@ -218,7 +218,7 @@ TEST(Team, ACollectiveThatTimedOutIsTheSameOneWhenItIsRepeated) {
       return text_of(team->all_gather(view_of(text), timeout));
     };
     const auto parts = [&](std::string_view text, uint64_t timeout) {
-      return team->all_gather_parts(Collective::parts, view_of(text), timeout);
+      return team->all_gather_parts(CallKind::parts, view_of(text), timeout);
     };
     if (team->rank() == 0) {
       std::string message;
@@ -376,7 +376,7 @@ TEST(Exchange, PartnersExchangeAndOthersDoNotWait) {
   with_team(5, [](std::unique_ptr<Team> team) {
     const int rank = team->rank(), partner = rank ^ 1;
     for (int round = 0; round < 5; ++round) {
-      run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+      run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
         if (rank == 4) return;  // nobody's partner
         for (const char* part : {"a", "b", "c"})
           EXPECT_EQ(only_text(exchange.exchange(messages_to({partner}, std::to_string(rank) + part),
@@ -390,7 +390,7 @@ TEST(Exchange, PartnersExchangeAndOthersDoNotWait) {
 
 TEST(Exchange, AMegabyteGoesBothWays) {
   with_team(2, [](std::unique_ptr<Team> team) {
-    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+    run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
       const std::string mine(1 << 20, static_cast<char>('a' + team->rank()));
       EXPECT_EQ(only_text(exchange.exchange(messages_to({1 - team->rank()}, mine), 60 * kSecondNs)),
                 std::string(1 << 20, static_cast<char>('b' - team->rank())));
@@ -405,7 +405,7 @@ TEST(Exchange, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
     std::string message;
     const pw_status ended = outcome_of(
         [&] {
-          run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+          run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
             if (rank == 3) throw std::out_of_range("seven");  // before anybody knows whose partner it is
             exchange.exchange(messages_to({(rank + 1) % 3}, "x"), 20 * kSecondNs);
             exchange.exchange(messages_to({3}, "x"), 20 * kSecondNs);
@@ -414,7 +414,7 @@ TEST(Exchange, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
         &message);
     EXPECT_EQ(ended, PW_INTERNAL);
     EXPECT_EQ(message, rank == 3 ? "seven" : "rank 3 cannot prepare its plan: seven");
-    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+    run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
       EXPECT_EQ(only_text(exchange.exchange(messages_to({rank ^ 1}, "x"), 20 * kSecondNs)), "x");
     });
     team->barrier(20 * kSecondNs);
@@ -426,14 +426,14 @@ TEST(Exchange, AnObjectionReachesWhoHadAllItsLetters) {
     std::atomic<bool> aborted{false};
     if (team->rank() == 0) {
       EXPECT_EQ(outcome_of([&] {
-                  run_exchange(*team, Collective::plan, [&](Exchange&) {
+                  run_exchange(*team, CallKind::plan, [&](Exchange&) {
                     team->barrier(20 * kSecondNs);
                     throw Error(PW_DENIED, "no");
                   });
                 }),
                 PW_DENIED);
     } else {
-      const auto exchange = run_exchange(*team, Collective::plan, [](Exchange&) {});
+      const auto exchange = run_exchange(*team, CallKind::plan, [](Exchange&) {});
       exchange->on_abort([&](const Error& why) { aborted = why.status() == PW_DENIED; });
       team->barrier(20 * kSecondNs);
       wait_for([&] { return aborted.load(); });
@@ -445,13 +445,13 @@ TEST(Exchange, AnObjectionReachesWhoHadAllItsLetters) {
 TEST(Exchange, ARankThatIsNoPartnerSaysSo) {
   with_team(2, [](std::unique_ptr<Team> team) {
     if (team->rank() == 1) {
-      run_exchange(*team, Collective::plan, [](Exchange&) {});
+      run_exchange(*team, CallKind::plan, [](Exchange&) {});
       team->barrier(20 * kSecondNs);
     } else {
       std::string message;
       EXPECT_EQ(outcome_of(
                     [&] {
-                      run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+                      run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
                         team->barrier(20 * kSecondNs);  // the other is through with the exchange
                         exchange.exchange(messages_to({1}, "x"), 20 * kSecondNs);
                       });
@@ -470,7 +470,7 @@ TEST(Exchange, APartnerThatLeavesEndsIt) {
     std::string message;
     EXPECT_EQ(outcome_of(
                   [&] {
-                    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+                    run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
                       exchange.exchange(messages_to({team->rank() == 0 ? 2 : 1}, "x"), 20 * kSecondNs);
                     });
                   },
@@ -485,11 +485,11 @@ TEST(Exchange, GoesOnWhenRank0HasLeft) {
     const int rank = team->rank();
     if (rank == 0) return;
     wait_for([&] { return team->lost(0); });
-    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+    run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
       EXPECT_EQ(only_text(exchange.exchange(messages_to({rank == 3 ? 3 : 3 - rank}, "x"), 20 * kSecondNs)),
                 "x");
     });
-    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+    run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
       const std::vector<int> others = rank == 1   ? std::vector{2, 3}
                                       : rank == 2 ? std::vector{1, 3}
                                                   : std::vector{1, 2};
@@ -506,7 +506,7 @@ TEST(Exchange, WithoutRank0AnObjectionReachesThoseWhoAreFarAway) {
     const int rank = team->rank();
     if (rank == 0) return;
     wait_for([&] { return team->lost(0); });
-    auto exchange = team->begin_exchange(Collective::plan);
+    auto exchange = team->begin_exchange(CallKind::plan);
     if (rank == 2 || rank == 5) exchange.reset();
     ++begun;
     if (rank == 1) {
@@ -536,7 +536,7 @@ TEST(Exchange, AnObjectionIsNotLostBetweenTheHubAndTheRing) {
                static_cast<useconds_t>(now_ns() % 200'000));  // so long rank 0's bootstrap server goes on
     }
     EXPECT_EQ(outcome_of([&] {
-                run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+                run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
                   if (rank == 1) throw Error(PW_DENIED, "no");
                   exchange.exchange(messages_to({1}, "x"), 20 * kSecondNs);
                 });
@@ -558,7 +558,7 @@ TEST(Exchange, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
       std::string message;
       outcome_of(
           [&] {
-            run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+            run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
               const std::vector<int> partners[] = {{1}, {0, 2}, {1}, {}};
               if (rank == 3) return;
               exchange.exchange(messages_to(partners[rank], "x"), 20 * kSecondNs);
@@ -579,17 +579,17 @@ TEST(Exchange, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
 // ---- ranks that call different collectives ----
 
 /// A call with a partner where the collective has partners.
-std::function<void(Team&)> call_of(Collective kind, int partner) {
+std::function<void(Team&)> call_of(CallKind kind, int partner) {
   return [=](Team& team) {
     const auto talk = [&](Exchange& exchange) {
       exchange.exchange(messages_to({partner}, "x"), 20 * kSecondNs);
     };
     const std::vector<int> pair{0, 1};
-    if (kind == Collective::barrier)
+    if (kind == CallKind::barrier)
       team.barrier(20 * kSecondNs);
     else if (through_server(kind))
       team.all_gather_parts(kind, {}, 20 * kSecondNs);
-    else if (kind == Collective::plan_among)
+    else if (kind == CallKind::plan_among)
       run_exchange(team, team.begin_exchange_among(kind, pair), kind, talk);
     else
       run_exchange(team, kind, talk);
@@ -598,14 +598,14 @@ std::function<void(Team&)> call_of(Collective kind, int partner) {
 
 // Rank 2 calls what rank 0 does, and nobody but the bootstrap server sees that it is not what rank 1 calls.
 TEST(Team, DifferentCollectivesEndForAllRanksWithBothNames) {
-  const Collective kinds[] = {Collective::barrier, Collective::parts, Collective::context, Collective::plan,
-                              Collective::halo};
+  const CallKind kinds[] = {CallKind::barrier, CallKind::parts, CallKind::context, CallKind::plan,
+                            CallKind::halo};
   with_team(3, [&](std::unique_ptr<Team> team) {
     const int rank = team->rank();
-    for (const Collective first : kinds)
-      for (const Collective second : kinds) {
+    for (const CallKind first : kinds)
+      for (const CallKind second : kinds) {
         if (first == second) continue;
-        const Collective kind = rank == 1 ? second : first;
+        const CallKind kind = rank == 1 ? second : first;
         std::string message;
         const pw_status ended = outcome_of([&] { call_of(kind, rank == 2 ? 2 : 1 - rank)(*team); }, &message);
         if (rank == 2 && ended == PW_OK && !through_server(kind)) continue;  // it had no partner
@@ -616,16 +616,16 @@ TEST(Team, DifferentCollectivesEndForAllRanksWithBothNames) {
         EXPECT_NE(message.find(" is in " + name_of(CollectiveCall{first, 0})), std::string::npos) << message;
       }
     team->barrier(20 * kSecondNs);
-    call_of(Collective::plan, rank == 2 ? 2 : 1 - rank)(*team);
+    call_of(CallKind::plan, rank == 2 ? 2 : 1 - rank)(*team);
   });
 }
 
 TEST(Team, ACollectiveOfSomeRanksDoesNotPassOneOfAll) {
-  for (const Collective full : {Collective::barrier, Collective::parts, Collective::plan}) {
+  for (const CallKind full : {CallKind::barrier, CallKind::parts, CallKind::plan}) {
     with_team(3, [&](std::unique_ptr<Team> team) {
       const int rank = team->rank();
       const auto of_all = call_of(full, rank == 2 ? 2 : 1 - rank);
-      const auto of_some = call_of(Collective::plan_among, 1 - rank);
+      const auto of_some = call_of(CallKind::plan_among, 1 - rank);
       std::vector<std::function<void(Team&)>> calls{of_all, of_some};
       if (rank == 1) calls = {of_some, of_all};
       if (rank == 2) calls = {of_all};
@@ -645,13 +645,13 @@ TEST(Team, ACollectiveOfSomeRanksDoesNotPassOneOfAll) {
 }
 
 TEST(Team, AMeetingThatTimedOutIsNotTakenForAnotherCollective) {
-  for (const Collective next : {Collective::barrier, Collective::parts, Collective::halo}) {
+  for (const CallKind next : {CallKind::barrier, CallKind::parts, CallKind::halo}) {
     std::promise<void> late;
     std::shared_future<void> is_late = late.get_future().share();
     with_team(2, [&](std::unique_ptr<Team> team) {
       const int rank = team->rank();
       const auto prepare = [&](uint64_t timeout) {
-        run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+        run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
           for (const char* part : {"a", "b"}) exchange.exchange(messages_to({1 - rank}, part), timeout);
         });
       };
@@ -681,18 +681,18 @@ TEST(Team, NoMeetingBeginsBeforeAnAllGatherThatTimedOutIsRepeated) {
     if (team->rank() == 0) {
       EXPECT_EQ(outcome_of([&] { team->barrier(0); }), PW_TIMEOUT);
       std::string message;
-      EXPECT_EQ(outcome_of([&] { team->begin_exchange(Collective::plan); }, &message), PW_INVALID_ARGUMENT);
+      EXPECT_EQ(outcome_of([&] { team->begin_exchange(CallKind::plan); }, &message), PW_INVALID_ARGUMENT);
       EXPECT_NE(message.find("calls prepare of a plan after its barrier timed out"), std::string::npos)
           << message;
-      EXPECT_EQ(outcome_of([&] { team->begin_exchange_among(Collective::plan_among, both); }),
+      EXPECT_EQ(outcome_of([&] { team->begin_exchange_among(CallKind::plan_among, both); }),
                 PW_INVALID_ARGUMENT);
       refused.set_value();
     } else {
       refused.get_future().get();
     }
     team->barrier(20 * kSecondNs);
-    call_of(Collective::plan, 1 - team->rank())(*team);
-    call_of(Collective::plan_among, 1 - team->rank())(*team);
+    call_of(CallKind::plan, 1 - team->rank())(*team);
+    call_of(CallKind::plan_among, 1 - team->rank())(*team);
   });
 }
 
@@ -705,15 +705,15 @@ TEST(Team, WithoutRank0DifferentMeetingsEndAndTheNextIsInStep) {
     EXPECT_EQ(outcome_of([&] { team->barrier(20 * kSecondNs); }), PW_PEER_LOST);
     if (rank != 3) {
       std::string message;
-      const auto call = call_of(rank == 1 ? Collective::halo : Collective::plan, partner);
+      const auto call = call_of(rank == 1 ? CallKind::halo : CallKind::plan, partner);
       EXPECT_EQ(outcome_of([&] { call(*team); }, &message), PW_INVALID_ARGUMENT);
       // Rank 0's bootstrap server, which may still be there, compares with rank 3 as well.
       EXPECT_NE(message.find("rank 1 is in creation of a halo where rank "), std::string::npos) << message;
       EXPECT_NE(message.find(" is in prepare of a plan"), std::string::npos) << message;
     } else {
-      team->begin_exchange(Collective::plan);
+      team->begin_exchange(CallKind::plan);
     }
-    call_of(Collective::plan, partner)(*team);
+    call_of(CallKind::plan, partner)(*team);
     ++through;
     wait_for([&] { return through == 3; });  // nobody leaves before
   });
@@ -722,7 +722,7 @@ TEST(Team, WithoutRank0DifferentMeetingsEndAndTheNextIsInStep) {
 TEST(Exchange, WhatWasWrittenBeforeLeavingArrives) {
   with_team(4, [](std::unique_ptr<Team> team) {
     const int rank = team->rank(), partner = rank ^ 1;
-    run_exchange(*team, Collective::plan, [&](Exchange& exchange) {
+    run_exchange(*team, CallKind::plan, [&](Exchange& exchange) {
       const std::string mine(rank % 2 == 0 ? 1 : 2 << 20, 'x');
       EXPECT_EQ(only_text(exchange.exchange(messages_to({partner}, mine), 60 * kSecondNs)).size(),
                 rank % 2 == 0 ? 2u << 20 : 1u);

@@ -13,23 +13,23 @@ FEWEST_IN_WINDOW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TestKind:
     """One test.
 
-    `loop` is the core's function that takes the samples, `ways` the number of one-way trips in a sample.
+    `loop` is the core's function that takes the samples, `one_way_trips` how many of them a sample has.
     `column` is the field of a record that the table shows. With `touch` the receiver reads the data that
-    arrived. `via` is the only way of a test that moves no data between ranks.
+    arrived. `via` is the only `via` of a test that moves no data between ranks.
 
-    `plans` are the ways over plans, to which memory of GPUs adds `gpu_plans`. A test that is not `by_paths`
-    has no other ways, and a benchmark without named tests leaves it out (`usual`). With `policies` each way
-    is measured once for each wait policy.
+    `plans` are the values of a record's `via` over plans, to which memory of GPUs adds `gpu_plans`. A test
+    that is not `by_paths` has no others, and a benchmark without named tests leaves it out (`usual`). With
+    `policies` each is measured once for each wait policy.
     """
 
     name: str
     summary: str
     op: str
     loop: str
-    ways: int = 1
+    one_way_trips: int = 1
     windowed: bool = False
     streams_a_pair: int = 1
     all_pairs: bool = False
@@ -50,8 +50,8 @@ class Kind:
 
     @property
     def by_methods(self) -> bool:
-        """Whether its ways are the methods of plans (docs/library/plans.md) for one kind of memory, instead
-        of paths.
+        """Whether it compares the methods of plans (docs/library/plans.md) for one kind of memory, instead of
+        paths.
         """
         return self.op == SEND
 
@@ -68,7 +68,7 @@ class Kind:
         return self.column == "p50_us"
 
     def plan_ways(self, memory: str) -> tuple[str, ...]:
-        """The ways over plans for one kind of memory."""
+        """The one_way_trips over plans for one kind of memory."""
         return self.plans + self.gpu_plans if is_gpu(memory) else self.plans
 
     def window(self, size: int) -> int:
@@ -92,64 +92,64 @@ MODES = ("cpu", "transmit", "stream", "kernel")  # library/src/bench/async.h
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("put_latency", "put with signal, half a round trip", "put", "ping_pong", ways=2),
-        Kind("get_latency", "get and flush: the whole operation", "get", "get_window"),
-        Kind("put_bw", "a window of puts, then a flush", "put", "put_window", windowed=True, column=MBPS),
-        Kind("get_bw", "a window of gets, then a flush", "get", "get_window", windowed=True, column=MBPS),
-        Kind(
-            "put_bibw", "windows of puts both ways at once", "put", "put_both",
+        TestKind("put_latency", "put with signal, half a round trip", "put", "ping_pong", one_way_trips=2),
+        TestKind("get_latency", "get and flush: the whole operation", "get", "get_window"),
+        TestKind("put_bw", "a window of puts, then a flush", "put", "put_window", windowed=True, column=MBPS),
+        TestKind("get_bw", "a window of gets, then a flush", "get", "get_window", windowed=True, column=MBPS),
+        TestKind(
+            "put_bibw", "windows of puts both one_way_trips at once", "put", "put_both",
             windowed=True, streams_a_pair=2, column=MBPS,
         ),
-        Kind(
+        TestKind(
             "put_mbw_mr", "windows of puts by all pairs of ranks at once", "put", "put_window",
             windowed=True, all_pairs=True, column=RATE,
         ),
-        Kind(
+        TestKind(
             "signal_latency", "a signal alone, half a round trip", "signal", "signal_ping_pong",
-            ways=2, via=ROUTE, sized=False, strided=False,
+            one_way_trips=2, via=ROUTE, sized=False, strided=False,
         ),
-        Kind(
+        TestKind(
             "pingpong", "as put_latency, and the receiver reads the data", "put", "ping_pong",
-            ways=2, touch=True,
+            one_way_trips=2, touch=True,
         ),
-        Kind(
+        TestKind(
             "cube", "the faces of a cube of doubles, put with signal, half a round trip", "put", "ping_pong",
-            ways=2, plans=STARTS, gpu_plans=("plan/graph",),
+            one_way_trips=2, plans=STARTS, gpu_plans=("plan/graph",),
         ),
-        Kind(
+        TestKind(
             "registration", "registering memory that is registered", "register", "register_again",
             via="cache", strided=False,
         ),
-        Kind(
+        TestKind(
             "exchange", "put with signal, and wait for the partner's, on both sides at once", "exchange",
             "exchange", strided=False, by_paths=False, plans=STARTS + TWO_SIDED,
             gpu_plans=("plan/graph", "sendrecv/graph"),
         ),
-        Kind(
+        TestKind(
             "plan_latency", "put with signal, and wait, as two plans, half a round trip", "put",
-            "latency", ways=2, strided=False, by_paths=False, plans=STARTS + TWO_SIDED,
+            "latency", one_way_trips=2, strided=False, by_paths=False, plans=STARTS + TWO_SIDED,
             gpu_plans=("plan/graph", "sendrecv/graph"),
         ),
-        Kind(
+        TestKind(
             "send_latency", "a send and its receive, as plans, by each method; half a round trip", SEND,
-            "latency", ways=2, strided=False,
+            "latency", one_way_trips=2, strided=False,
         ),
-        Kind(
+        TestKind(
             "send_exchange", "a send and a receive, as a plan, on both sides at once, by each method", SEND,
             "exchange", strided=False,
         ),
-        Kind(
+        TestKind(
             "kernel_latency", "put with signal from inside a kernel, half a round trip", "put",
-            "latency", ways=2, strided=False, by_paths=False,
+            "latency", one_way_trips=2, strided=False, by_paths=False,
             gpu_plans=("plan/kernel", "sendrecv/kernel", "packets/kernel"),
         ),
-        Kind(
+        TestKind(
             "halo", "the halo of a distributed array, refreshed", "halo", "halo", sized=False, strided=False,
             by_paths=False, plans=STARTS, gpu_plans=("plan/graph",),
         ),
-        Kind(
+        TestKind(
             "async_pingpong", "receive, compute, send on each side, half a round trip", "put", "async",
-            ways=2, sized=False, strided=False, by_paths=False, plans=MODES, gpu_plans=("graph",),
+            one_way_trips=2, sized=False, strided=False, by_paths=False, plans=MODES, gpu_plans=("graph",),
             policies=POLICIES,
         ),
     )
@@ -161,6 +161,6 @@ PLAN_WAYS = frozenset(
     for way in kind.plans + kind.gpu_plans
     for part in (way, way.partition("/")[0], *(f"{way}/{policy}" for policy in kind.policies))
 )
-"""Names of ways over plans that may be asked for as paths are."""
+"""Names of one_way_trips over plans that may be asked for as paths are."""
 
 DEFAULT_TESTS = tuple(kind.name for kind in KINDS.values() if kind.usual)

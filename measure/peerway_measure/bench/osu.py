@@ -43,7 +43,7 @@ def _osu_block(block: Sequence[Record]) -> Iterator[str]:
     names = _osu_columns(first.test)
     where = f"{shape_class(first.shape)}, {first.source} to {first.target}, {first.ranks} ranks"
     yield _one_line(f"# Peerway {first.test} v{first.version} (via {first.via}, {where})")
-    whole = first.test in KINDS and KINDS[first.test].ways == 1
+    whole = first.test in KINDS and KINDS[first.test].one_way_trips == 1
     latency = f"# Latency is {'of the whole operation' if whole else 'one way'}; each number is the median."
     yield latency if "p50_us" in names else "# MB = 10^6 bytes."
     yield f"{'# Size':<{_COLUMN}}" + "".join(f"{title:>{_COLUMN}}" for title in names.values())

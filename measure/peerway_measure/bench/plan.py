@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from peerway_measure.bench import shapes
-from peerway_measure.bench.kinds import KINDS, Kind
+from peerway_measure.bench.kinds import KINDS, TestKind
 from peerway_measure.bench.shapes import Shape
 
 SIGNAL_BYTES = 8
@@ -29,7 +29,7 @@ class Case:
     samples: int = 0  # number of samples to take; 0: as many as fit the time
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> TestKind:
         """The test's kind, which says what it does."""
         return KINDS[self.test]
 
@@ -101,7 +101,7 @@ def same_kind(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(source, target) for source, target in memories if source == target]
 
 
-def pairs_for(kind: Kind, ranks: int) -> tuple[tuple[int, int], ...]:
+def pairs_for(kind: TestKind, ranks: int) -> tuple[tuple[int, int], ...]:
     """The pairs of ranks of a test: rank i of the lower half leads rank i of the upper half. Only the first
     pair, unless the test is of all pairs. None for a test of all ranks together.
     """

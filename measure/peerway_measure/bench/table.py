@@ -107,7 +107,7 @@ def title(block: Block, statistic: str | None = None) -> str:
     face = block.shape.removeprefix("cube/")
     shape = _FACES.get(face, block.shape.removeprefix("halo:"))
     words = {"p50_us": "one way, median", "p99_us": "one way, 99th percentile", "min_us": "one way, least"}
-    if block.test in KINDS and KINDS[block.test].ways == 1:
+    if block.test in KINDS and KINDS[block.test].one_way_trips == 1:
         words = {name: text.replace("one way", "whole operation") for name, text in words.items()}
     if block.test in KINDS and KINDS[block.test].policies:
         words = {name: f"{text}, CPU" for name, text in words.items()}

@@ -172,7 +172,7 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
         extra["chosen"] = outcome.chosen
     return Record.from_samples(
         outcome.samples_ns,
-        ways=1 if alone else kind.ways,
+        one_way_trips=1 if alone else kind.one_way_trips,
         messages=window,
         streams=1 if alone else kind.streams_a_pair * max(1, len(case.pairs)),
         test=case.test,

@@ -10,7 +10,7 @@ import click
 from peerway_common.cli.numbers import Number
 from peerway_common.cli.options import BadInput
 from peerway_common.terminal import Terminal, say
-from peerway_measure.doctor import report
+from peerway_measure.doctor import report_json
 from peerway_measure.doctor.checks import examine
 from peerway_measure.doctor.finding import Status
 from peerway_measure.doctor.page import show
@@ -46,14 +46,14 @@ def command(as_json: bool, why: bool, strict: bool, saved: Path | None, timeout:
     given.
     """
     try:
-        facts = report.read(saved) if saved else gather(System(timeout=timeout))
+        facts = report_json.read(saved) if saved else gather(System(timeout=timeout))
     except OSError as error:
         raise BadInput(f"cannot read {saved}: {error.strerror or error}") from error
     except ValueError as error:
         raise BadInput(str(error)) from error
     findings = examine(facts)
     if as_json:
-        say(report.to_json(facts, findings))
+        say(report_json.to_json(facts, findings))
     else:
         show(Terminal(), facts, findings, why)
     if strict and any(finding.status is Status.WARNING for finding in findings):

@@ -106,7 +106,7 @@ def _time_heading(test: str) -> str:
     kind = KINDS.get(test)
     if kind and kind.windowed:
         return "Time per message, many under way (median)"
-    if kind and kind.ways == 1:
+    if kind and kind.one_way_trips == 1:
         return "Time of one whole operation (median)"
     return "Time of one message, one way (median)"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from peerway_common.units import counted
 from peerway_measure.storage import stripes
 from peerway_measure.storage.engines import ENGINES
-from peerway_measure.storage.engines.base import Engine, Job, Outcome
+from peerway_measure.storage.engines.base import Engine, FileOperation, Outcome
 from peerway_measure.storage.facts import Facts
 from peerway_measure.storage.folder import RunFolder
 from peerway_measure.storage.operation import OperationFailed, operate
@@ -98,11 +98,13 @@ class Measurement:
                 self.folder.remove(job.path.name.partition(".")[2])
             self.group.barrier()
 
-    def _job(self, files: Files, rank: int) -> Job:
+    def _job(self, files: Files, rank: int) -> FileOperation:
         """The job that writes the files of a node."""
         path = self.folder.prefix(f"w{self._number}" + (f"r{rank}" if files.nodes == 1 else "s"))
         first = rank * files.streams if files.nodes > 1 else 0
-        return Job(path, files, self._seed(rank), self.request.limit_s, files.block, first=first)
+        return FileOperation(
+            path, files, self._seed(rank), self.request.limit_s, files.block, first_stream=first
+        )
 
     def _choose_stripes(self, stripe: str, name: str) -> bool:
         """Have new files striped over the servers as requested. "" stands for the file system's default."""
@@ -121,7 +123,7 @@ class Measurement:
             self.sink.note(f"{name} was not measured: {problem}")
         return not problem
 
-    def _note_layout(self, job: Job) -> None:
+    def _note_layout(self, job: FileOperation) -> None:
         """Store the layout of the files in records. It may differ from the requested one."""
         wanted = job.files.stripes
         if not any(self.request.stripes) and self.facts.place.kind != "lustre":
@@ -130,14 +132,14 @@ class Measurement:
         if why := stripes.differs(wanted, self.sink.layout) if wanted else "":
             self.sink.note(why)
 
-    def _write(self, engine: Engine, job: Job) -> bool:
+    def _write(self, engine: Engine, job: FileOperation) -> bool:
         """Write the files that will be read.
 
         The data of `posix` can be checked, so it writes them; with another engine, only the time of its own
         write is recorded. A file that nodes share is recorded only if all of them could write.
         """
         own, timed = engine is self._posix, "write" in job.files.tests
-        if not own and timed and "write" in engine.can:
+        if not own and timed and "write" in engine.operations:
             other = replace(job, path=job.path.with_name(f"{job.path.name}e"))
             if outcome := self._timed_write(engine, other):
                 self._record_write(engine, job, outcome)
@@ -146,10 +148,12 @@ class Measurement:
         outcome = self._timed_write(self._posix, job)
         if outcome and own and timed:
             known = outcome
-            self.sink.later(lambda right: self._record_write(engine, job, replace(known, right=right)))
+            self.sink.later(
+                lambda right: self._record_write(engine, job, replace(known, data_is_correct=right))
+            )
         return outcome is not None
 
-    def _timed_write(self, engine: Engine, job: Job) -> Outcome | None:
+    def _timed_write(self, engine: Engine, job: FileOperation) -> Outcome | None:
         """The outcome of a write; None if this node, or another node that shares the file, could
         not write.
         """
@@ -161,24 +165,24 @@ class Measurement:
             self.sink.note(f"write by {engine.name} ({job.files.name}) was not measured: {error}")
         if job.files.nodes == 1:
             return outcome
-        each = self.group.all_gather(str(outcome.ns) if outcome else "")
+        each = self.group.all_gather(str(outcome.elapsed_ns) if outcome else "")
         if not all(each):
             return None
         assert outcome
-        return replace(outcome, all_ns=max(map(int, each)))
+        return replace(outcome, slowest_node_ns=max(map(int, each)))
 
-    def _record_write(self, engine: Engine, job: Job, outcome: Outcome) -> None:
+    def _record_write(self, engine: Engine, job: FileOperation, outcome: Outcome) -> None:
         self.sink.moved(engine, "file_write_bw", "write", job.files, outcome, {})
-        if outcome.all_ns and self.group.rank == 0:
+        if outcome.slowest_node_ns and self.group.rank == 0:
             self.sink.moved(engine, "file_write_bw", "write", *of_all_nodes(job, outcome), {})
 
-    def _random(self, engine: Engine, job: Job, written: bool) -> None:
-        if not {"random_read", "random_write"} <= engine.can:
+    def _random(self, engine: Engine, job: FileOperation, written: bool) -> None:
+        if not {"random_read", "random_write"} <= engine.operations:
             self.sink.note(f"random was not measured by {engine.name}, which moves whole files only")
             return
         if not written:
             return
-        part = replace(job, block=RANDOM_BLOCK, count=self.request.random_blocks)
+        part = replace(job, block_bytes=RANDOM_BLOCK, blocks_per_stream=self.request.random_blocks)
         target = replace(part, path=job.path.with_name(f"{job.path.name}x"))
         try:
             for path in job.paths():
@@ -186,22 +190,24 @@ class Measurement:
             wanted = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
             read, seen = self._reads.seen(engine, "random_read", part, wanted)
             # Random writes have a file of their own.
-            self._posix.run("write", replace(target, block=job.block))
+            self._posix.run("write", replace(target, block_bytes=job.block_bytes))
             write = engine.run("random_write", target)
         except OperationFailed as error:
             self.sink.note(f"random blocks by {engine.name} ({job.files.name}) were not measured: {error}")
             return
         state = {} if self.facts.place.kind == "memory" else judge_random(seen).extra(seen)
-        self._record_random(engine, part, "read", replace(read, right=read.right is not False), state)
+        self._record_random(
+            engine, part, "read", replace(read, data_is_correct=read.data_is_correct is not False), state
+        )
         checked = self._wrong_blocks(target, overwritten=True) == 0 if engine is self._posix else None
-        self._record_random(engine, target, "write", replace(write, right=checked), {})
+        self._record_random(engine, target, "write", replace(write, data_is_correct=checked), {})
 
     def _record_random(
-        self, engine: Engine, job: Job, op: str, outcome: Outcome, state: dict[str, Any]
+        self, engine: Engine, job: FileOperation, op: str, outcome: Outcome, state: dict[str, Any]
     ) -> None:
         self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, outcome, state)
 
-    def _verify(self, engine: Engine, job: Job) -> None:
+    def _verify(self, engine: Engine, job: FileOperation) -> None:
         wrong = self._wrong_blocks(job, overwritten=False)
         if wrong > 0:
             self.sink.note(
@@ -212,8 +218,8 @@ class Measurement:
             wrong = max(map(abs, map(int, self.group.all_gather(str(wrong)))))
         self.sink.settle(wrong == 0)
 
-    def _wrong_blocks(self, job: Job, overwritten: bool) -> int:
-        words = job.words() | {"direct": False}
+    def _wrong_blocks(self, job: FileOperation, overwritten: bool) -> int:
+        words = job.program_arguments() | {"direct": False}
         try:
             return int(operate("verify", self.request.limit_s, **words, overwritten=overwritten)["wrong"])
         except OperationFailed as error:

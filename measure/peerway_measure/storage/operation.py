@@ -19,7 +19,7 @@ from peerway import _core
 from peerway_common.units import about_text
 
 Answer = dict[str, Any]
-Together = Callable[[], None]
+WaitForNodes = Callable[[], None]
 _READY = b"ready\n"
 
 _REMEDIES = {
@@ -64,7 +64,7 @@ def program() -> Path:
     return path
 
 
-def operate(name: str, limit_s: float, together: Together | None = None, /, **words: object) -> Answer:
+def operate(name: str, limit_s: float, together: WaitForNodes | None = None, /, **words: object) -> Answer:
     """Do one operation and return its answer.
 
     `together` is called once, when the operation is ready to begin, or has failed before that. The operation
@@ -86,7 +86,7 @@ def finished(
     command: list[str],
     limit_s: float,
     name: str,
-    together: Together | None = None,
+    together: WaitForNodes | None = None,
     *,
     starts_others: bool = False,
 ) -> tuple[int, str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from peerway_common.printable import one_line
 from peerway_measure.storage import place as places
 from peerway_measure.storage.engines import ENGINES
-from peerway_measure.storage.engines.base import Engine, Job, Outcome
+from peerway_measure.storage.engines.base import Engine, FileOperation, Outcome
 from peerway_measure.storage.facts import Facts
 from peerway_measure.storage.operation import OperationFailed, finished, operate
 from peerway_measure.storage.request import Files, Request
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _UNWANTED = "not asked"
 
 
-def in_step(job: Job, group: NodeGroup) -> Job:
+def in_step(job: FileOperation, group: NodeGroup) -> FileOperation:
     """The job, changed to start at the same time on all nodes that share a file."""
-    return replace(job, together=group.barrier) if job.files.nodes > 1 else job
+    return replace(job, wait_for_nodes=group.barrier) if job.files.nodes > 1 else job
 
 
-def of_all_nodes(job: Job, outcome: Outcome) -> tuple[Files, Outcome]:
+def of_all_nodes(job: FileOperation, outcome: Outcome) -> tuple[Files, Outcome]:
     """Combine the outcomes of the nodes that share a file: the whole file, with the streams of all nodes."""
     files = replace(job.files, streams=job.files.streams * job.files.nodes)
-    return files, replace(outcome, ns=outcome.all_ns, cpu_us=0)
+    return files, replace(outcome, elapsed_ns=outcome.slowest_node_ns, cpu_us=0)
 
 
 def judged_together(own: Judgement, of_nodes: list[str]) -> Judgement:
@@ -51,7 +51,7 @@ class Reads:
         self.request, self.facts, self.group, self.sink = request, facts, group, sink
         self._posix = ENGINES["posix"]
 
-    def all(self, engine: Engine, job: Job, neighbour: Job, written: bool) -> None:
+    def all(self, engine: Engine, job: FileOperation, neighbour: FileOperation, written: bool) -> None:
         """Read in each requested state. `neighbour` has written the files that this node reads for another
         one.
         """
@@ -97,7 +97,7 @@ class Reads:
             why = "it needs another node, which reads the files before (--hosts)"
         return _UNWANTED if why and len(self.request.states) == len(STATES) else why
 
-    def _prepare(self, state: State, job: Job) -> str:
+    def _prepare(self, state: State, job: FileOperation) -> str:
         """Make the state, as far as a user can. Returns what went wrong, "" if nothing did."""
         try:
             if state == "warm_here":  # a cold read leaves this state, unless it bypassed this node's cache
@@ -125,11 +125,11 @@ class Reads:
                 problem = str(error)
         return self.group.first_problem(problem)
 
-    def _plain_read(self, job: Job) -> str:
+    def _plain_read(self, job: FileOperation) -> str:
         self._posix.run("read", replace(job, files=replace(job.files, mode="buffered")))
         return ""
 
-    def _neighbour_reads(self, theirs: Job, problem: str) -> str:
+    def _neighbour_reads(self, theirs: FileOperation, problem: str) -> str:
         """Each node reads the files of the next one. Afterwards the servers have them cached and the node
         itself has not.
         """
@@ -141,7 +141,9 @@ class Reads:
             problem = f"another node could not read the files before: {error}"
         return self.group.first_problem(problem)
 
-    def seen(self, engine: Engine, operation: str, job: Job, wanted: int) -> tuple[Outcome, Evidence]:
+    def seen(
+        self, engine: Engine, operation: str, job: FileOperation, wanted: int
+    ) -> tuple[Outcome, Evidence]:
         """Read, and report what the cache held before and how many bytes were fetched. Raises
         OperationFailed.
         """
@@ -149,18 +151,18 @@ class Reads:
         before = places.counter(self.facts.place)
         outcome = engine.run(operation, in_step(job, self.group))
         after = places.counter(self.facts.place)
-        fetched, counter = outcome.fetched, "the process's own count"
+        fetched, counter = outcome.bytes_below_cache, "the process's own count"
         if before and after:
             fetched, counter = after.fetched - before.fetched, after.name
         elif self.facts.place.kind != "local":
             fetched = None
         return outcome, Evidence(wanted, share, by, fetched, counter)
 
-    def _read(self, engine: Engine, job: Job, state: State) -> str:
+    def _read(self, engine: Engine, job: FileOperation, state: State) -> str:
         try:
             outcome, seen = self.seen(engine, "read", job, job.files.size * job.files.streams)
             judged = judge(state, seen)
-            summary = f"{outcome.ns} {judged.state} {int(judged.proved)}"
+            summary = f"{outcome.elapsed_ns} {judged.state} {int(judged.proved)}"
         except OperationFailed as error:
             summary, problem = "", str(error)
         each = self.group.all_gather(summary) if job.files.nodes > 1 else [summary]
@@ -170,11 +172,11 @@ class Reads:
             self.sink.note(f"{state} was not proved: {judged.why}")
 
         def record(right: bool) -> None:
-            checked = replace(outcome, right=right and outcome.right is not False)
+            checked = replace(outcome, data_is_correct=right and outcome.data_is_correct is not False)
             self.sink.moved(engine, test_of(judged.state), "read", job.files, checked, judged.extra(seen))
             if job.files.nodes > 1 and self.group.rank == 0:
                 of_all = judged_together(judged, each)
-                whole = replace(checked, all_ns=max(int(summary.split()[0]) for summary in each))
+                whole = replace(checked, slowest_node_ns=max(int(summary.split()[0]) for summary in each))
                 self.sink.moved(
                     engine, test_of(of_all.state), "read", *of_all_nodes(job, whole), of_all.extra()
                 )
@@ -182,10 +184,12 @@ class Reads:
         self.sink.later(record)
         return ""
 
-    def _resident(self, job: Job) -> tuple[float | None, str]:
+    def _resident(self, job: FileOperation) -> tuple[float | None, str]:
         """The share of this node's files that is in its page cache."""
         try:
-            answers = [operate("residency", self.request.limit_s, path=p, **job.part()) for p in job.paths()]
+            answers = [
+                operate("residency", self.request.limit_s, path=p, **job.byte_range()) for p in job.paths()
+            ]
         except OperationFailed:
             return None, ""
         return sum(f["resident"] for f in answers) / max(1, sum(f["size"] for f in answers)), answers[0]["by"]

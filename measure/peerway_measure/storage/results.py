@@ -56,7 +56,13 @@ class Sink:
         """Record a transfer of whole files."""
         fields: dict[str, Any] = {"test": test, "shape": files.shape(op), "bytes": files.size}
         self._add(
-            engine, [outcome.ns], op, files, outcome, {**state, **_factors(files, files.block)}, **fields
+            engine,
+            [outcome.elapsed_ns],
+            op,
+            files,
+            outcome,
+            {**state, **_factors(files, files.block)},
+            **fields,
         )
 
     def latencies(
@@ -92,10 +98,10 @@ class Sink:
         """Record operations per second on small files."""
         files = Files(0, 0, streams, "buffered", False, frozenset())
         for name in _SMALL_TESTS:
-            outcome = Outcome(answer[f"{name}_ns"], right=True)
+            outcome = Outcome(answer[f"{name}_ns"], data_is_correct=True)
             self._add(
                 engine,
-                [outcome.ns],
+                [outcome.elapsed_ns],
                 name,
                 files,
                 outcome,
@@ -124,7 +130,11 @@ class Sink:
         self, engine: Engine, op: str, files: Files, outcome: Outcome, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         known = {k: v for k, v in self._extra.items() if not self.layout or k not in LAYOUT} | self.layout
-        cpu = round(outcome.cpu_us * 1e5 / outcome.ns, 1) if outcome.ns and outcome.cpu_us else None
+        cpu = (
+            round(outcome.cpu_us * 1e5 / outcome.elapsed_ns, 1)
+            if outcome.elapsed_ns and outcome.cpu_us
+            else None
+        )
         source, target = (FILE, engine.memory) if op in ("read", "stat") else (engine.memory, FILE)
         return {
             **self._known,
@@ -133,7 +143,7 @@ class Sink:
             "ranks": files.streams,
             "source": source,
             "target": target,
-            "validated": outcome.right is True,
+            "validated": outcome.data_is_correct is True,
             "cpu_percent": cpu,
             "extra": {**known, **outcome.extra, **state, FIXED: True},
         }

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from peerway_measure.cli.doctor import command
-from peerway_measure.doctor import report
+from peerway_measure.doctor import report_json
 from peerway_measure.doctor.checks import examine
 from peerway_measure.doctor.decode import decode, encode
 from peerway_measure.doctor.facts import Facts
@@ -94,8 +94,8 @@ def test_why_is_shown_on_demand() -> None:
 def test_json_is_read_back_as_it_was(node: str, tmp_path: Path) -> None:
     facts = NODES[node]()
     path = tmp_path / "node.json"
-    path.write_text(report.to_json(facts, examine(facts)), encoding="utf-8")
-    assert report.read(path) == facts
+    path.write_text(report_json.to_json(facts, examine(facts)), encoding="utf-8")
+    assert report_json.read(path) == facts
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_decode_ignores_what_it_does_not_know() -> None:
 def test_strict_fails_on_a_warning_only(tmp_path: Path) -> None:
     for facts, code in ((dgx(), 0), (pcie_pair(), 1)):
         path = tmp_path / "node.json"
-        path.write_text(report.to_json(facts, []), encoding="utf-8")
+        path.write_text(report_json.to_json(facts, []), encoding="utf-8")
         assert CliRunner().invoke(command, ["--from", str(path), "--strict"]).exit_code == code
         assert CliRunner().invoke(command, ["--from", str(path)]).exit_code == 0
 
@@ -146,7 +146,7 @@ def test_this_machine() -> None:
     assert result.exit_code == 0, result.output
     data = json.loads(result.output)
     facts = decode(Facts, data["facts"])
-    assert data["schema"] == report.SCHEMA
+    assert data["schema"] == report_json.SCHEMA
     assert [f["id"] for f in data["findings"]] == [f.id for f in examine(Facts())]
     assert {f["status"] for f in data["findings"]} <= set(Status)
     assert facts.kernel.release == Path("/proc/sys/kernel/osrelease").read_text().strip()
@@ -162,4 +162,4 @@ def test_docs_name_every_finding_and_every_fact() -> None:
         assert f"`{finding.id}`" in text, finding.id
     for field in dataclasses.fields(Facts):
         assert f"`{field.name}`" in text, field.name
-    assert report.SCHEMA in text
+    assert report_json.SCHEMA in text

@@ -142,7 +142,7 @@ def test_samples_become_one_way_times_of_one_message() -> None:
     assert record.p99_us == pytest.approx(float(np.percentile(samples, 99)) / 1e3)
     assert record.messages_per_s == pytest.approx(1e6 / 50.5)
     assert record.bandwidth_MBps == pytest.approx(8 / 50.5)
-    round_trip = Record.from_samples(samples * 2, ways=2, time=record.time, **FIXED)
+    round_trip = Record.from_samples(samples * 2, one_way_trips=2, time=record.time, **FIXED)
     assert round_trip == record
     window = Record.from_samples(samples * 64, messages=64, streams=2, time=record.time, **FIXED)
     assert window.p50_us == record.p50_us

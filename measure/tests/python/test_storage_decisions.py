@@ -13,7 +13,7 @@ import pytest
 from synthetic_records import record
 
 from peerway_measure.storage import place as places
-from peerway_measure.storage.engines.base import Job
+from peerway_measure.storage.engines.base import FileOperation
 from peerway_measure.storage.engines.fio import command, outcome
 from peerway_measure.storage.measure import in_random_order, streams_of
 from peerway_measure.storage.node_group import SingleNode, by_node
@@ -283,13 +283,13 @@ def test_fio_is_asked_for_a_job_a_stream() -> None:
             ).files()
         )
     )
-    words = command("write", Job(Path("/x/a:b"), files, 1, 1, 1 << 20))
+    words = command("write", FileOperation(Path("/x/a:b"), files, 1, 1, 1 << 20))
     assert [w for w in words if w.startswith("--filename")] == [
         "--filename=/x/a\\:b.0",
         "--filename=/x/a\\:b.1",
     ]
     assert {"--end_fsync=1", "--direct=1"} <= set(words)
-    assert "--end_fsync=1" not in command("read", Job(Path("/x/a"), files, 1, 1, 1 << 20))
+    assert "--end_fsync=1" not in command("read", FileOperation(Path("/x/a"), files, 1, 1, 1 << 20))
 
 
 def test_fio_is_as_slow_as_its_slowest_stream() -> None:
@@ -297,9 +297,9 @@ def test_fio_is_as_slow_as_its_slowest_stream() -> None:
         return {"write": {"runtime": runtime}, "usr_cpu": 10.0, "sys_cpu": 40.0, "job_runtime": runtime}
 
     measured = outcome("write", {"fio version": "fio-3.33", "jobs": [job(500), job(800)]})
-    assert measured.ns == 800_000_000
+    assert measured.elapsed_ns == 800_000_000
     assert measured.cpu_us == 650_000
-    assert measured.right is None
+    assert measured.data_is_correct is None
 
 
 def test_the_table_has_an_order_though_measurements_have_none() -> None:

@@ -46,7 +46,7 @@ class FileSystem:
         self._fails, self._why, self._first = NAMES[operation], why, first
         self.nodes = {1: Node(stat.S_IFDIR | 0o777)}
         self._numbers = itertools.count(2)
-        self._asked = itertools.count()
+        self._counter = itertools.count()
 
     def answer(self, opcode: int, number: int, body: bytes) -> tuple[int, bytes] | None:
         """The errno and the data of an answer; None for no answer."""
@@ -61,7 +61,7 @@ class FileSystem:
 
     def _at(self, opcode: int, body: bytes) -> int:
         moves = opcode in (READ, WRITE)
-        return int(struct.unpack_from("<Q", body, 8)[0]) if moves else next(self._asked)
+        return int(struct.unpack_from("<Q", body, 8)[0]) if moves else next(self._counter)
 
     def _done(self, opcode: int, number: int, node: Node, body: bytes) -> tuple[int, bytes]:  # noqa: C901
         match opcode:

@@ -43,7 +43,7 @@ std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
   return progressions;
 }
 
-/// The work of this rank for one gmove. The far side is the one whose owners may not execute the gmove.
+/// The work of this rank for one gmove. The far side is the one whose owners need not execute the gmove.
 class OneSided {
  public:
   OneSided(const Sides& sides, const Side& far, bool far_on_gpus)

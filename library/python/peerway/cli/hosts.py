@@ -72,7 +72,7 @@ def hosts_options(body: Callable[..., Any]) -> Callable[..., Any]:
     """Add --hosts, --hostfile and --launch-agent, as one parameter `hosts`."""
 
     def command(*arguments: Any, host_list: str, hostfile: Path | None, agent: str, **rest: Any) -> Any:
-        return body(*arguments, hosts=_asked(host_list, hostfile, agent), **rest)
+        return body(*arguments, hosts=_hosts_of_options(host_list, hostfile, agent), **rest)
 
     command.__doc__ = body.__doc__
     command.__click_params__ = getattr(body, "__click_params__", [])  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ def _of_file(file: Path) -> list[hosts.Host]:
         raise click.UsageError(f"{file}: {error}") from None
 
 
-def _asked(listed: str, file: Path | None, agent: str) -> Hosts:
+def _hosts_of_options(listed: str, file: Path | None, agent: str) -> Hosts:
     if listed and file:
         raise click.UsageError("--hosts and --hostfile say the same; give one of them")
     try:

@@ -166,13 +166,13 @@ def _rendezvous(first: Far, here: bool) -> str:
             free.bind(("", 0))
             addresses, port = own_addresses(), free.getsockname()[1]
     else:
-        addresses, port = _asked(first)
+        addresses, port = _reported_by(first)
     return ",".join(
         f"tcp:[{address}]:{port}" if ":" in address else f"tcp:{address}:{port}" for address in addresses
     )
 
 
-def _asked(far: Far) -> tuple[list[str], int]:
+def _reported_by(far: Far) -> tuple[list[str], int]:
     """What a host reports about itself. The answer also shows that the host can be reached. Raises
     BadHosts.
     """

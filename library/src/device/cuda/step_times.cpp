@@ -90,9 +90,9 @@ void TracedTimes::take() {
     const uint64_t part = load(record.part), begin = load(record.begin), end = load(record.end);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (load(record.number) != number) continue;  // it was overwritten meanwhile
-    if (number > taken_ + 1) track_->lost(number - taken_ - 1);
+    if (number > taken_ + 1) track_->count_lost(number - taken_ - 1);
     taken_ = number;
-    track_->ran(run_of(part, begin, end));
+    track_->record_run(run_of(part, begin, end));
   }
 }
 
@@ -120,7 +120,7 @@ void TracedTimes::read_clock(CUstream stream) {
     host_ns = before + took / 2;
   }
   gpu_.driver.cuStreamSynchronize(stream);
-  if (best != UINT64_MAX) track_->read_clock(gpu_ns, host_ns);
+  if (best != UINT64_MAX) track_->record_clock_pair(gpu_ns, host_ns);
 }
 
 }  // namespace pw::cuda

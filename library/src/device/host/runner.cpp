@@ -63,7 +63,7 @@ class Steps {
  private:
   bool step(const ProgramStep& step) const {
     if (step.wait.word != nullptr && !reached(step.wait, epoch_)) return false;
-    if (trace::recording() && (step.moves != 0 || step.notified >= 0 || step.awaited >= 0)) [[unlikely]]
+    if (trace::recording() && (step.trace_kind != 0 || step.notified >= 0 || step.awaited >= 0)) [[unlikely]]
       act_traced(step);
     else
       act(step);
@@ -77,7 +77,7 @@ class Steps {
       if (event.kind == PW_TRACE_SIGNAL) operation.since(began_);
       if (!std::exchange(done, true)) act(step);
       operation.end();
-      if (step.moves != 0) operation.by(step.way);
+      if (step.trace_kind != 0) operation.by(step.method);
     }
   }
 
@@ -87,10 +87,10 @@ class Steps {
       host_copy({step.to + (odd ? step.to_odd_offset : 0), step.from + (odd ? step.from_odd_offset : 0),
                  step.layout});
     }
-    if (step.mark.word != nullptr)
-      for (uint32_t w = 0; w < step.mark.count; ++w)
-        word_of(step.mark, w).store(step.mark.in(epoch_), std::memory_order_release);
-    if (step.woken != nullptr) wake(*step.woken);
+    if (step.stored_words.word != nullptr)
+      for (uint32_t w = 0; w < step.stored_words.count; ++w)
+        word_of(step.stored_words, w).store(step.stored_words.in(epoch_), std::memory_order_release);
+    if (step.sleepers_to_wake != nullptr) wake(*step.sleepers_to_wake);
   }
 
   std::vector<ProgramStep> steps_;

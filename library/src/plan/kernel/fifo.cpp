@@ -122,7 +122,7 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
   // transfer() checks the range against both regions.
   const RangeTransfer range{Op::put,           &to,        lists_.regions[from].get(), entry.to_offset,
                             entry.from_offset, entry.bytes};
-  return notifies ? context_.transfer(range, notification) : context_.transfer(range);
+  return notifies ? context_.transfer_range(range, notification) : context_.transfer_range(range);
 }
 
 bool PostedFifo::ok_or_cancel(pw_status status) {

@@ -36,7 +36,7 @@ void Lowering::add_lanes(const Negotiation& negotiation) {
 
 void Lowering::describe(const Lane& lane, bool sends) {
   add_description(format("{} {} bytes {} rank {}, tag {}: {}{}", sends ? "send" : "receive", lane.offer.bytes,
-                         sends ? "to" : "from", lane.rank, lane.tag, method_name(lane.kind),
+                         sends ? "to" : "from", lane.rank, lane.tag, method_name(lane.method),
                          lane.pieces > 1 ? format(", in {} pieces", lane.pieces) : ""));
 }
 
@@ -47,45 +47,45 @@ uint64_t* Lowering::their_words(const Lane& lane) const {
 // A send waits until it may write. Through slots: a slot is used every second epoch, so the receiver must
 // have emptied it in the epoch before last. Straight: the receiver must have started the same epoch.
 void Lowering::add_send(const Negotiation& negotiation, const Lane& lane) {
-  if (lane.kind == LaneKind::posted) return post_send(lane);
+  if (lane.method == SendMethod::posted) return post_send(lane);
   ProgramStep step;
   step.rank = lane.rank;
-  step.moves = PW_TRACE_PUT;
-  step.way = way_of(through_slots(lane.kind) ? "plan slots" : "plan straight");
+  step.trace_kind = PW_TRACE_PUT;
+  step.method = method_text(through_slots(lane.method) ? "plan slots" : "plan straight");
   step.from = lane.region->address() + lane.block.offset;
   step.layout = lane.layout;
   step.pieces = lane.pieces;
   step.unit = lane.unit();
-  step.wait = {own_words(negotiation, lane), 0, 1, through_slots(lane.kind) ? uint64_t{2} : 0, lane.pieces};
-  step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
-  if (through_slots(lane.kind)) {
+  step.wait = {own_words(negotiation, lane), 0, 1, through_slots(lane.method) ? uint64_t{2} : 0, lane.pieces};
+  step.stored_words = {their_words(lane), 0, 1, 0, lane.pieces};
+  if (through_slots(lane.method)) {
     step.to = lane.slots->address_on(device_) + lane.slots_at;
     step.to_odd_offset = static_cast<int64_t>(lane.slot_bytes);
     if (in_step_with(negotiation, lane.rank)) step.wait = {};
     if (!on_host()) {
-      step.kind = lane.kind == LaneKind::lines ? StepKind::send_lines : StepKind::send_packets;
-      step.mark = {};
+      step.kind = lane.method == SendMethod::lines ? StepKind::send_lines : StepKind::send_packets;
+      step.stored_words = {};
     }
   } else {
     step.to = lane.target->address_on(device_) + lane.theirs.block.offset;
     step.layout = straight_layout(lane);
-    step.early = true;
+    step.reads_source_early = true;
     if (negotiation.is_own(lane)) step.wait = {};
   }
   steps_of(lane.round, true).push_back(step);
 }
 
 void Lowering::add_receive(const Negotiation& negotiation, const Lane& lane) {
-  if (lane.kind == LaneKind::posted) return post_receive(lane);
+  if (lane.method == SendMethod::posted) return post_receive(lane);
   ProgramStep step;
   step.rank = lane.rank;
-  if (lane.kind == LaneKind::straight) {
+  if (lane.method == SendMethod::straight) {
     // A place of a later round is free from the start on, too.
     step.kind = StepKind::ready;
-    step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
+    step.stored_words = {their_words(lane), 0, 1, 0, lane.pieces};
     if (!negotiation.is_own(lane)) plan_.program.start.insert(plan_.program.start.begin(), step);
     step.kind = StepKind::wait;
-    step.mark = {};
+    step.stored_words = {};
     step.wait = {own_words(negotiation, lane), 0, 1, 0, lane.pieces};
     steps_of(lane.round, false).push_back(step);
     return;
@@ -96,11 +96,11 @@ void Lowering::add_receive(const Negotiation& negotiation, const Lane& lane) {
   step.layout = lane.layout;
   step.pieces = lane.pieces;
   step.unit = lane.unit();
-  if (!in_step_with(negotiation, lane.rank)) step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
+  if (!in_step_with(negotiation, lane.rank)) step.stored_words = {their_words(lane), 0, 1, 0, lane.pieces};
   if (on_host())
     step.wait = {own_words(negotiation, lane), 0, 1, 0, lane.pieces};
   else
-    step.kind = lane.kind == LaneKind::lines ? StepKind::receive_lines : StepKind::receive_packets;
+    step.kind = lane.method == SendMethod::lines ? StepKind::receive_lines : StepKind::receive_packets;
   steps_of(lane.round, false).push_back(step);
 }
 

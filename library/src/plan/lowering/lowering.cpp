@@ -16,8 +16,8 @@ std::vector<ProgramStep>& Lowering::steps_of(uint32_t round, bool sends) {
   return sends ? plan_.program.start : plan_.program.finish;
 }
 
-const char* Lowering::method_name(LaneKind kind) const {
-  return name_of_method(kind, static_cast<uint8_t>(device_.id().kind));
+const char* Lowering::method_name(SendMethod method) const {
+  return name_of_method(method, static_cast<uint8_t>(device_.id().kind));
 }
 
 void Lowering::add_description(const std::string& line) {
@@ -28,9 +28,9 @@ void Lowering::add_description(const std::string& line) {
 // The text by which a trace says how a step moves bytes. In a plan of the host each step is a copy by the CPU
 // with a time of its own. The text then also names the path that copies in the same way, because the route
 // table has measured times of that path to compare with. A GPU's trace has only the time of the whole start.
-std::string_view Lowering::way_of(std::string_view step) {
+std::string_view Lowering::method_text(std::string_view step) {
   const std::string_view path = on_host() ? context_.resolver().cpu_copy_path() : std::string_view();
-  return path.empty() ? step : std::string_view(*plan_.ways.insert(format("{}, {}", step, path)).first);
+  return path.empty() ? step : std::string_view(*plan_.methods.insert(format("{}, {}", step, path)).first);
 }
 
 void Lowering::reserve_signal(const Notification& notification, bool by_device) {

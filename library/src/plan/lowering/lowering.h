@@ -25,7 +25,7 @@ struct LoweredPlan {
   Program program;
   std::vector<PostedOperation> posted;
   std::vector<OwnedSignal> owned;
-  std::set<std::string, std::less<>> ways;  ///< the texts to which ProgramStep::way refers
+  std::set<std::string, std::less<>> methods;  ///< the texts to which ProgramStep::method refers
   /// Text with a line for each put and get, then for each send, then for each receive: what it moves, and by
   /// which method.
   std::string description;
@@ -43,9 +43,9 @@ class Lowering {
 
  private:
   [[nodiscard]] bool on_host() const { return device_.id().kind == PW_HOST; }
-  [[nodiscard]] const char* method_name(LaneKind kind) const;  ///< on this device
+  [[nodiscard]] const char* method_name(SendMethod method) const;  ///< on this device
   void add_description(const std::string& line);
-  std::string_view way_of(std::string_view step);
+  std::string_view method_text(std::string_view step);
   void reserve_signal(const Notification& notification, bool by_device);
   GrowingWords words_of(const Notification& notification);  ///< reserves the signal for the device
   GrowingWords words_of(const PlannedWait& wait);

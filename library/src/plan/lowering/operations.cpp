@@ -27,14 +27,14 @@ void Lowering::add_signals(const PlanOperations& operations) {
                                      .rank = notification.signal->rank(),
                                      .layout = {},
                                      .wait = {},
-                                     .mark = words_of(notification),
+                                     .stored_words = words_of(notification),
                                      .notified = trace::tag_of(notification.signal->key)});
   for (const PlannedWait& wait : operations.waits())
     plan_.program.finish.push_back({.kind = StepKind::wait,
                                     .rank = wait.signal->sender(),
                                     .layout = {},
                                     .wait = words_of(wait),
-                                    .mark = {},
+                                    .stored_words = {},
                                     .awaited = wait.signal->trace_tag()});
 }
 
@@ -72,10 +72,10 @@ void Lowering::add_move(const PlannedMove& move, const GrowingWords& wait, uint6
   step.layout = copy.layout;
   if (!on_host()) step.pieces = straight_pieces(transfer.layout.shape.bytes(), of_all);
   step.wait = wait;
-  step.moves = transfer.op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT;
-  step.way = way_of("plan");
+  step.trace_kind = transfer.op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT;
+  step.method = method_text("plan");
   if (move.notification) {
-    step.mark = words_of(*move.notification);
+    step.stored_words = words_of(*move.notification);
     step.notified = trace::tag_of(move.notification->signal->key);
   }
   plan_.program.start.push_back(step);
@@ -103,7 +103,7 @@ void Lowering::add_moves(const PlanOperations& operations) {
     const bool puts = transfer.op == Op::put;
     add_description(format("{} {} bytes {} rank {}: {}", puts ? "put" : "get", transfer.layout.shape.bytes(),
                            puts ? "to" : "from", rank,
-                           method_name(mapped ? LaneKind::straight : LaneKind::posted)));
+                           method_name(mapped ? SendMethod::straight : SendMethod::posted)));
   }
   for (size_t a = 0; a < afters.size(); ++a)
     if (!used[a])
@@ -111,7 +111,7 @@ void Lowering::add_moves(const PlanOperations& operations) {
                                      .rank = afters[a].signal->sender(),
                                      .layout = {},
                                      .wait = words_of(afters[a]),
-                                     .mark = {},
+                                     .stored_words = {},
                                      .awaited = afters[a].signal->trace_tag()});
 }
 

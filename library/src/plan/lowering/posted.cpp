@@ -43,7 +43,7 @@ void Lowering::post_receive(const Lane& lane) {
                   .rank = lane.rank,
                   .layout = {},
                   .wait = {lane.signal->words_on(device_, count), 0, 1, 0, 1},
-                  .mark = {}});
+                  .stored_words = {}});
 }
 
 // Each round that has operations of the proxy is a turn. Its first step tells the proxy the number of the
@@ -59,9 +59,9 @@ void Lowering::add_triggers() {
     };
     std::vector<ProgramStep>& first = steps_of(rounds[turn], true);
     first.insert(first.begin(),
-                 {.kind = StepKind::notify, .layout = {}, .wait = {}, .mark = words(guard.trigger)});
+                 {.kind = StepKind::notify, .layout = {}, .wait = {}, .stored_words = words(guard.trigger)});
     steps_of(rounds[turn], false)
-        .push_back({.kind = StepKind::wait, .layout = {}, .wait = words(guard.done), .mark = {}});
+        .push_back({.kind = StepKind::wait, .layout = {}, .wait = words(guard.done), .stored_words = {}});
   }
 }
 
@@ -70,7 +70,8 @@ void Lowering::add_triggers() {
 void Lowering::add_wakes() {
   const auto add = [&](std::vector<ProgramStep>& steps) {
     for (ProgramStep& step : steps)
-      if (step.mark.word != nullptr) step.woken = &context_.importer().control(step.rank)->sleepers;
+      if (step.stored_words.word != nullptr)
+        step.sleepers_to_wake = &context_.importer().control(step.rank)->sleepers;
   };
   add(plan_.program.start);
   add(plan_.program.finish);

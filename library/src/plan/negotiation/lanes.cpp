@@ -120,7 +120,7 @@ void check_inside(const char* name, uint64_t offset, uint64_t bytes, uint64_t ro
 }
 
 void put_report(ByteWriter& to, const LaneReport& report) {
-  to.put(static_cast<uint8_t>(report.kind));
+  to.put(static_cast<uint8_t>(report.method));
   to.put(report.pieces);
 }
 
@@ -129,10 +129,10 @@ LaneReport parse_lane_report(ByteView message, size_t number) {
   from.take(number * (sizeof(uint8_t) + sizeof(uint32_t)));
   const auto kind = from.get<uint8_t>();
   const auto pieces = from.get<uint32_t>();
-  if (kind > static_cast<uint8_t>(LaneKind::posted) || pieces < 1 || pieces > kMostPieces)
+  if (kind > static_cast<uint8_t>(SendMethod::posted) || pieces < 1 || pieces > kMostPieces)
     throw Error(PW_INVALID_ARGUMENT,
                 format("a rank reports method {} in {} pieces for a lane", kind, pieces));
-  return {static_cast<LaneKind>(kind), pieces};
+  return {static_cast<SendMethod>(kind), pieces};
 }
 
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides) {

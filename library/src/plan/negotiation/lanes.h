@@ -1,4 +1,4 @@
-// A lane is the way of one message of a plan: a send of one rank with the matching receive of another. Here
+// A lane connects a send of one rank with the matching receive of another, for one message of a plan. Here
 // are the messages by which the two ranks agree on a lane, and the sizes that both compute alike from them.
 // Nothing here touches memory or the network, so unit tests can check all of it.
 #pragma once
@@ -15,7 +15,7 @@
 namespace pw {
 
 /// The method by which the bytes of a lane move.
-enum class LaneKind : uint8_t {
+enum class SendMethod : uint8_t {
   slots,     ///< into one of two slots of the receiver, used in turn, and from there to their place; on a GPU
              ///< as packets
   lines,     ///< the same on GPUs, by lines of 128 bytes instead of packets of 16
@@ -23,7 +23,9 @@ enum class LaneKind : uint8_t {
   posted,    ///< by the proxy and any path, once the receiver has started the same epoch
 };
 
-inline bool through_slots(LaneKind kind) { return kind == LaneKind::slots || kind == LaneKind::lines; }
+inline bool through_slots(SendMethod method) {
+  return method == SendMethod::slots || method == SendMethod::lines;
+}
 
 inline constexpr uint64_t kLine =
     128;  ///< bytes of a line, and of a cache line of GPUs; two lanes share none
@@ -44,7 +46,7 @@ struct LaneOffer {
   pw_block block{};     ///< receive: where the bytes lie in the region
 };
 
-/// Everything that a rank tells one partner in the first round of a negotiation.
+/// Everything that a rank tells one partner in the first exchange of a negotiation.
 struct PlanOffer {
   uint8_t device_kind = PW_HOST;
   Bytes mailbox;               ///< the key of the rank's mailbox
@@ -60,18 +62,18 @@ PlanOffer parse_plan_offer(ByteView bytes);
 /// which has `room` bytes.
 void check_inside(const char* name, uint64_t offset, uint64_t bytes, uint64_t room);
 
-/// The second round: which of one another's memory the two ends can reach.
+/// The second exchange: which of one another's memory the two ends can reach.
 struct LaneReach {
   bool mailbox = false;  ///< of the other end
   bool region = false;   ///< send: the target's region
   bool lines = false;    ///< the link to the mailbox carries lines of 128 bytes whole
 };
 
-/// What an end of a lane reports in the second round. The sender has asked the route: it reports the method,
-/// and the number of workers that share the lane. The receiver only reports `posted` if its proxy must take
-/// part, and `slots` if not.
+/// What an end of a lane reports in the second exchange. The sender has asked the route: it reports the
+/// method, and the number of workers that share the lane. The receiver only reports `posted` if its proxy
+/// must take part, and `slots` if not.
 struct LaneReport {
-  LaneKind kind = LaneKind::posted;
+  SendMethod method = SendMethod::posted;
   uint32_t pieces = 1;
 };
 void put_report(ByteWriter& to, const LaneReport& report);

@@ -18,9 +18,9 @@ Offer offer(bool available, const char* why_not) {
 
 }  // namespace
 
-std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach) {
+std::vector<NamedOffer> methods_of(uint8_t device_kind, LaneReach reach) {
   const bool host = device_kind == PW_HOST;
-  std::vector<PathInfo> methods;
+  std::vector<NamedOffer> methods;
   Offer slots =
       offer(reach.mailbox, "this rank does not map memory of the receiver; the proxy moves the bytes");
   if (!host) {
@@ -40,21 +40,21 @@ std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach) {
   return methods;
 }
 
-LaneKind kind_of_method(std::string_view name) {
-  if (name == kBySlots || name == kByPackets) return LaneKind::slots;
-  if (name == kByLines) return LaneKind::lines;
-  return name == kByStraight ? LaneKind::straight : LaneKind::posted;
+SendMethod method_named(std::string_view name) {
+  if (name == kBySlots || name == kByPackets) return SendMethod::slots;
+  if (name == kByLines) return SendMethod::lines;
+  return name == kByStraight ? SendMethod::straight : SendMethod::posted;
 }
 
-const char* name_of_method(LaneKind kind, uint8_t device_kind) {
-  if (kind == LaneKind::slots) return device_kind == PW_HOST ? kBySlots : kByPackets;
-  if (kind == LaneKind::lines) return kByLines;
-  return kind == LaneKind::straight ? kByStraight : kByProxy;
+const char* name_of_method(SendMethod method, uint8_t device_kind) {
+  if (method == SendMethod::slots) return device_kind == PW_HOST ? kBySlots : kByPackets;
+  if (method == SendMethod::lines) return kByLines;
+  return method == SendMethod::straight ? kByStraight : kByProxy;
 }
 
 // No plan exists here, so there is no mailbox to ask for. The receiver would allocate its mailbox on the same
 // kind of device, and such memory is in reach on this host.
-std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
+std::vector<NamedOffer> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
   Context& of = *context->context;
   Device& device = region->region->device();
   const bool region_in_reach = of.reaches(device, *remote->remote);

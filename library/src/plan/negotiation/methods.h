@@ -14,15 +14,15 @@ namespace pw {
 
 /// Returns every method on a device of that kind, in order of preference, and for each whether it is
 /// available or why not. `reach` says what the sender reaches.
-std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach);
+std::vector<NamedOffer> methods_of(uint8_t device_kind, LaneReach reach);
 
-/// Converts between a LaneKind and its name in route::kPlanMethods.
-LaneKind kind_of_method(std::string_view name);
-const char* name_of_method(LaneKind kind, uint8_t device_kind);
+/// Converts between a SendMethod and its name in route::kPlanMethods.
+SendMethod method_named(std::string_view name);
+const char* name_of_method(SendMethod method, uint8_t device_kind);
 
 // For the Python module: the methods of sends from the region to the remote, and the route's choice among
 // them for each number of bytes, as JSON (route/explain.h).
-std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region);
+std::vector<NamedOffer> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region);
 std::string explain_send_for(pw_context* context, const pw_remote* remote, const pw_region* region);
 
 }  // namespace pw

@@ -29,14 +29,14 @@ std::vector<Lane> lanes_of(const std::vector<LaneEnd>& ends, bool sends) {
 // The number of workers of a GPU that share a send. `of_all`: the bytes of all sends of a start that go by
 // the same method.
 uint32_t pieces_of(const Lane& lane, uint64_t of_all) {
-  switch (lane.kind) {
-    case LaneKind::slots:
+  switch (lane.method) {
+    case SendMethod::slots:
       return packet_pieces(lane.offer.bytes, lane.unit());
-    case LaneKind::lines:
+    case SendMethod::lines:
       return line_pieces(lane.offer.bytes, lane.unit(), of_all);
-    case LaneKind::straight:
+    case SendMethod::straight:
       return straight_pieces(lane.offer.bytes, of_all);
-    case LaneKind::posted:
+    case SendMethod::posted:
       break;
   }
   return 1;
@@ -72,7 +72,7 @@ std::shared_ptr<Region> Negotiation::allocate_cleared(uint64_t bytes) {
 void Negotiation::open_slots() {
   uint64_t bytes = 0;
   for (Lane& lane : receives_) {
-    if (!through_slots(lane.kind)) continue;
+    if (!through_slots(lane.method)) continue;
     lane.slots_at = bytes;
     bytes += 2 * lane.slot_bytes;
   }
@@ -137,7 +137,7 @@ void Negotiation::match_lanes(const PeerMessages& offered) {
                                          "kind of device",
                                          lane.tag, to_string(device_.id()), lane.rank));
     lane.theirs = other;
-    lane.place = static_cast<size_t>(&other - side.data()) + (sends ? theirs.sends.size() : 0);
+    lane.partner_index = static_cast<size_t>(&other - side.data()) + (sends ? theirs.sends.size() : 0);
     auto& mailbox = mailboxes[lane.rank];
     if (mailbox == nullptr) mailbox = import_of(lane.rank, KeyType::region, theirs.mailbox);
     lane.mailbox = mailbox;
@@ -156,17 +156,17 @@ void Negotiation::match_lanes(const PeerMessages& offered) {
 // straight, because there is no partner to wait for. Costs were measured with receivers that had started
 // before. If the ranks start together, a method that waits for the receiver costs a small message more in
 // round 0. On GPUs the cost of a message includes a launch, so it does not tell that of the wait.
-LaneKind Negotiation::method_of_send(const Lane& lane, uint64_t bytes) const {
-  if (is_own(lane) && lane.reach.mailbox) return LaneKind::straight;
+SendMethod Negotiation::method_of_send(const Lane& lane, uint64_t bytes) const {
+  if (is_own(lane) && lane.reach.mailbox) return SendMethod::straight;
   const auto methods = methods_of(device_kind(), lane.reach);
   const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
   const std::vector<std::string>& available = route->query().available;
   if (!common_start_ || lane.round > 0 || device_kind() != PW_HOST)
-    return kind_of_method(available.at(route->lookup(bytes).path));
+    return method_named(available.at(route->lookup(bytes).path));
   const double small_message =
-      route->cost_of(name_of_method(LaneKind::slots, device_kind()), sizeof(uint64_t));
-  return kind_of_method(available.at(route->path_with(bytes, [&](const std::string& method) {
-    return through_slots(kind_of_method(method)) ? 0 : small_message;
+      route->cost_of(name_of_method(SendMethod::slots, device_kind()), sizeof(uint64_t));
+  return method_named(available.at(route->path_with(bytes, [&](const std::string& method) {
+    return through_slots(method_named(method)) ? 0 : small_message;
   })));
 }
 
@@ -179,15 +179,15 @@ void Negotiation::choose_methods() {
   std::map<uint32_t, uint64_t> together;  // by round
   for (const Lane& lane : sends_)
     if (lane.reach.mailbox && !is_own(lane)) together[lane.round] += lane.offer.bytes;
-  std::map<std::pair<uint32_t, LaneKind>, uint64_t> bytes;  // by round and method
+  std::map<std::pair<uint32_t, SendMethod>, uint64_t> bytes;  // by round and method
   for (Lane& lane : sends_) {
-    lane.kind =
+    lane.method =
         method_of_send(lane, on_host || !lane.reach.mailbox ? lane.offer.bytes : together[lane.round]);
-    bytes[{lane.round, lane.kind}] += lane.offer.bytes;
+    bytes[{lane.round, lane.method}] += lane.offer.bytes;
   }
   if (!on_host)
-    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[{lane.round, lane.kind}]);
-  for (Lane& lane : receives_) lane.kind = lane.reach.mailbox ? LaneKind::slots : LaneKind::posted;
+    for (Lane& lane : sends_) lane.pieces = pieces_of(lane, bytes[{lane.round, lane.method}]);
+  for (Lane& lane : receives_) lane.method = lane.reach.mailbox ? SendMethod::slots : SendMethod::posted;
 }
 
 // The reports are in the order in which offer_to() lists the lanes: the sends, then the receives.
@@ -195,19 +195,19 @@ Bytes Negotiation::report_lanes_to(int rank) const {
   ByteWriter to;
   for (const auto* lanes : {&sends_, &receives_})
     for (const Lane& lane : *lanes)
-      if (lane.rank == rank) put_report(to, {lane.kind, lane.pieces});
+      if (lane.rank == rank) put_report(to, {lane.method, lane.pieces});
   return to.take();
 }
 
 // A lane uses the method that its sender chose, except that it is posted if either end needs the proxy.
 void Negotiation::agree_on_methods(const PeerMessages& reported) {
   const auto settle = [&](Lane& lane, bool sends) {
-    const LaneReport there = parse_lane_report(message_of(reported, lane.rank), lane.place);
-    if (lane.kind == LaneKind::posted || there.kind == LaneKind::posted) {
-      lane.kind = LaneKind::posted;
+    const LaneReport there = parse_lane_report(message_of(reported, lane.rank), lane.partner_index);
+    if (lane.method == SendMethod::posted || there.method == SendMethod::posted) {
+      lane.method = SendMethod::posted;
       lane.pieces = 1;
     } else if (!sends) {
-      lane.kind = there.kind;
+      lane.method = there.method;
       lane.pieces = there.pieces;
     }
     lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit());
@@ -219,7 +219,7 @@ void Negotiation::agree_on_methods(const PeerMessages& reported) {
 void Negotiation::open_signals() {
   for (auto* lanes : {&sends_, &receives_})
     for (Lane& lane : *lanes)
-      if (lane.kind == LaneKind::posted)
+      if (lane.method == SendMethod::posted)
         lane.signal = signals_.emplace_back(std::make_unique<Signal>(context_, lane.rank)).get();
 }
 
@@ -233,7 +233,7 @@ Bytes Negotiation::opened_for(int rank) const {
     for (const Lane& lane : *lanes) {
       if (lane.rank != rank) continue;
       to.put(lane.slots_at);
-      to.put_sized(lane.kind == LaneKind::posted ? lane.signal->key() : Bytes());
+      to.put_sized(lane.method == SendMethod::posted ? lane.signal->key() : Bytes());
     }
   return to.take();
 }
@@ -242,16 +242,17 @@ void Negotiation::import_opened(const PeerMessages& opened) {
   std::map<int, Remote*> slots;
   for (auto* lanes : {&sends_, &receives_})
     for (Lane& lane : *lanes) {
-      if (lane.kind == LaneKind::straight || (through_slots(lane.kind) && lanes == &receives_)) continue;
+      if (lane.method == SendMethod::straight || (through_slots(lane.method) && lanes == &receives_))
+        continue;
       ByteReader from(message_of(opened, lane.rank), "what a rank has opened for a plan");
       const ByteView slots_key = from.take_sized();
       uint64_t slots_at = 0;
       ByteView signal_key;
-      for (size_t place = 0; place <= lane.place; ++place) {
+      for (size_t place = 0; place <= lane.partner_index; ++place) {
         slots_at = from.get<uint64_t>();
         signal_key = from.take_sized();
       }
-      if (lane.kind == LaneKind::posted) {
+      if (lane.method == SendMethod::posted) {
         lane.far_signal = import_of(lane.rank, KeyType::signal, signal_key);
         continue;
       }

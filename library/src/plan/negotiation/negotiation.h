@@ -20,17 +20,17 @@
 namespace pw {
 
 struct Lane : LaneEnd {
-  LaneOffer offer;   ///< this end, as this rank tells its partner of it
-  LaneOffer theirs;  ///< the other end, as the partner tells this rank of it
-  size_t place = 0;  ///< index of the other end in the partner's messages to this rank: its sends come first,
-                     ///< then its receives
+  LaneOffer offer;            ///< this end, as this rank tells its partner of it
+  LaneOffer theirs;           ///< the other end, as the partner tells this rank of it
+  size_t partner_index = 0;   ///< index of the other end in the partner's messages to this rank: its sends
+                              ///< come first, then its receives
   Remote* mailbox = nullptr;  ///< of the partner
   Remote* target = nullptr;   ///< send: the region that the message goes to
   LaneReach reach;
   Signal* signal = nullptr;      ///< posted: tells a receive that the data has arrived, and a send that the
                                  ///< receiver is ready
   Remote* far_signal = nullptr;  ///< posted: the signal of the other end
-  LaneKind kind = LaneKind::posted;
+  SendMethod method = SendMethod::posted;
   uint32_t pieces = 1;      ///< number of workers of a GPU that share the lane
   uint64_t slot_bytes = 0;  ///< size of one slot
   uint64_t slots_at = 0;  ///< offset of the lane's two slots in the memory that the receiver opened for slots
@@ -44,8 +44,7 @@ class Negotiation {
  public:
   /// Makes this rank's mailbox. Throws Error.
   Negotiation(Context& context, Device& device, const PlanOperations& operations);
-  /// Exchanges messages with the partners in three rounds; then all members of the lanes are known. Throws
-  /// Error.
+  /// Exchanges messages with the partners three times; then all members of the lanes are known. Throws Error.
   void negotiate(Exchange& exchange);
   /// Tells the partners that this rank is ready, and waits until they are.
   void confirm(Exchange& exchange);
@@ -65,7 +64,7 @@ class Negotiation {
   PlanOffer offer_to(int rank);
   Remote* import_of(int rank, KeyType type, ByteView key);
   void match_lanes(const PeerMessages& offered);
-  [[nodiscard]] LaneKind method_of_send(const Lane& lane, uint64_t bytes) const;
+  [[nodiscard]] SendMethod method_of_send(const Lane& lane, uint64_t bytes) const;
   void choose_methods();
   [[nodiscard]] Bytes report_lanes_to(int rank) const;
   void agree_on_methods(const PeerMessages& reported);

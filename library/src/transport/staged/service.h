@@ -15,7 +15,6 @@
 #include "progress/source.h"
 #include "team/team.h"
 #include "transport/staged/channel.h"
-#include "transport/transport.h"
 
 namespace pw {
 
@@ -57,16 +56,5 @@ class StagingService final : public Source {
 
 /// Tells the service behind `control` that there is work; `wakeup_pipe` is that of the service's rank.
 void announce_work(Control& control, const WakeupPipe& wakeup_pipe);
-
-/// The paths through staging, and this rank's service for the channels of peers.
-class StagedTransport final : public Transport {
- public:
-  explicit StagedTransport(const Surroundings& surroundings);
-  std::vector<std::unique_ptr<Path>> paths() override;
-
- private:
-  const Surroundings surroundings_;
-  StagingService service_;
-};
 
 }  // namespace pw

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "transport/staged/service.h"
 
 namespace pw {
 namespace {

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "transport/staged/initiator.h"
+#include "transport/staged/service.h"
+#include "transport/transport.h"
 
 namespace pw {
 
@@ -60,6 +62,17 @@ class Staged final : public Path, public Source {
   std::vector<std::atomic<StagingInitiator*>> by_rank_;
   std::mutex making_;  ///< protects the members below
   std::vector<std::unique_ptr<StagingInitiator>> all_;
+};
+
+/// The paths through staging, and this rank's service for the channels of peers.
+class StagedTransport final : public Transport {
+ public:
+  explicit StagedTransport(const Surroundings& surroundings);
+  std::vector<std::unique_ptr<Path>> paths() override;
+
+ private:
+  const Surroundings surroundings_;
+  StagingService service_;
 };
 
 }  // namespace pw

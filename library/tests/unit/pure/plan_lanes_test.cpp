@@ -25,7 +25,7 @@ class Ways : public ::testing::TestWithParam<Way> {};
 TEST_P(Ways, DependOnWhatTheSenderReaches) {
   const Way& way = GetParam();
   std::vector<std::string> names;
-  for (const PathInfo& method : methods_of(way.device, way.sender)) {
+  for (const NamedOffer& method : methods_of(way.device, way.sender)) {
     EXPECT_EQ(method.offer.available, method.offer.why_not.empty());
     if (method.offer.available) names.push_back(method.name);
   }
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
   for (const uint8_t device : {PW_HOST, PW_CUDA})
-    for (const PathInfo& method : methods_of(device, kAll))
+    for (const NamedOffer& method : methods_of(device, kAll))
       EXPECT_NE(std::ranges::find(route::kPlanMethods, method.name), route::kPlanMethods.end())
           << method.name;
 }
@@ -101,12 +101,12 @@ TEST(Lanes, WhatGoesStraightOrByLinesSharesTheWorkers) {
 
 TEST(Lanes, ReportsAreInTheOrderOfTheLanes) {
   const std::vector<LaneReport> reports{
-      {LaneKind::straight, 7}, {LaneKind::posted, 1}, {LaneKind::slots, 128}, {LaneKind::lines, 3}};
+      {SendMethod::straight, 7}, {SendMethod::posted, 1}, {SendMethod::slots, 128}, {SendMethod::lines, 3}};
   ByteWriter to;
   for (const LaneReport& report : reports) put_report(to, report);
   const Bytes letter = to.take();
   for (size_t i = 0; i < reports.size(); ++i) {
-    EXPECT_EQ(parse_lane_report(letter, i).kind, reports[i].kind);
+    EXPECT_EQ(parse_lane_report(letter, i).method, reports[i].method);
     EXPECT_EQ(parse_lane_report(letter, i).pieces, reports[i].pieces);
   }
   EXPECT_THROW(parse_lane_report(letter, reports.size()), Error) << "there are no more";
@@ -116,7 +116,7 @@ TEST(Lanes, ReportsOfNoMethodOrTooManyPiecesAreRefused) {
   for (const auto& [kind, pieces] :
        std::vector<std::pair<int, uint32_t>>{{4, 1}, {0, 0}, {0, kMostPieces + 1}}) {
     ByteWriter to;
-    put_report(to, {static_cast<LaneKind>(kind), pieces});
+    put_report(to, {static_cast<SendMethod>(kind), pieces});
     EXPECT_THROW(parse_lane_report(to.take(), 0), Error) << kind << ", " << pieces;
   }
 }

@@ -134,7 +134,7 @@ TEST(RouteEnvelope, PathsOfEqualCostDoNotTakeTurns) {
   const std::vector<Candidate> noisy = {wobbly(0.05, 0), wobbly(0.05, 1)};
   const auto ranges = lower_envelope(noisy, all(noisy));
   EXPECT_EQ(ranges.size(), 1u);
-  EXPECT_TRUE(ranges[0].held);
+  EXPECT_TRUE(ranges[0].within_spread);
 }
 
 TEST(RouteEnvelope, TheSpreadOfASizeCountsAtThatSizeOnly) {

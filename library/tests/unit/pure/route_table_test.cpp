@@ -67,13 +67,13 @@ void expect_same(const Table& a, const Table& b) {
   }
   ASSERT_EQ(a.costs.size(), b.costs.size());
   for (size_t i = 0; i < a.costs.size(); ++i) {
-    EXPECT_EQ(a.costs[i].where, b.costs[i].where);
+    EXPECT_EQ(a.costs[i].measured_case, b.costs[i].measured_case);
     EXPECT_EQ(a.costs[i].path, b.costs[i].path);
     EXPECT_EQ(a.costs[i].line, b.costs[i].line);
   }
   ASSERT_EQ(a.splits.size(), b.splits.size());
   for (size_t i = 0; i < a.splits.size(); ++i) {
-    EXPECT_EQ(a.splits[i].where, b.splits[i].where);
+    EXPECT_EQ(a.splits[i].measured_case, b.splits[i].measured_case);
     EXPECT_EQ(a.splits[i].split, b.splits[i].split);
     EXPECT_EQ(a.splits[i].line, b.splits[i].line);
   }

@@ -7,7 +7,7 @@ namespace pw {
 namespace {
 
 std::vector<Gathers::Answer> give(Gathers& gathers, int rank, uint64_t sequence, std::string_view text) {
-  return gathers.contribute(rank, {sequence, Collective::all_gather, view_of(text)});
+  return gathers.contribute(rank, {sequence, CallKind::all_gather, view_of(text)});
 }
 
 TEST(Gathers, CompletesInRankOrderWhateverTheOrderOfArrival) {
@@ -60,7 +60,7 @@ TEST(Gathers, DifferentSizesFailForAllAndSayWhoGaveWhat) {
 TEST(Gathers, PartsOfDifferentLengthsComeInOneExchange) {
   Gathers gathers(3);
   const auto part = [&](int rank, std::string_view text) {
-    return gathers.contribute(rank, {0, Collective::parts, view_of(text)});
+    return gathers.contribute(rank, {0, CallKind::parts, view_of(text)});
   };
   EXPECT_TRUE(part(2, "three").empty());
   EXPECT_TRUE(part(0, "").empty());
@@ -77,24 +77,24 @@ TEST(Gathers, PartsOfDifferentLengthsComeInOneExchange) {
 TEST(Gathers, DifferentCallsFailForAllAndAreBothNamed) {
   Gathers gathers(3);
   EXPECT_TRUE(give(gathers, 0, 0, "aa").empty());
-  const auto answers = gathers.contribute(1, {0, Collective::parts, view_of("bbb")});
+  const auto answers = gathers.contribute(1, {0, CallKind::parts, view_of("bbb")});
   ASSERT_EQ(answers.size(), 2u);
   const std::string& text = answers[0].failure.refusal.text;
   EXPECT_NE(text.find("rank 1 is in all_gather of 3 bytes with lengths that may differ"), std::string::npos);
   EXPECT_NE(text.find("rank 0 is in all_gather of 2 bytes where"), std::string::npos);
-  EXPECT_EQ(gathers.contribute(2, {0, Collective::barrier, {}}).at(0).failure.refusal.text, text);
+  EXPECT_EQ(gathers.contribute(2, {0, CallKind::barrier, {}}).at(0).failure.refusal.text, text);
 }
 
 TEST(Gathers, WhatRanksSayToPartnersIsOnlyCompared) {
   Gathers gathers(3);
-  const auto call = [&](int rank, uint64_t sequence, Collective kind) {
+  const auto call = [&](int rank, uint64_t sequence, CallKind kind) {
     return gathers.contribute(rank, {sequence, kind, {}});
   };
-  EXPECT_TRUE(call(0, 0, Collective::plan).empty());
-  EXPECT_TRUE(call(1, 0, Collective::plan).empty());
+  EXPECT_TRUE(call(0, 0, CallKind::plan).empty());
+  EXPECT_TRUE(call(1, 0, CallKind::plan).empty());
   EXPECT_TRUE(gathers.lose(2, "rank 2 is lost").empty()) << "the others go on without it";
-  EXPECT_TRUE(call(0, 1, Collective::halo).empty());
-  const auto answers = call(1, 1, Collective::barrier);
+  EXPECT_TRUE(call(0, 1, CallKind::halo).empty());
+  const auto answers = call(1, 1, CallKind::barrier);
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].failure.refusal.status, PW_INVALID_ARGUMENT);
   EXPECT_NE(

@@ -60,17 +60,17 @@ TEST(Message, RosterRefusalFailureAndLoss) {
 }
 
 TEST(Message, APartSaysWhichCallItBelongsTo) {
-  const Bytes part = pack(ExchangePart{7, Collective::plan_among, 3, view_of("x")});
+  const Bytes part = pack(ExchangePart{7, CallKind::plan_among, 3, view_of("x")});
   EXPECT_EQ(parse_exchange_part(part).number, 7u);
-  EXPECT_EQ(parse_exchange_part(part).kind, Collective::plan_among);
+  EXPECT_EQ(parse_exchange_part(part).kind, CallKind::plan_among);
   EXPECT_EQ(parse_exchange_part(part).place, 3u);
   EXPECT_EQ(parse_exchange_part(part).data.size(), 1u);
   for (size_t length = 0; length < 17; ++length)
     EXPECT_THROW(parse_exchange_part(ByteView(part).first(length)), Error) << length;
-  EXPECT_THROW(parse_exchange_part(pack(ExchangePart{7, Collective::barrier, 3, {}})), Error);
-  EXPECT_NO_THROW(parse_contribution(pack(Contribution{7, Collective::plan, {}})));
-  EXPECT_THROW(parse_contribution(pack(Contribution{7, Collective::plan_among, {}})), Error);
-  EXPECT_THROW(parse_contribution(pack(Contribution{7, static_cast<Collective>(0), {}})), Error);
+  EXPECT_THROW(parse_exchange_part(pack(ExchangePart{7, CallKind::barrier, 3, {}})), Error);
+  EXPECT_NO_THROW(parse_contribution(pack(Contribution{7, CallKind::plan, {}})));
+  EXPECT_THROW(parse_contribution(pack(Contribution{7, CallKind::plan_among, {}})), Error);
+  EXPECT_THROW(parse_contribution(pack(Contribution{7, static_cast<CallKind>(0), {}})), Error);
 }
 
 TEST(Message, ALongTextIsCutNotRefusedByTheOtherSide) {

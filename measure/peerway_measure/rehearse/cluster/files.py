@@ -84,8 +84,8 @@ def _write_file_systems(cluster: Contents) -> None:
 
 
 def open_interpreter(root: Path, python: Path) -> None:
-    """Let users of the copy run `python`. It, or the virtual environment that names it, may lie in root's
-    home; in the copy, whose files are in `root`, and only there, users may pass through the folders of both.
+    """Let users of the copy run `python`. It, or its virtual environment, may lie in the home of root;
+    in the copy, whose files are in `root`, and only there, users may pass through the folders of both.
     """
     for folder in {*python.absolute().parents, *python.resolve().parents}:
         inside = root / folder.relative_to("/")

@@ -16,9 +16,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def environment() -> dict[str, str]:
-    """The environment for programs of administrators (tc, mkfs.ext4). Users' PATH often lacks their
-    folders.
-    """
+    """The environment for programs of administrators (tc, mkfs.ext4): users' PATH may lack their folder."""
     return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}"}
 
 

@@ -15,7 +15,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 from peerway_common.printable import one_line
-from peerway_measure.storage.engines.base import Job, Outcome
+from peerway_measure.storage.engines.base import FileOperation, Outcome
 from peerway_measure.storage.operation import OperationFailed, finished
 
 _RW = {"write": "write", "read": "read", "random_write": "randwrite", "random_read": "randread"}
@@ -26,17 +26,17 @@ class Fio:
 
     name = "fio"
     memory = "host"
-    can = frozenset(_RW)
+    operations = frozenset(_RW)
     takes_direct = True
 
     def missing(self) -> str:
         """What to install; "" if nothing is missing."""
         return "" if shutil.which("fio") else "fio is not installed: apt-get install fio, or dnf install fio"
 
-    def run(self, operation: str, job: Job) -> Outcome:
+    def run(self, operation: str, job: FileOperation) -> Outcome:
         """Carry out the job. Raises OperationFailed."""
-        if job.together:
-            job.together()
+        if job.wait_for_nodes:
+            job.wait_for_nodes()
         before = getrusage(RUSAGE_CHILDREN).ru_inblock
         status, out, err = finished(command(operation, job), job.limit_s, f"fio {operation}")
         fetched = (
@@ -53,10 +53,10 @@ class Fio:
             raise OperationFailed(
                 f"fio {operation} ended with status {status}: {one_line('fio', err) or wrong}"
             )
-        return replace(outcome(operation, answer), fetched=fetched)
+        return replace(outcome(operation, answer), bytes_below_cache=fetched)
 
 
-def command(operation: str, job: Job) -> list[str]:
+def command(operation: str, job: FileOperation) -> list[str]:
     """The command line: a job of fio for each stream."""
     f = job.files
     sequential = operation in ("write", "read")
@@ -64,7 +64,7 @@ def command(operation: str, job: Job) -> list[str]:
         "fio",
         "--output-format=json",
         f"--rw={_RW[operation]}",
-        f"--bs={job.block}",
+        f"--bs={job.block_bytes}",
         f"--direct={int(f.direct)}",
         f"--ioengine={_io_engine() if sequential else 'psync'}",
         f"--iodepth={f.depth if sequential else 1}",
@@ -84,14 +84,18 @@ def command(operation: str, job: Job) -> list[str]:
     if operation == "random_write" and f.fsync:
         words += ["--fdatasync=1"]
     for stream in range(f.streams):
-        number, start = (0, (job.first + stream) * f.size) if f.shared else (stream, 0)
+        number, start = (0, (job.first_stream + stream) * f.size) if f.shared else (stream, 0)
         words += [
             f"--name=s{stream}",
             f"--filename={_escaped(f'{job.path}.{number}')}",
             f"--offset={start}",
             f"--size={f.size}",
         ]
-        words += [f"--io_size={job.count * job.block}", "--norandommap=1"] if not sequential else []
+        words += (
+            [f"--io_size={job.blocks_per_stream * job.block_bytes}", "--norandommap=1"]
+            if not sequential
+            else []
+        )
     return words
 
 

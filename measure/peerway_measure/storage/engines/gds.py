@@ -14,7 +14,7 @@ import sys
 import tempfile
 from dataclasses import asdict
 
-from peerway_measure.storage.engines.base import Job, Outcome
+from peerway_measure.storage.engines.base import FileOperation, Outcome
 from peerway_measure.storage.operation import OperationFailed, finished
 
 
@@ -22,7 +22,7 @@ class Gds:
     """One of the three settings."""
 
     memory = "cuda:0"
-    can = frozenset(("write", "read"))
+    operations = frozenset(("write", "read"))
     takes_direct = False  # the setting decides how files are opened
 
     def __init__(self, setting: str) -> None:
@@ -40,10 +40,10 @@ class Gds:
             return f"{' and '.join(lacking)} not installed: pip install kvikio-cu13 cupy-cuda13x (or 12)"
         return ""
 
-    def run(self, operation: str, job: Job) -> Outcome:
+    def run(self, operation: str, job: FileOperation) -> Outcome:
         """Carry out the job. Raises OperationFailed."""
-        if job.together:
-            job.together()
+        if job.wait_for_nodes:
+            job.wait_for_nodes()
         request = {"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed}
         with tempfile.TemporaryDirectory(prefix="peerway-gds-") as log:
             argument = json.dumps({**request, **_files(job), "log": log})
@@ -59,12 +59,12 @@ class Gds:
         return Outcome(
             answer["ns"],
             answer["cpu_us"],
-            fetched=answer["fetched"],
-            right=answer["right"],
+            bytes_below_cache=answer["fetched"],
+            data_is_correct=answer["right"],
             extra=answer["extra"],
         )
 
 
-def _files(job: Job) -> dict[str, object]:
+def _files(job: FileOperation) -> dict[str, object]:
     files = {name: value for name, value in asdict(job.files).items() if name != "tests"}
-    return {**files, "first": job.first}
+    return {**files, "first": job.first_stream}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_measure.storage.engines.base import Job, Outcome
+from peerway_measure.storage.engines.base import FileOperation, Outcome
 from peerway_measure.storage.operation import OperationFailed, operate, program
 
 
@@ -11,7 +11,7 @@ class Posix:
 
     name = "posix"
     memory = "host"
-    can = frozenset(("write", "read", "random_write", "random_read"))
+    operations = frozenset(("write", "read", "random_write", "random_read"))
     takes_direct = True
 
     def missing(self) -> str:
@@ -22,15 +22,15 @@ class Posix:
             return str(error)
         return ""
 
-    def run(self, operation: str, job: Job) -> Outcome:
+    def run(self, operation: str, job: FileOperation) -> Outcome:
         """Carry out the job. Raises OperationFailed."""
-        words = job.words()
+        words = job.program_arguments()
         if operation.startswith("random"):
             answer = operate(
-                "random", job.limit_s, **words, write=operation == "random_write", count=job.count
+                "random", job.limit_s, **words, write=operation == "random_write", count=job.blocks_per_stream
             )
         else:
-            answer = operate(operation, job.limit_s, job.together, **words)
+            answer = operate(operation, job.limit_s, job.wait_for_nodes, **words)
         return Outcome(
             answer["ns"],
             answer["cpu_us"],

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "team/collective_log.h"
+#include "team/call_log.h"
 
 namespace pw {
 namespace {
@@ -12,20 +12,18 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-uint64_t begin(CollectiveLog& book, Collective kind = Collective::plan) {
-  return book.begin({kind, 0}).number;
-}
-uint64_t begin_among(CollectiveLog& book, std::vector<int> ranks) {
-  return book.begin_among(Collective::plan_among, std::move(ranks)).number;
+uint64_t begin(CallLog& book, CallKind kind = CallKind::plan) { return book.begin({kind, 0}).number; }
+uint64_t begin_among(CallLog& book, std::vector<int> ranks) {
+  return book.begin_among(CallKind::plan_among, std::move(ranks)).number;
 }
 
 /// Rank `from` writes to the exchange, which is in the place of its number where nothing else is said.
-bool write(CollectiveLog& book, int from, uint64_t number, const char* text) {
-  return book.accept(from, {number, Collective::plan, number, view_of(text)});
+bool write(CallLog& book, int from, uint64_t number, const char* text) {
+  return book.accept(from, {number, CallKind::plan, number, view_of(text)});
 }
 
-TEST(CollectiveLog, LettersOfEachPartnerComeInStep) {
-  CollectiveLog book;
+TEST(CallLog, LettersOfEachPartnerComeInStep) {
+  CallLog book;
   const uint64_t number = begin(book);
   book.address(number, {1, 4});
   EXPECT_TRUE(write(book, 4, number, "first of 4"));
@@ -39,8 +37,8 @@ TEST(CollectiveLog, LettersOfEachPartnerComeInStep) {
   EXPECT_EQ(text_of(book.take(number, {4})[0].second), "second of 4");
 }
 
-TEST(CollectiveLog, WhatComesBeforeItsMeetingIsKept) {
-  CollectiveLog book;
+TEST(CallLog, WhatComesBeforeItsMeetingIsKept) {
+  CallLog book;
   EXPECT_TRUE(write(book, 3, 1, "early"));
   EXPECT_EQ(begin(book), 0u);
   EXPECT_EQ(begin(book), 1u);
@@ -49,8 +47,8 @@ TEST(CollectiveLog, WhatComesBeforeItsMeetingIsKept) {
   EXPECT_EQ(text_of(book.take(1, {3})[0].second), "early");
 }
 
-TEST(CollectiveLog, EachSetOfRanksCountsItsOwn) {
-  CollectiveLog here, there;
+TEST(CallLog, EachSetOfRanksCountsItsOwn) {
+  CallLog here, there;
   EXPECT_EQ(begin(here), 0u);
   const uint64_t first = begin_among(here, {2, 0});
   EXPECT_EQ(begin_among(there, {0, 2}), first) << "the order does not matter, nor exchanges of others";
@@ -65,8 +63,8 @@ TEST(CollectiveLog, EachSetOfRanksCountsItsOwn) {
   EXPECT_TRUE(there.missing(first + 1, {2}).empty());
 }
 
-TEST(CollectiveLog, WhoCountsThisRankAsAPartnerIsHeardInTheFirstExchangeAlone) {
-  CollectiveLog book;
+TEST(CallLog, WhoCountsThisRankAsAPartnerIsHeardInTheFirstExchangeAlone) {
+  CallLog book;
   const uint64_t number = begin(book);
   EXPECT_TRUE(write(book, 7, number, "of no partner"));
   const PeerMessages first = book.take(number, {});
@@ -76,22 +74,22 @@ TEST(CollectiveLog, WhoCountsThisRankAsAPartnerIsHeardInTheFirstExchangeAlone) {
   EXPECT_FALSE(write(book, 8, number, "too late"));
 }
 
-TEST(CollectiveLog, LettersToAMeetingThatIsOverAreRefused) {
-  CollectiveLog book;
+TEST(CallLog, LettersToAMeetingThatIsOverAreRefused) {
+  CallLog book;
   const uint64_t number = begin(book);
   book.end(number);
   EXPECT_FALSE(write(book, 1, number, "late"));
 }
 
-TEST(CollectiveLog, WhoWritesToOneThatFailedHearsOfTheFailureAlone) {
-  CollectiveLog book;
+TEST(CallLog, WhoWritesToOneThatFailedHearsOfTheFailureAlone) {
+  CallLog book;
   const uint64_t number = begin(book);
   book.abort(number, Error(PW_DENIED, "no"));
   book.end(number);
   EXPECT_TRUE(write(book, 1, number, "late"));
 }
 
-std::string why_ended(const CollectiveLog& book, uint64_t number) {
+std::string why_ended(const CallLog& book, uint64_t number) {
   try {
     book.check(number);
   } catch (const AbortedElsewhere& why) {
@@ -102,8 +100,8 @@ std::string why_ended(const CollectiveLog& book, uint64_t number) {
   return "";
 }
 
-TEST(CollectiveLog, AnObjectionIsNewsOnceAndMayComeBeforeTheMeeting) {
-  CollectiveLog book;
+TEST(CallLog, AnObjectionIsNewsOnceAndMayComeBeforeTheMeeting) {
+  CallLog book;
   EXPECT_TRUE(book.abort(0, Error(PW_DENIED, "no")));
   EXPECT_FALSE(book.abort(0, Error(PW_DENIED, "no again")));
   const uint64_t number = begin(book);
@@ -112,8 +110,8 @@ TEST(CollectiveLog, AnObjectionIsNewsOnceAndMayComeBeforeTheMeeting) {
 }
 
 // Others may hear of it from this rank alone.
-TEST(CollectiveLog, AnObjectionToAMeetingThatIsOverHereIsNewsAndKept) {
-  CollectiveLog book;
+TEST(CallLog, AnObjectionToAMeetingThatIsOverHereIsNewsAndKept) {
+  CallLog book;
   const uint64_t number = begin(book);
   book.end(number);
   EXPECT_TRUE(book.abort(number, Error(PW_DENIED, "no")));
@@ -121,8 +119,8 @@ TEST(CollectiveLog, AnObjectionToAMeetingThatIsOverHereIsNewsAndKept) {
   EXPECT_STREQ(book.aborts().at(number).what(), "no");
 }
 
-TEST(CollectiveLog, WhatOneRankWasToldYieldsToWhatAllKnow) {
-  CollectiveLog book;
+TEST(CallLog, WhatOneRankWasToldYieldsToWhatAllKnow) {
+  CallLog book;
   const uint64_t number = begin(book);
   EXPECT_EQ(why_ended(book, number), "");
   book.refuse(number, Error(PW_INVALID_ARGUMENT, "to you alone"));
@@ -132,8 +130,8 @@ TEST(CollectiveLog, WhatOneRankWasToldYieldsToWhatAllKnow) {
   EXPECT_EQ(why_ended(book, number), "all: to all");
 }
 
-TEST(CollectiveLog, ARefusalOfAMeetingThatIsOverChangesNothing) {
-  CollectiveLog book;
+TEST(CallLog, ARefusalOfAMeetingThatIsOverChangesNothing) {
+  CallLog book;
   const uint64_t number = begin(book);
   book.end(number);
   book.refuse(number, Error(PW_INVALID_ARGUMENT, "late"));
@@ -142,8 +140,8 @@ TEST(CollectiveLog, ARefusalOfAMeetingThatIsOverChangesNothing) {
   EXPECT_FALSE(book.ended(begin(book)));
 }
 
-TEST(CollectiveLog, AnObjectionAfterTheLastLetterIsStillHeard) {
-  CollectiveLog book;
+TEST(CallLog, AnObjectionAfterTheLastLetterIsStillHeard) {
+  CallLog book;
   const uint64_t number = begin(book);
   std::string reason;
   book.on_abort(number, [&](const Error& why) { reason = why.what(); });
@@ -154,24 +152,23 @@ TEST(CollectiveLog, AnObjectionAfterTheLastLetterIsStillHeard) {
   EXPECT_EQ(reason, "far away");
 }
 
-std::string text_of(const CollectiveLog::Conflict& conflict) {
+std::string text_of(const CallLog::Conflict& conflict) {
   return std::to_string(conflict.number) + " " + name_of(conflict.call) + ", rank " +
          std::to_string(conflict.other) + " " + std::to_string(conflict.other_number & ~wire::kOfSome) + " " +
          name_of(conflict.other_call);
 }
 
-std::string conflict_of(const CollectiveLog& book, int from, const wire::ExchangePart& part) {
+std::string conflict_of(const CallLog& book, int from, const wire::ExchangePart& part) {
   const auto conflict = book.conflict_with(from, part);
   return conflict ? text_of(*conflict) : "";
 }
 
-TEST(CollectiveLog, ALetterToAnotherCallInTheSamePlaceConflictsWheneverItComes) {
-  const wire::ExchangePart part{1, Collective::plan, 1, {}};
-  for (const CollectiveCall& call :
-       {CollectiveCall{Collective::halo, 0}, CollectiveCall{Collective::barrier, 0},
-        CollectiveCall{Collective::all_gather, 8}}) {
+TEST(CallLog, ALetterToAnotherCallInTheSamePlaceConflictsWheneverItComes) {
+  const wire::ExchangePart part{1, CallKind::plan, 1, {}};
+  for (const CollectiveCall& call : {CollectiveCall{CallKind::halo, 0}, CollectiveCall{CallKind::barrier, 0},
+                                     CollectiveCall{CallKind::all_gather, 8}}) {
     const std::string both = "1 " + name_of(call) + ", rank 2 1 prepare of a plan";
-    CollectiveLog book;
+    CallLog book;
     begin(book);
     EXPECT_EQ(conflict_of(book, 2, part), "");
     ASSERT_TRUE(book.accept(2, part));
@@ -181,18 +178,18 @@ TEST(CollectiveLog, ALetterToAnotherCallInTheSamePlaceConflictsWheneverItComes) 
     EXPECT_EQ(text_of(conflicts[0]), both);
     EXPECT_EQ(conflict_of(book, 2, part), both);
     EXPECT_EQ(book.holds(1), !through_server(call.kind));
-    EXPECT_TRUE(book.begin({Collective::plan, 0}).conflicts.empty()) << "the next is another";
+    EXPECT_TRUE(book.begin({CallKind::plan, 0}).conflicts.empty()) << "the next is another";
   }
 }
 
-TEST(CollectiveLog, ACallOfSomeRanksHasItsPlaceBetweenThoseOfAll) {
-  CollectiveLog here, there, third;
-  for (CollectiveLog* book : {&here, &there, &third}) begin(*book);
+TEST(CallLog, ACallOfSomeRanksHasItsPlaceBetweenThoseOfAll) {
+  CallLog here, there, third;
+  for (CallLog* book : {&here, &there, &third}) begin(*book);
   const uint64_t number = begin_among(here, {0, 1});
   const wire::ExchangePart to_there = here.header_to(1, number);
   EXPECT_EQ(conflict_of(there, 0, to_there), "") << "it may still come";
   there.accept(0, to_there);
-  const auto [barrier, conflicts] = there.begin({Collective::barrier, 0});
+  const auto [barrier, conflicts] = there.begin({CallKind::barrier, 0});
   ASSERT_EQ(conflicts.size(), 1u);
   EXPECT_EQ(conflicts[0].other_number, number);
   EXPECT_EQ(conflicts[0].number, barrier);
@@ -206,27 +203,27 @@ TEST(CollectiveLog, ACallOfSomeRanksHasItsPlaceBetweenThoseOfAll) {
   EXPECT_EQ(conflict_of(third, 0, here.header_to(2, next)), "");
 }
 
-TEST(CollectiveLog, ListsOfRanksThatDifferConflict) {
-  CollectiveLog here, there;
+TEST(CallLog, ListsOfRanksThatDifferConflict) {
+  CallLog here, there;
   const uint64_t number = begin_among(here, {0, 1});
   begin_among(there, {0, 1, 2});
   EXPECT_NE(conflict_of(there, 0, here.header_to(1, number)), "");
 }
 
-TEST(CollectiveLog, WhatHasFailedConflictsNoMore) {
-  CollectiveLog book;
+TEST(CallLog, WhatHasFailedConflictsNoMore) {
+  CallLog book;
   book.abort(0, Error(PW_DENIED, "no"));
-  EXPECT_TRUE(book.begin({Collective::barrier, 0}).conflicts.empty());
-  EXPECT_EQ(conflict_of(book, 2, {0, Collective::plan, 0, {}}), "");
+  EXPECT_TRUE(book.begin({CallKind::barrier, 0}).conflicts.empty());
+  EXPECT_EQ(conflict_of(book, 2, {0, CallKind::plan, 0, {}}), "");
 }
 
 // The book forgets calls, but not those that it still holds.
-TEST(CollectiveLog, ALateLetterToAnOldMeetingOfAnotherKindConflicts) {
-  CollectiveLog book;
-  const uint64_t old = begin(book, Collective::halo);
+TEST(CallLog, ALateLetterToAnOldMeetingOfAnotherKindConflicts) {
+  CallLog book;
+  const uint64_t old = begin(book, CallKind::halo);
   for (int call = 0; call < 10'000; ++call) book.end(begin(book));
-  EXPECT_EQ(conflict_of(book, 1, {old, Collective::halo, 0, {}}), "");
-  EXPECT_NE(conflict_of(book, 1, {old, Collective::plan, 0, {}}), "");
+  EXPECT_EQ(conflict_of(book, 1, {old, CallKind::halo, 0, {}}), "");
+  EXPECT_NE(conflict_of(book, 1, {old, CallKind::plan, 0, {}}), "");
 }
 
 }  // namespace

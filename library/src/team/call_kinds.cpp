@@ -1,29 +1,29 @@
-#include "team/collective_kinds.h"
+#include "team/call_kinds.h"
 
 #include "base/format.h"
 
 namespace pw {
 
-const char* name_of(Collective kind) {
+const char* name_of(CallKind kind) {
   switch (kind) {
-    case Collective::barrier:
+    case CallKind::barrier:
       return "barrier";
-    case Collective::all_gather:
-    case Collective::parts:
+    case CallKind::all_gather:
+    case CallKind::parts:
       return "all_gather";
-    case Collective::context:
+    case CallKind::context:
       return "creation of a context";
-    case Collective::plan:
+    case CallKind::plan:
       return "prepare of a plan";
-    case Collective::halo:
+    case CallKind::halo:
       return "creation of a halo";
-    case Collective::halo_extents:
+    case CallKind::halo_extents:
       return "creation of a halo in Python";
-    case Collective::collective:
+    case CallKind::collective:
       return "creation of a collective";
-    case Collective::plan_among:
+    case CallKind::plan_among:
       return "prepare_among of a plan";
-    case Collective::collective_among:
+    case CallKind::collective_among:
       return "creation of a collective of some ranks";
   }
   return "collective";
@@ -31,27 +31,27 @@ const char* name_of(Collective kind) {
 
 std::string name_of(const CollectiveCall& call) {
   switch (call.kind) {
-    case Collective::all_gather:
+    case CallKind::all_gather:
       return format("all_gather of {} bytes", call.bytes);
-    case Collective::parts:
+    case CallKind::parts:
       return format("all_gather of {} bytes with lengths that may differ", call.bytes);
     default:
       return name_of(call.kind);
   }
 }
 
-const char* action_of(Collective kind) {
+const char* action_of(CallKind kind) {
   switch (kind) {
-    case Collective::context:
+    case CallKind::context:
       return "make its context";
-    case Collective::plan:
-    case Collective::plan_among:
+    case CallKind::plan:
+    case CallKind::plan_among:
       return "prepare its plan";
-    case Collective::halo:
-    case Collective::halo_extents:
+    case CallKind::halo:
+    case CallKind::halo_extents:
       return "make this halo";
-    case Collective::collective:
-    case Collective::collective_among:
+    case CallKind::collective:
+    case CallKind::collective_among:
       return "make this collective";
     default:
       return "take part";

@@ -1,7 +1,7 @@
 // Decides whether the GPUs of the process columns factorize panels, with kernels that access one another's
 // memory.
-#ifndef HPL_COLUMN_H
-#define HPL_COLUMN_H
+#ifndef HPL_GPU_COLUMNS_H
+#define HPL_GPU_COLUMNS_H
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "column.h"
+#include "gpu_columns.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "team/collective_log.h"
+#include "team/call_log.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,14 +8,14 @@
 namespace pw {
 
 /// Returns the next number in the set that this number belongs to.
-uint64_t CollectiveLog::next_of(uint64_t number) const {
+uint64_t CallLog::next_of(uint64_t number) const {
   if ((number & wire::kOfSome) == 0) return next_;
   const uint64_t first = number >> kCountBits << kCountBits;
   const auto entry = next_among_.find(first);
   return entry == next_among_.end() ? first : entry->second;
 }
 
-CollectiveLog::OpenExchange* CollectiveLog::find(uint64_t number) {
+CallLog::OpenExchange* CallLog::find(uint64_t number) {
   if (number >= next_of(number)) {
     early_.insert(number);
     return &open_[number];
@@ -24,23 +24,23 @@ CollectiveLog::OpenExchange* CollectiveLog::find(uint64_t number) {
   return entry == open_.end() ? nullptr : &entry->second;
 }
 
-uint64_t CollectiveLog::Place::with(int rank) const {
+uint64_t CallLog::Place::with(int rank) const {
   const auto some = of_some.find(rank);
   return of_all + (some == of_some.end() ? 0 : some->second);
 }
 
-bool CollectiveLog::Begun::includes(int rank) const {
+bool CallLog::Begun::includes(int rank) const {
   return among.empty() || std::ranges::find(among, rank) != among.end();
 }
 
-CollectiveLog::Beginning CollectiveLog::begin(const CollectiveCall& call) {
+CallLog::Beginning CallLog::begin(const CollectiveCall& call) {
   Beginning beginning = begin({next_, call, next_place_, {}});
   ++next_;
   ++next_place_.of_all;
   return beginning;
 }
 
-CollectiveLog::Beginning CollectiveLog::begin_among(Collective kind, std::vector<int> ranks) {
+CallLog::Beginning CallLog::begin_among(CallKind kind, std::vector<int> ranks) {
   std::ranges::sort(ranks);
   const uint64_t set =
       hash_of({reinterpret_cast<const char*>(ranks.data()), ranks.size() * sizeof(ranks.front())});
@@ -51,7 +51,7 @@ CollectiveLog::Beginning CollectiveLog::begin_among(Collective kind, std::vector
   return beginning;
 }
 
-CollectiveLog::Beginning CollectiveLog::begin(Begun call) {
+CallLog::Beginning CallLog::begin(Begun call) {
   Beginning beginning{call.number, early_conflicts(call)};
   early_.erase(call.number);
   if (through_server(call.call.kind)) {
@@ -67,11 +67,9 @@ CollectiveLog::Beginning CollectiveLog::begin(Begun call) {
   return beginning;
 }
 
-bool CollectiveLog::holds(uint64_t number) const {
-  return open_.contains(number) && !early_.contains(number);
-}
+bool CallLog::holds(uint64_t number) const { return open_.contains(number) && !early_.contains(number); }
 
-std::vector<CollectiveLog::Conflict> CollectiveLog::early_conflicts(const Begun& call) const {
+std::vector<CallLog::Conflict> CallLog::early_conflicts(const Begun& call) const {
   std::vector<Conflict> conflicts;
   for (const uint64_t number : early_) {
     if (aborts_.contains(number)) continue;
@@ -85,7 +83,7 @@ std::vector<CollectiveLog::Conflict> CollectiveLog::early_conflicts(const Begun&
 }
 
 /// Returns null if that call has not begun, or was too long ago.
-const CollectiveLog::Begun* CollectiveLog::begun_at(int rank, uint64_t place) const {
+const CallLog::Begun* CallLog::begun_at(int rank, uint64_t place) const {
   if (place >= next_place_.with(rank)) return nullptr;
   const auto call = std::find_if(begun_.rbegin(), begun_.rend(), [&](const Begun& each) {
     return each.includes(rank) && each.place.with(rank) == place;
@@ -93,36 +91,35 @@ const CollectiveLog::Begun* CollectiveLog::begun_at(int rank, uint64_t place) co
   return call == begun_.rend() ? nullptr : &*call;
 }
 
-wire::ExchangePart CollectiveLog::header_to(int rank, uint64_t number) const {
+wire::ExchangePart CallLog::header_to(int rank, uint64_t number) const {
   const OpenExchange& exchange = open_.at(number);
   return {number, exchange.kind, exchange.place.with(rank), {}};
 }
 
-std::optional<CollectiveLog::Conflict> CollectiveLog::conflict_with(int from,
-                                                                    const wire::ExchangePart& part) const {
+std::optional<CallLog::Conflict> CallLog::conflict_with(int from, const wire::ExchangePart& part) const {
   if (aborts_.contains(part.number)) return {};
   if (const Begun* mine = begun_at(from, part.place)) {
     if (mine->number == part.number && mine->call.kind == part.kind) return {};
     return Conflict{mine->number, mine->call, from, part.number, {part.kind, 0}};
   }
   if (!holds(part.number)) return {};
-  const Collective kind = open_.at(part.number).kind;
+  const CallKind kind = open_.at(part.number).kind;
   if (kind == part.kind) return {};
   return Conflict{part.number, {kind, 0}, from, part.number, {part.kind, 0}};
 }
 
-void CollectiveLog::end(uint64_t number) { open_.erase(number); }
+void CallLog::end(uint64_t number) { open_.erase(number); }
 
-void CollectiveLog::address(uint64_t number, const std::vector<int>& ranks) {
+void CallLog::address(uint64_t number, const std::vector<int>& ranks) {
   open_.at(number).partners.insert(ranks.begin(), ranks.end());
 }
 
-std::vector<int> CollectiveLog::partners(uint64_t number) const {
+std::vector<int> CallLog::partners(uint64_t number) const {
   const auto& partners = open_.at(number).partners;
   return {partners.begin(), partners.end()};
 }
 
-bool CollectiveLog::accept(int from, const wire::ExchangePart& part) {
+bool CallLog::accept(int from, const wire::ExchangePart& part) {
   if (aborts_.contains(part.number)) return true;
   OpenExchange* exchange = find(part.number);
   if (exchange == nullptr || (exchange->past_first && !exchange->partners.contains(from))) return false;
@@ -131,7 +128,7 @@ bool CollectiveLog::accept(int from, const wire::ExchangePart& part) {
   return true;
 }
 
-std::vector<int> CollectiveLog::missing(uint64_t number, const std::vector<int>& ranks) const {
+std::vector<int> CallLog::missing(uint64_t number, const std::vector<int>& ranks) const {
   const auto& messages = open_.at(number).messages;
   std::vector<int> those;
   for (const int rank : ranks)
@@ -140,7 +137,7 @@ std::vector<int> CollectiveLog::missing(uint64_t number, const std::vector<int>&
   return those;
 }
 
-PeerMessages CollectiveLog::take(uint64_t number, const std::vector<int>& ranks) {
+PeerMessages CallLog::take(uint64_t number, const std::vector<int>& ranks) {
   OpenExchange& exchange = open_.at(number);
   PeerMessages taken;
   for (auto& [from, messages] : exchange.messages) {
@@ -154,7 +151,7 @@ PeerMessages CollectiveLog::take(uint64_t number, const std::vector<int>& ranks)
   return taken;
 }
 
-bool CollectiveLog::abort(uint64_t number, const Error& why) {
+bool CallLog::abort(uint64_t number, const Error& why) {
   if (!aborts_.emplace(number, why).second) return false;
   const auto exchange = open_.find(number);
   if (exchange != open_.end() && exchange->second.on_abort)
@@ -162,22 +159,20 @@ bool CollectiveLog::abort(uint64_t number, const Error& why) {
   return true;
 }
 
-void CollectiveLog::refuse(uint64_t number, const Error& why) {
+void CallLog::refuse(uint64_t number, const Error& why) {
   const auto exchange = open_.find(number);
   if (exchange != open_.end() && !exchange->second.refused) exchange->second.refused = why;
 }
 
-bool CollectiveLog::ended(uint64_t number) const {
-  return aborts_.contains(number) || open_.at(number).refused;
-}
+bool CallLog::ended(uint64_t number) const { return aborts_.contains(number) || open_.at(number).refused; }
 
-void CollectiveLog::check(uint64_t number) const {
+void CallLog::check(uint64_t number) const {
   const auto reason = aborts_.find(number);
   if (reason != aborts_.end()) throw AbortedElsewhere(reason->second.status(), reason->second.what());
   if (const auto& refused = open_.at(number).refused) throw Error(*refused);
 }
 
-void CollectiveLog::on_abort(uint64_t number, std::function<void(const Error&)> call) {
+void CallLog::on_abort(uint64_t number, std::function<void(const Error&)> call) {
   const auto reason = aborts_.find(number);
   if (reason != aborts_.end())
     call(reason->second);

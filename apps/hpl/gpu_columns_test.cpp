@@ -1,6 +1,6 @@
-// Prints what column.cpp decides for the grids in the arguments, PxQ GPUS REACH each: ranks share GPUs in
-// turn, and rank REACH cannot reach its column (-1: all can).
-#include "column.cpp"
+// Prints what gpu_columns.cpp decides for the grids in the arguments, PxQ GPUS REACH each: ranks share GPUs
+// in turn, and rank REACH cannot reach its column (-1: all can).
+#include "gpu_columns.cpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The kinds of collectives, as messages encode them and errors name them. Pure.
+// The kinds of collective calls, as messages encode them and errors name them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace pw {
 
-enum class Collective : uint8_t {
+enum class CallKind : uint8_t {
   barrier = 1,
   all_gather,        ///< every rank gives the same number of bytes
   parts,             ///< an all_gather in which each rank gives any number of bytes
-  context,           ///< the collective of ranks that make a context: lengths differ
+  context,           ///< the collective call of ranks that make a context: lengths differ
   plan,              ///< the prepare of a plan; here and below each rank talks only to its partners
   halo,              ///< the same for a plan that refreshes the halos of arrays
   halo_extents,      ///< what ranks of the Python module exchange before that
@@ -24,27 +24,25 @@ enum class Collective : uint8_t {
 
 /// Whether the bootstrap server carries the data, and answers all ranks once it has the data of all. In the
 /// other kinds each rank talks to its partners.
-inline bool through_server(Collective kind) { return kind <= Collective::context; }
+inline bool through_server(CallKind kind) { return kind <= CallKind::context; }
 /// Whether ranks may give different numbers of bytes.
-inline bool lengths_differ(Collective kind) {
-  return kind == Collective::parts || kind == Collective::context;
-}
+inline bool lengths_differ(CallKind kind) { return kind == CallKind::parts || kind == CallKind::context; }
 
 /// The kind, which must be the same at all ranks, and the bytes that this rank gives, which must be the same,
 /// too, unless lengths_differ().
 struct CollectiveCall {
-  Collective kind = Collective::barrier;
+  CallKind kind = CallKind::barrier;
   size_t bytes = 0;  ///< bytes that this rank gives; 0 if it talks only to its partners
 };
 
 /// Returns the caller's name for it: "barrier", "all_gather", "creation of a context".
-const char* name_of(Collective kind);
+const char* name_of(CallKind kind);
 /// Adds the bytes: "all_gather of 8 bytes".
 std::string name_of(const CollectiveCall& call);
 /// Returns what a rank could not do if it fails: "prepare its plan".
-const char* action_of(Collective kind);
+const char* action_of(CallKind kind);
 
-/// The error if two ranks are in different collectives. The text is the same whichever rank notices.
+/// The error if two ranks are in different collective calls. The text is the same whichever rank notices.
 Error different_calls(int rank, const std::string& call, int other, const std::string& other_call);
 
 }  // namespace pw

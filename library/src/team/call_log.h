@@ -1,4 +1,4 @@
-// A rank's knowledge of its team's collectives: which it has begun, which messages have arrived for its
+// A rank's knowledge of its team's collective calls: which it has begun, which messages have arrived for its
 // exchanges, and which were aborted. Pure.
 //
 // All ranks make the same collective calls in the same order, so a number names the same call everywhere.
@@ -8,8 +8,8 @@
 // this rank.
 //
 // A program may break the rule, for example if one rank repeats a call that failed and another goes on. So
-// each message says which call it belongs to, and how many collectives its sender had begun before in which
-// the receiver takes part too. If the receiver made another call at that place, the two calls conflict.
+// each message says which call it belongs to, and how many collective calls its sender had begun before in
+// which the receiver takes part too. If the receiver made another call at that place, the two calls conflict.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "team/collective_kinds.h"
+#include "team/call_kinds.h"
 #include "team/message.h"
 #include "team/team.h"
 
 namespace pw {
 
-class CollectiveLog {
+class CallLog {
  public:
-  /// The calls of two ranks that are in different collectives.
+  /// Two ranks that are in different calls.
   struct Conflict {
     uint64_t number;  ///< number of this rank's call; the other rank's follows
     CollectiveCall call;
@@ -42,10 +42,10 @@ class CollectiveLog {
     std::vector<Conflict> conflicts;  ///< conflicts with messages that have arrived before
   };
 
-  /// This rank begins a collective of all ranks. If it is an exchange, it is open from now on.
+  /// This rank begins a collective call of all ranks. If it is an exchange, it is open from now on.
   Beginning begin(const CollectiveCall& call);
   /// The same for an exchange of these ranks alone, in any order.
-  Beginning begin_among(Collective kind, std::vector<int> ranks);
+  Beginning begin_among(CallKind kind, std::vector<int> ranks);
   void end(uint64_t number);
   /// Whether this rank is in the exchange.
   [[nodiscard]] bool holds(uint64_t number) const;
@@ -81,7 +81,7 @@ class CollectiveLog {
   [[nodiscard]] const std::map<uint64_t, Error>& aborts() const { return aborts_; }
 
  private:
-  /// How many collectives a rank had begun before a given one.
+  /// How many collective calls a rank had begun before a given one.
   struct Place {
     uint64_t of_all = 0;
     std::map<int, uint64_t> of_some{};  ///< by rank that took part
@@ -95,11 +95,11 @@ class CollectiveLog {
     [[nodiscard]] bool includes(int rank) const;
   };
   struct Claim {  ///< what an early message says about its call
-    Collective kind;
+    CallKind kind;
     uint64_t place;
   };
   struct OpenExchange {
-    Collective kind = Collective::barrier;
+    CallKind kind = CallKind::barrier;
     Place place{};
     std::map<int, Claim> claims{};  ///< by sender, until this rank begins the exchange
     std::set<int> partners{};
@@ -121,7 +121,7 @@ class CollectiveLog {
   std::map<uint64_t, uint64_t> next_among_;  ///< next number, by the first number of the set
   std::map<uint64_t, OpenExchange> open_;
   std::set<uint64_t> early_;          ///< exchanges in open_ that this rank has not begun
-  std::map<uint64_t, Error> aborts_;  ///< the first abort of each collective that failed
+  std::map<uint64_t, Error> aborts_;  ///< the first abort of each collective call that failed
   uint64_t next_ = 0;
   Place next_place_;
   std::deque<Begun> begun_;  ///< the most recent calls
