@@ -41,7 +41,7 @@ TEST(ContextClose, EndsAStagedTransferFromAPeer) {
   std::string message;
   std::thread sender([&] {
     while (ended == PW_OK) {
-      ended = ranks[0].put(*remote, range(0, target.size()), *local, range(0, source.size()), nullptr);
+      ended = ranks[0].put_blocks(*remote, range(0, target.size()), *local, range(0, source.size()), nullptr);
       ++done;
     }
     message = last_error_message();
@@ -76,7 +76,7 @@ TEST(ContextClose, RefusesWhatFollows) {
   auto region = ranks[0].allocate({PW_HOST, 0}, 64);
   const auto remote = ranks.import(0, 0, *region);
   ranks[0].close();
-  EXPECT_EQ(ranks[0].put(*remote, range(0, 8), *region, range(8, 8), nullptr), PW_CLOSED);
+  EXPECT_EQ(ranks[0].put_blocks(*remote, range(0, 8), *region, range(8, 8), nullptr), PW_CLOSED);
 }
 
 // The descriptor of the closed context's control segment may be any other file by now, which must not be
@@ -112,7 +112,8 @@ TEST(RegionClose, WaitsUntilTheServiceThreadHasLetGo) {
     std::thread sender([&] {
       started = true;
       while (ended == PW_OK) {
-        ended = ranks[0].put(*remote, range(0, source.size()), *local, range(0, source.size()), nullptr);
+        ended =
+            ranks[0].put_blocks(*remote, range(0, source.size()), *local, range(0, source.size()), nullptr);
         if (ended == PW_OK) ended = ranks[0].flush(1, PW_FOREVER);
       }
     });
@@ -135,11 +136,11 @@ TEST(SignalClose, AStagedNotificationDoesNotReachItsSuccessor) {
   auto signal = std::make_unique<Signal>(ranks[1], 0);
   const auto notified = ranks.import(0, *signal);
   const Notification notification{notified.get(), 5};
-  ASSERT_EQ(ranks[0].put(*remote, range(0, 8), *local, range(0, 8), &notification), PW_OK);
+  ASSERT_EQ(ranks[0].put_blocks(*remote, range(0, 8), *local, range(0, 8), &notification), PW_OK);
   ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
   EXPECT_EQ(signal->value(), 5u);
   signal.reset();
-  EXPECT_EQ(ranks[0].put(*remote, range(0, 8), *local, range(0, 8), &notification), PW_STALE_KEY);
+  EXPECT_EQ(ranks[0].put_blocks(*remote, range(0, 8), *local, range(0, 8), &notification), PW_STALE_KEY);
   const Signal next(ranks[1], 0);
   EXPECT_EQ(next.value(), 0u);
 }
@@ -163,7 +164,7 @@ TEST(Fork, AChildThatDropsItsCopiesChangesNothing) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(remote->current());
-  EXPECT_EQ(ranks[0].put(*remote, range(0, 8), *region, range(8, 8), nullptr), PW_OK);
+  EXPECT_EQ(ranks[0].put_blocks(*remote, range(0, 8), *region, range(8, 8), nullptr), PW_OK);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(Notification, OfAnotherRanksSignalFollowsTheData) {
     const Signal third(ranks[2], 0);
     const auto there = ranks.import(0, third);
     const Notification notification{there.get(), 3};
-    ASSERT_EQ(ranks[0].put(*remote, range(0, kBytes), *source, range(0, kBytes), &notification), PW_OK)
+    ASSERT_EQ(ranks[0].put_blocks(*remote, range(0, kBytes), *source, range(0, kBytes), &notification), PW_OK)
         << path;
     ASSERT_EQ(third.wait(3, PW_FOREVER), PW_OK);
     EXPECT_EQ(std::memcmp(target->address(), source->address(), kBytes), 0) << path;
@@ -73,7 +73,7 @@ TEST(Notification, ThroughTwoPathsByTwoThreadsEnds) {
   });
   const Notification notification{there.get(), 1};
   for (uint64_t i = 0; i < kTimes; ++i)
-    ASSERT_EQ(ranks[0].put(*remote, range(0, 64), *source, range(0, 64), &notification), PW_OK);
+    ASSERT_EQ(ranks[0].put_blocks(*remote, range(0, 64), *source, range(0, 64), &notification), PW_OK);
   other.join();
   ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
   EXPECT_EQ(signal.value(), 2 * kTimes);
@@ -92,7 +92,7 @@ TEST(Use, BackAndForthKeepsMovingData) {
     for (const char* path : {"staged", "peer/shm", "peer/cma", "peer/shm-nt", "route"}) {
       ranks[0].resolver().use(path);
       source->address()[5] = static_cast<std::byte>(++sent);
-      ASSERT_EQ(ranks[0].put(*remote, range(5, 1), *source, range(5, 1), &notification), PW_OK);
+      ASSERT_EQ(ranks[0].put_blocks(*remote, range(5, 1), *source, range(5, 1), &notification), PW_OK);
       ASSERT_EQ(signal.wait(sent, PW_FOREVER), PW_OK);
       ASSERT_EQ(target->address()[5], static_cast<std::byte>(sent)) << path;
     }
@@ -116,11 +116,11 @@ TEST(Staged, FollowsAChangingChunkSize) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         source->address()[i] = static_cast<std::byte>(seed >> 56);
       }
-      ASSERT_EQ(ranks[0].put(*remote, range(0, kBytes), *source, range(0, kBytes), nullptr), PW_OK);
+      ASSERT_EQ(ranks[0].put_blocks(*remote, range(0, kBytes), *source, range(0, kBytes), nullptr), PW_OK);
       if (round % 2 == 0) {
         ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
       }
-      ASSERT_EQ(ranks[0].get(*remote, range(0, kBytes), *back, range(0, kBytes)), PW_OK);
+      ASSERT_EQ(ranks[0].get_blocks(*remote, range(0, kBytes), *back, range(0, kBytes)), PW_OK);
       ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
       ASSERT_EQ(std::memcmp(source->address(), back->address(), kBytes), 0) << "chunks of " << chunk;
     }
@@ -137,8 +137,8 @@ TEST(Put, OfNothingStillNotifies) {
   none.dims = 1;
   none.count[0] = 0;
   none.stride[0] = INT64_MAX;
-  EXPECT_EQ(ranks[0].put(*remote, range(64, 0), *region, range(0, 0), &notification), PW_OK);
-  EXPECT_EQ(ranks[0].put(*remote, none, *region, none, &notification), PW_OK);
+  EXPECT_EQ(ranks[0].put_blocks(*remote, range(64, 0), *region, range(0, 0), &notification), PW_OK);
+  EXPECT_EQ(ranks[0].put_blocks(*remote, none, *region, none, &notification), PW_OK);
   EXPECT_EQ(signal.value(), 4u);
 }
 

@@ -78,11 +78,12 @@ TEST_P(Threads, MoveTheirOwnParts) {
           std::memset(back.data(), 0, back.size());
         }
         const Notification notification{signal.get(), static_cast<uint64_t>(t) + 1};
-        ASSERT_EQ(context.put(*remote, far, *local, near, &notification), PW_OK) << last_error_message();
+        ASSERT_EQ(context.put_blocks(*remote, far, *local, near, &notification), PW_OK)
+            << last_error_message();
         if (round % 2 == 0) {
           ASSERT_EQ(context.flush(1 - me, PW_FOREVER), PW_OK);
         }
-        ASSERT_EQ(context.get(*remote, far, *returned, near), PW_OK) << last_error_message();
+        ASSERT_EQ(context.get_blocks(*remote, far, *returned, near), PW_OK) << last_error_message();
         ASSERT_EQ(context.flush(PW_ANY_RANK, PW_FOREVER), PW_OK);
         for (uint64_t b = 0; b < (near.dims == 0 ? 1 : near.count[0]); ++b)
           ASSERT_EQ(std::memcmp(&mine[200 * b], &back[200 * b], near.block_bytes), 0) << "round " << round;
@@ -110,7 +111,7 @@ TEST_P(Threads, AddUpTheirNotifications) {
         const auto at = static_cast<uint64_t>(64 * (kThreads * me + t));
         const pw_status status =
             t % 2 == 0 ? ranks[me].notify(notification)
-                       : ranks[me].put(*remote, range(at, 16), *local, range(at, 16), &notification);
+                       : ranks[me].put_blocks(*remote, range(at, 16), *local, range(at, 16), &notification);
         ASSERT_EQ(status, PW_OK) << last_error_message();
       }
       ASSERT_EQ(ranks[me].flush(2, PW_FOREVER), PW_OK);
@@ -152,8 +153,9 @@ TEST(ThreadsAtOnce, RegisterImportUseAndClose) {
       const auto there = ranks.import(0, signal);
       const Notification notification{there.get(), 1};
       const auto part = static_cast<uint64_t>(t) * 4096;
-      ASSERT_EQ(ranks[0].put(*far, range(100, 4096), *local, range(0, 4096), &notification), PW_OK);
-      ASSERT_EQ(ranks[0].put(*shared, range(part, 4096), *local, range(0, 4096), &notification), PW_OK);
+      ASSERT_EQ(ranks[0].put_blocks(*far, range(100, 4096), *local, range(0, 4096), &notification), PW_OK);
+      ASSERT_EQ(ranks[0].put_blocks(*shared, range(part, 4096), *local, range(0, 4096), &notification),
+                PW_OK);
       ASSERT_EQ(signal.wait(2, PW_FOREVER), PW_OK);
       ASSERT_EQ(region->address()[100], own[0]);
       ASSERT_EQ(memory[part + 4095], own[0]);
@@ -174,7 +176,8 @@ TEST(ThreadsAtOnce, SeveralContextsOfOneTeamOfOne) {
       for (const char* path : {"peer/shm", "staged", "peer/cma"}) {
         context.resolver().use(path);
         region->address()[0] = static_cast<std::byte>(t + round);
-        ASSERT_EQ(context.put(*remote, range(1 << 15, 1 << 15), *region, range(0, 1 << 15), nullptr), PW_OK);
+        ASSERT_EQ(context.put_blocks(*remote, range(1 << 15, 1 << 15), *region, range(0, 1 << 15), nullptr),
+                  PW_OK);
         ASSERT_EQ(context.flush(0, PW_FOREVER), PW_OK);
         ASSERT_EQ(region->address()[1 << 15], static_cast<std::byte>(t + round));
       }

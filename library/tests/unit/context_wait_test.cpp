@@ -67,8 +67,8 @@ TEST_P(BlockingPut, TheSignalOfAPutWakes) {
     const Notification notification{notified.get(), 1};
     EXPECT_EQ(asleep([&] { return signal.wait(round, kLongWait); },
                      [&] {
-                       EXPECT_EQ(ranks[1].put(*remote, range(0, 1 << 20), *source, range(0, 1 << 20),
-                                              &notification),
+                       EXPECT_EQ(ranks[1].put_blocks(*remote, range(0, 1 << 20), *source, range(0, 1 << 20),
+                                                     &notification),
                                  PW_OK);
                      }),
               PW_OK);

@@ -87,7 +87,8 @@ TEST_F(InKernel, TheHostNotifiesNoSignalInDeviceMemory) {
   const auto from = (*ranks_)[1].allocate({PW_HOST, 0}, 8), to = (*ranks_)[0].allocate({PW_HOST, 0}, 8);
   const auto target = ranks_->import(1, 0, *to);
   const Notification notified{remote.get(), 1};
-  EXPECT_EQ((*ranks_)[1].transfer({Op::put, target.get(), from.get(), 0, 0, 8}, notified), PW_UNSUPPORTED);
+  EXPECT_EQ((*ranks_)[1].transfer_range({Op::put, target.get(), from.get(), 0, 0, 8}, notified),
+            PW_UNSUPPORTED);
   Plan plan((*ranks_)[1], host_device());
   plan.operations().notify(notified);
   EXPECT_EQ(status_of([&] { plan.prepare(true); }), PW_UNSUPPORTED);
