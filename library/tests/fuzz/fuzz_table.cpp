@@ -16,10 +16,10 @@ using fuzz::require;
 void route_all(const Table& table) {
   const Router router(table, {}, false);
   for (size_t i = 0; i < table.costs.size() && i < 4; ++i) {
-    const Case where = table.costs[i].where;
-    Query query{where, {}, {}};
+    const Case measured = table.costs[i].measured_case;
+    Query query{measured, {}, {}};
     for (const Cost& cost : table.costs)
-      if (cost.measured_case == where && query.available.size() < 8) query.available.push_back(cost.path);
+      if (cost.measured_case == measured && query.available.size() < 8) query.available.push_back(cost.path);
     const auto route = router.route(query);
     for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{65536}, UINT64_MAX}) {
       const Choice& choice = route->lookup(bytes);
