@@ -203,8 +203,7 @@ void bind_prepared(nb::module_& module) {
       .def("check", [](Plan& plan) { released([&] { return plan->status(); }); })
       .def("describe", [](Plan& plan) { return plan->describe(); })
       .def("handle", [](Plan& plan) { return bytes_of(plan->handle()); })
-      .def(
-          "all_reduce_handle", [](Plan& plan) { return bytes_of(plan->all_reduce_handle()); })
+      .def("all_reduce_handle", [](Plan& plan) { return bytes_of(plan->all_reduce_handle()); })
       .def(
           "lane",
           [](Plan& plan, bool sends, int rank, int tag) {

@@ -25,7 +25,7 @@ using peerway::device::Result;
 using peerway::device::Thread;
 using peerway::device::Word;
 
-constexpr Word kSecond = 1000000000;
+constexpr Word kNanosecondsOfASecond = 1000000000;
 
 /// Handles of members whose arrays have `bytes` bytes, and the slots between them.
 class Members {
@@ -39,7 +39,7 @@ class Members {
         handle.from[other] = slots(other, own);
         handle.rank[other] = static_cast<int>(100 + other);
       }
-      handle.guard = {&stop_, &report_, &polled_, kSecond / 50};
+      handle.guard = {&stop_, &report_, &polled_, kNanosecondsOfASecond / 50};
       handles.push_back(handle);
     }
   }
@@ -50,7 +50,7 @@ class Members {
     for (auto& member : running) member.get();
   }
   void wait_for_long() {
-    for (auto& handle : handles) handle.guard.timeout_ns = 60 * kSecond;
+    for (auto& handle : handles) handle.guard.timeout_ns = 60 * kNanosecondsOfASecond;
   }
 
   std::vector<pw_all_reduce_handle> handles;

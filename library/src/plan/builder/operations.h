@@ -53,7 +53,7 @@ struct LaneEnd {
 struct PlannedReduction {
   uint32_t round = 1;
   peerway::device::Reduction reduction{};
-  uint64_t bytes = 0;  ///< of this rank's operand
+  uint64_t bytes = 0;                         ///< of this rank's operand
   std::vector<std::shared_ptr<Region>> keep;  ///< the regions of its memory, kept open for the plan
 };
 
