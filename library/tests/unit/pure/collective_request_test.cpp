@@ -92,7 +92,7 @@ TEST(CollectiveRequests, ThatMakeNoSenseAreRefused) {
       refused([](auto& given) { given.kind = static_cast<pw_collective_kind>(6); }).find("6 is not a kind"),
       std::string::npos);
   EXPECT_NE(
-      refused([](auto& given) { given.element = static_cast<pw_element>(12); }).find("12 is not an element"),
+      refused([](auto& given) { given.element = static_cast<pw_element>(14); }).find("14 is not an element"),
       std::string::npos);
   EXPECT_NE(refused([](auto& given) { given.reduction = PW_OR; }).find("or combines bits"),
             std::string::npos);
