@@ -72,14 +72,14 @@ def encoded_batch(seq: int, node: str = "n1") -> bytes:
     return encode(node_batch(seq, node))
 
 
-BAD: dict[str, Callable[[int], bytes]] = {
-    "no batch at all": lambda _: b"junk",
-    "a wrong figure": lambda seq: encode(
-        node_batch(seq, "n1", samples={"core": node_batch().samples["gpu"]})
+BAD: dict[str, Callable[[int, str], bytes]] = {
+    "no batch at all": lambda _, __: b"junk",
+    "a wrong figure": lambda seq, node: encode(
+        node_batch(seq, node, samples={"core": node_batch().samples["gpu"]})
     ),
-    "another node's": lambda seq: encoded_batch(seq, "renamed"),
-    "a time in the future": lambda seq: encode(
-        node_batch(seq, "n1", boot=BOOT.replace("8", "9"), wall_ms=1 << 47)
+    "another node's": lambda seq, _: encoded_batch(seq, "renamed"),
+    "a time in the future": lambda seq, node: encode(
+        node_batch(seq, node, boot=BOOT.replace("8", "9"), wall_ms=1 << 47)
     ),
 }
 
@@ -91,9 +91,8 @@ BAD: dict[str, Callable[[int], bytes]] = {
 def test_a_batch_that_the_server_refuses_is_set_aside_and_the_others_arrive(
     server: Server, tmp_path: Path, bad: str, places: tuple[int, ...]
 ) -> None:
-    node = "n1"
-    payloads = [BAD[bad](seq) if seq in places else encoded_batch(seq) for seq in range(1, 7)]
-    server.monitor.jobs.write("DELETE FROM received")
+    node = f"n{[*BAD].index(bad)}-{len(places)}"  # the server has no batches of it
+    payloads = [BAD[bad](seq, node) if seq in places else encoded_batch(seq, node) for seq in range(1, 7)]
     spool = spool_of(tmp_path, payloads)
     said = send_all(server.url, server.token("", "agent", node=node), spool, tmp_path)
     assert refused(tmp_path) == list(places)

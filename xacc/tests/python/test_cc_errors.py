@@ -952,10 +952,10 @@ prog.c:10:30: error: the size of 'd' is not known here; write d[0:length]
     "an unknown type of device": (
         in_main("#pragma acc set device_type(gpu)"),
         """\
-prog.c:10:17: error: unknown device type 'gpu'; there are *, default, host, multicore, not_host, nvidia
+prog.c:10:17: error: unknown device type 'gpu'; there are *, default, host, multicore, not_host, nvidia, radeon
    10 | #pragma acc set device_type(gpu)
       |                 ^~~~~~~~~~~
-""",
+""",  # noqa: E501
     ),
     "an atomic statement that C reads otherwise": (
         in_main(

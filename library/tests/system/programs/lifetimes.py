@@ -185,7 +185,11 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         for name in ("of", "kind", "item", "shape", "strides", "offset", "dtype", "nbytes")
     },
 }  # fmt: skip
-TABLE[peerway.Halo] = TABLE[peerway.Collective] = {**TABLE[peerway.Plan]}
+TABLE[peerway.Halo] = {**TABLE[peerway.Plan]}
+TABLE[peerway.Collective] = {
+    **TABLE[peerway.Plan],
+    "all_reduce_handle": lambda it, _: it.all_reduce_handle(),
+}
 HARMLESS = {  # allowed on a closed object
     "rank", "size", "__array__",
     "close", "block", "view", "__getitem__", "create", "from_launcher", "from_mpi", "__array_interface__",
