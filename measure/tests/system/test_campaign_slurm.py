@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fake_slurm
@@ -71,15 +71,22 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(slurm, name, seconds)
 
 
-def here(campaign: OnSlurm, monkeypatch: pytest.MonkeyPatch) -> tuple[Unfinished, list[str]]:
-    """Run it in this process to its end; returns what is left and what was printed."""
+def here(
+    campaign: OnSlurm, monkeypatch: pytest.MonkeyPatch, after_each: Callable[[], None] = lambda: None
+) -> tuple[Unfinished, list[str]]:
+    """Run it in this process to its end; returns what is left and what was printed. `after_each` is called
+    after each message.
+    """
     monkeypatch.setenv("PATH", campaign.environment["PATH"])
     messages: list[str] = []
+
+    def keep(message: str) -> None:
+        messages.append(message)
+        after_each()
+
     journal = Journal(campaign.folder)
     with journal.held():
-        return Runner(
-            campaign.plan, journal, slurm.Slurm(campaign.plan, journal), messages.append
-        ).run(), messages
+        return Runner(campaign.plan, journal, slurm.Slurm(campaign.plan, journal), keep).run(), messages
 
 
 def test_nothing_is_submitted_to_a_node_that_is_down_and_others_go_on(tmp_path: Path) -> None:
@@ -207,16 +214,16 @@ def test_a_controller_that_is_silent_is_waited_for(
 ) -> None:
     campaign = OnSlurm(tmp_path, {"n1": "idle", "n2": "idle"}, "nodes_at_once = 2")
     real, silenced = slurm.Slurm.start, list[Task]()
+    silent = campaign.slurm / "silent"
 
     def start(self: slurm.Slurm, task: Task) -> None:
         if not silenced:
             silenced.append(task)
-            (campaign.slurm / "silent").touch()
-            threading.Timer(4, (campaign.slurm / "silent").unlink).start()
+            silent.touch()
         real(self, task)
 
     monkeypatch.setattr(slurm.Slurm, "start", start)
-    remaining, messages = here(campaign, monkeypatch)
+    remaining, messages = here(campaign, monkeypatch, lambda: silent.unlink(missing_ok=True))
     assert remaining.why == {}
     assert "waiting for n1, n2: Slurm does not answer: " in messages[0], messages
     assert "failed" not in campaign.events()
