@@ -46,15 +46,12 @@ pw_status Plan::all_reduce(pw_all_reduce_handle& handle) {
     return fail(PW_UNSUPPORTED, format("{} ranks; kernels combine the elements of at most {}",
                                        reduction.sources, PW_KERNEL_MEMBERS));
   const uint64_t bytes = operations_.reductions().front().bytes;
-  handle = {PW_HANDLE_VERSION,
-            bytes % 8 == 0 ? 8u : 4u,
-            reduction.sources,
-            reduction.own,
-            2 * bytes,
-            {},
-            {},
-            {},
-            {}};
+  handle = {};
+  handle.version = PW_HANDLE_VERSION;
+  handle.unit = bytes % 8 == 0 ? 8 : 4;
+  handle.members = reduction.sources;
+  handle.own = reduction.own;
+  handle.slot_bytes = 2 * bytes;
   handle.guard = whole.guard;
   unsigned member = 0, unit = 0;  // a rank that is alone has no packets, so any unit will do
   for (const LaneEnd& send : operations_.sends()) {

@@ -56,8 +56,10 @@ class MemberPackets {
       }
     }
     PW_UNROLL
-    for (unsigned k = 0; k < K; ++k) PW_UNROLL
-    for (unsigned e = 0; e < kElements; ++e) data[k].at[e] = rounded(sum[k][e], T{});
+    for (unsigned k = 0; k < K; ++k) {
+      PW_UNROLL
+      for (unsigned e = 0; e < kElements; ++e) data[k].at[e] = rounded(sum[k][e], T{});
+    }
     return true;
   }
 
@@ -175,8 +177,8 @@ PW_ON_DEVICE Result all_reduce_words(const Scope& scope, const pw_all_reduce_han
 
 /// Combines `count` elements at `from` with those of all other members, and stores the result at `to`, which
 /// may be the same. They are the part of the all-reduce that begins with element `first`; several blocks may
-/// each do a part. Elements are combined in the order of the members, so all ranks get the same bits. Float16
-/// and BFloat16 stand for the types of CUDA's headers.
+/// each do a part. Elements are combined in the order of the members, so all ranks get the same bits.
+/// Float16, BFloat16, Float8E4M3 and Float8E5M2 stand for the types of CUDA's headers.
 ///
 /// Epochs count from 1. A part of epoch n + 1 may begin once all_reduce() of epoch n has returned for all of
 /// its elements: the scopes of a kernel keep their parts, or another kernel follows in the stream.
