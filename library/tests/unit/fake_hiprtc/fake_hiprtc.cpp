@@ -48,7 +48,8 @@ API int hiprtcDestroyProgram(Program* program) {
   return below<int (*)(Program*)>("nvrtcDestroyProgram")(program);
 }
 API int hiprtcCompileProgram(Program program, int count, const char* const* options) {
-  std::vector<std::string> translated;
+  // Lambdas in device functions are device functions to clang, but not to NVRTC without this option.
+  std::vector<std::string> translated = {"--device-as-default-execution-space"};
   for (int i = 0; i < count; ++i) {
     const std::string option = options[i];
     if (option.starts_with("--offload-arch=gfx"))
