@@ -32,6 +32,9 @@ enum class Element : int {
   float8_e5m2 = PW_FLOAT8_E5M2
 };
 
+/// The order in which the operands of ranks are combined (pw_order).
+enum class Order : int { of_group = PW_ORDER_OF_GROUP, any = PW_ORDER_ANY };
+
 /// How elements are combined; bit_and and bit_or only combine integers.
 enum class Combine : int {
   sum = PW_SUM,
@@ -108,20 +111,23 @@ inline Plan make_collective(pw_context* context, const pw_collective& collective
 }  // namespace detail
 
 inline Plan Context::all_reduce(Element element, Local to, Local from, Combine combine,
-                                std::span<const int> ranks) {
+                                std::span<const int> ranks, Order order) {
   pw_collective collective = detail::collective(PW_ALL_REDUCE, ranks);
   detail::set_memory(collective, element, to, from);
   collective.reduction = static_cast<pw_reduction>(combine);
+  collective.order = static_cast<pw_order>(order);
   collective.count = detail::elements_in(to, element);
   detail::require_elements("from", from, element, collective.count);
   return detail::make_collective(get(), collective);
 }
 
 inline Plan Context::reduce_scatter(Element element, Local to, Local from, Combine combine,
-                                    std::span<const uint64_t> counts, std::span<const int> ranks) {
+                                    std::span<const uint64_t> counts, std::span<const int> ranks,
+                                    Order order) {
   pw_collective collective = detail::collective(PW_REDUCE_SCATTER, ranks);
   detail::set_memory(collective, element, to, from);
   collective.reduction = static_cast<pw_reduction>(combine);
+  collective.order = static_cast<pw_order>(order);
   collective.count = detail::elements_in(to, element);
   detail::set_counts(collective, counts, "from", from, element);
   return detail::make_collective(get(), collective);

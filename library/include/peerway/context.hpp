@@ -25,6 +25,7 @@ class Grid;
 class Array;
 enum class Element : int;
 enum class Combine : int;
+enum class Order : int;
 
 class Context {
  public:
@@ -173,14 +174,17 @@ class Context {
   // Collectives (peerway/collective.hpp): each makes a prepared plan, and all ranks of the group call it.
   // `ranks` is the group, in the same order at all of them; empty: all ranks. `to` and `from` may be the same
   // memory (all_reduce), or the smaller one this rank's part of the larger one; otherwise they must not
-  // overlap.
+  // overlap. Elements are combined in the order of the group (Order::of_group), or, with Order::any, as the
+  // fastest method does it.
 
   /// `to` gets the elements of all ranks combined.
-  Plan all_reduce(Element element, Local to, Local from, Combine combine, std::span<const int> ranks = {});
+  Plan all_reduce(Element element, Local to, Local from, Combine combine, std::span<const int> ranks = {},
+                  Order order = Order{});
   /// `to` gets this rank's part of the elements of all ranks combined. `counts` has the elements of each
   /// part; empty: all parts are as long as `to`.
   Plan reduce_scatter(Element element, Local to, Local from, Combine combine,
-                      std::span<const uint64_t> counts = {}, std::span<const int> ranks = {});
+                      std::span<const uint64_t> counts = {}, std::span<const int> ranks = {},
+                      Order order = Order{});
   /// `to` gets `from` of all ranks, in the order of the group. `counts` has the elements of each rank; empty:
   /// all ranks have as many.
   Plan all_gather(Element element, Local to, Local from, std::span<const uint64_t> counts = {},

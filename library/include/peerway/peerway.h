@@ -599,6 +599,12 @@ typedef enum pw_reduction {
   PW_OR = 5
 } pw_reduction;
 
+/* In which order the operands of ranks are combined. PW_ORDER_OF_GROUP: one after another, in the order of
+   the group, so that all ranks, starts, methods and devices give the same bits. PW_ORDER_ANY: as the method
+   that is expected to be fastest does it; all ranks and all starts of a plan still give the same bits.
+   Integers have the same bits in any order, so it makes no difference to them. */
+typedef enum pw_order { PW_ORDER_OF_GROUP = 0, PW_ORDER_ANY = 1 } pw_order;
+
 typedef struct pw_collective {
   PW_SIZE_OF(struct pw_collective);
   pw_collective_kind kind;
@@ -618,6 +624,7 @@ typedef struct pw_collective {
   const int* ranks;   /* the group: ranks of the team, in the same order at all; NULL: all ranks */
   size_t rank_count;
   pw_device device; /* where the plan runs if this rank has no memory in it; otherwise ignored */
+  pw_order order;   /* of PW_ALL_REDUCE and PW_REDUCE_SCATTER */
 } pw_collective;
 
 /* Makes a prepared plan that carries out the collective at each start and its finish. All ranks of the group

@@ -220,6 +220,7 @@ class CollectiveNumbers:
         kind: int,
         element: int,
         reduction: int,
+        order: int,
         root: int,
         count: int,
         counts: Sequence[int] | None,

@@ -65,11 +65,16 @@ class Collectives(Operations):
         source: object = None,
         op: str = "sum",
         ranks: Sequence[int] | None = None,
+        order: str = "group",
     ) -> Collective:
         """Makes a plan after which `to` has, at every rank, the elements of `source` of all ranks combined.
         Without `source` it works in place. `op` is "sum", "min", "max", "prod", "and" or "or".
+
+        With order="group" operands are combined one after another, in the order of the group, so that every
+        method and device gives the same bits. With order="any" they are combined as the method does it that
+        is expected to be fastest; all ranks and all starts still get the same bits.
         """
-        return self._collective(ranks, lambda _: collectives.all_reduce(to, source, op))
+        return self._collective(ranks, lambda _: collectives.all_reduce(to, source, op, order))
 
     def reduce_scatter(
         self,
@@ -78,13 +83,14 @@ class Collectives(Operations):
         op: str = "sum",
         counts: Sequence[int] | None = None,
         ranks: Sequence[int] | None = None,
+        order: str = "group",
     ) -> Collective:
         """Makes a plan after which `to` has this rank's part of the elements of `source` of all ranks
         combined. `counts` has the number of elements of each rank's part; by default all are as long as `to`.
-        `to` may be this rank's part of `source`.
+        `to` may be this rank's part of `source`. `order` is that of all_reduce().
         """
         return self._collective(
-            ranks, lambda group: collectives.reduce_scatter(group, to, source, op, counts)
+            ranks, lambda group: collectives.reduce_scatter(group, to, source, op, order, counts)
         )
 
     def all_gather(

@@ -21,7 +21,7 @@ using Ranks = std::optional<std::vector<int>>;
 
 /// The arguments of a collective that are numbers; Python's dataclass of the same name.
 struct Numbers {
-  int kind, element, reduction, root;
+  int kind, element, reduction, order, root;
   uint64_t count;
   Counts counts, receive_counts;
   Ranks ranks;
@@ -32,6 +32,7 @@ pw_collective collective_of(const Numbers& numbers) {
   collective.kind = static_cast<pw_collective_kind>(numbers.kind);
   collective.element = static_cast<pw_element>(numbers.element);
   collective.reduction = static_cast<pw_reduction>(numbers.reduction);
+  collective.order = static_cast<pw_order>(numbers.order);
   collective.root = numbers.root;
   collective.count = numbers.count;
   if (numbers.counts) {
@@ -80,8 +81,8 @@ void refuse_collective(Context& context, const Ranks& ranks, const std::string& 
 
 void bind_collective(nb::module_& module) {
   nb::class_<Numbers>(module, "CollectiveNumbers")
-      .def(nb::init<int, int, int, int, uint64_t, Counts, Counts, Ranks>(), nb::arg("kind"),
-           nb::arg("element"), nb::arg("reduction"), nb::arg("root"), nb::arg("count"),
+      .def(nb::init<int, int, int, int, int, uint64_t, Counts, Counts, Ranks>(), nb::arg("kind"),
+           nb::arg("element"), nb::arg("reduction"), nb::arg("order"), nb::arg("root"), nb::arg("count"),
            nb::arg("counts").none(), nb::arg("receive_counts").none(), nb::arg("ranks").none());
   module.def("make_collective", &make_collective, nb::arg("context"), nb::arg("numbers"),
              nb::arg("to").none(), nb::arg("source").none(), nb::arg("source_offset"), nb::arg("kind"),

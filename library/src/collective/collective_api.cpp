@@ -3,9 +3,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/status.h"
 #include "base/timeout.h"
 #include "collective/choice.h"
@@ -42,6 +44,12 @@ struct GivenMemory {
   }
 };
 
+/// What the member that decides tells the others.
+struct ChosenMethod {
+  collective::CollectiveMethod method = collective::CollectiveMethod::one_shot;
+  std::string reason;  ///< for the description of the plan; empty if there is no other method
+};
+
 /// Makes one collective, from the arguments to the prepared plan.
 class CollectiveMaker {
  public:
@@ -55,12 +63,10 @@ class CollectiveMaker {
     member_ = request_.member(team_.rank());
     take_memory();
     if (request_.combines()) device_->load_reduction(request_.element, request_.combine);
-    const std::vector<collective::CollectiveMethod> methods =
-        collective::methods_of(request_.kind, request_.members());
-    agree(exchange, methods.size() > 1);
-    const collective::CollectiveMethod method =
-        methods.size() > 1 ? agreed_method(exchange, methods) : methods.front();
-    build(method, methods.size() > 1);
+    // The number of methods may only depend on what all members know before they talk.
+    const bool several = collective::methods_of(request_, {}).size() > 1;
+    agree(exchange, several);
+    build(several ? agreed_method(exchange) : ChosenMethod{});
     builder_->plan->prepare_in(exchange);
   }
   pw_plan* finish(std::unique_ptr<pw::Exchange> exchange) {
@@ -74,10 +80,10 @@ class CollectiveMaker {
   void check_overlap();
   void check_alignment(const GivenMemory& memory, const char* name) const;
   void agree(pw::Exchange& exchange, bool choose);
-  collective::CollectiveMethod agreed_method(pw::Exchange& exchange,
-                                             const std::vector<collective::CollectiveMethod>& methods);
-  collective::CollectiveMethod choose_method(const std::vector<collective::CollectiveMethod>& methods);
-  void build(collective::CollectiveMethod method, bool name_method);
+  ChosenMethod agreed_method(pw::Exchange& exchange);
+  ChosenMethod choose_method();
+  double cost_of_send(bool same_host, uint64_t bytes) const;
+  void build(const ChosenMethod& chosen);
   void add(const collective::Schedule& schedule);
 
   [[nodiscard]] bool decides() const { return member_ == 0; }
@@ -96,6 +102,8 @@ class CollectiveMaker {
   pw::Device* device_ = nullptr;
   std::shared_ptr<pw::Region> probe_;                ///< memory like that which will be sent to, for costs
   std::vector<std::shared_ptr<pw::Remote>> probes_;  ///< the other members', at the rank that decides
+  std::vector<std::shared_ptr<const pw::route::Route>> near_routes_, far_routes_;  ///< to the probes
+  collective::Hosts hosts_;
   std::unique_ptr<pw_plan_builder> builder_;
 };
 
@@ -168,8 +176,8 @@ pw::PeerMessages CollectiveMaker::exchange_with_members(pw::Exchange& exchange,
   return exchange.exchange(messages, pw::settings::timeout.nanoseconds());
 }
 
-// Each member tells all others what it requests. If a method is to be chosen, the member that decides also
-// gets the keys of memory like that which will be sent to.
+// Each member tells all others what it requests and where it is. If a method is to be chosen, the member that
+// decides also gets the keys of memory like that which will be sent to.
 void CollectiveMaker::agree(pw::Exchange& exchange, bool choose) {
   constexpr uint64_t kProbeBytes = 8;
   if (choose) {
@@ -177,70 +185,95 @@ void CollectiveMaker::agree(pw::Exchange& exchange, bool choose) {
     probe_ = context_->allocate({id.kind, id.index}, kProbeBytes);
   }
   const pw::Bytes request = pack(request_);
+  const uint64_t own_host = pw::host_id(pw::settings::host_id.text());
   const auto messages = exchange_with_members(exchange, [&](int rank) {
     pw::ByteWriter to;
     to.put_sized(request);
+    to.put(own_host);
     to.put_sized(choose && rank == group_.front() ? context_->key_of(*probe_) : pw::Bytes());
     return to.take();
   });
+  std::vector<uint64_t> host_ids(group_.size(), own_host);
   for (const auto& [rank, text] : messages) {
     pw::ByteReader from(text, "what a rank requests of a collective");
     pw::ByteReader theirs(from.take_sized(), "what a rank requests of a collective");
     check_same(team_.rank(), request_, rank, collective::parse_request(theirs));
+    host_ids[request_.member(rank)] = from.get<uint64_t>();
     const pw::ByteView key = from.take_sized();
     if (choose && decides()) probes_.push_back(context_->import(key));
   }
+  hosts_ = collective::hosts_of(host_ids);
 }
 
 // The first member chooses, so that all do the same, and tells the others.
-collective::CollectiveMethod CollectiveMaker::agreed_method(
-    pw::Exchange& exchange, const std::vector<collective::CollectiveMethod>& methods) {
-  pw::PeerMessages messages;
+ChosenMethod CollectiveMaker::agreed_method(pw::Exchange& exchange) {
   if (decides()) {
-    const collective::CollectiveMethod method = choose_method(methods);
-    static_cast<void>(
-        exchange_with_members(exchange, [&](int) { return pw::Bytes{static_cast<std::byte>(method)}; }));
-    return method;
+    ChosenMethod chosen = choose_method();
+    static_cast<void>(exchange_with_members(exchange, [&](int) {
+      pw::ByteWriter to;
+      to.put(static_cast<uint8_t>(chosen.method));
+      to.put_text(chosen.reason);
+      return to.take();
+    }));
+    return chosen;
   }
   const auto answers = exchange.exchange({{group_.front(), {}}}, pw::settings::timeout.nanoseconds());
   pw::ByteReader from(pw::message_of(answers, group_.front()), "the method of a collective");
   const auto method = static_cast<collective::CollectiveMethod>(from.get<uint8_t>());
+  const auto methods = collective::methods_of(request_, hosts_);
   if (std::ranges::find(methods, method) == methods.end())
     throw Error(PW_BAD_KEY, format("rank {} chose method {}, which {} does not have", group_.front(),
                                    static_cast<int>(method), describe(request_)));
-  return method;
+  constexpr size_t kMostText = 500;
+  return {method, from.get_text(kMostText)};
 }
 
-collective::CollectiveMethod CollectiveMaker::choose_method(
-    const std::vector<collective::CollectiveMethod>& methods) {
-  using pw::settings::MethodSetting;
-  const MethodSetting set = pw::settings::collective_method.value();
-  if (set != MethodSetting::automatic)
-    return set == MethodSetting::one_shot ? collective::CollectiveMethod::one_shot
-                                          : collective::CollectiveMethod::two_shot;
-  std::vector<std::shared_ptr<const pw::route::Route>> routes;
+ChosenMethod CollectiveMaker::choose_method() {
   const auto kind = static_cast<uint8_t>(device_->id().kind);
   for (const auto& probe : probes_) {
     const bool reached = context_->reaches(*device_, *probe);
     const pw::LaneReach reach{reached, reached, reached && device_->carries_lines(probe->key.exported)};
-    routes.push_back(context_->resolver().route_send(*probe_, *probe, pw::methods_of(kind, reach)));
+    const bool same_host = hosts_[request_.member(probe->rank())] == hosts_[member_];
+    (same_host ? near_routes_ : far_routes_)
+        .push_back(context_->resolver().route_send(*probe_, *probe, pw::methods_of(kind, reach)));
   }
-  return collective::choose(request_, methods, [&](uint64_t bytes) {
-    double longest = 0;
-    for (const auto& route : routes) longest = std::max(longest, route->cost(bytes));
-    return longest;
-  });
+  const std::vector<collective::CollectiveMethod> methods = collective::methods_of(request_, hosts_);
+  const std::vector<collective::Estimate> estimates = collective::estimates_of(
+      request_, hosts_, methods,
+      [this](bool same_host, uint64_t bytes) { return cost_of_send(same_host, bytes); });
+  const std::string text = collective::text_of(estimates);
+  const std::string estimated = text.empty() ? "costs are not known" : format("estimated {}", text);
+  const auto set = pw::settings::collective_method.value();
+  if (set == pw::settings::MethodSetting::automatic) return {estimates.front().method, estimated};
+  const auto wanted = static_cast<collective::CollectiveMethod>(
+      static_cast<int>(set) - static_cast<int>(pw::settings::MethodSetting::one_shot));
+  if (std::ranges::find(methods, wanted) == methods.end())
+    return {estimates.front().method,
+            format("there is no {} here, which is set; {}", name_of(wanted), estimated)};
+  return {wanted, format("set; {}", estimated)};
 }
 
-void CollectiveMaker::build(collective::CollectiveMethod method, bool name_method) {
+// The cost to the member that is dearest. Where this member has nobody on its own host, but others may, the
+// costs to other hosts stand for both.
+double CollectiveMaker::cost_of_send(bool same_host, uint64_t bytes) const {
+  const auto& routes =
+      (same_host && !near_routes_.empty()) || far_routes_.empty() ? near_routes_ : far_routes_;
+  double longest = 0;
+  for (const auto& route : routes) longest = std::max(longest, route->cost(bytes));
+  return longest;
+}
+
+void CollectiveMaker::build(const ChosenMethod& chosen) {
   builder_ = std::make_unique<pw_plan_builder>(context_, *device_);
-  builder_->plan->operations().set_title(name_method ? format("{}: {}", describe(request_), name_of(method))
-                                                     : describe(request_));
-  builder_->plan->operations().expect_common_start();
+  pw::PlanOperations& operations = builder_->plan->operations();
+  operations.set_title(chosen.reason.empty() ? describe(request_)
+                                             : format("{}: {} ({})", describe(request_),
+                                                      name_of(chosen.method), chosen.reason));
+  operations.expect_common_start();
   // A rank that others wait for may itself wait for one that is lost.
   for (const int rank : group_)
-    if (rank != team_.rank()) builder_->plan->operations().depend_on(rank);
-  add(schedule_of(request_, method, member_, in_place_));
+    if (rank != team_.rank()) operations.depend_on(rank);
+  add(schedule_of(request_, hosts_, chosen.method, member_, in_place_));
 }
 
 void CollectiveMaker::add(const collective::Schedule& schedule) {
@@ -252,26 +285,33 @@ void CollectiveMaker::add(const collective::Schedule& schedule) {
   const auto in = [&](collective::Buffer buffer) -> const GivenMemory& {
     return buffer == collective::Buffer::to ? to_ : buffer == collective::Buffer::from ? from_ : scratch;
   };
-  const auto block_of = [&](const collective::MemberMessage& message) {
+  const auto block_of = [&](const collective::BufferRange& range) {
     pw_block block{};
-    block.offset = in(message.buffer).offset + message.offset;
-    block.block_bytes = message.bytes;
+    block.offset = in(range.buffer).offset + range.offset;
+    block.block_bytes = range.bytes;
     return block;
   };
+  // A tag for each message of a round between the same members.
+  const auto tag_of = [](const collective::MemberMessage& message) {
+    return static_cast<int>(2 * message.round + message.part);
+  };
   for (const collective::MemberMessage& message : schedule.sends)
-    operations.send(group_[message.member], static_cast<int>(message.round), in(message.buffer).region,
-                    block_of(message), message.round);
+    operations.send(group_[message.member], tag_of(message), in(message.range.buffer).region,
+                    block_of(message.range), message.round);
   for (const collective::MemberMessage& message : schedule.receives)
-    operations.receive(group_[message.member], static_cast<int>(message.round), in(message.buffer).region,
-                       block_of(message), message.round);
-  const auto byte = [](std::byte* address) { return reinterpret_cast<unsigned char*>(address); };
+    operations.receive(group_[message.member], tag_of(message), in(message.range.buffer).region,
+                       block_of(message.range), message.round);
+  const auto address_of = [&](const collective::BufferRange& range) {
+    return reinterpret_cast<unsigned char*>(in(range.buffer).address() + range.offset);
+  };
   for (const collective::Combination& combination : schedule.combinations)
-    operations.reduce({combination.round,
-                       {request_.element, request_.combine, request_.members(), member_, combination.count,
-                        combination.stride, byte(to_.address() + combination.to),
-                        byte(from_.address() + combination.from), byte(scratch.address())},
-                       combination.count * collective::bytes_of(request_.element),
-                       {to_.region, from_.region, scratch.region}});
+    operations.reduce(
+        {combination.round,
+         {request_.element, request_.combine, combination.operands, combination.place, combination.count,
+          combination.stride, address_of(combination.to), address_of(combination.local),
+          address_of({collective::Buffer::scratch, combination.others, 0})},
+         combination.local.bytes,
+         {to_.region, from_.region, scratch.region}});
 }
 
 }  // namespace

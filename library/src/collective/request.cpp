@@ -31,6 +31,7 @@ constexpr std::array<ElementFacts, 14> kElements{{{"int8", 1, false},
                                                   {"float8_e4m3", 1, true},
                                                   {"float8_e5m2", 1, true}}};
 constexpr std::array<const char*, 6> kCombines{"sum", "min", "max", "prod", "and", "or"};
+constexpr size_t kOrders = 2;
 constexpr std::array<const char*, 6> kKinds{"all_reduce", "reduce_scatter", "all_gather",
                                             "broadcast",  "all_to_all",     "barrier"};
 
@@ -118,6 +119,10 @@ uint32_t CollectiveRequest::member(int32_t rank) const {
   return static_cast<uint32_t>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
+bool CollectiveRequest::any_order() const {
+  return order == PW_ORDER_ANY || !kElements[static_cast<size_t>(element)].is_float;
+}
+
 uint64_t bytes_of(Element element) { return kElements[static_cast<size_t>(element)].bytes; }
 const char* name_of(Element element) { return kElements[static_cast<size_t>(element)].name; }
 const char* name_of(Combine combine) { return kCombines[static_cast<size_t>(combine)]; }
@@ -127,12 +132,16 @@ CollectiveRequest request_of(const pw_collective& given, const std::vector<int32
   check_enumerator(given.kind, kKinds.size(), "a kind");
   check_enumerator(given.reduction, kCombines.size(), "a reduction");
   check_enumerator(given.element, kElements.size(), "an element type");
+  check_enumerator(given.order, kOrders, "an order");
   CollectiveRequest request;
   request.kind = given.kind;
   request.ranks = group;
   if (given.kind == PW_BARRIER) return request;
   request.element = static_cast<Element>(given.element);
-  if (request.combines()) request.combine = static_cast<Combine>(given.reduction);
+  if (request.combines()) {
+    request.combine = static_cast<Combine>(given.reduction);
+    request.order = given.order;
+  }
   const bool bitwise = request.combine == Combine::bit_and || request.combine == Combine::bit_or;
   if (bitwise && kElements[static_cast<size_t>(given.element)].is_float)
     throw Error(PW_INVALID_ARGUMENT,
@@ -154,7 +163,8 @@ CollectiveRequest request_of(const pw_collective& given, const std::vector<int32
 
 std::string describe(const CollectiveRequest& request) {
   std::string text = name_of(request.kind);
-  if (request.combines()) text += format(" ({})", name_of(request.combine));
+  if (request.combines())
+    text += format(" ({}{})", name_of(request.combine), request.order == PW_ORDER_ANY ? " in any order" : "");
   if (request.kind != PW_BARRIER)
     text += format(" of {} {}", text_of_counts(request), name_of(request.element));
   if (request.kind == PW_BROADCAST) text += format(" from rank {}", request.root);
@@ -167,6 +177,7 @@ Bytes pack(const CollectiveRequest& request) {
   to.put(static_cast<uint8_t>(request.kind));
   to.put(static_cast<uint8_t>(request.element));
   to.put(static_cast<uint8_t>(request.combine));
+  to.put(static_cast<uint8_t>(request.order));
   to.put(request.root);
   to.put(request.device_kind);
   to.put(request.count);
@@ -182,14 +193,16 @@ Bytes pack(const CollectiveRequest& request) {
 CollectiveRequest parse_request(ByteReader& from) {
   CollectiveRequest request;
   const auto kind = from.get<uint8_t>(), element = from.get<uint8_t>(), combine = from.get<uint8_t>();
-  if (kind >= kKinds.size() || element >= kElements.size() || combine >= kCombines.size())
+  const auto order = from.get<uint8_t>();
+  if (kind >= kKinds.size() || element >= kElements.size() || combine >= kCombines.size() || order >= kOrders)
     throw Error(PW_BAD_KEY,
-                format("a rank requests a collective of kind {}, element {} and reduction {}, which "
-                       "do not exist",
-                       kind, element, combine));
+                format("a rank requests a collective of kind {}, element {}, reduction {} and order {}, "
+                       "which do not exist",
+                       kind, element, combine, order));
   request.kind = static_cast<pw_collective_kind>(kind);
   request.element = static_cast<Element>(element);
   request.combine = static_cast<Combine>(combine);
+  request.order = static_cast<pw_order>(order);
   request.root = from.get<int32_t>();
   request.device_kind = from.get<int32_t>();
   request.count = from.get<uint64_t>();
@@ -212,7 +225,7 @@ void check_same(int rank, const CollectiveRequest& request, int other_rank, cons
                rank, describe(request), other_rank, describe(other), difference));
   };
   const auto numbers = [](const CollectiveRequest& of) {
-    return std::tuple(of.kind, of.element, of.combine, of.root, of.device_kind, of.count, of.ranks);
+    return std::tuple(of.kind, of.element, of.combine, of.order, of.root, of.device_kind, of.count, of.ranks);
   };
   if (numbers(request) != numbers(other)) refuse("");
   if (request.kind != PW_ALL_TO_ALL) {

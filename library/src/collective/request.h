@@ -19,6 +19,7 @@ struct CollectiveRequest {
   pw_collective_kind kind = PW_BARRIER;
   Element element = Element::uint8;
   Combine combine = Combine::sum;
+  pw_order order = PW_ORDER_OF_GROUP;
   int32_t root = 0;              ///< broadcast: a rank of the team
   int32_t device_kind = 0;       ///< where the memory lies
   uint64_t count = 0;            ///< elements; 0 if there is one for each rank of the group (below)
@@ -30,6 +31,8 @@ struct CollectiveRequest {
   /// The place of a rank in the group. The rank must be a member.
   [[nodiscard]] uint32_t member(int32_t rank) const;
   [[nodiscard]] bool combines() const { return kind == PW_ALL_REDUCE || kind == PW_REDUCE_SCATTER; }
+  /// Whether operands may be combined in any order: the caller allows it, or each order gives the same bits.
+  [[nodiscard]] bool any_order() const;
 };
 
 uint64_t bytes_of(Element element);

@@ -9,45 +9,63 @@
 
 namespace pw::collective {
 
-/// The ways to do a collective. All give the same bits, because elements are combined in the order of the
-/// group.
+/// The ways to do a collective. one_shot and two_shot combine elements in the order of the group; the others
+/// combine them in an order of their own, which is the same in every start.
 enum class CollectiveMethod : uint8_t {
-  one_shot,  ///< each member sends everything that another needs directly to it, in one round
-  two_shot,  ///< each member first gets one part of the data and then sends that part to all others
+  one_shot,      ///< each member sends everything that another needs directly to it, in one round
+  two_shot,      ///< each member first gets one part of the data and then sends that part to all others
+  tree,          ///< in each round the number of members whose data a member has doubles
+  ring,          ///< each member sends only to the next one; parts travel around the ring
+  hierarchical,  ///< the members of a host first share the work, and then each of them talks to other hosts
 };
 const char* name_of(CollectiveMethod method);
 
-/// Returns the methods that the kind has among so many members, the first of which is preferred.
-std::vector<CollectiveMethod> methods_of(pw_collective_kind kind, uint32_t members);
+/// On which host each member of a group is: the same number for members of one host, counted from 0.
+using Hosts = std::vector<uint32_t>;
+
+/// Numbers hosts in the order of their first members. `host_ids` has one for each member.
+Hosts hosts_of(const std::vector<uint64_t>& host_ids);
+
+/// Returns the methods that the collective has, the first of which is preferred.
+std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const Hosts& hosts);
 
 /// Memory of a member.
 enum class Buffer : uint8_t { to, from, scratch };
+
+struct BufferRange {
+  Buffer buffer = Buffer::from;
+  uint64_t offset = 0, bytes = 0;
+};
 
 /// A message, at this member's end. Both ends are in the same round; round 0 is sent by a start.
 struct MemberMessage {
   uint32_t round = 0;
   uint32_t member = 0;  ///< the other end; this member itself for a copy
-  Buffer buffer = Buffer::from;
-  uint64_t offset = 0, bytes = 0;
+  uint32_t part = 0;    ///< 0, or 1 for the second message of a round between the same members
+  BufferRange range;
 };
 
-/// Combines an operand in `from` with those of the other members, which are in scratch memory.
+/// Combines the operands of some members: this member's own one in `local`, and others in scratch memory. It
+/// comes before the messages of its round.
 struct Combination {
-  uint32_t round = 1;         ///< it comes before the messages of that round
-  uint64_t to = 0, from = 0;  ///< offsets in the buffers
-  uint64_t stride = 0;        ///< of the operands in scratch memory
-  uint64_t count = 0;         ///< elements
+  uint32_t round = 1;
+  uint32_t operands = 2;
+  uint32_t place = 0;  ///< of the local operand, in the order in which they are combined
+  uint64_t count = 0;  ///< elements
+  BufferRange to{}, local{};
+  uint64_t others = 0;  ///< offset of the first operand in scratch memory
+  uint64_t stride = 0;  ///< of the operands there
 };
 
 struct Schedule {
   std::vector<MemberMessage> sends, receives;
-  std::vector<Combination> combinations;
+  std::vector<Combination> combinations;  ///< at most one in a round
   uint64_t scratch_bytes = 0;
 };
 
 /// `in_place`: a reduce_scatter or all_gather whose own part in the larger buffer is the smaller buffer.
-Schedule schedule_of(const CollectiveRequest& request, CollectiveMethod method, uint32_t member,
-                     bool in_place);
+Schedule schedule_of(const CollectiveRequest& request, const Hosts& hosts, CollectiveMethod method,
+                     uint32_t member, bool in_place);
 
 /// The bytes of `to` and `from` that a member needs. A broadcast uses `to` alone.
 uint64_t to_bytes(const CollectiveRequest& request, uint32_t member);

@@ -15,8 +15,9 @@ using collective::CollectiveRequest;
 
 constexpr uint32_t kMostMembers = 16;  // a schedule has messages with each
 
-void check_schedule(const CollectiveRequest& request, collective::CollectiveMethod method, uint32_t member) {
-  const collective::Schedule schedule = schedule_of(request, method, member, false);
+void check_schedule(const CollectiveRequest& request, const collective::Hosts& hosts,
+                    collective::CollectiveMethod method, uint32_t member) {
+  const collective::Schedule schedule = schedule_of(request, hosts, method, member, false);
   const auto room = [&](Buffer buffer) {
     return buffer == Buffer::to     ? to_bytes(request, member)
            : buffer == Buffer::from ? from_bytes(request, member)
@@ -24,8 +25,8 @@ void check_schedule(const CollectiveRequest& request, collective::CollectiveMeth
   };
   for (const auto* messages : {&schedule.sends, &schedule.receives})
     for (const collective::MemberMessage& message : *messages)
-      require(message.offset <= room(message.buffer) &&
-              message.bytes <= room(message.buffer) - message.offset);
+      require(message.range.offset <= room(message.range.buffer) &&
+              message.range.bytes <= room(message.range.buffer) - message.range.offset);
 }
 
 }  // namespace
@@ -42,10 +43,11 @@ FUZZ(fuzz_collective) {
     require(!describe(request).empty());
     if (request.ranks.size() >= 2) check_same(request.ranks[0], request, request.ranks[1], request);
     if (request.members() > kMostMembers) return;
+    collective::Hosts hosts;
+    for (uint32_t member = 0; member < request.members(); ++member) hosts.push_back(member % 2);
     for (uint32_t member = 0; member < request.members(); ++member)
-      for (const collective::CollectiveMethod method :
-           collective::methods_of(request.kind, request.members()))
-        check_schedule(request, method, member);
+      for (const collective::CollectiveMethod method : collective::methods_of(request, hosts))
+        check_schedule(request, hosts, method, member);
   } catch (const Error&) {
   }
 }

@@ -16,6 +16,8 @@ from check_lines import right
 
 PROGRAM = Path(__file__).resolve().parents[1] / "system" / "programs" / "collectives.py"
 
+FEW = 11  # cases of the program
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -63,7 +65,7 @@ def test_waits_leave_room_on_the_gpu_for_the_kernels_that_they_wait_for(
 def test_collectives_by_the_method_of_the_table(
     ranks: int, begin: str, right_cases: Callable[..., int]
 ) -> None:
-    assert right_cases(ranks, "cuda", begin, "few") == 7
+    assert right_cases(ranks, "cuda", begin, "few") == FEW
 
 
 @pytest.mark.parametrize("method", ["one-shot", "two-shot"])
@@ -74,7 +76,13 @@ def test_collectives_by_each_method_of_plans(
     if paths == "plan/lines" and gpus < 2:
         pytest.skip("lines need NVLink between two GPUs; here is 1")
     settings = {"PEERWAY_PATHS": paths, "PEERWAY_COLLECTIVE_METHOD": method}
-    assert right_cases(2, "cuda", "stream", "few", **settings) == 7
+    assert right_cases(2, "cuda", "stream", "few", **settings) == FEW
+
+
+@pytest.mark.parametrize("method", ["tree", "ring"])
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_collectives_of_many_rounds(ranks: int, method: str, right_cases: Callable[..., int]) -> None:
+    assert right_cases(ranks, "cuda", "graph", "few", PEERWAY_COLLECTIVE_METHOD=method) == FEW
 
 
 def test_a_killed_rank_ends_a_collective_on_a_stream(kernels: Path, run_program: Run) -> None:

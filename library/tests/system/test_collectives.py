@@ -6,6 +6,9 @@ import pytest
 from launching import ranks as launched
 from ranks import Ranks
 
+FEW = 11  # cases
+METHODS = ["one-shot", "two-shot", "tree", "ring"]
+
 
 def right_cases(size: int, *arguments: str, **settings: str) -> int:
     """Run the cases; returns how many rank 0 took part in. All must be right."""
@@ -24,31 +27,50 @@ def right_cases(size: int, *arguments: str, **settings: str) -> int:
         (3, "numpy", "host", "one-shot"),
         (3, "allocated", "run", "two-shot"),
         (4, "odd", "stream", "two-shot"),
+        (4, "numpy", "host", "tree"),
+        (5, "allocated", "run", "ring"),
     ],
 )
 def test_collectives_of_each_kind_type_and_operation(size: int, memory: str, begin: str, method: str) -> None:
     assert right_cases(size, memory, begin, PEERWAY_COLLECTIVE_METHOD=method) > 80
 
 
-@pytest.mark.parametrize("method", ["one-shot", "two-shot"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("paths", ["plan/slots", "plan/straight", "plan/posted"])
 def test_collectives_by_each_method_of_plans(paths: str, method: str) -> None:
     settings = {"PEERWAY_PATHS": paths, "PEERWAY_COLLECTIVE_METHOD": method}
-    assert right_cases(3, "allocated", "stream", "few", **settings) == 7
+    assert right_cases(3, "allocated", "stream", "few", **settings) == FEW
 
 
 def test_collectives_over_a_nic_with_put_and_get() -> None:
     settings = {"PEERWAY_NIC": "torus", "PEERWAY_PATHS": "nic:torus", "PEERWAY_COLLECTIVE_METHOD": "two-shot"}
-    assert right_cases(3, "numpy", "host", "few", **settings) == 7
+    assert right_cases(3, "numpy", "host", "few", **settings) == FEW
 
 
-@pytest.mark.parametrize("method", ["one-shot", "two-shot"])
-def test_collectives_between_hosts(method: str) -> None:
-    """Each rank takes itself for one of a host of its own."""
+@pytest.mark.parametrize(("size", "method"), [*((3, method) for method in METHODS), (4, "hierarchical")])
+def test_collectives_between_hosts(size: int, method: str) -> None:
+    """Each rank takes itself for one of a host of its own; in a hierarchy, two do."""
     settings = {"PEERWAY_NIC": "torus", "PEERWAY_COLLECTIVE_METHOD": method}
-    with Ranks("far.py", 3, "collectives.py", "allocated", "stream", "few", **settings) as ranks:
-        assert ranks.read_all() == [[[], 7]] * 3
+    if method == "hierarchical":
+        settings["RANKS_PER_HOST"] = "2"
+    with Ranks("far.py", size, "collectives.py", "allocated", "stream", "few", **settings) as ranks:
+        assert ranks.read_all() == [[[], FEW]] * size
         ranks.end()
+
+
+def test_the_description_says_why_a_method_was_chosen() -> None:
+    with Ranks("collectives_described.py", 3, PEERWAY_COLLECTIVE_METHOD="ring") as ranks:
+        titles, *others = ranks.read_all()
+        ranks.end()
+    assert others == [titles] * 2
+    ordered, free, alone = titles
+    assert ordered.startswith("all_reduce (sum) of 1000 float64 on the host, among ranks 0 to 2: one-shot (")
+    assert "(there is no ring here, which is set; estimated one-shot " in ordered
+    assert free.startswith(
+        "all_reduce (sum in any order) of 1000 float64 on the host, among ranks 0 to 2: ring"
+    )
+    assert all(f"{method} " in free for method in METHODS)
+    assert alone == "all_to_all of 3 x 2 float64 on the host, among ranks 0 to 2"  # it has one method
 
 
 @pytest.mark.parametrize("begin", ["host", "stream"])
@@ -103,7 +125,7 @@ def test_a_finish_that_timed_out_goes_on_when_the_late_rank_starts() -> None:
             for count, method in ((8, "one-shot"), (200_000, "two-shot")):
                 array = np.full(count, float(ctx.rank + 1))
                 total = ctx.all_reduce(array)
-                assert total.describe().partition("\\n")[0].endswith(method), total.describe()
+                assert f": {method} (estimated " in total.describe(), total.describe()
                 if ctx.rank < 2:
                     total.start()
                     try:

@@ -189,15 +189,18 @@ def test_waits_for_a_signal_in_gpu_memory_end_with_its_sender(
 
 
 @pytest.mark.parametrize(
-    ("begin", "paths", "method", "few"),
+    ("ranks", "begin", "paths", "method", "few"),
     [
-        ("stream", "", "one-shot", []),
-        ("graph", "", "two-shot", []),
-        ("host", "plan/straight", "two-shot", ["few"]),
-        ("run", "plan/posted", "two-shot", ["few"]),
+        (2, "stream", "", "one-shot", []),
+        (2, "graph", "", "two-shot", []),
+        (2, "host", "plan/straight", "two-shot", ["few"]),
+        (2, "run", "plan/posted", "two-shot", ["few"]),
+        (3, "graph", "", "tree", ["few"]),
+        (3, "stream", "", "ring", ["few"]),
     ],
 )
 def test_collectives_in_gpu_memory(
+    ranks: int,
     begin: str,
     paths: str,
     method: str,
@@ -207,11 +210,12 @@ def test_collectives_in_gpu_memory(
 ) -> None:
     program = [sys.executable, str(SYSTEM_PROGRAMS / "collectives.py"), "cuda", begin, *few]
     settings = {"PEERWAY_PATHS": paths, "PEERWAY_COLLECTIVE_METHOD": method}
-    done = run_program("peerway", "run", "-n", "2", "--", *program, env={**os.environ, **doubles, **settings})
+    command = ["peerway", "run", "-n", str(ranks), "--", *program]
+    done = run_program(*command, env={**os.environ, **doubles, **settings})
     assert done.returncode == 0, done.stderr
     for wrong, right in map(json.loads, done.stdout.splitlines()):
         assert wrong == []
-        assert right == 7 if few else right > 80
+        assert right == 11 if few else right > 80
 
 
 def test_the_other_ranks_of_a_collective_on_streams_are_told_of_a_killed_rank(

@@ -16,6 +16,7 @@ from peerway._arguments.validation import device as split_device
 from peerway.errors import InvalidArgument
 
 OPERATIONS = ("sum", "min", "max", "prod", "and", "or")
+ORDERS = ("group", "any")  # by the numbers of pw_order
 
 _KINDS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "barrier")
 # By the numbers of pw_element, and NumPy's codes of these types without the order of their bytes.
@@ -60,6 +61,7 @@ class Request:
 
     kind: str
     op: str = "sum"
+    order: str = "group"
     root: int = 0
     count: int = 0
     counts: list[int] | None = None
@@ -87,6 +89,7 @@ class Request:
             _KINDS.index(self.kind),
             _element(self),
             OPERATIONS.index(self.op),
+            ORDERS.index(self.order),
             self.root,
             self.count,
             self.counts,
@@ -125,22 +128,26 @@ def group_of(ranks: Sequence[int] | None, rank: int, size: int) -> Group:
     return Group([number(name, member, most=_LARGEST_RANK) for member in ranks], rank)
 
 
-def all_reduce(to: object, source: object, op: str) -> Request:
+def all_reduce(to: object, source: object, op: str, order: str) -> Request:
     """The request of Context.all_reduce; the functions below likewise."""
     target = _writable("to", to)
     operand = target if source is None else _array("source", source)
     _check_size("all_reduce", operand, target.size, "as many as `to`")
-    return Request("all_reduce", _operation(op, target), count=target.size, to=target, source=operand)
+    return Request(
+        "all_reduce", _operation(op, target), _order(order), count=target.size, to=target, source=operand
+    )
 
 
 def reduce_scatter(
-    group: Group, to: object, source: object, op: str, counts: Sequence[int] | None
+    group: Group, to: object, source: object, op: str, order: str, counts: Sequence[int] | None
 ) -> Request:
     target, operand = _writable("to", to), _array("source", source)
     parts = _parts("reduce_scatter", "counts", counts, group) or [target.size] * group.size
     _check_size("reduce_scatter", target, parts[group.place], "the elements of this rank's part")
     _check_size("reduce_scatter", operand, sum(parts), "the elements of all parts")
-    return Request("reduce_scatter", _operation(op, target), counts=parts, to=target, source=operand)
+    return Request(
+        "reduce_scatter", _operation(op, target), _order(order), counts=parts, to=target, source=operand
+    )
 
 
 def all_gather(group: Group, to: object, source: object, counts: Sequence[int] | None) -> Request:
@@ -207,6 +214,12 @@ def _writable(name: str, array: object) -> Array:
             "writable array."
         )
     return taken
+
+
+def _order(order: str) -> str:
+    if order not in ORDERS:
+        raise InvalidArgument(f"peerway: order={order!r} of a collective; there are {', '.join(ORDERS)}.")
+    return order
 
 
 def _operation(op: str, target: Array) -> str:

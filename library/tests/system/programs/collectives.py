@@ -45,6 +45,11 @@ def values(dtype: str, count: int, rank: int, epoch: int) -> Array:
     return np.frombuffer(random.bytes(count * np.dtype(dtype).itemsize), dtype).copy()
 
 
+def whole_numbers(dtype: str, count: int, rank: int, epoch: int) -> Array:
+    """Random elements whose sums have the same bits in any order."""
+    return np.random.default_rng([rank, epoch, count]).integers(-99, 99, count).astype(dtype)
+
+
 def combined(op: str, operands: list[Array]) -> Array:
     """The operands combined one after the other; numbers of 8 and 16 bits as 32-bit numbers, rounded once."""
     function: Any = {
@@ -138,6 +143,20 @@ class Job:
             ranks,
         )
 
+    def all_reduce_in_any_order(self, dtype: str, count: int, in_place: bool = False) -> Case:
+        to = self.buffer(dtype, count)
+        source = to if in_place else self.buffer(dtype, count)
+
+        def total(epoch: int) -> Array:
+            return combined("sum", [whole_numbers(dtype, count, r, epoch) for r in range(self.ctx.size)])
+
+        return Case(
+            f"all_reduce in any order {dtype} {count} {in_place}",
+            lambda: self.ctx.all_reduce(to.array, None if in_place else source.array, order="any"),
+            [(source, lambda epoch: whole_numbers(dtype, count, self.ctx.rank, epoch))],
+            [(to, total)],
+        )
+
     def reduce_scatter(self, counts: list[int], op: str = "sum", dtype: str = "f8") -> Case:
         me, total, equal = self.ctx.rank, sum(counts), len(set(counts)) == 1
         first = sum(counts[:me])
@@ -216,7 +235,11 @@ class Job:
         size = self.ctx.size
         yield self.all_reduce("f8", "sum", 1000)
         yield self.all_reduce("f4", "sum", 20_000, in_place=True)
+        yield self.all_reduce_in_any_order("f4", 20_000, in_place=True)
+        yield self.all_reduce_in_any_order("f8", 3)
+        yield self.all_reduce("i4", "sum", 5000)
         yield self.reduce_scatter([100] * size)
+        yield self.reduce_scatter([300] * size, dtype="i8")
         yield self.all_gather([50] * size)
         yield self.broadcast(5000, size - 1)
         yield self.all_to_all(lambda _, receiver: 20)

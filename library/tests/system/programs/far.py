@@ -1,4 +1,5 @@
-"""Runs another of these programs with each rank on a host of its own, as far as Peerway can tell.
+"""Runs another of these programs with each rank on a host of its own, as far as Peerway can tell, or so many
+ranks on each host as the variable RANKS_PER_HOST says.
 
 far.py PROGRAM ARGUMENT...
 """
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    os.environ["PEERWAY_HOST_ID"] = f"host {os.environ['PEERWAY_RANK']}"
+    host = int(os.environ["PEERWAY_RANK"]) // int(os.environ.get("RANKS_PER_HOST", "1"))
+    os.environ["PEERWAY_HOST_ID"] = f"host {host}"
     sys.argv = sys.argv[1:]
     runpy.run_path(str(Path(__file__).with_name(sys.argv[0])), run_name="__main__")

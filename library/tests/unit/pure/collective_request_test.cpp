@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -123,30 +124,76 @@ TEST(CollectiveRequests, ThatDifferAreRefusedWithBoth) {
   EXPECT_NE(message.find("rank 2 makes \"all_reduce (max) of 9 float32"), std::string::npos) << message;
 }
 
-// A message takes 1 us and 1 us for each 1000 bytes.
-double linear(uint64_t bytes) { return 1 + static_cast<double>(bytes) / 1000; }
-double unknown(uint64_t) { return std::numeric_limits<double>::infinity(); }
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
-CollectiveMethod chosen(uint64_t count, std::vector<int32_t> group, int32_t device_kind,
-                        const MessageCost& cost) {
+// A message takes 1 us and 1 us for each 1000 bytes; between hosts 10 times as long.
+double linear(bool same_host, uint64_t bytes) {
+  return (same_host ? 1 : 10) * (1 + static_cast<double>(bytes) / 1000);
+}
+double unknown(bool, uint64_t) { return kUnknown; }
+
+CollectiveRequest sum_of(uint64_t count, uint32_t members, int32_t device_kind, pw_order order) {
   pw_collective given = all_reduce_of(count);
+  given.order = order;
+  std::vector<int32_t> group(members);
+  std::iota(group.begin(), group.end(), 0);
   CollectiveRequest request = request_of(given, group);
   request.device_kind = device_kind;
-  return choose(request, methods_of(PW_ALL_REDUCE, request.members()), cost);
+  return request;
 }
 
+std::vector<Estimate> estimates_for(const CollectiveRequest& request, const Hosts& hosts,
+                                    const MessageCost& cost) {
+  return estimates_of(request, hosts, methods_of(request, hosts), cost);
+}
+
+struct ChoiceCase {
+  uint64_t count;  ///< of float32
+  uint32_t members;
+  pw_device_kind device_kind;
+  CollectiveMethod method;
+};
+
 TEST(CollectiveMethods, SmallSumsAreOneShotAndLargeOnesTwoShot) {
-  EXPECT_EQ(chosen(2, {0, 1}, PW_HOST, linear), CollectiveMethod::one_shot);
-  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_HOST, linear), CollectiveMethod::two_shot);  // each sums half
-  EXPECT_EQ(chosen(2, {0, 1, 2, 3}, PW_CUDA, linear), CollectiveMethod::one_shot);
-  EXPECT_EQ(chosen(1 << 20, {0, 1, 2, 3}, PW_CUDA, linear), CollectiveMethod::two_shot);
-  // Two GPUs send as much by either method, and sums are not counted.
-  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_CUDA, linear), CollectiveMethod::one_shot);
+  using enum CollectiveMethod;
+  for (const ChoiceCase& at :
+       {ChoiceCase{2, 2, PW_HOST, one_shot}, ChoiceCase{1 << 20, 2, PW_HOST, two_shot},  // each sums half
+        ChoiceCase{2, 4, PW_CUDA, one_shot}, ChoiceCase{1 << 20, 4, PW_CUDA, two_shot},
+        // Two GPUs send as much by either method, and sums are not counted.
+        ChoiceCase{1 << 20, 2, PW_CUDA, one_shot}}) {
+    const CollectiveRequest request = sum_of(at.count, at.members, at.device_kind, PW_ORDER_OF_GROUP);
+    EXPECT_EQ(estimates_for(request, Hosts(at.members, 0), linear).front().method, at.method)
+        << describe(request);
+  }
+}
+
+// Among many members a CPU sends fewer messages by a tree, and between hosts fewer bytes by a hierarchy.
+TEST(CollectiveMethods, InAnyOrderSmallSumsOfManyAreATree) {
+  using enum CollectiveMethod;
+  const Hosts one_host(16, 0), two_hosts{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+  const CollectiveRequest small = sum_of(2, 16, PW_HOST, PW_ORDER_ANY),
+                          large = sum_of(1 << 20, 16, PW_HOST, PW_ORDER_ANY);
+  EXPECT_EQ(estimates_for(small, one_host, linear).front().method, tree);
+  EXPECT_EQ(estimates_for(small, two_hosts, linear).front().method, tree);
+  EXPECT_EQ(estimates_for(large, one_host, linear).front().method, two_shot);
+  EXPECT_EQ(estimates_for(large, two_hosts, linear).front().method, hierarchical);
 }
 
 TEST(CollectiveMethods, WithoutCostsThatWithTheFewestBytesIsChosen) {
-  EXPECT_EQ(chosen(1 << 20, {0, 1}, PW_HOST, unknown), CollectiveMethod::one_shot);
-  EXPECT_EQ(chosen(1 << 20, {0, 1, 2}, PW_HOST, unknown), CollectiveMethod::two_shot);
+  using enum CollectiveMethod;
+  const auto chosen = [](uint32_t members, const Hosts& hosts, pw_order order) {
+    return estimates_for(sum_of(1 << 20, members, PW_HOST, order), hosts, unknown).front().method;
+  };
+  EXPECT_EQ(chosen(2, {0, 0}, PW_ORDER_OF_GROUP), one_shot);
+  EXPECT_EQ(chosen(3, {0, 0, 0}, PW_ORDER_OF_GROUP), two_shot);
+  EXPECT_EQ(chosen(4, {0, 0, 1, 1}, PW_ORDER_ANY), hierarchical);
+  EXPECT_EQ(chosen(4, {0, 1, 0, 1}, PW_ORDER_OF_GROUP), two_shot);
+}
+
+TEST(CollectiveMethods, TheTextOfEstimatesIsEmptyWithoutCosts) {
+  const CollectiveRequest request = sum_of(250, 2, PW_CUDA, PW_ORDER_OF_GROUP);
+  EXPECT_EQ(text_of(estimates_for(request, {0, 0}, linear)), "one-shot 2 us, two-shot 3.02 us");
+  EXPECT_EQ(text_of(estimates_for(request, {0, 0}, unknown)), "");
 }
 
 }  // namespace
