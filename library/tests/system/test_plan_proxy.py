@@ -90,13 +90,13 @@ def test_a_plan_whose_target_stands_still_holds_up_no_other(way: str) -> None:
     with start(way, "stalled.py", 3, larger_than_any_queue, rounds) as ranks:
         assert ranks.read_all() == [True] * 3
         ranks.processes[1].send_signal(signal.SIGSTOP)
-        ranks.tell(0)
+        ranks.send_line(0)
         assert ranks.read(0) == rounds
         assert ranks.read(0) is True, "a put to it is started, and does not wait either"
-        ranks.tell(2)
+        ranks.send_line(2)
         assert ranks.read(2) == 1, "the signal comes after the data"
         ranks.processes[1].send_signal(signal.SIGCONT)
-        ranks.tell(0)
+        ranks.send_line(0)
         assert ranks.read(2) == 2
         assert ranks.read(0) is True
         assert ranks.read_all() == [True] * 3

@@ -18,7 +18,7 @@ def wait(way: str, policy: str) -> dict[str, Any]:
     with Ranks("wait_policy.py", 2, way, policy, WAITED) as ranks:
         assert ranks.read_all() == ["waiting"] * 2
         usage: dict[str, Any] = ranks.read(0)
-        ranks.tell(1)
+        ranks.send_line(1)
         return usage
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from peerway import _core
 from peerway.errors import InvalidArgument
 from peerway.paths import PathInfo, covers
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 from peerway_measure.bench import limits, resume
 from peerway_measure.bench.kinds import FLAG, LIMITS, PLAN_WAYS, ROUTE, STARTS
 from peerway_measure.bench.links import CaseFailed, Links
@@ -193,7 +193,7 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
         if want.startswith("nic:"):
             _core.check_paths(want, [info.name for info in infos])
         names = [*(info.name for info in infos), ROUTE]
-        near = meant(want, [*names, *(name.partition("/")[0] for name in names)]) or "."
+        near = did_you_mean(want, [*names, *(name.partition("/")[0] for name in names)]) or "."
         raise InvalidArgument(
             f"peerway: there is no path '{want}'{near} There are {', '.join(names[:-1])}, and route for the "
             "choice; peer is all that begin with peer/."
