@@ -71,8 +71,8 @@ def _reduction(name: str, dtype: torch.dtype, size: int) -> Reduction:
         return Reduction(operation, torch.uint8)
     if operation in _OF_BITS and (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"peerway: ReduceOp.{name} combines bits, which {dtype} is not made for.")
-    rounds = dtype.is_floating_point and dtype.itemsize == 1 and name in _SCALED  # the scaled operands
-    combined = dtype if dtype in _COMBINED and not rounds else torch.float32
+    rounds_twice = dtype.is_floating_point and dtype.itemsize == 1 and name in _SCALED  # scaled operands too
+    combined = dtype if dtype in _COMBINED and not rounds_twice else torch.float32
     if combined != dtype and not dtype.is_floating_point:
         raise ValueError(f"peerway: ReduceOp.{name} of {dtype}; convert the tensor to another type.")
     if name == "AVG" and dtype.is_floating_point:
