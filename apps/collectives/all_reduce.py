@@ -11,7 +11,6 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import compiling
+import record_lines
 
 HERE = Path(__file__).resolve().parent
 OUT = compiling.ROOT / "build" / "collectives"
@@ -64,17 +64,14 @@ def main(ranks: int, times: int, out: Path | None) -> None:
         for row in rows:
             samples[row["bytes"], row["library"]] += row["us"]
     command = " ".join(["python", "apps/collectives/all_reduce.py", f"--ranks {ranks}", f"--times {times}"])
-    date = datetime.now(UTC).isoformat(timespec="seconds")
+    date = record_lines.now()
     for (size, library), us in sorted(samples.items()):
         median, least = statistics.median(us), min(us)
         click.echo(f"{size:>9} B  {library:8}  median {median:9.2f} us, least {least:9.2f} us")
         record = {"what": "all_reduce of float64, sum", "library": library, "bytes": size}
         record |= {"median_us": round(median, 3), "min_us": least, "samples": len(us), **environment}
         record |= {"load": round(os.getloadavg()[0], 2), "date": date, "command": command}
-        if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with out.open("a") as file:
-                file.write(json.dumps(record) + "\n")
+        record_lines.append(out, record)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,10 @@ import torch
 import torch.distributed as dist
 
 import peerway.torch_distributed  # noqa: F401 (registers the backend)
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import record_lines
 
 SIZES = [8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]  # bytes
 IN_GRAPH = 20  # calls of a graph
@@ -189,12 +192,9 @@ def main(ranks: int, device: str, samples: int, times: int, out: Path | None, me
             f"{record['bytes']:>9} B  {record['mode']:5}  {record['library']:17}  "
             f"p50 {record['p50_us']:9.2f} us, p99 {record['p99_us']:9.2f} us"
         )
-        record |= {"date": datetime.now(UTC).isoformat(timespec="seconds"), "command": words}
+        record |= {"date": record_lines.now(), "command": words}
         record |= {"device": torch.cuda.get_device_name() if device == "cuda" else f"{os.cpu_count()} CPUs"}
-        if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with out.open("a") as file:
-                file.write(json.dumps(record) + "\n")
+        record_lines.append(out, record)
 
 
 if __name__ == "__main__":

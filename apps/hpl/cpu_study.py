@@ -22,8 +22,8 @@ from peerway_common.cli.numbers import Number
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 
 from hpl import tables
+from hpl.programs import Case
 from hpl.study import one_run, report
-from hpl.ways import Case
 
 NB = 192
 # N and ranks. The first two N are for strong scaling. The third is for weak scaling: on one core it has as
@@ -72,13 +72,17 @@ def main(*, out: Path, blas: Path | None, minutes: float, bench: Path | None) ->
         raise click.ClickException("no BLAS was found; apt-get install libopenblas0-pthread, or give --blas")
     if shutil.which("hpcc") is None:
         raise click.ClickException("hpcc was not found; apt-get install hpcc")
-    pairs = [(Case(n, NB, 1, ranks, blas.absolute(), "host"), way) for n, ranks, ways in RUNS for way in ways]
+    pairs = [
+        (Case(n, NB, 1, ranks, blas.absolute(), "host"), program)
+        for n, ranks, programs in RUNS
+        for program in programs
+    ]
     began, longest = time.monotonic(), 0.0
     while longest == 0 or began + longest < end:
-        for case, way in pairs:
-            one_run(case, way, out / "hpl.jsonl")
+        for case, program in pairs:
+            one_run(case, program, out / "hpl.jsonl")
         longest, began = max(longest, time.monotonic() - began), time.monotonic()
-    report(next(case for case, way in pairs if way == "peerway+trace"), out, bench)
+    report(next(case for case, program in pairs if program == "peerway+trace"), out, bench)
     runs = [json.loads(line) for line in (out / "hpl.jsonl").read_text().splitlines()]
     (out / "tables.md").write_text(tables.text(runs))
     tables.draw(runs, out / "hpl-cpu.svg")

@@ -140,9 +140,9 @@ class Tests {
     System system(comm_, device_, Layout::of(grid, n, nb));
     Result result{};
     result.n = n, result.nb = nb, result.grid = grid;
-    const std::vector<Sending> ways = this->ways(system, grid, broadcast);
-    result.measured = ways.size() > 1;
-    method.sending = system.quickest(ways);
+    const std::vector<Sending> sendings = this->sendings(system, grid, broadcast);
+    result.measured = sendings.size() > 1;
+    method.sending = system.quickest(sendings);
     result.method = method;
     system.generate(options_.constant);
     const auto before = device_.gemm_spent();
@@ -173,8 +173,8 @@ class Tests {
   }
 
   /// Returns the ways to choose from: with one or two ranks in a row, all variants are alike.
-  [[nodiscard]] std::vector<Sending> ways(System& system, const Grid& grid,
-                                          const std::string& broadcast) const {
+  [[nodiscard]] std::vector<Sending> sendings(System& system, const Grid& grid,
+                                              const std::string& broadcast) const {
     std::vector<Variant> variants{Variant::ring};
     if (broadcast != "auto")
       variants = {variant_of(broadcast)};
@@ -186,15 +186,15 @@ class Tests {
     if (options_.start == "stream" && !can)
       throw BadOption("hpl: --start stream, but " + comm_.name() +
                       " starts nothing in a stream; give --start host, or --comm peerway.");
-    std::vector<Sending> ways;
+    std::vector<Sending> sendings;
     for (const Variant variant : variants) {
-      if (options_.start != "stream") ways.push_back({variant, false});
-      if (can && sends_whole(variant)) ways.push_back({variant, true});
+      if (options_.start != "stream") sendings.push_back({variant, false});
+      if (can && sends_whole(variant)) sendings.push_back({variant, true});
     }
-    if (ways.empty())
+    if (sendings.empty())
       throw BadOption("hpl: --start stream with --bcast " + broadcast +
                       ", whose root sends parts of panels; give another broadcast, or --start host.");
-    return ways;
+    return sendings;
   }
 
   void timed(System& system, Result& result) {

@@ -1,7 +1,7 @@
 """The study of hpl: this program over Peerway and over MPI, and HPL of Debian's hpcc, run in turn.
 
     python apps/hpl/study.py --n 8000 --nb 192 --grid 1x1,1x2 --times 5 --out results/hpl/cpu-2.jsonl
-    python apps/hpl/study.py --n 6000 --weak --grid 1x1,1x2 --ways peerway,mpi --out results/hpl/cpu-2.jsonl
+    python apps/hpl/study.py --n 6000 --weak --grid 1x2 --programs peerway,mpi --out results/hpl/cpu-2.jsonl
     python apps/hpl/study.py --n 8000 --grid 1x2 --times 1 --report out/hpl
 
 Every run is a line with its command; hpcc gets the same BLAS, N, NB and P x Q, and one thread a rank, too.
@@ -10,8 +10,6 @@ apps/hpl/tables.py makes tables and a picture of the lines. cpu_study.py runs th
 
 from __future__ import annotations
 
-import datetime
-import json
 import os
 import platform
 import re
@@ -29,10 +27,12 @@ from peerway_common.cli.numbers import Number
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 
-from hpl.meters import meter
-from hpl.ways import PEERWAY, PROGRAM, ROOT, WAYS, Case, mpi_command, peerway_command, run, trace
+import record_lines
 
-DEFAULT_WAYS = "peerway,mpi,hpcc"
+from hpl.meters import meter
+from hpl.programs import PEERWAY, PROGRAM, PROGRAMS, ROOT, Case, mpi_command, peerway_command, run, trace
+
+DEFAULT_PROGRAMS = "peerway,mpi,hpcc"
 
 
 def cases(
@@ -47,29 +47,26 @@ def cases(
             yield Case(order, nb, p, q, blas, device, rpeak)
 
 
-def measure(case: Case, way: str) -> dict[str, Any]:
+def measure(case: Case, program: str) -> dict[str, Any]:
     """One run as a record."""
     with meter(case.device) as running_meter:
-        result = WAYS[way](case)
+        result = PROGRAMS[program](case)
     return {
         key: _without_local_folders(value, case)
-        for key, value in _with_context(result | running_meter.values, way).items()
+        for key, value in _with_context(result | running_meter.values, program).items()
     }
 
 
-def one_run(case: Case, way: str, out: Path | None) -> float:
+def one_run(case: Case, program: str, out: Path | None) -> float:
     """Measure a run, print it and append it to the file; returns its Gflops."""
-    if way != "hpcc" and not PROGRAM.exists():
+    if program != "hpcc" and not PROGRAM.exists():
         raise click.ClickException(f"{PROGRAM.relative_to(ROOT)} is not built; run python apps/hpl/build.py")
-    kept = measure(case, way)
+    kept = measure(case, program)
     click.echo(
         f"N = {kept['n']}, {kept['p']} x {kept['q']}, {kept['program']}: "
         f"{kept['seconds']:.2f} s, {kept['gflops']:.1f} Gflops"
     )
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("a") as file:
-            file.write(json.dumps(kept) + "\n")
+    record_lines.append(out, kept)
     return float(kept["gflops"])
 
 
@@ -98,16 +95,16 @@ def report(case: Case, folder: Path, bench: Path | None) -> None:
         click.echo(f"{folder / name}.txt, {folder / name}.html")
 
 
-def _with_context(result: dict[str, Any], way: str) -> dict[str, Any]:
+def _with_context(result: dict[str, Any], program: str) -> dict[str, Any]:
     return {
         "record": "hpl",
-        "program": "hpcc" if way == "hpcc" else f"hpl/{way}",
+        "program": "hpcc" if program == "hpcc" else f"hpl/{program}",
         **{key: value for key, value in result.items() if key != "record"},
         "load": round(os.getloadavg()[0], 2),
         "cpu": _cpu(),
         "host": platform.node(),
         "version": _core.version(),
-        "date": datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds"),
+        "date": record_lines.now(),
     }
 
 
@@ -140,12 +137,12 @@ def _numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",")]
 
 
-def _ways(text: str) -> list[str]:
-    if not set(text.split(",")) <= set(WAYS):
-        raise click.BadParameter(f"'{text}'; give some of {', '.join(WAYS)}", param_hint="--ways")
+def _programs(text: str) -> list[str]:
+    if not set(text.split(",")) <= set(PROGRAMS):
+        raise click.BadParameter(f"'{text}'; give some of {', '.join(PROGRAMS)}", param_hint="--programs")
     if "hpcc" in text.split(",") and shutil.which("hpcc") is None:
         click.echo("hpcc was not found; install it, to compare with HPL itself", err=True)
-        return [way for way in text.split(",") if way != "hpcc"]
+        return [program for program in text.split(",") if program != "hpcc"]
     return text.split(",")
 
 
@@ -164,7 +161,10 @@ def _ways(text: str) -> list[str]:
     "--rpeak", type=Number(0), default=0.0, help="GFLOP/s of each rank, to state the fraction of it."
 )
 @click.option(
-    "--ways", default=DEFAULT_WAYS, show_default=True, help=f"Of {', '.join(WAYS)}, joined by commas."
+    "--programs",
+    default=DEFAULT_PROGRAMS,
+    show_default=True,
+    help=f"Of {', '.join(PROGRAMS)}, joined by commas.",
 )
 @click.option("--times", default=5, show_default=True, help="Runs of each, in turn.")
 @click.option(
@@ -190,25 +190,27 @@ def main(
     device: str,
     blas: Path,
     rpeak: float,
-    ways: str,
+    programs: str,
     times: int,
     out: Path | None,
     report_folder: Path | None,
     bench: Path | None,
 ) -> None:
-    """Measure, and print the medians and their ratios to the last way."""
-    chosen = _ways(ways)
+    """Measure, and print the medians and their ratios to the last program."""
+    chosen = _programs(programs)
     planned = list(cases(_numbers(n), _grids(grid), nb, blas.absolute(), device, weak, rpeak))
-    gflops: dict[tuple[Case, str], list[float]] = {(case, way): [] for case in planned for way in chosen}
+    gflops: dict[tuple[Case, str], list[float]] = {
+        (case, program): [] for case in planned for program in chosen
+    }
     for _ in range(times):
-        for case, way in gflops:
-            gflops[case, way].append(one_run(case, way, out))
+        for case, program in gflops:
+            gflops[case, program].append(one_run(case, program, out))
     for case in planned:
         last = statistics.median(gflops[case, chosen[-1]])
-        for way in chosen:
-            median = statistics.median(gflops[case, way])
+        for program in chosen:
+            median = statistics.median(gflops[case, program])
             click.echo(
-                f"N = {case.n}, {case.p} x {case.q}, {way}: median {median:.1f} Gflops, "
+                f"N = {case.n}, {case.p} x {case.q}, {program}: median {median:.1f} Gflops, "
                 f"{median / last:.3f} of {chosen[-1]}"
             )
     if report_folder is not None:

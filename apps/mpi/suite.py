@@ -31,7 +31,7 @@ from testlist import FOLDERS, LIMIT_S, Program, Suite, passed
 from peerway.launch.mpi import Launcher, MpiError, find_launcher, rank_environment
 from peerway_common.cli.numbers import Number
 
-WAYS = ("nic", "tcp", "alone")
+TRANSPORTS = ("nic", "tcp", "alone")
 GRACE_S = 30  # between the launcher's own time limit and ours
 ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -58,19 +58,19 @@ class Runner:
         self.launcher = launcher
         self.nic = nic
 
-    def typed(self, way: str, program: Program) -> str:
+    def typed(self, transport: str, program: Program) -> str:
         """The command as a person would type it in the program's folder."""
-        words = self.command(way, program, Path(program.name))
-        if way == "nic":
+        words = self.command(transport, program, Path(program.name))
+        if transport == "nic":
             words[:3] = ["peerway"]
         settings = [f"{name}={value}" for name, value in program.environment.items()]
         return shlex.join([*settings, *words])
 
-    def command(self, way: str, program: Program, file: Path) -> list[str]:
+    def command(self, transport: str, program: Program, file: Path) -> list[str]:
         """The words of the command."""
         words = ["--oversubscribe"] if self.launcher.kind == "openmpi" else []
         rest = ["-n", str(program.ranks)]
-        if way == "nic":
+        if transport == "nic":
             options = [f"--launcher-option={word}" for word in words]
             start = [sys.executable, "-m", "peerway", "mpirun", "--nic", self.nic, *rest]
             start += ["--mpirun", self.launcher.path, *options, "--"]
@@ -78,23 +78,23 @@ class Runner:
             start = [self.launcher.path, *words, *rest]
         return [*start, f"./{file.name}", *program.arguments]
 
-    def environment(self, way: str, program: Program, limit: float) -> dict[str, str]:
+    def environment(self, transport: str, program: Program, limit: float) -> dict[str, str]:
         """The environment of the launcher, which its ranks inherit."""
         ours = os.environ | ALLOWED | program.environment | {"MPIEXEC_TIMEOUT": str(int(limit))}
-        if way == "tcp":
+        if transport == "tcp":
             settings = rank_environment(self.launcher, self.nic)
             kept = {name: value for name, value in settings.items() if name.startswith(("OMPI_", "MPIR_"))}
             ours |= kept | {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
         return ours
 
-    def start(self, way: str, program: Program, file: Path, limit: float) -> Run:
+    def start(self, transport: str, program: Program, file: Path, limit: float) -> Run:
         """Run the program until it ends or its time is over."""
         begun = time.monotonic()
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(
-                self.command(way, program, file),
+                self.command(transport, program, file),
                 cwd=file.parent,
-                env=self.environment(way, program, limit),
+                env=self.environment(transport, program, limit),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -144,15 +144,15 @@ def _error_lines(text: str) -> str:
 def verdict(runs: dict[str, list[Run]]) -> str:
     """Whose fault the failure is, as far as the runs show."""
 
-    def never(way: str) -> bool:
-        return not any(run.passed for run in runs[way])
+    def never(transport: str) -> bool:
+        return not any(run.passed for run in runs[transport])
 
-    def fails(way: str) -> bool:
-        return never(way) and not all(run.late for run in runs[way])
+    def fails(transport: str) -> bool:
+        return never(transport) and not all(run.late for run in runs[transport])
 
     if all(run.passed for run in runs["nic"]):
         return "passed"
-    if all(run.late for way in WAYS for run in runs[way]):
+    if all(run.late for transport in TRANSPORTS for run in runs[transport]):
         return "out of time"
     if never("nic") and fails("alone"):
         return "fails without Peerway"
@@ -178,18 +178,18 @@ class Judge:
         return self._record(program, "passed", {"nic": [run]}) if run.passed else run
 
     def judge_failed(self, program: Program, first: Run) -> dict[str, object]:
-        """Run a failed program again in all ways; the run `first` counts too, unless it ran out of time."""
+        """Run a failed program again over all transports; `first` counts too, unless it ran out of time."""
         file, limit = self.suite.file(program), program.limit_s * self.timeout_multiplier
-        runs: dict[str, list[Run]] = {way: [] for way in WAYS}
+        runs: dict[str, list[Run]] = {transport: [] for transport in TRANSPORTS}
         runs["nic"] = [] if first.late else [first]
         while len(runs["nic"]) < self.tries:
             runs["nic"].append(self.runner.start("nic", program, file, limit))
             if first.late and runs["nic"][0].passed:
                 return self._record(program, "passed", runs)
-        for way in WAYS[1:]:
-            runs[way].append(self.runner.start(way, program, file, limit))
-            for _ in range(self.tries - 1 if runs[way][0].passed else 0):
-                runs[way].append(self.runner.start(way, program, file, limit))
+        for transport in TRANSPORTS[1:]:
+            runs[transport].append(self.runner.start(transport, program, file, limit))
+            for _ in range(self.tries - 1 if runs[transport][0].passed else 0):
+                runs[transport].append(self.runner.start(transport, program, file, limit))
         return self._record(program, verdict(runs), runs)
 
     def _record(self, program: Program, verdict: str, runs: dict[str, list[Run]]) -> dict[str, object]:
@@ -202,7 +202,9 @@ class Judge:
             "ranks": program.ranks,
             "load": round(os.getloadavg()[0], 1),
             "verdict": verdict,
-            "runs": {way: [run.as_json() for run in runs.get(way, [])] for way in WAYS},
+            "runs": {
+                transport: [run.as_json() for run in runs.get(transport, [])] for transport in TRANSPORTS
+            },
         }
 
 

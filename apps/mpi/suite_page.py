@@ -33,16 +33,16 @@ def read() -> dict[str, list[Record]]:
     return {file.stem: [json.loads(line) for line in file.read_text().splitlines()] for file in files}
 
 
-def _tries(record: Record, way: str) -> list[dict[str, object]]:
+def _tries(record: Record, transport: str) -> list[dict[str, object]]:
     runs = record["runs"]
     assert isinstance(runs, dict)
-    tries = runs.get(way, [])
+    tries = runs.get(transport, [])
     assert isinstance(tries, list)
     return tries
 
 
-def _passes(record: Record, way: str) -> str:
-    tries = _tries(record, way)
+def _passes(record: Record, transport: str) -> str:
+    tries = _tries(record, transport)
     return f"{sum(bool(run['passed']) for run in tries)} of {len(tries)}" if tries else "not run"
 
 
@@ -86,7 +86,7 @@ def tables(by_mpi: dict[str, list[Record]], reasons: dict[str, str]) -> str:
         for record in sorted(records, key=lambda record: str(record["program"])):
             if record["verdict"] in ("passed", "not built"):
                 continue
-            passes = " | ".join(_passes(record, way) for way in ("nic", "tcp", "alone"))
+            passes = " | ".join(_passes(record, transport) for transport in ("nic", "tcp", "alone"))
             start = f"| {MPIS[mpi]} | `{record['program']}` | {record['ranks']} | {passes}"
             lines.append(f"{start} | {_reason(record, reasons)} |")
     return "\n".join(lines)

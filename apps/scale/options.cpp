@@ -82,7 +82,7 @@ std::string broadcast(const std::string& text) {
 }
 
 void set(const std::string& option, const std::string& text, Options& options) {
-  constexpr double kMost = 1e9;
+  constexpr double kLargestOption = 1e9;
   if (option == "machine") options.machine = text;
   if (option == "pattern") options.pattern = text;
   if (option == "grid") options.grid = numbers(option, text, 'x');
@@ -107,13 +107,13 @@ void set(const std::string& option, const std::string& text, Options& options) {
     options.linpack.whole = text == "whole";
   }
   Kernels& kernels = options.linpack.kernels;
-  if (option == "gemm-tflops") kernels.gemm = number<double>(option, text, 1e-6, kMost) * 1e6;
-  if (option == "column-us") kernels.column_us = number<double>(option, text, 0, kMost);
-  if (option == "element-ps") kernels.element_us = number<double>(option, text, 0, kMost) / 1e6;
-  if (option == "hop-ns") options.nic.hop_us = number<double>(option, text, 0, kMost) / 1e3;
-  if (option == "message-ns") options.nic.message_us = number<double>(option, text, 0, kMost) / 1e3;
-  if (option == "link-gbits") options.nic.link = number<double>(option, text, 1e-3, kMost) * 1e3 / 8;
-  if (option == "host-gbits") options.nic.host = number<double>(option, text, 0, kMost) * 1e3 / 8;
+  if (option == "gemm-tflops") kernels.gemm = number<double>(option, text, 1e-6, kLargestOption) * 1e6;
+  if (option == "column-us") kernels.column_us = number<double>(option, text, 0, kLargestOption);
+  if (option == "element-ps") kernels.element_us = number<double>(option, text, 0, kLargestOption) / 1e6;
+  if (option == "hop-ns") options.nic.hop_us = number<double>(option, text, 0, kLargestOption) / 1e3;
+  if (option == "message-ns") options.nic.message_us = number<double>(option, text, 0, kLargestOption) / 1e3;
+  if (option == "link-gbits") options.nic.link = number<double>(option, text, 1e-3, kLargestOption) * 1e3 / 8;
+  if (option == "host-gbits") options.nic.host = number<double>(option, text, 0, kLargestOption) * 1e3 / 8;
 }
 
 void check(Options& options) {

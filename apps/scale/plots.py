@@ -22,7 +22,7 @@ COLOURS = {
     "fat tree, 3 levels": "#f58518",
     "fat tree, a quarter of the links up": "#b279a2",
 }
-WAYS = {"ring": "dot", "rings": "dash", "rings/all-links": "solid", "doubling": "dashdot"}
+ALGORITHMS = {"ring": "dot", "rings": "dash", "rings/all-links": "solid", "doubling": "dashdot"}
 WHERE = "simulated with {host}: 75 Gbit/s a link, 129 ns a hop, 0.85 µs a message"
 
 
@@ -85,7 +85,7 @@ def allreduce(simulated: list[Record]) -> go.Figure:
     most = max(r.ranks for r in mine)
     figure = go.Figure()
     for name, of_machine in _by_machine([r for r in mine if r.ranks == most]).items():
-        for via, dash in WAYS.items():
+        for via, dash in ALGORITHMS.items():
             line = sorted((r for r in of_machine if r.via == via), key=lambda r: r.bytes)
             if line:
                 look = {"color": COLOURS[name], "dash": dash}

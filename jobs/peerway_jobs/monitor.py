@@ -22,7 +22,7 @@ from peerway_jobs.store.pending import SETTLE, due
 from peerway_jobs.store.retention import Retention, delete_old
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.sample_damage import SampleDamage, damaged_samples
-from peerway_jobs.store.samples import Policy, Samples, StoreFailed
+from peerway_jobs.store.samples import Samples, StoreFailed, Thinning
 from peerway_jobs.store.unconfirmed import delete_unconfirmed
 from peerway_jobs.verdicts import keep, keep_rules
 
@@ -42,7 +42,7 @@ class Monitor:
         folder: Path,
         rules: Path | None = None,
         samples: Samples | None = None,
-        policy: Policy | None = None,
+        thinning: Thinning | None = None,
         clock: Callable[[], float] = time.time,
         database: str | None = None,
     ) -> None:
@@ -52,7 +52,7 @@ class Monitor:
         """
         self.folder, self.clock = folder, clock
         self.rules_file = rules or folder / "rules.toml"
-        self.policy = policy or Policy()
+        self.thinning = thinning or Thinning()
         self.retention = Retention()
         self.jobs = JobStore(database or place_in(folder))
         self.samples = samples or ChunkStore(folder / "samples")
@@ -170,7 +170,7 @@ class Monitor:
         long.
         """
         now = self.clock()
-        self.samples.tidy(int(now * 1000), self.policy)
+        self.samples.tidy(int(now * 1000), self.thinning)
         if now - self._deleted >= _DELETE_EVERY_S and self.jobs.database.leads():
             before, self._deleted = self._deleted, now
             delete_unconfirmed(self.jobs, now)

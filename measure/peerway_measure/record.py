@@ -158,7 +158,7 @@ class Record:
         )
 
     @property
-    def way(self) -> str:
+    def full_via(self) -> str:
         """`via` and, if the user restricted the route, the paths that it could choose from: "route
         (staged)".
         """

@@ -12,7 +12,7 @@ from rich.text import Text
 from peerway.errors import Error
 from peerway_common.cli.numbers import Number, Whole
 from peerway_common.cli.options import BadInput
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 from peerway_common.terminal import table_console
 
 WIDTH = 34
@@ -53,7 +53,7 @@ def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[s
 
     for name in tests:
         if name not in (known := _core.nic_tests()):
-            hint = meant(name, known) or "."
+            hint = did_you_mean(name, known) or "."
             raise click.UsageError(f"there is no test '{name}'{hint} There are: {'; '.join(known)}")
     try:
         nic = _core.nic_spec(plugin, "nic-check")

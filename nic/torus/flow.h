@@ -52,7 +52,7 @@ class SendWindow {
   static constexpr uint64_t kShortest = 200'000, kFirst = 2'000'000, kLongest = 200'000'000;
   /// Limits of packets under way: as few as keep both ends busy. Packets that wait in sockets have left the
   /// caches when they are handled, and a loss is noticed later.
-  static constexpr uint32_t kFewest = 8, kMost = 32;
+  static constexpr uint32_t kFewestUnderWay = 8, kMostUnderWay = 32;
   static constexpr uint64_t kApart = 3;   ///< transmissions; a smaller distance may be due to reordering
   static constexpr uint32_t kBurst = 16;  ///< after this many packets it pays to ask at once
 
@@ -77,7 +77,7 @@ class SendWindow {
   uint32_t silent_ = 0;                      ///< questions asked since something was found to have arrived
   uint32_t unasked_ = 0;                     ///< packets since the last question
   uint32_t under_way_ = 0;                   ///< packets that are not known to have arrived
-  uint32_t limit_ = kMost;                   ///< limit of under_way_
+  uint32_t limit_ = kMostUnderWay;           ///< limit of under_way_
 };
 
 /// How long a peer that owes an answer has been silent while this end listened. Time in which this process,
@@ -150,7 +150,7 @@ bool SendWindow::acknowledge(const Report& report, uint64_t now, Taken&& taken) 
   for (size_t i = 0; i < count; ++i) arrive(packets_[i], now);
   for (size_t i = count; i < packets_.size() && i - count < kWindow; ++i)
     if ((report.arrived[(i - count) / 64] >> ((i - count) % 64) & 1) != 0) arrive(packets_[i], now);
-  limit_ = static_cast<uint32_t>(std::min<size_t>(kMost, limit_ + count));
+  limit_ = static_cast<uint32_t>(std::min<size_t>(kMostUnderWay, limit_ + count));
   for (size_t i = 0; i < count; ++i) {
     Packet packet = std::move(packets_.front());
     packets_.pop_front();
@@ -177,7 +177,7 @@ inline bool SendWindow::ask(uint64_t now, bool last) {
   if (packets_.empty()) return false;
   const bool late = now >= next_timer();
   if (!late && !(last && unasked_ >= kBurst)) return false;
-  if (late && silent_++ > 0) limit_ = std::max(kFewest, limit_ / 2);
+  if (late && silent_++ > 0) limit_ = std::max(kFewestUnderWay, limit_ / 2);
   turn_ += kApart;
   unasked_ = 0;
   last_event_ = now;

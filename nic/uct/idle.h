@@ -27,12 +27,13 @@ class IdlePolls {
   /// Returns the number of empty polls until the CPU is offered again. If an offer took long, another thread
   /// used it; offers that nobody uses become rare.
   static unsigned next(unsigned between, uint64_t took_ns) {
-    return took_ns >= kTaken ? kLeast : std::min(2 * between, kMost);
+    return took_ns >= kTakenNs ? kFewestPolls : std::min(2 * between, kMostPolls);
   }
 
  private:
-  static constexpr unsigned kLeast = 32, kMost = 4096;  // from about the cost of a thread switch to far more
-  static constexpr uint64_t kTaken = 5'000;             // ns
+  static constexpr unsigned kFewestPolls = 32,
+                            kMostPolls = 4096;  // from about the cost of a thread switch to far more
+  static constexpr uint64_t kTakenNs = 5'000;   // ns
   // Ranks that wait return the CPU at once. Programs that compute keep it for long, and would leave almost
   // nothing to a thread that offers it again at once.
   static constexpr uint64_t kShare = 16;
@@ -45,7 +46,7 @@ class IdlePolls {
   }
 
   unsigned idle_ = 0;
-  unsigned between_ = kLeast;
+  unsigned between_ = kFewestPolls;
   uint64_t not_before_ = 0;
 };
 

@@ -174,7 +174,7 @@ CLASSES = {
     "python apps/hpl/study.py --blas $BLAS --n 4000,8000 --grid 1x1,1x2 --times 9 "
     "--out out/hpl.jsonl": SCRIPT,
     "python apps/hpl/study.py --device cuda --blas $CUBLAS --n 65536 --weak --nb 1024 --grid 1x1,1x2 "
-    "--ways peerway --out out/hpl.jsonl": SCRIPT,
+    "--programs peerway --out out/hpl.jsonl": SCRIPT,
     "python apps/hpl/tables.py out/hpl.jsonl --picture out/hpl.svg": SCRIPT,
     "python apps/mpi/compare.py --out out/mpi": SCRIPT,
     "python apps/mpi/compare.py --transport nic:torus --transport posix --mpirun mpiexec.mpich": SCRIPT,

@@ -149,7 +149,7 @@ class Carried:
     def check_links(self) -> None:
         needed: Counter[tuple[int, int]] = Counter()
         for (start, end), count in self.payload().items():
-            for link in way(start, end):
+            for link in route(start, end):
                 needed[link] += count
         assert all(needed[link] > 0 for link in neighbours(len(self.ranks())))
         links = self.links()
@@ -180,7 +180,7 @@ def check_lanes(ranks: int, output: str) -> None:
     assert transports == {"peerway"}, f"UCX uses {sorted(transports)}"
 
 
-def way(start: int, end: int) -> Iterator[tuple[int, int]]:
+def route(start: int, end: int) -> Iterator[tuple[int, int]]:
     """The links of the route between two nodes: two nodes in each dimension, dimensions in order."""
     at = start
     for dimension in range(3):

@@ -69,11 +69,11 @@ class Ranks:
         """The next line of each rank."""
         return [self.read(rank) for rank in range(len(self.processes))]
 
-    def tell(self, rank: int, word: str = "go") -> None:
+    def send_line(self, rank: int, text: str = "go") -> None:
         """Write a line to the rank's standard input."""
         stdin = self.processes[rank].stdin
         assert stdin is not None
-        stdin.write(word.encode() + b"\n")
+        stdin.write(text.encode() + b"\n")
         stdin.flush()
 
     def kill(self, rank: int) -> float:
@@ -94,7 +94,7 @@ class Ranks:
             assert (kind, status) == ("PeerLost", "peer_lost")
             assert f"rank {victim}" in message
         for rank in others:
-            self.tell(rank)
+            self.send_line(rank)
         self.end(victim)
 
     def errors(self, rank: int) -> str:

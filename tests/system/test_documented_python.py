@@ -77,7 +77,7 @@ def test_the_blocks_run_on_four_ranks() -> None:
     given = [[name, before, on_this_host(BLOCKS[name])] for name, before in BEFORE.items()]
     with Ranks("documented.py", 4) as ranks:
         for rank in range(4):
-            ranks.tell(rank, json.dumps(given))
+            ranks.send_line(rank, json.dumps(given))
         for wrong in ranks.read_all():
             assert wrong == dict.fromkeys(BEFORE, ""), "\n".join(wrong.values())
         ranks.end()

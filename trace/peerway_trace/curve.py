@@ -125,12 +125,12 @@ def stack_of(trace: Trace) -> str:
 
 
 def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
-    """The ways of this trace's MPI that have curves, if there are several, because the trace does not say
+    """The paths of this trace's MPI that have curves, if there are several, because the trace does not say
     which of them the program used.
     """
     stack = stack_of(trace)
-    ways = sorted({curve.path for curve in curves if curve.op == "send" and stack and curve.stack == stack})
-    return ways if len(ways) > 1 else []
+    paths = sorted({curve.path for curve in curves if curve.op == "send" and stack and curve.stack == stack})
+    return paths if len(paths) > 1 else []
 
 
 def curve_of(

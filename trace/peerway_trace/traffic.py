@@ -160,12 +160,12 @@ def against_curves(
 
 def _say_ambiguous(trace: Trace, curves: Sequence[Curve], result: Analysis) -> None:
     """Add a finding if the curve of MPI's messages is one of several."""
-    if ways := ambiguous(trace, curves):
+    if paths := ambiguous(trace, curves):
         result.findings.append(
             Finding(
-                f"MPI messages are not compared with a curve: the records are of several ways of "
-                f"{stack_of(trace)} ({', '.join(ways)}), and the trace does not say which the program used.",
-                todo="Give --bench records of that way alone.",
+                f"MPI messages are not compared with a curve: the records are of several paths of "
+                f"{stack_of(trace)} ({', '.join(paths)}), and the trace does not say which the program used.",
+                todo="Give --bench records of that path alone.",
             )
         )
 

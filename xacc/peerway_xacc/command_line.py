@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 
 _TAKE_NEXT = (
     "-o", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote",
@@ -148,7 +148,7 @@ def _is_source(word: str, language: Language) -> bool:
 
 def _refuse_misspelt(word: str) -> None:
     """Refuse an option of our own that is misspelt, to which the compiler's error gives no hint."""
-    if word.startswith("--") and (near := meant(word.partition("=")[0], _OWN, 0.8)):
+    if word.startswith("--") and (near := did_you_mean(word.partition("=")[0], _OWN, 0.8)):
         raise BadCommand(f"there is no option {word.partition('=')[0]}{near}")
 
 

@@ -27,7 +27,7 @@ import tempfile
 from pathlib import Path
 
 from peerway_common import atomic_file
-from peerway_xacc.analysis.paths import Paths
+from peerway_xacc.analysis.explained_paths import Paths
 from peerway_xacc.command_line import Command
 from peerway_xacc.frontend.characters import readable, to_bytes
 from peerway_xacc.frontend.diagnostics import Diagnostics, HasErrors, Place

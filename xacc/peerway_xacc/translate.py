@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from peerway_xacc import executable, surroundings
-from peerway_xacc.analysis.paths import Communication
+from peerway_xacc import lower_directives, surroundings
+from peerway_xacc.analysis.explained_paths import Communication
 from peerway_xacc.device_loops import loops as device_loops
 from peerway_xacc.device_loops.loops import DeviceLoops
 from peerway_xacc.directive_table import lowerings_of
@@ -69,7 +69,7 @@ def translate(
     unit = replace(unit, writes=dataflow.writes(unit, source.described))
     unit = replace(unit, reflect_runs=reflects.runs_of(unit))
     coarray.generate(unit, source.coarrays, source.transfers)
-    executable.lower(unit)
+    lower_directives.lower(unit)
     initialisers.check(unit)
     arrays.generate(unit)
     descriptors.generate(unit, source.described)

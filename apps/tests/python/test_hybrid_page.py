@@ -20,12 +20,12 @@ ROWS = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_has_the_numbers_of_its_records(name: str) -> None:
-    begins, ways = ROWS[name]
+    begins, networks = ROWS[name]
     found = records.read(ROOT / "results" / "cpu-2-hybrid" / f"{name}.jsonl")
     assert all(record.validated for record in found)
     times = {record.via: record.p50_us for record in found}
-    assert set(times) == set(ways)
-    assert all(times[BOTH] < times[way] for way in ways if way != BOTH)
+    assert set(times) == set(networks)
+    assert all(times[BOTH] < times[network] for network in networks if network != BOTH)
     (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {begins}")]
     cells = [cell.strip() for cell in row.strip("|").split("|")][1:]
-    assert cells == [time_text(times[way]) if way in times else "–" for way in (NEAR, FAR, BOTH)]
+    assert cells == [time_text(times[network]) if network in times else "–" for network in (NEAR, FAR, BOTH)]

@@ -81,7 +81,7 @@ ALLREDUCE = {
 }
 
 
-def by_way() -> Iterator[str]:
+def by_algorithm() -> Iterator[str]:
     for name, (shape, via) in ALLREDUCE.items():
         yield row(name, [time_of(shape, via, size, "allreduce") for size in (8, 64 * K, M, 16 * M)])
 
@@ -131,7 +131,7 @@ def claims() -> Iterator[str]:
     yield f"{two / put:.1f} times as long as puts"
 
 
-LINES = [*by_nodes(), *by_mapping(), *by_protocol(), *by_way(), *reductions_by_nodes()]
+LINES = [*by_nodes(), *by_mapping(), *by_protocol(), *by_algorithm(), *reductions_by_nodes()]
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -38,15 +38,15 @@ def kept(file: Path) -> list[dict[str, Any]]:
 @pytest.mark.long
 def test_each_run_is_kept_with_its_command(run: Run, with_mpi: str, tmp_path: Path) -> None:
     out = tmp_path / "records.jsonl"
-    ways = ["--ways", "peerway,mpi,peerway+trace", "--times", "1", "--rpeak", "50"]
-    done = study(run, "--n", "100,132", "--grid", "1x1,1x2", *ways, "--out", str(out))
+    programs = ["--programs", "peerway,mpi,peerway+trace", "--times", "1", "--rpeak", "50"]
+    done = study(run, "--n", "100,132", "--grid", "1x1,1x2", *programs, "--out", str(out))
     assert done.returncode == 0, done.stderr
     found = kept(out)
     assert [(one["program"], one["n"], one["q"]) for one in found] == [
-        (f"hpl/{way}", n, q)
+        (f"hpl/{program}", n, q)
         for n in (100, 132)
         for q in (1, 2)
-        for way in ("peerway", "mpi", "peerway+trace")
+        for program in ("peerway", "mpi", "peerway+trace")
     ]
     assert all(one["passed"] and one["rpeak_gflops"] == 50 * one["q"] for one in found)
     command = "peerway run -n 2 -- build/hpl/hpl --n 100 --nb 16 --grid 1x2 --blas libscipy_openblas"
@@ -59,7 +59,7 @@ def test_each_run_is_kept_with_its_command(run: Run, with_mpi: str, tmp_path: Pa
 
 def test_weak_scaling_keeps_the_matrix_of_a_rank(run: Run, with_mpi: str, tmp_path: Path) -> None:
     out = tmp_path / "records.jsonl"
-    options = ["--n", "320", "--weak", "--grid", "1x1,1x2,2x2", "--ways", "peerway", "--times", "1"]
+    options = ["--n", "320", "--weak", "--grid", "1x1,1x2,2x2", "--programs", "peerway", "--times", "1"]
     done = study(run, *options, "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert [(one["p"] * one["q"], one["n"]) for one in kept(out)] == [(1, 320), (2, 448), (4, 640)]
@@ -71,7 +71,7 @@ def test_a_run_of_each_network_has_its_report(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(Path(shared_cache).parent))
     curve = ROOT / "results" / "cpu-2" / "host.jsonl"
-    options = ["--n", "200", "--grid", "1x2", "--ways", "peerway", "--times", "1"]
+    options = ["--n", "200", "--grid", "1x2", "--programs", "peerway", "--times", "1"]
     done = study(run, *options, "--report", str(tmp_path / "out"), "--bench", str(curve))
     assert done.returncode == 0, done.stderr
     for name, call in (("peerway", "put"), ("mpi", "MPI_")):
@@ -86,7 +86,7 @@ def test_one_command_runs_the_whole_study(
     """With small systems, and with a curve that was measured before."""
     if shutil.which("hpcc") is None:
         pytest.skip("hpcc is not here: make setup as root")
-    small = [(n // 20, ranks, ways) for n, ranks, ways in cpu_study.RUNS]
+    small = [(n // 20, ranks, programs) for n, ranks, programs in cpu_study.RUNS]
     monkeypatch.setattr(cpu_study, "RUNS", small)
     monkeypatch.setenv("XDG_CACHE_HOME", str(Path(shared_cache).parent))
     curve = ROOT / "results" / "cpu-2" / "host.jsonl"
@@ -94,8 +94,10 @@ def test_one_command_runs_the_whole_study(
     done = CliRunner().invoke(cpu_study.main, options)
     assert done.exit_code == 0, done.output
     found = [(one["n"], one["q"], one["program"]) for one in kept(tmp_path / "hpl.jsonl")]
-    programs = {"peerway": "hpl/peerway", "mpi": "hpl/mpi", "peerway+trace": "hpl/peerway+trace"}
-    assert found == [(n, ranks, programs.get(way, way)) for n, ranks, ways in small for way in ways]
+    recorded = {"peerway": "hpl/peerway", "mpi": "hpl/mpi", "peerway+trace": "hpl/peerway+trace"}
+    assert found == [
+        (n, ranks, recorded.get(program, program)) for n, ranks, programs in small for program in programs
+    ]
     written = (tmp_path / "tables.md").read_text()
     for row in (
         "| hpl over Peerway | 1 → 2 | 200 |",  # strong
@@ -114,7 +116,7 @@ def test_one_command_runs_the_whole_study(
     [
         (["--grid", "2"], "'2'; give P x Q as 1x2"),
         (["--n", "1k"], "'1k'; give numbers joined by commas"),
-        (["--ways", "peerway,ucx"], "'peerway,ucx'; give some of peerway, mpi, peerway+trace, hpcc"),
+        (["--programs", "peerway,ucx"], "'peerway,ucx'; give some of peerway, mpi, peerway+trace, hpcc"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Run, options: list[str], message: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -23,7 +23,8 @@ class Name(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """List the names, or suggest one."""
-        return f"there is no {value}{meant(value, self.choices) or '.'} There are {', '.join(self.choices)}"
+        suggestion = did_you_mean(value, self.choices) or "."
+        return f"there is no {value}{suggestion} There are {', '.join(self.choices)}"
 
 
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 
 
 class VerbGroup(click.Group):
@@ -34,7 +34,7 @@ class VerbGroup(click.Group):
         """Refuse a wrong verb, and suggest the nearest one."""
         verbs = self.list_commands(ctx)
         if args[0] not in verbs and not args[0].startswith("-"):
-            near = meant(args[0], verbs) or "."
+            near = did_you_mean(args[0], verbs) or "."
             ctx.fail(f"there is no verb {args[0]}{near} `{ctx.command_path} --help` lists them.")
         return super().resolve_command(ctx, args)
 

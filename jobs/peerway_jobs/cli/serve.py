@@ -23,7 +23,7 @@ from peerway_jobs.server_folder import check_folder, data_option, monitor_at
 from peerway_jobs.store.database import ADDRESS, set_address
 from peerway_jobs.store.postgres import is_postgres
 from peerway_jobs.store.retention import Retention
-from peerway_jobs.store.samples import Policy
+from peerway_jobs.store.samples import Thinning
 
 if TYPE_CHECKING:
     from peerway_jobs.monitor import Monitor
@@ -73,12 +73,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--raw-days",
     type=Whole(1),
-    help=f"Days for which samples stay at full resolution  [default: {Policy.raw_days}]",
+    help=f"Days for which samples stay at full resolution  [default: {Thinning.raw_days}]",
 )
 @click.option(
     "--thin-days",
     type=Whole(1),
-    help=f"Days for which their means over 5 minutes stay  [default: {Policy.thin_days}]",
+    help=f"Days for which their means over 5 minutes stay  [default: {Thinning.thin_days}]",
 )
 @click.option("--job-days", type=Whole(1), help="Days for which jobs and verdicts stay  [default: for ever]")
 @click.option(
@@ -173,7 +173,7 @@ def command(
         raise click.UsageError("--tls-cert and --tls-key must be given together: the certificate and its key")
     if bool(portal_header) != bool(portal_from):
         raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
-    policy = _policy(samples, raw_days, thin_days)
+    thinning = _thinning(samples, raw_days, thin_days)
     _check_cluster(samples, samples_select, samples_storage)
     check_folder(data, make=True)
     _check_database(data, database, samples)
@@ -212,7 +212,7 @@ def command(
             say(f"every user of this host can read scripts and more in {data}: chmod o-rx {data}", err=True)
         for note in monitor.rules.notes:
             say(f"{monitor.rules_file}: {note}", err=True)
-        monitor.policy = policy
+        monitor.thinning = thinning
         if samples:
             _keep_samples_at(monitor, samples, samples_select or "", samples_storage)
         portal = Portal(portal_header, networks) if portal_header else None
@@ -288,19 +288,19 @@ def _check_tls(cert: Path, key: Path) -> None:
         ) from None
 
 
-def _policy(samples: str | None, raw_days: int | None, thin_days: int | None) -> Policy:
+def _thinning(samples: str | None, raw_days: int | None, thin_days: int | None) -> Thinning:
     if samples and (raw_days or thin_days):
         raise click.UsageError(
             "with --samples that database decides how long it keeps samples: leave out --raw-days and "
             "--thin-days"
         )
-    policy = Policy(raw_days or Policy.raw_days, thin_days or Policy.thin_days)
-    if policy.thin_days < policy.raw_days:
+    thinning = Thinning(raw_days or Thinning.raw_days, thin_days or Thinning.thin_days)
+    if thinning.thin_days < thinning.raw_days:
         raise click.UsageError(
-            f"means are kept for {policy.thin_days} days and samples for {policy.raw_days}: give "
+            f"means are kept for {thinning.thin_days} days and samples for {thinning.raw_days}: give "
             "--thin-days, at least as many"
         )
-    return policy
+    return thinning
 
 
 def _check_cluster(samples: str | None, select: str | None, storages: tuple[str, ...]) -> None:

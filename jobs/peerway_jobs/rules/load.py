@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from peerway_common import atomic_file
 from peerway_common.printable import shortened
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 from peerway_jobs.measured import SETS
 from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, RENAMED, TAKES_NONE
@@ -254,7 +254,7 @@ class _Reader:
             ]
             for name, place in expression.names.items():
                 if name not in known:
-                    raise BadExpression(f"there is no {name}{meant(name, known)}", *place)
+                    raise BadExpression(f"there is no {name}{did_you_mean(name, known)}", *place)
         except BadExpression as error:
             self._refuse(f"{key}: {error}", text, error.line, error.column)
         return expression

@@ -22,7 +22,7 @@ from peerway_jobs.store.chunk import BadChunk, Points, merged, unpacked_all
 from peerway_jobs.store.incoming import STRETCH_MS, Incoming
 from peerway_jobs.store.sample_damage import DamageLog, SampleDamage
 from peerway_jobs.store.sample_files import Damaged, SampleFiles, day_of, times_of
-from peerway_jobs.store.samples import DAY_MS, Filed, Key, Policy, Samples
+from peerway_jobs.store.samples import DAY_MS, Filed, Key, Samples, Thinning
 from peerway_jobs.store.stored import LAST_MS
 from peerway_jobs.store.transaction import transaction
 
@@ -78,19 +78,22 @@ class ChunkStore(Samples):
         """What could not be read, since this server started."""
         return self._damage.entries()
 
-    def tidy(self, now_ms: int, policy: Policy) -> None:
+    def tidy(self, now_ms: int, thinning: Thinning) -> None:
         """Seal, thin and drop. A damaged file holds up no other."""
         self.seal(now_ms)
         for name in self._files.names("day"):
-            is_old = _end_ms(name) <= now_ms - policy.raw_days * DAY_MS
+            is_old = _end_ms(name) <= now_ms - thinning.raw_days * DAY_MS
             if is_old and now_ms >= self._thin_again.get(name, 0):
                 try:
                     with self._damage.of_file(self._files.path(name)):
-                        self._thin(name, policy)
+                        self._thin(name, thinning)
                 except Damaged:
                     self._thin_again[name] = now_ms + DAY_MS
         # Days that could not be thinned go, too, in the end.
-        for kind, days in (("day", max(policy.raw_days, policy.thin_days)), ("month", policy.thin_days)):
+        for kind, days in (
+            ("day", max(thinning.raw_days, thinning.thin_days)),
+            ("month", thinning.thin_days),
+        ):
             for name in self._files.names(kind):
                 if _end_ms(name) <= now_ms - days * DAY_MS:
                     self._drop(name)
@@ -131,13 +134,13 @@ class ChunkStore(Samples):
 
     # -- thinning
 
-    def _thin(self, name: str, policy: Policy) -> None:
+    def _thin(self, name: str, thinning: Thinning) -> None:
         """A day becomes part of its month, one node after the other; until its file is gone a reader meets
         its samples twice. To thin it again after an interruption changes nothing.
         """
         nodes, last = self._contents(name)
         for node in nodes:
-            self._thin_node(name, node, policy)
+            self._thin_node(name, node, thinning)
         with self._lock:
             if self._contents(name)[1] == last:  # else the next time: what was sealed meanwhile is raw
                 self._drop(name)
@@ -149,7 +152,7 @@ class ChunkStore(Samples):
             nodes = [node for (node,) in day.execute("SELECT DISTINCT node FROM chunks ORDER BY node")]
             return nodes, day.execute("SELECT coalesce(max(rowid), 0) FROM chunks").fetchone()[0]
 
-    def _thin_node(self, day: str, node: str, policy: Policy) -> None:
+    def _thin_node(self, day: str, node: str, thinning: Thinning) -> None:
         """Thin a node. The lock is held to read and to write, but not to compute, so
         that batches need not wait.
         """
@@ -173,7 +176,7 @@ class ChunkStore(Samples):
         means = self._unpacked_of(month, node, known)
         rows = []
         for key, several in blocks.items():
-            thin = thinned_block(several, means.get(key, [{}])[-1], policy.thin_ms)
+            thin = thinned_block(several, means.get(key, [{}])[-1], thinning.thin_ms)
             rows.append((node, *key, start, start + DAY_MS, thin))
         with self._lock, transaction(self._files.file(month)) as base:
             base.executemany(

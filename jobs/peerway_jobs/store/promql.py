@@ -23,7 +23,7 @@ from peerway_jobs.store.chunk import Points, merged
 from peerway_jobs.store.prom_addresses import addresses
 from peerway_jobs.store.remote_write import RemoteWrite
 from peerway_jobs.store.sample_damage import SampleDamage
-from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
+from peerway_jobs.store.samples import Filed, Key, Samples, StoreFailed, Thinning
 
 TIMEOUT_S = 60
 STORAGE_TIMEOUT_S = 5  # for one vmstorage of several, of which each is asked every two seconds
@@ -171,7 +171,7 @@ class PromStore(Samples):
             "Prometheus or vmstorage itself, not of what stands before it"
         )
 
-    def tidy(self, now_ms: int, policy: Policy) -> None:
+    def tidy(self, now_ms: int, thinning: Thinning) -> None:
         """Do nothing: the server tidies by its own settings."""
 
     def damage(self) -> list[SampleDamage]:

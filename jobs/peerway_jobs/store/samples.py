@@ -36,7 +36,7 @@ class Filed:
 
 
 @dataclass(frozen=True)
-class Policy:
+class Thinning:
     """How long samples are kept unchanged, how long as means (days), and the means' step (ms)."""
 
     raw_days: int = 30
@@ -66,7 +66,7 @@ class Samples(ABC):
         """
 
     @abstractmethod
-    def tidy(self, now_ms: int, policy: Policy) -> None:
+    def tidy(self, now_ms: int, thinning: Thinning) -> None:
         """Compress what is complete, thin old samples, drop older ones; safe to interrupt at any time."""
 
     @abstractmethod

@@ -20,7 +20,7 @@ from peerway_jobs.store.blocks import filed_of
 from peerway_jobs.store.chunk import Points
 from peerway_jobs.store.promql import PromStore, SamplesRefused
 from peerway_jobs.store.sample_damage import DamageLog, SampleDamage
-from peerway_jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
+from peerway_jobs.store.samples import Filed, Key, Samples, StoreFailed, Thinning
 from peerway_jobs.store.schema import WAITING, advising, bring_up, opened
 from peerway_jobs.store.transaction import transaction
 from peerway_jobs.untrusted import BadBatch
@@ -108,7 +108,7 @@ class AheadStore(Samples):
         self._write_waiting()
         return self.database.read(node, kind, start_ms, end_ms, devices, metrics)
 
-    def tidy(self, now_ms: int, policy: Policy) -> None:
+    def tidy(self, now_ms: int, thinning: Thinning) -> None:
         """Delete what is on the database's disk. Raises StoreFailed while the database is unavailable."""
         self._write_waiting()
         with self._lock, transaction(self._base) as base:

@@ -33,7 +33,7 @@ from peerway_jobs.frames import frame
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.app import create_app
 from peerway_jobs.serve.people import People
-from peerway_jobs.store.samples import Policy
+from peerway_jobs.store.samples import Thinning
 
 START = 1_790_000_000.0
 PERIOD_S, POST_S, JOB_S, ROW_S = 10, 300, 1800, 6 * 3600
@@ -45,7 +45,7 @@ class Simulated:
 
     def __init__(self, folder: Path) -> None:
         self.now = START
-        self.monitor = Monitor(folder, policy=Policy(raw_days=1, thin_days=2), clock=lambda: self.now)
+        self.monitor = Monitor(folder, thinning=Thinning(raw_days=1, thin_days=2), clock=lambda: self.now)
         people = People(self.monitor.jobs)
         people.put("root", "admin")
         self.person = people.make_token("root", ["jobs:read", "cluster:read", "admin"], START)

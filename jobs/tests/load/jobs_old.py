@@ -15,7 +15,7 @@ from peerway_jobs.batch import encode
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.store.pending import EVERY, LONGER
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.samples import DAY_MS, Filed, Policy
+from peerway_jobs.store.samples import DAY_MS, Filed, Thinning
 
 DAY = 1_790_000_000 // 86_400 * 86_400
 NODES = 8
@@ -44,13 +44,13 @@ def thinning(folder: Path) -> dict[str, Any]:
 
     other = threading.Thread(target=put)
     before, begun = time.process_time(), time.perf_counter()
-    monitor.samples.tidy(DAY * 1000 + 2 * DAY_MS, Policy(raw_days=1))
+    monitor.samples.tidy(DAY * 1000 + 2 * DAY_MS, Thinning(raw_days=1))
     spent, passed = time.process_time() - before, time.perf_counter() - begun
     # A second day, now with batches that arrive meanwhile.
     for number in range(NODES):
         fill(monitor, f"node{number}", DAY + 86_400)
     other.start()
-    monitor.samples.tidy(DAY * 1000 + 3 * DAY_MS, Policy(raw_days=1))
+    monitor.samples.tidy(DAY * 1000 + 3 * DAY_MS, Thinning(raw_days=1))
     end.set()
     other.join()
     monitor.close()
@@ -98,7 +98,7 @@ def beside(folder: Path, nodes: int) -> dict[str, Any]:
     found = {
         "alone": feed.during(lambda: time.sleep(20)),
         "judging": feed.during(monitor.judge_due),
-        "thinning": feed.during(lambda: monitor.samples.tidy(DAY * 1000 + 2 * DAY_MS, Policy(raw_days=1))),
+        "thinning": feed.during(lambda: monitor.samples.tidy(DAY * 1000 + 2 * DAY_MS, Thinning(raw_days=1))),
     }
     feed.stop()
     verdicts = monitor.jobs.reader.execute("SELECT count(*) FROM verdicts").fetchone()[0]

@@ -39,7 +39,7 @@ from peerway_jobs.rules.load import SHIPPED
 from peerway_jobs.serve.people import People
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.samples import Policy
+from peerway_jobs.store.samples import Thinning
 from peerway_jobs.summary import summary as text_of
 
 if TYPE_CHECKING:
@@ -497,14 +497,14 @@ def test_serve_keeps_samples_as_long_as_it_is_told(tmp_path: Path, monkeypatch: 
     kept = []
 
     def start(monitor: Monitor, **_: object) -> None:
-        kept.append(monitor.policy)
+        kept.append(monitor.thinning)
         raise SystemExit
 
     monkeypatch.setattr("peerway_jobs.serve.app.create_app", start)
     for words in ([], ["--raw-days", "9", "--thin-days", "90"]):
         told = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
         assert ("the server runs as root" in told.output) is (os.geteuid() == 0)
-    assert kept == [Policy(), Policy(9, 90)]
+    assert kept == [Thinning(), Thinning(9, 90)]
 
 
 def test_the_tokens_of_a_node_are_taken_back(server: Server) -> None:

@@ -29,7 +29,7 @@ from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.promql import PromStore
 from peerway_jobs.store.sample_damage import BATCHES, CHUNKS, damaged_samples
 from peerway_jobs.store.sample_files import day_of
-from peerway_jobs.store.samples import DAY_MS, Filed, Policy, Samples, StoreFailed
+from peerway_jobs.store.samples import DAY_MS, Filed, Samples, StoreFailed, Thinning
 from peerway_jobs.store.schema import opened
 from peerway_jobs.store.write_ahead import AheadStore
 
@@ -180,16 +180,16 @@ def test_sealing_and_thinning_go_on(damaged: Damaged) -> None:
     late.wall_ms = int(NOW * 1000) + DAY_MS
     late.seq = 7
     store.put([filed(late)])
-    damaged.monitor.samples.tidy(int(NOW * 1000) + 2 * DAY_MS, Policy())
+    damaged.monitor.samples.tidy(int(NOW * 1000) + 2 * DAY_MS, Thinning())
     with closing(opened(damaged.folder / "incoming.db", readonly=True)) as base:
         assert base.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
     assert (damaged.folder / f"{day_of(late.wall_ms)}.db").exists()
     assert {**damaged.graphs(), "unreadable": []} == damaged.before[0]
     # The month's file is damaged: the day is not thinned, stays, and goes when months go.
-    store.tidy(LATER_MS, Policy())
+    store.tidy(LATER_MS, Thinning())
     assert {**damaged.graphs(), "unreadable": []} == damaged.before[0]
     (damaged.folder / f"{MONTH}.db").unlink()
-    store.tidy(LATER_MS + DAY_MS, Policy())
+    store.tidy(LATER_MS + DAY_MS, Thinning())
     assert (damaged.folder / f"{MONTH}.db").exists()
     assert not (damaged.folder / f"{DAY}.db").exists()
     thin = damaged.graphs()
@@ -203,7 +203,7 @@ def test_a_damaged_day_keeps_batches_waiting_and_no_other_day(tmp_path: Path) ->
     day.write_bytes(b"nonsense" * 999)
     times = [START * 1000, START * 1000 + DAY_MS]
     store.put([filed(node_batch(seq, "n1", wall_ms=at)) for seq, at in enumerate(times, 1)])
-    store.tidy(START * 1000 + 3 * DAY_MS, Policy())
+    store.tidy(START * 1000 + 3 * DAY_MS, Thinning())
 
     def times_read() -> list[int]:
         read = store.read("n1", "node", times[0] - 1, times[1], ["node"])
@@ -213,7 +213,7 @@ def test_a_damaged_day_keeps_batches_waiting_and_no_other_day(tmp_path: Path) ->
     assert store.unreadable("n1", *times) == [day.name]
     assert (tmp_path / f"{day_of(times[1])}.db").exists()
     day.unlink()  # as an administrator does
-    store.tidy(START * 1000 + 3 * DAY_MS, Policy())
+    store.tidy(START * 1000 + 3 * DAY_MS, Thinning())
     assert times_read() == times
     assert day.exists()
     assert store.unreadable("n1", *times) == []
@@ -252,7 +252,7 @@ def test_a_damaged_batch_does_not_keep_others_from_the_database(tmp_path: Path) 
             base.execute(f"INSERT INTO batches ({columns}) VALUES (?,?,?,?,?,?)", [*row.values()])
     store = AheadStore(database, folder)
     try:
-        store.tidy(int(NOW * 1000), Policy())
+        store.tidy(int(NOW * 1000), Thinning())
         assert {*database.seqs} >= {*range(3 * len(VALUES) + 1, 80)}
         assert store.unreadable("n1", 0, int(NOW * 1000)) == ["ahead.db"]
     finally:

@@ -13,7 +13,7 @@ from jobs_scene import Job, put
 from peerway_common.cli import command as peerway
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.store.promql import PromStore
-from peerway_jobs.store.samples import Policy
+from peerway_jobs.store.samples import Thinning
 from peerway_jobs.store.write_ahead import AheadStore
 
 pytestmark = pytest.mark.sqlite
@@ -29,7 +29,7 @@ def test_databases_are_for_their_user_alone(tmp_path: Path, umask: int) -> None:
         monitor = Monitor(folder)
         ahead = AheadStore(PromStore("http://127.0.0.1:1"), folder / "samples")
         put(monitor, Job(1, {"step_cpu_user_seconds_total": 1.0}))
-        monitor.samples.tidy(int(monitor.clock() * 1000), Policy())
+        monitor.samples.tidy(int(monitor.clock() * 1000), Thinning())
     finally:
         os.umask(before)
     try:

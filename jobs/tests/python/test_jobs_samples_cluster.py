@@ -18,7 +18,7 @@ from victoria_cluster import Cluster
 
 from peerway_jobs.store.prom_addresses import Addresses, addresses
 from peerway_jobs.store.promql import PromStore
-from peerway_jobs.store.samples import Policy, StoreFailed
+from peerway_jobs.store.samples import StoreFailed, Thinning
 from peerway_jobs.store.write_ahead import AheadStore
 
 INSERT, SELECT = "http://i:8480/insert/0/prometheus", "http://s:8481/select/0/prometheus"
@@ -94,13 +94,13 @@ def test_what_one_vmstorage_may_have_lost_is_written_again(
     monkeypatch.setattr("peerway_jobs.store.write_ahead._SECOND_S", 0.0)
     store = AheadStore(series, tmp_path)
     store.put([filed(batch(seq), period_ms=10_000) for seq in (1, 2)])
-    store.tidy(0, Policy())
+    store.tidy(0, Thinning())
     assert written == [1, 2]
     cluster.starts[1] = change
-    store.tidy(0, Policy())
+    store.tidy(0, Thinning())
     assert written == [1, 2, 1, 2]
     cluster.starts[1] = "3000"  # it is back, and empty
-    store.tidy(0, Policy())
+    store.tidy(0, Thinning())
     store.close()
     assert written == [1, 2] * 3
     with contextlib.closing(sqlite3.connect(tmp_path / "ahead.db")) as base:

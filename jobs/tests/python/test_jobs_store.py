@@ -36,7 +36,7 @@ from peerway_jobs.store.pending import due
 from peerway_jobs.store.promql import PromStore, SamplesRefused, quoted
 from peerway_jobs.store.ranges import add, has
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.samples import DAY_MS, Filed, Policy, StoreFailed, thinned
+from peerway_jobs.store.samples import DAY_MS, Filed, StoreFailed, Thinning, thinned
 from peerway_jobs.store.samples import Samples as Store
 from peerway_jobs.store.schema import bring_up
 from peerway_jobs.store.write_ahead import AheadStore
@@ -175,9 +175,9 @@ def test_twice_late_and_out_of_order_is_as_once_and_in_order(store: Store) -> No
     random.Random(7).shuffle(batches)
     store.put(batches[:200])
     read(store, "late", 0, 300, 600)
-    store.tidy(int(time.time() * 1000), Policy())  # seals finished stretches; the other samples come late
+    store.tidy(int(time.time() * 1000), Thinning())  # seals finished stretches; the other samples come late
     store.put(batches[100:])
-    store.tidy(int(time.time() * 1000), Policy())
+    store.tidy(int(time.time() * 1000), Thinning())
     use = read(store, "late", 0, 300, 900)["GPU-a", "gpu_utilization_ratio"]
     assert use.times.tolist() == [BASE + seq * 10_000 for seq in range(1, 301)]
     assert use.values.tolist() == [seq / 1000 for seq in range(1, 301)]
@@ -247,9 +247,9 @@ def test_of_two_samples_of_one_time_the_later_counts() -> None:
 def test_old_days_are_thinned_to_means_and_older_months_dropped(tmp_path: Path) -> None:
     store = ChunkStore(tmp_path)
     store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 361)])
-    store.tidy(BASE + DAY_MS, Policy())
+    store.tidy(BASE + DAY_MS, Thinning())
     assert sorted(path.name for path in tmp_path.glob("day-*.db"))
-    store.tidy(BASE + 40 * DAY_MS, Policy())
+    store.tidy(BASE + 40 * DAY_MS, Thinning())
     assert not [*tmp_path.glob("day-*")]
     found = store.read("n1", "gpu", BASE, BASE + 3_600_000)["GPU-a", "gpu_utilization_ratio"]
     assert found.period == 300_000
@@ -257,7 +257,7 @@ def test_old_days_are_thinned_to_means_and_older_months_dropped(tmp_path: Path) 
     assert found.values[0] == pytest.approx(sum(range(1, 31)) / 30 / 1000)
     busy = store.read("n1", "node", BASE, BASE + 3_600_000)["node", "node_cpu_busy_seconds_total"]
     assert busy.values[-1] == 360 * 3.25  # for a counter the last value
-    store.tidy(BASE + 500 * DAY_MS, Policy())
+    store.tidy(BASE + 500 * DAY_MS, Thinning())
     assert store.read("n1", "gpu", BASE, BASE + 3_600_000) == {}
     assert thinned("gpu_power_watts", Points(np.empty(0, np.int64), np.empty(0), 1), 10).times.size == 0
     store.close()
@@ -289,7 +289,7 @@ def thin(folder: Path, *nodes: str, seqs: Sequence[int] = range(1, 361)) -> Chun
     """A store with thinned samples of the nodes."""
     store = ChunkStore(folder)
     store.put([filed(batch(seq, node), period_ms=10_000) for node in nodes for seq in seqs])
-    store.tidy(BASE + 40 * DAY_MS, Policy())
+    store.tidy(BASE + 40 * DAY_MS, Thinning())
     return store
 
 
@@ -300,7 +300,7 @@ def test_a_batch_that_comes_after_its_day_was_thinned_is_added_and_takes_nothing
     late += [filed(batch(1, other), period_ms=10_000) for other in ("n1", "n3")]  # again, and a new node
     for some in (late[:29], late[29:]):  # first all of a step but its last counter value, then that value
         store.put(some)
-        store.tidy(BASE + 40 * DAY_MS, Policy())
+        store.tidy(BASE + 40 * DAY_MS, Thinning())
         after = everything(store, "n1", "n2")
         assert all(set(points) <= set(after[key]) for key, points in before.items())
     at_once = thin(tmp_path / "once", "n1", "n2")
@@ -329,18 +329,18 @@ def test_thinning_that_was_interrupted_loses_and_doubles_nothing(
     )
     done = store._thin_node
 
-    def die_at_n2(day: str, node: str, policy: Policy) -> None:
+    def die_at_n2(day: str, node: str, thinning: Thinning) -> None:
         if node == "n2":
             raise KeyboardInterrupt
-        done(day, node, policy)
+        done(day, node, thinning)
 
     monkeypatch.setattr(store, "_thin_node", die_at_n2)
     with pytest.raises(KeyboardInterrupt):
-        store.tidy(BASE + 40 * DAY_MS, Policy())
+        store.tidy(BASE + 40 * DAY_MS, Thinning())
     store.close()
     store = ChunkStore(tmp_path / "cut")
     assert len(everything(store, "n3")["n3", "gpu", "GPU-a", "gpu_power_watts"]) == 360
-    store.tidy(BASE + 40 * DAY_MS, Policy())
+    store.tidy(BASE + 40 * DAY_MS, Thinning())
     assert everything(store, "n1", "n2", "n3") == everything(whole, "n1", "n2", "n3")
     store.close()
     whole.close()
@@ -361,7 +361,7 @@ def test_batches_are_taken_while_a_day_is_thinned(tmp_path: Path, monkeypatch: p
         return thinned(*arguments)
 
     monkeypatch.setattr("peerway_jobs.store.blocks.thinned", take_one)
-    store.tidy(BASE + 40 * DAY_MS, Policy())
+    store.tidy(BASE + 40 * DAY_MS, Thinning())
     assert len(taken) >= 8
     store.close()
 
@@ -436,14 +436,14 @@ def test_what_was_acknowledged_outlives_kill_9_of_the_database(tmp_path: Path, n
     with running(name, tmp_path, port) as (url, server):
         store = AheadStore(PromStore(url), tmp_path / "ahead")
         store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 21)])
-        store.tidy(0, Policy())  # everything is written
+        store.tidy(0, Thinning())  # everything is written
         server.kill()
         server.wait()
         store.put([filed(batch(seq), period_ms=10_000) for seq in range(21, 41)])  # it is down
         with pytest.raises(StoreFailed):
-            store.tidy(0, Policy())
+            store.tidy(0, Thinning())
     with running(name, tmp_path, port):
-        store.tidy(0, Policy())
+        store.tidy(0, Thinning())
     store.close()  # our own server ends, too
     with running(name, tmp_path, port):
         store = AheadStore(PromStore(url), tmp_path / "ahead")
@@ -480,12 +480,12 @@ def test_what_the_database_forgets_nothing_of_is_forgotten_here(
 
     store = AheadStore(Database("http://none"), tmp_path)
     store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 6)])
-    store.tidy(0, Policy())
+    store.tidy(0, Thinning())
     with contextlib.closing(sqlite3.connect(tmp_path / "ahead.db")) as base:
         assert base.execute("SELECT count(*) FROM batches WHERE written > 0").fetchone()[0] == 5
         now = time.time()
         monkeypatch.setattr(time, "time", lambda: now + 600)
-        store.tidy(0, Policy())
+        store.tidy(0, Thinning())
         assert base.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
     store.close()
     assert Database.kept == 10  # all at once, then one by one
@@ -531,7 +531,7 @@ def test_the_disk_that_an_absence_of_the_database_took_is_given_back(
     now = time.time()
     for minute in range(1, 12):
         monkeypatch.setattr(time, "time", lambda minute=minute: now + 60 * minute)
-        store.tidy(0, Policy())
+        store.tidy(0, Thinning())
     assert size() < grown / 2
     store.close()
 

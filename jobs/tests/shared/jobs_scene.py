@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peerway_jobs.batch import Batch, Facts, Gpu, Interval, Note, Samples, encode
 from peerway_jobs.metrics import METRICS
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.samples import Filed, Policy
+from peerway_jobs.store.samples import Filed, Thinning
 
 if TYPE_CHECKING:
     from peerway_jobs.monitor import Monitor
@@ -160,4 +160,4 @@ def put(monitor: Monitor, *jobs: Job) -> None:
     monitor.samples.put(batches)
     monitor.jobs.update([job.run() for job in jobs])
     monitor.jobs.file(batches)
-    monitor.samples.tidy((START + 86_400) * 1000, Policy())
+    monitor.samples.tidy((START + 86_400) * 1000, Thinning())

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from peerway import _core
+from peerway._arguments.array_layout import Layout, halo_layout_of
 from peerway._arguments.extents import Part, agree
-from peerway._arguments.layout import Layout, halo_layout_of
 from peerway._arguments.validation import called, number
 from peerway.errors import InvalidArgument
 from peerway.memory import Region

@@ -12,7 +12,7 @@ namespace {
 const char* name(Side side) { return side == below ? "below" : "above"; }
 
 // Far beyond any memory size, and small enough that sums and products of a few such numbers fit in 128 bits.
-constexpr unsigned __int128 kMost = INT64_MAX;
+constexpr unsigned __int128 kLargestExtent = INT64_MAX;
 
 }  // namespace
 
@@ -149,7 +149,7 @@ ArrayStrides Distribution::strides(const ArrayStrides& given, const Coordinates&
                          "that elements of {} bytes would overlap or interleave",
                          strides[d], d, named(), static_cast<uint64_t>(inner), element_bytes()));
     if (counts[d] > 1) inner += (counts[d] - 1) * static_cast<unsigned __int128>(strides[d]);
-    if (inner > kMost)
+    if (inner > kLargestExtent)
       throw Error(PW_OUT_OF_RANGE, format("{} elements of {} bytes apart in dimension {} of {} go past "
                                           "63 bits",
                                           counts[d], strides[d], d, named()));

@@ -45,8 +45,9 @@ class Interrupt {
 /// For poll(): like poll_milliseconds, but at most a slice if a check is set.
 inline int sliced_milliseconds(uint64_t deadline) {
   const int milliseconds = poll_milliseconds(deadline);
-  constexpr int kMost = Interrupt::kSlice / 1'000'000;
-  return interrupt_check.check != nullptr && milliseconds > kMost ? kMost : milliseconds;
+  constexpr int kSliceMilliseconds = Interrupt::kSlice / 1'000'000;
+  return interrupt_check.check != nullptr && milliseconds > kSliceMilliseconds ? kSliceMilliseconds
+                                                                               : milliseconds;
 }
 
 }  // namespace pw

@@ -41,7 +41,7 @@ void copy_now(const pw_region* region, std::byte* to, const std::byte* from, uin
   const auto queue = device({where.kind, where.index}).make_queue();
   Copy copy{to, from, {}};
   copy.layout.shape.block_bytes = bytes;
-  pw_status status = queue->copy(copy, Method::engine);
+  pw_status status = queue->copy(copy, CopyBy::engine);
   while (status == PW_OK && !queue->idle(status)) std::this_thread::yield();
   if (status != PW_OK) throw Error(status, last_error_message());
 }

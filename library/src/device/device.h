@@ -77,14 +77,14 @@ struct Copy {
 
 /// The unit that does a copy: `engine` is the DMA engine (cuda) or the CPU's copy loop (host), `kernel` an SM
 /// kernel (cuda only).
-enum class Method : uint8_t { engine, kernel };
+enum class CopyBy : uint8_t { engine, kernel };
 
 /// An ordered queue of copies on one device. Several threads may use it at once; each call is enqueued as a
 /// whole.
 class Queue {
  public:
   virtual ~Queue() = default;
-  virtual pw_status copy(const Copy& copy, Method method) = 0;
+  virtual pw_status copy(const Copy& copy, CopyBy by) = 0;
   /// Stores `value` to `*word` after all earlier copies of this queue are visible to every device and
   /// process. `word` must be accessible to the device: host memory pinned with Device::pin, or device memory.
   virtual pw_status write(uint64_t* word, uint64_t value) = 0;
@@ -92,8 +92,8 @@ class Queue {
   /// copies that follow one another closely. Such writes stay in order among themselves.
   virtual pw_status write_aside(uint64_t* word, uint64_t value) { return write(word, value); }
   /// copy() and then write(), as one piece of work if the device supports it.
-  virtual pw_status copy_and_write(const Copy& copied, Method method, uint64_t* word, uint64_t value) {
-    const pw_status status = copy(copied, method);
+  virtual pw_status copy_and_write(const Copy& copied, CopyBy by, uint64_t* word, uint64_t value) {
+    const pw_status status = copy(copied, by);
     return status == PW_OK ? write(word, value) : status;
   }
   /// Returns true once all enqueued work is done. `status` receives an error of the device.
@@ -196,7 +196,7 @@ class Device {
   /// if not, why. Pure.
   [[nodiscard]] virtual bool reaches(const Export& exported, std::string& why_not) const = 0;
 
-  /// Whether Method::kernel works here; if not, why. May compile device code at the first call.
+  /// Whether CopyBy::kernel works here; if not, why. May compile device code at the first call.
   virtual bool has_kernels(std::string& why_not) = 0;
 
   /// Returns the link between this device and that memory: "nvlink", "pcie", "same" (one GPU), "time-sliced"

@@ -12,7 +12,7 @@ namespace pw {
 
 class Attachments {
  public:
-  static constexpr size_t kMost = 8;
+  static constexpr size_t kMostPaths = 8;
 
   /// Returns the attachment of the path with that number. `make` makes it (a shared_ptr<Kind>) at the first
   /// call. Throws what `make` throws.
@@ -40,14 +40,14 @@ class Attachments {
     std::shared_ptr<void> kept;
   };
   std::mutex mutex_;
-  std::array<Entry, kMost> entries_;
+  std::array<Entry, kMostPaths> entries_;
 };
 
 /// Assigns the numbers of one context.
 class AttachmentNumbers {
  public:
-  /// Returns a number that no other path has; Attachments::kMost if none is left.
-  size_t take() { return next_ < Attachments::kMost ? next_++ : Attachments::kMost; }
+  /// Returns a number that no other path has; Attachments::kMostPaths if none is left.
+  size_t take() { return next_ < Attachments::kMostPaths ? next_++ : Attachments::kMostPaths; }
 
  private:
   size_t next_ = 0;

@@ -82,12 +82,12 @@ Bytes pack_attached(const Key& key) {
 }
 
 void parse_attached(ByteView bytes, Key& key) {
-  constexpr size_t kMost = 16;
+  constexpr size_t kMostAttached = 16;
   ByteReader reader(bytes, "what is attached to a key");
   while (!reader.at_end()) {
     const ByteView name = reader.take(reader.get<uint8_t>());
     const ByteView content = reader.take(reader.get<uint16_t>());
-    if (key.attached.size() == kMost) throw Error(PW_BAD_KEY, "too much is attached to a key");
+    if (key.attached.size() == kMostAttached) throw Error(PW_BAD_KEY, "too much is attached to a key");
     key.attached.emplace_back(std::string(reinterpret_cast<const char*>(name.data()), name.size()),
                               Bytes(content.begin(), content.end()));
   }
@@ -150,9 +150,9 @@ std::vector<std::byte> pack(const Key& key, const KeySeal& seal) {
 }
 
 Key parse_key(std::span<const std::byte> bytes, const KeySeal& seal) {
-  constexpr size_t kLeast = sizeof(Wire) + sizeof(Digest);
-  if (bytes.size() < kLeast)
-    throw refusal(format("a key of {} bytes is truncated; keys have at least {}", bytes.size(), kLeast));
+  constexpr size_t kLeastBytes = sizeof(Wire) + sizeof(Digest);
+  if (bytes.size() < kLeastBytes)
+    throw refusal(format("a key of {} bytes is truncated; keys have at least {}", bytes.size(), kLeastBytes));
   if (bytes.size() > PW_KEY_MAX)
     throw refusal(format("a key of {} bytes; keys have at most {}", bytes.size(), PW_KEY_MAX));
   const size_t body_bytes = bytes.size() - sizeof(Digest);

@@ -86,7 +86,7 @@ WordAccess::~WordAccess() {
 pw_status WordAccess::begin(const uint64_t* words) {
   Copy copy{reinterpret_cast<std::byte*>(host_copy_), reinterpret_cast<const std::byte*>(words), {}};
   copy.layout = contiguous_layout(count_ * sizeof(uint64_t));
-  return queue_->copy(copy, Method::engine);
+  return queue_->copy(copy, CopyBy::engine);
 }
 
 uint64_t WordAccess::sum() const { return std::accumulate(host_copy_, host_copy_ + count_, uint64_t{0}); }

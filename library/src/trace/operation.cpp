@@ -117,14 +117,14 @@ uint64_t now() {
 void add(const EarlierWork& work) {
   pw_trace_writer* mine = writer();
   if (mine == nullptr || work.begin == 0) return;
-  constexpr uint64_t kMost = (uint64_t{1} << 44) - 1;
+  constexpr uint64_t kFieldMask = (uint64_t{1} << 44) - 1;
   pw_trace_event event{};
   event.kind = work.kind & 0x3ff;
   event.name = pw_trace_name(mine, work.name.data(), work.name.size()) & 0x3ff;
   if (!work.where.empty()) event.where = pw_trace_name(mine, work.where.data(), work.where.size()) & 0x3ff;
   event.begin = work.begin;
-  event.duration = (pw_trace_now(mine) - work.begin) & kMost;
-  event.bytes = work.bytes & kMost;
+  event.duration = (pw_trace_now(mine) - work.begin) & kFieldMask;
+  event.bytes = work.bytes & kFieldMask;
   event.peer = work.peer;
   event.tag = work.tag;
   pw_trace_add(mine, &event);

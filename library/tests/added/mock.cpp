@@ -110,7 +110,7 @@ pw_status unreachable() { return fail(PW_INTERNAL, "mock:0: illegal address: nei
 class MockQueue final : public Queue {
  public:
   explicit MockQueue(Views& views) : views_(views) {}
-  pw_status copy(const Copy& copy, Method) override {
+  pw_status copy(const Copy& copy, CopyBy) override {
     const Copy seen{views_.find(copy.to), views_.find(copy.from), copy.layout};
     if (seen.to == nullptr || seen.from == nullptr) return unreachable();
     host_copy(seen);

@@ -48,7 +48,7 @@ def test_halos_hold_what_the_neighbours_own(
 
 
 TCP = {"PEERWAY_UCX": "on", "UCX_TLS": "tcp,self,cuda_copy"}
-WAYS = {
+TRANSPORTS = {
     "staged": {"PEERWAY_PATHS": "staged"},
     "ucx/staged": {"PEERWAY_PATHS": "ucx/staged", **TCP},
     "nic:torus": {"PEERWAY_PATHS": "nic:torus", "PEERWAY_NIC": "torus"},
@@ -79,11 +79,11 @@ def test_a_network_without_rdma_refuses_gpu_memory_and_names_the_path_that_takes
 
 
 @pytest.mark.parametrize("start", ["host", "stream", "run"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_halos_that_the_proxy_carries_hold_what_the_neighbours_own(
-    way: str, start: str, run_program: Callable[..., subprocess.CompletedProcess[str]]
+    transport: str, start: str, run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    done = exchange(run_program, WAYS[way], start)
+    done = exchange(run_program, TRANSPORTS[transport], start)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["wrong"] for answer in answers] == [[], []]

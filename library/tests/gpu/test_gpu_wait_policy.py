@@ -14,12 +14,12 @@ PROGRAM = Path(__file__).resolve().parents[1] / "system" / "programs" / "wait_po
 WAITED = "1"  # seconds
 
 
-@pytest.mark.parametrize("way", ["cuda", "cuda/stream"])
+@pytest.mark.parametrize("operation", ["cuda", "cuda/stream"])
 def test_a_wait_for_a_plan_leaves_the_cpu_to_others(
-    way: str, run_program: Callable[..., subprocess.CompletedProcess[str]]
+    operation: str, run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable]
-    done = run_program(*command, PROGRAM, way, "blocking", WAITED)
+    done = run_program(*command, PROGRAM, operation, "blocking", WAITED)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     usage = next(each for each in lines if isinstance(each, dict))

@@ -81,13 +81,13 @@ def test_a_plan_whose_target_stands_still_holds_up_no_other(letters: Library) ->
     with Ranks("stalled.py", 3, 1 << 20, 5, **letters) as ranks:
         assert ranks.read_all() == [True] * 3
         ranks.processes[1].send_signal(signal.SIGSTOP)
-        ranks.tell(0)
+        ranks.send_line(0)
         assert ranks.read(0) == 5
         assert ranks.read(0) is True
-        ranks.tell(2)
+        ranks.send_line(2)
         assert ranks.read(2) == 1
         ranks.processes[1].send_signal(signal.SIGCONT)
-        ranks.tell(0)
+        ranks.send_line(0)
         assert ranks.read(2) == 2
         assert ranks.read(0) is True
         assert ranks.read_all() == [True] * 3

@@ -31,7 +31,7 @@ def lose(victim: int, path: str, work: str, size: int = 3) -> None:
         for rank in others:
             assert ranks.read(rank) == "moved"  # between living ranks
         for rank in others:
-            ranks.tell(rank)
+            ranks.send_line(rank)
         ranks.end(victim)
 
 
@@ -74,7 +74,7 @@ def test_a_flush_keeps_its_timeout_while_the_target_is_stopped() -> None:
     with Ranks("trouble.py", 2, "stopped") as ranks:
         assert ranks.read_all() == ["ready", "ready"]
         ranks.processes[1].send_signal(signal.SIGSTOP)
-        ranks.tell(0)
+        ranks.send_line(0)
         kind, message = ranks.read(0)
         assert (kind, "for transfers with rank 1 to complete" in message) == ("Timeout", True)
         ranks.processes[1].send_signal(signal.SIGCONT)
@@ -87,7 +87,7 @@ def test_a_stopped_rank_that_is_killed_ends_the_transfer_towards_it() -> None:
     with Ranks("trouble.py", 2, "stopped") as ranks:
         assert ranks.read_all() == ["ready", "ready"]
         ranks.processes[1].send_signal(signal.SIGSTOP)
-        ranks.tell(0)
+        ranks.send_line(0)
         assert ranks.read(0)[0] == "Timeout"
         killed = ranks.kill(1)
         kind, message = ranks.read(0)
@@ -101,7 +101,7 @@ def test_a_target_that_closes_its_context_ends_the_transfer() -> None:
     with Ranks("trouble.py", 2, "closes") as ranks:
         assert ranks.read(0) == "ready"
         time.sleep(0.05)
-        ranks.tell(1)
+        ranks.send_line(1)
         assert ranks.read(1) == "closed"
         kind, message = ranks.read(0)
         # The region is closed in the middle of a put, or between two puts.
@@ -192,12 +192,12 @@ def test_a_collective_that_timed_out_is_the_same_one_when_it_is_repeated() -> No
     with Ranks("trouble.py", 2, "repeated") as ranks:
         for _ in range(3):
             assert ranks.read(0) == "late"
-            ranks.tell(1)
+            ranks.send_line(1)
         kind, message = ranks.read(0)
         assert (kind, "calls all_gather of 5 bytes" in message) == ("InvalidArgument", True), message
         assert "after its barrier timed out" in message
         assert ranks.read(0) == "late"
-        ranks.tell(1)
+        ranks.send_line(1)
         for kind, message in ranks.read_all():
             assert kind == "InvalidArgument"
             assert "all_gather of 3 bytes" in message

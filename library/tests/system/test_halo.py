@@ -146,7 +146,7 @@ def test_the_neighbours_of_a_killed_rank_are_told(start: str) -> None:
             assert (kind, status) == ("PeerLost", "peer_lost")
             assert "rank 1 was lost" in message
         for rank in (0, 2):
-            ranks.tell(rank)
+            ranks.send_line(rank)
         ranks.end(1)
 
 

@@ -39,11 +39,11 @@ def test_sigint_ends_every_wait() -> None:
         assert interrupt(ranks) == "barrier"
         again = ranks.read(0)
         assert again["raised"] == "Interrupted"
-        ranks.tell(1)
+        ranks.send_line(1)
         other = ranks.read(1)
         assert other["raised"] == "Interrupted"
         assert "rank 0 was interrupted in a collective" in other["message"]
-        ranks.tell(0)
+        ranks.send_line(0)
         ranks.end()
 
 
@@ -72,7 +72,7 @@ def test_sigint_ends_every_wait_for_a_rank_that_is_stopped() -> None:
             assert line == "stop me"
             second.send_signal(signal.SIGSTOP)
             wait_for_stop(second.pid)
-            ranks.tell(0)
+            ranks.send_line(0)
             name = ranks.read(0)
             names.append(name)
             assert first.stdout is not None
@@ -89,7 +89,7 @@ def test_sigint_ends_every_wait_for_a_rank_that_is_stopped() -> None:
                 print(f"{name}: {1000 * (answer['at'] - began):.1f} ms")
             second.send_signal(signal.SIGCONT)
             for rank in (1, 0):
-                ranks.tell(rank)
+                ranks.send_line(rank)
         assert ranks.read(0) == "end"
         ranks.end()
     assert len(names) == 10, names

@@ -122,7 +122,7 @@ def test_the_key_of_another_job_is_foreign() -> None:
             with Ranks("keys.py", 2, "try", key) as other:
                 for kind, message in other.read_all():
                     assert (kind, "another job" in message) == ("ForeignKey", True)
-        other_job.tell(0)
+        other_job.send_line(0)
         other_job.end()
 
 
@@ -330,7 +330,7 @@ def test_a_wrong_secret_is_denied() -> None:
     with Ranks("keys.py", 2, "say", PEERWAY_TIMEOUT="3") as ranks:
         ranks.read_all()
         for rank in range(2):
-            ranks.tell(rank)
+            ranks.send_line(rank)
         ranks.end()
     settings = {**ranks.job, "PEERWAY_LOCAL_RANK": "0"}
     settings |= {"PEERWAY_RENDEZVOUS": f"unix:@peerway-test-{secrets.token_hex(8)}", "PEERWAY_TIMEOUT": "3"}
@@ -367,5 +367,5 @@ def test_nobody_else_may_open_what_a_rank_shares() -> None:
                 [sys.executable, "-c", script, str(entry)], capture_output=True, check=False
             )
             assert b"PermissionError" in done.stderr
-        ranks.tell(0)
+        ranks.send_line(0)
         ranks.end()

@@ -69,8 +69,8 @@ def test_the_other_ranks_are_told_of_a_killed_rank(how: str, tmp_path: Path) -> 
             assert "destroy_process_group()" in message
             operation = "recv of 1000 float32" if how == "recv" else "all_reduce (SUM) of 1000 float32"
             assert operation in message
-        ranks.tell(0)
-        ranks.tell(2)
+        ranks.send_line(0)
+        ranks.send_line(2)
         ranks.end(1)
 
 

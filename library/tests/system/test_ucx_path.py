@@ -90,11 +90,11 @@ def found_while_stopped(ranks: Ranks) -> Any:
     """What rank 0 finds while rank 1 is stopped; both continue afterwards."""
     stopped = ranks.read_all()[1]["process"]
     os.kill(stopped, signal.SIGSTOP)
-    ranks.tell(0)
+    ranks.send_line(0)
     answer = ranks.read(0)
     os.kill(stopped, signal.SIGCONT)
-    ranks.tell(0)
-    ranks.tell(1)
+    ranks.send_line(0)
+    ranks.send_line(1)
     return answer
 
 
@@ -159,7 +159,7 @@ def test_deaths_of_ranks_that_put_leave_the_others_at_work(library: Path) -> Non
                 alive.remove(victim)
                 assert [ranks.read(rank) for rank in alive] == [{"lost": victim}] * len(alive)
             for rank in alive:
-                ranks.tell(rank)
+                ranks.send_line(rank)
             ranks.end(*victims)
 
 

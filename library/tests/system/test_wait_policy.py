@@ -13,18 +13,18 @@ WAITED = 0.5  # s
 pytestmark = pytest.mark.alone
 
 
-def wait(way: str, policy: str) -> dict[str, Any]:
+def wait(operation: str, policy: str) -> dict[str, Any]:
     """Rank 0's report of its wait for rank 1."""
-    with Ranks("wait_policy.py", 2, way, policy, WAITED) as ranks:
+    with Ranks("wait_policy.py", 2, operation, policy, WAITED) as ranks:
         assert ranks.read_all() == ["waiting"] * 2
         usage: dict[str, Any] = ranks.read(0)
-        ranks.tell(1)
+        ranks.send_line(1)
         return usage
 
 
-@pytest.mark.parametrize("way", ["put", "staged", "host", "host/stream"])
-def test_blocking_leaves_the_cpu_to_others(way: str) -> None:
-    spun, slept = (wait(way, policy) for policy in ("busy-poll", "blocking"))
+@pytest.mark.parametrize("operation", ["put", "staged", "host", "host/stream"])
+def test_blocking_leaves_the_cpu_to_others(operation: str) -> None:
+    spun, slept = (wait(operation, policy) for policy in ("busy-poll", "blocking"))
     for usage in (spun, slept):
         assert usage["error"] == ""
         assert usage["wall"] > WAITED / 2

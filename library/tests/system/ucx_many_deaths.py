@@ -48,7 +48,7 @@ def job(settings: dict[str, str], size: int, victims: tuple[int, ...]) -> tuple[
                     bad.append(str(error)[:2000])
                     alive.discard(rank)
         for rank in alive:
-            ranks.tell(rank)
+            ranks.send_line(rank)
         for rank in alive:
             if ranks.processes[rank].wait(60) != 0:
                 bad.append(f"rank {rank} ended badly: {ranks.errors(rank)[:2000]}")

@@ -64,7 +64,7 @@ class HeldDevice final : public MadeUpDevice {
   class HeldQueue final : public Queue {
    public:
     explicit HeldQueue(HeldDevice& device) : device_(device) {}
-    pw_status copy(const Copy& copy, Method) override {
+    pw_status copy(const Copy& copy, CopyBy) override {
       ++device_.given;
       return give([copy] { host_copy(copy); });
     }

@@ -15,7 +15,7 @@ namespace {
 class SlowQueue final : public Queue {
  public:
   explicit SlowQueue(const std::atomic<bool>& done, const pw_status& end) : done_(done), end_(end) {}
-  pw_status copy(const Copy&, Method) override { return PW_OK; }
+  pw_status copy(const Copy&, CopyBy) override { return PW_OK; }
   pw_status write(uint64_t*, uint64_t) override { return PW_OK; }
   bool idle(pw_status& status) override {
     status = end_;
@@ -115,7 +115,7 @@ TEST_F(StagingQueues, NothingIsUnderWayWhileThePinnedPartGrows) {
 /// Does at once what it is given, and fails when it is told to.
 class PromptQueue final : public Queue {
  public:
-  pw_status copy(const Copy& copy, Method) override {
+  pw_status copy(const Copy& copy, CopyBy) override {
     if (fails) return PW_DEVICE;
     std::memcpy(copy.to, copy.from, copy.layout.shape.bytes());
     return PW_OK;

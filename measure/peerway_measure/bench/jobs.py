@@ -11,7 +11,7 @@ from typing import Any
 from peerway import _core
 from peerway.errors import InvalidArgument
 from peerway.paths import PathInfo, covers
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 from peerway_measure.bench import limits, resume
 from peerway_measure.bench.kinds import FLAG, LIMITS, PLAN_WAYS, ROUTE, STARTS
 from peerway_measure.bench.links import CaseFailed, Links
@@ -28,7 +28,7 @@ class Job:
     via: str
     paths: str
     chunk: int = 0  # the chunk size of `staged` in bytes; 0: its default
-    plans: str = ""  # one of the kind's ways over plans; "" if no plan is used
+    plans: str = ""  # one of the kind's variants over plans; "" if no plan is used
 
     @property
     def allowed(self) -> str:
@@ -53,7 +53,7 @@ def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Jo
 
 
 def _all_jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
-    """Every case over every available way, in the order of the plan. Collective: the same on all ranks."""
+    """Every case in every available variant, in the order of the plan. Collective: the same on all ranks."""
     known_paths: dict[tuple[Any, ...], list[PathInfo]] = {}
     limits_done: set[tuple[str, int, str]] = set()
     for case in plan.cases:
@@ -87,29 +87,31 @@ def _path_jobs(
 
 
 def _sends(case: Case) -> str:
-    """The way over plans that measures sends. On GPUs it is in stream order, as programs start them."""
+    """The variant over plans that measures sends. On GPUs it is in stream order, as programs start them."""
     if not case.kind.by_methods:
         return ""
     return "sendrecv/stream" if is_gpu(case.source) else "sendrecv"
 
 
 def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
-    """The case over plans: in all ways, or in those that the settings name. If the settings name paths, the
-    first way over these paths.
+    """The case over plans: in all variants, or in those that the settings name. If the settings name paths,
+    the first variant over these paths.
     """
-    ways = case.kind.plan_ways(case.source) if case.source == case.target else ()
-    via = {way: f"{way}/{plan.policy}" if case.kind.policies else way for way in ways}
+    variants = case.kind.plan_variants(case.source) if case.source == case.target else ()
+    via = {variant: f"{variant}/{plan.policy}" if case.kind.policies else variant for variant in variants}
     names = [setting.paths for setting in plan.settings]
     jobs = [
-        Job(case, via[way], ROUTE, plans=way)
-        for way in ways
-        if not names or any(covers(name, via[way]) for name in names)
+        Job(case, via[variant], ROUTE, plans=variant)
+        for variant in variants
+        if not names or any(covers(name, via[variant]) for name in names)
     ]
-    if STARTS[0] in ways and not case.kind.by_paths:
+    if STARTS[0] in variants and not case.kind.by_paths:
         over = [setting for setting in plan.settings if setting.paths not in PLAN_WAYS]
         jobs += [Job(case, setting.label, setting.paths, plans=STARTS[0]) for setting in over]
     if not jobs and not case.kind.by_paths:
-        reason = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
+        reason = (
+            f"it goes over {', '.join(variants)}" if variants else "there is no such plan for this memory"
+        )
         why = f"{case.source} to {case.target}: {reason}"
         reporter.say("refused", via="", test=case.test, bytes=0, why=why)
     yield from jobs
@@ -193,7 +195,7 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
         if want.startswith("nic:"):
             _core.check_paths(want, [info.name for info in infos])
         names = [*(info.name for info in infos), ROUTE]
-        near = meant(want, [*names, *(name.partition("/")[0] for name in names)]) or "."
+        near = did_you_mean(want, [*names, *(name.partition("/")[0] for name in names)]) or "."
         raise InvalidArgument(
             f"peerway: there is no path '{want}'{near} There are {', '.join(names[:-1])}, and route for the "
             "choice; peer is all that begin with peer/."

@@ -67,7 +67,7 @@ class TestKind:
         """
         return self.column == "p50_us"
 
-    def plan_ways(self, memory: str) -> tuple[str, ...]:
+    def plan_variants(self, memory: str) -> tuple[str, ...]:
         """The one_way_trips over plans for one kind of memory."""
         return self.plans + self.gpu_plans if is_gpu(memory) else self.plans
 
@@ -158,8 +158,8 @@ KINDS = {
 PLAN_WAYS = frozenset(
     part
     for kind in KINDS.values()
-    for way in kind.plans + kind.gpu_plans
-    for part in (way, way.partition("/")[0], *(f"{way}/{policy}" for policy in kind.policies))
+    for variant in kind.plans + kind.gpu_plans
+    for part in (variant, variant.partition("/")[0], *(f"{variant}/{policy}" for policy in kind.policies))
 )
 """Names of one_way_trips over plans that may be asked for as paths are."""
 

@@ -23,15 +23,15 @@ ASYNC_BATCH, ASYNC_TRIPS = 20, 10000
 ALIGNMENT = 16
 
 
-def plan_probe(context: Context, links: Links, case: Case, way: str, timeout_s: float) -> Probe:
-    """Make the probe that measures a case over a plan, in one of the ways of its kind. Collective. Raises
+def plan_probe(context: Context, links: Links, case: Case, variant: str, timeout_s: float) -> Probe:
+    """Make the probe that measures a case over a plan, in one of the variants of its kind. Collective. Raises
     CaseFailed.
     """
     if case.kind.loop == "halo":
-        return HaloProbe(context, links, case, way, timeout_s)
+        return HaloProbe(context, links, case, variant, timeout_s)
     if case.kind.loop == "async":
-        return AsyncProbe(context, links, case, way, timeout_s)
-    return PairProbe(context, links, case, way, timeout_s)
+        return AsyncProbe(context, links, case, variant, timeout_s)
+    return PairProbe(context, links, case, variant, timeout_s)
 
 
 def batch_of(case: Case, start: str) -> int:
@@ -42,9 +42,12 @@ def batch_of(case: Case, start: str) -> int:
 
 
 class PairProbe:
-    """Plans between the two ranks of a pair. Each way ("plan/stream") starts them differently. Collective."""
+    """Plans between the two ranks of a pair. Each variant ("plan/stream") starts them differently.
 
-    def __init__(self, context: Context, links: Links, case: Case, way: str, timeout_s: float) -> None:
+    Making one is collective.
+    """
+
+    def __init__(self, context: Context, links: Links, case: Case, variant: str, timeout_s: float) -> None:
         self._context, self._links, self._case = context, links, case
         links.reserve(case.source, case.target, case.shape.extent)
         self._link = links.link(case.source, case.target, case.pairs)
@@ -53,10 +56,10 @@ class PairProbe:
         self._pair = links.for_plans(case.source, case.target, case.pairs)
         self._loops: _core.PlanLoop | _core.KernelLoop | _core.AsyncPingPong | None = None
         self.batch = 0
-        together(context, lambda: self._make(way, timeout_s))
+        together(context, lambda: self._make(variant, timeout_s))
 
-    def _make(self, way: str, timeout_s: float) -> None:
-        plans, _, start = way.partition("/")
+    def _make(self, variant: str, timeout_s: float) -> None:
+        plans, _, start = variant.partition("/")
         start = start or "host"
         self.batch = batch_of(self._case, start)
         exchanges = self._case.kind.loop == "exchange"
@@ -106,14 +109,14 @@ class AsyncProbe(PairProbe):
     is checked too.
     """
 
-    def _make(self, way: str, timeout_s: float) -> None:
+    def _make(self, variant: str, timeout_s: float) -> None:
         self.batch = ASYNC_BATCH
         self._trips = 0
         self._computed = computed_bytes(self._case.shape.label) or 0
         self._buffer = self._context.allocate(self._case.source, self._computed)
         if self._pair is not None:
             self._loops = _core.AsyncPingPong(
-                self._pair, block_of(self._case), self._buffer._core, self._computed, way, self.batch,
+                self._pair, block_of(self._case), self._buffer._core, self._computed, variant, self.batch,
                 timeout_s,
             )  # fmt: skip
 
@@ -145,7 +148,7 @@ class AsyncProbe(PairProbe):
 class HaloProbe:
     """A halo exchange among all ranks, each of which measures. Collective."""
 
-    def __init__(self, context: Context, links: Links, case: Case, way: str, timeout_s: float) -> None:
+    def __init__(self, context: Context, links: Links, case: Case, variant: str, timeout_s: float) -> None:
         self._context, self._links = context, links
         self._halo, self._kind = halo.of_label(case.shape.label), case.source
         room = self._halo.array_bytes
@@ -154,7 +157,7 @@ class HaloProbe:
         devices = context.team.all_gather(self._array.device.encode(), EXCHANGE_S)
         self.source, self.target = devices[0].decode(), devices[1 % len(devices)].decode()
         self.measures = self.takes_part = True
-        start = way.partition("/")[2] or "host"
+        start = variant.partition("/")[2] or "host"
         self.batch = batch_of(case, start)
         self._loops: _core.PlanLoop | None = None
         together(context, lambda: self._make(start, timeout_s))

@@ -69,7 +69,7 @@ class Results:
         self.note(f"no time was left for {total} of {whole} measurements: {', '.join(words)}; {remedy}")
 
     def add_unmeasured(self, name: str, size: int) -> None:
-        """Keep a case for which there was no time: its test with the way, and its size."""
+        """Keep a case for which there was no time: its test with the variant, and its size."""
         self.unmeasured.append((name, size))
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
@@ -103,7 +103,7 @@ class Results:
 
 
 def _unmeasured_text(name: str, sizes: Sequence[int]) -> str:
-    """The text of one test and way, such as "put_bw staged (5 times, 4 sizes from 16 B to 32 MiB)"."""
+    """The text of one test and variant, such as "put_bw staged (5 times, 4 sizes from 16 B to 32 MiB)"."""
     distinct = sorted(set(sizes))
     if len(distinct) <= MOST_SIZES:
         text = " and ".join(size_text(size) for size in distinct)

@@ -151,15 +151,15 @@ def _peer_records(
 
 
 def _measured(part: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, PeerCase]]:
-    """The pairs of case and way of which a continued file has more than `most` records."""
+    """The pairs of case and variant of which a continued file has more than `most` records."""
     from peerway_measure.bench.peers.base import OF_ALL_RANKS
 
     def point(via: str, case: PeerCase) -> str:
         ranks = part.ranks if case.test in OF_ALL_RANKS else 2
         return resume.point(case.test, via, case.form.label, case.bytes, ranks, part.device, part.device)
 
-    ways = part.variants or ()
-    return frozenset((v, c) for v in ways for c in part.cases if plan.recorded.get(point(v, c), 0) > most)
+    variants = part.variants or ()
+    return frozenset((v, c) for v in variants for c in part.cases if plan.recorded.get(point(v, c), 0) > most)
 
 
 def _available_memory() -> int:

@@ -101,7 +101,7 @@ def _group(job: Job) -> object:
 
 
 def _case(job: Job) -> object:
-    """The case of a job. Several jobs may measure one case in different ways."""
+    """The case of a job. Several jobs may measure variants of one case."""
     return job.case
 
 

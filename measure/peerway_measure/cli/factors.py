@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway_common.cli.options import BadInput
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 from peerway_measure.bench.shapes import parse_size
 from peerway_measure.compare.changes import listed
 from peerway_measure.compare.groups import ENVIRONMENT, IDENTITY
@@ -43,7 +43,7 @@ def check(factors: Iterable[str], records: Sequence[Record]) -> None:
     for name in factors:
         if name not in known:
             raise click.UsageError(
-                f"--factor {name}: no record has it{meant(name, known) or '.'} "
+                f"--factor {name}: no record has it{did_you_mean(name, known) or '.'} "
                 f"There are {', '.join(sorted(known))}"
             )
 

@@ -202,7 +202,7 @@ def _values(records: Iterable[Record], name: str) -> set[str]:
             return record.extra.get(name.removeprefix(_EXTRA), "")
         if name in _CHOSEN_BY_TIME and not record.extra.get(FIXED):
             return "as many as fit the time"
-        return getattr(record, "way" if name == "via" else name)
+        return getattr(record, "full_via" if name == "via" else name)
 
     return {str(value(record)) for record in records}
 

@@ -56,12 +56,12 @@ def pair_up(
     """All groups of both sides in the order of their first record.
 
     `by` are further fields that divide records into groups. The `factors`, which were meant to change, do not
-    divide them. The "via" of a group is the `way` of its records, unless the paths that a route may choose
-    from were meant to change.
+    divide them. The "via" of a group is the `full_via` of its records, unless the paths that a route may
+    choose from were meant to change.
     """
     omitted = {*factors, *(_IN_FIELD[name] for name in factors if name in _IN_FIELD)}
     names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in omitted))
-    fields = ["way" if name == "via" and ALLOWED not in factors else name for name in names]
+    fields = ["full_via" if name == "via" and ALLOWED not in factors else name for name in names]
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):
         for record in records:

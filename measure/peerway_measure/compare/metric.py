@@ -49,7 +49,7 @@ def name_of(record: Record) -> str:
     """A test with everything that distinguishes it: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4
     streams".
     """
-    return named({name: getattr(record, name) for name in _NAMING} | {"via": record.way})
+    return named({name: getattr(record, name) for name in _NAMING} | {"via": record.full_via})
 
 
 def named(fields: Mapping[str, str | int]) -> str:

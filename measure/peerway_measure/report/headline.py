@@ -50,7 +50,7 @@ def _points(records: Iterable[Record]) -> dict[Point, dict[str, float]]:
     for r in records:
         if r.via not in LIMITS and r.p50_us > 0:
             point = (r.test, r.shape, r.bytes, r.ranks, r.source, r.target, r.host)
-            times.setdefault(point, {}).setdefault(r.way, []).append(r.p50_us)
+            times.setdefault(point, {}).setdefault(r.full_via, []).append(r.p50_us)
     return {
         point: {via: median(several) for via, several in vias.items()}
         for point, vias in times.items()

@@ -75,19 +75,19 @@ def _matrices(rows: Iterable[Record], sources: list[str], targets: list[str]) ->
             numbers = [median(getattr(r, field) for r in several) if several else None for several in chosen]
             values.append([number or None for number in numbers])
             texts.append([text(number) if number else "" for number in numbers])
-            vias.append([several[0].way if several else "" for several in chosen])
+            vias.append([several[0].full_via if several else "" for several in chosen])
         matrices[measure] = {"z": values, "text": texts, "via": vias}
     return matrices
 
 
 def _best(rows: Sequence[Record]) -> list[Record]:
     """The records of the route, or of the path with the lowest median time."""
-    by_way: dict[str, list[Record]] = {}
+    by_via: dict[str, list[Record]] = {}
     for r in rows:
-        by_way.setdefault(r.way, []).append(r)
-    if ROUTE in by_way:
-        return by_way[ROUTE]
-    return min(by_way.values(), key=lambda several: median(r.p50_us for r in several))
+        by_via.setdefault(r.full_via, []).append(r)
+    if ROUTE in by_via:
+        return by_via[ROUTE]
+    return min(by_via.values(), key=lambda several: median(r.p50_us for r in several))
 
 
 def _devices(names: Iterable[str]) -> list[str]:

@@ -87,7 +87,7 @@ class Table:
 
 def spans_from_records(records: Iterable[Record]) -> list[Span]:
     """The spans according to records of the route itself."""
-    known = {r.bytes: str(r.extra[CHOSEN]) for r in records if r.way == ROUTE and r.extra.get(CHOSEN)}
+    known = {r.bytes: str(r.extra[CHOSEN]) for r in records if r.full_via == ROUTE and r.extra.get(CHOSEN)}
     return _spans(sorted((size, path) for size, path in known.items() if size > 0))
 
 

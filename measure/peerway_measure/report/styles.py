@@ -42,7 +42,7 @@ class Style:
     """How a curve is drawn: the index of its colour, plotly's names of its dash and marker, its width in
     pixels.
 
-    `via` is its path or peer (the `way` of its records), and `file` the name of its file if there are
+    `via` is its path or peer (the `full_via` of its records), and `file` the name of its file if there are
     several.
     """
 
@@ -63,7 +63,7 @@ class Style:
 def curve(record: Record) -> str:
     """The name of the curve to which a record belongs."""
     file = record.extra.get(FILE)
-    return f"{record.way} · {file}" if file else record.way
+    return f"{record.full_via} · {file}" if file else record.full_via
 
 
 def of_file(records: Iterable[Record], name: str) -> list[Record]:
@@ -80,7 +80,7 @@ def styles(records: Iterable[Record]) -> dict[str, Style]:
     """A style for each curve, in the order of a legend: route, paths, peers, limits of the hardware. Files
     keep their order within each.
     """
-    curves = {(r.way, str(r.extra.get(FILE, ""))): curve(r) for r in records}
+    curves = {(r.full_via, str(r.extra.get(FILE, ""))): curve(r) for r in records}
     files = list(dict.fromkeys(file for _, file in curves))
     of_via = _of_vias({via for via, _ in curves})
     ordered = sorted(curves, key=lambda key: (_rank(key[0]), files.index(key[1])))

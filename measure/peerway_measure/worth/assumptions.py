@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def parse(several: tuple[str, ...]) -> Assumptions:
         if not equals:
             raise ValueError(f"{text!r} has no value; write NAME=VALUE, such as sizes=exact")
         if name not in KINDS:
-            hint = meant(name, KINDS)
+            hint = did_you_mean(name, KINDS)
             raise ValueError(f"there is no assumption {name!r}{hint or '.'} There are {', '.join(KINDS)}")
         if name.replace("-", "_") in values:
             raise ValueError(f"{name} is given twice; give one value")

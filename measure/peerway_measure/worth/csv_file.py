@@ -15,7 +15,7 @@ from typing import Any
 
 from peerway_common import atomic_file
 from peerway_common.printable import printable, shortened
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 
 MOST_BYTES = 256 << 20
 MOST_HOURS = 1e12  # of a row: a hundred million GPUs for a year
@@ -113,7 +113,7 @@ def _check_names(path: Path, names: Sequence[str], columns: Mapping[str, Column]
         if name not in columns:
             raise BadFile(
                 f"{path}:1: there is no column {shortened(printable(name), 60)!r}"
-                f"{meant(name, columns) or '.'} There are {', '.join(columns)}"
+                f"{did_you_mean(name, columns) or '.'} There are {', '.join(columns)}"
             )
         if names.count(name) > 1:
             raise BadFile(f"{path}:1: the column {name} is there twice; delete one")

@@ -135,12 +135,12 @@ def test_a_time_that_is_too_short_is_shared_by_the_tests(now: list[float]) -> No
 
 
 def test_one_case_of_each_test_is_measured_whatever_the_time(now: list[float]) -> None:
-    """The ranks took longer to start than the whole budget. A case covers several ways."""
+    """The ranks took longer to start than the whole budget. A case covers several variants."""
     jobs = [
-        (test, size, way)
+        (test, size, variant)
         for test in ("put_latency", "get_latency")
         for size in (8, 64, 16)
-        for way in ("memcpy", "peer/shm", "staged")
+        for variant in ("memcpy", "peer/shm", "staged")
     ]
     now[0] = 20.0
     shares = dict(TimeBudget(ends=15.0).shares(jobs, lambda job: job[0], lambda job: job[:2]))
@@ -160,10 +160,10 @@ def test_any_beginning_of_the_cases_is_spread_over_all_sizes() -> None:
         gaps = [after - before for before, after in pairwise(powers)]
         assert max(gaps) <= widest, (measured, powers)
     assert list(spread([], lambda job: job)) == []
-    ways = [("put_bw", size, way) for size in (8, 16, 64) for way in ("peer/shm", "staged")]
-    ordered_ways = list(spread(ways, lambda job: job[0], lambda job: job[1]))
-    assert [size for _, size, _ in ordered_ways] == [8, 8, 64, 64, 16, 16]
-    assert [way for _, _, way in ordered_ways] == 3 * ["peer/shm", "staged"]
+    variants = [("put_bw", size, variant) for size in (8, 16, 64) for variant in ("peer/shm", "staged")]
+    ordered_variants = list(spread(variants, lambda job: job[0], lambda job: job[1]))
+    assert [size for _, size, _ in ordered_variants] == [8, 8, 64, 64, 16, 16]
+    assert [variant for _, _, variant in ordered_variants] == 3 * ["peer/shm", "staged"]
 
 
 def test_a_run_that_finds_no_time_left_is_told_and_the_first_is_made(

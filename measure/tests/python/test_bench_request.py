@@ -74,9 +74,9 @@ def test_computations_make_ten_thousand_trips_once_for_each_policy() -> None:
 
 def test_ways_over_plans_have_names_that_can_be_asked_for() -> None:
     assert {"plan", "plan/graph", "sendrecv/stream", "cpu/blocking", "kernel"} <= PLAN_WAYS
-    assert "plan/graph" not in KINDS["exchange"].plan_ways("host")
-    assert "plan/graph" in KINDS["exchange"].plan_ways("cuda")
-    assert KINDS["kernel_latency"].plan_ways("host") == ()
+    assert "plan/graph" not in KINDS["exchange"].plan_variants("host")
+    assert "plan/graph" in KINDS["exchange"].plan_variants("cuda")
+    assert KINDS["kernel_latency"].plan_variants("host") == ()
 
 
 def test_a_peer_that_does_none_of_the_tests_is_said_to() -> None:

@@ -43,7 +43,7 @@ def test_a_benchmark_measures_the_gpus_that_are_here(kind: str, monkeypatch: pyt
     assert (kind, kind) in Request().measured_memories()
     assert list(Request(gpudirect=True).measured_memories()) == [(kind, kind), (kind, "host"), ("host", kind)]
     assert (kind, "host") in machine.memory_pairs()
-    assert "plan/graph" in KINDS["exchange"].plan_ways(kind)
+    assert "plan/graph" in KINDS["exchange"].plan_variants(kind)
 
 
 def test_without_a_gpu_only_the_hosts_memory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

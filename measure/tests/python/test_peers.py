@@ -275,13 +275,13 @@ def test_every_case_gives_a_result_and_progress_counts_them(tmp_path: Path) -> N
     assert seen == [("toy", 1, 2), ("toy", 2, 2)]
 
 
-class TwoWays(Toy):
-    """A peer whose second way is measured after the whole first way."""
+class TwoVariants(Toy):
+    """A peer whose second variant is measured after the whole first variant."""
 
     variants = ("toy", "toy/late")
 
 
-def test_a_time_that_is_too_short_is_shared_by_ways_and_tests(
+def test_a_time_that_is_too_short_is_shared_by_variants_and_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """16 cases of a second each in 8 seconds: four of each way, two of each test, the first and last
@@ -297,7 +297,7 @@ for via, test, _, _, size, *_ in cases:
     sizes = [Form("contiguous", 1, size, size) for size in (1, 2, 3, 4)]
     cases = tuple(peers.Case(test, size) for test in ("put_latency", "put_bw") for size in sizes)
     measured, omitted = [], 0
-    for outcome in TwoWays(tmp_path, body).run(peers.Plan("host", cases, ends=7.9), lambda *_: None):
+    for outcome in TwoVariants(tmp_path, body).run(peers.Plan("host", cases, ends=7.9), lambda *_: None):
         if isinstance(outcome, dict):
             now[0] += 1
             measured.append((outcome["via"], outcome["test"], outcome["bytes"]))
@@ -305,7 +305,10 @@ for via, test, _, _, size, *_ in cases:
             assert isinstance(outcome, peers.NoTime)
             omitted += 1
     expected = [
-        (way, test, n) for way in TwoWays.variants for n in (1, 4) for test in ("put_latency", "put_bw")
+        (variant, test, n)
+        for variant in TwoVariants.variants
+        for n in (1, 4)
+        for test in ("put_latency", "put_bw")
     ]
     assert measured == expected
     assert omitted == 8

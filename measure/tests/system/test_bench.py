@@ -73,12 +73,12 @@ def test_every_test_moves_the_right_data_over_every_path(
     )
 
 
-def ways(test: str) -> set[str]:
-    return set(KINDS[test].plan_ways("host"))
+def variants(test: str) -> set[str]:
+    return set(KINDS[test].plan_variants("host"))
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=[pytest.mark.alone, pytest.mark.long])])
-def test_plans_move_the_right_data_in_every_way(ranks: int, tmp_path: Path) -> None:
+def test_plans_move_the_right_data_in_every_variant(ranks: int, tmp_path: Path) -> None:
     done = peerway(
         "bench", "exchange", "plan_latency", "cube", "--shapes", "contiguous,cube:3", "--quick", "--ranks",
         ranks, "--sizes", "1,65537", "--device", "host", "--paths", "plan,sendrecv", "--format",
@@ -89,7 +89,7 @@ def test_plans_move_the_right_data_in_every_way(ranks: int, tmp_path: Path) -> N
     assert all(record.validated for record in measured)
     for test in ("exchange", "plan_latency", "cube"):
         same = [record for record in measured if record.test == test and record.via not in LIMITS]
-        assert {record.via for record in same} == ways(test)
+        assert {record.via for record in same} == variants(test)
         assert all(record.extra["batch"] >= 1 for record in same)
     assert {record.bytes for record in measured if record.test == "exchange"} == {1, 65537}
 
@@ -117,9 +117,9 @@ def test_a_halo_is_refreshed_by_plans_and_beside_them_by_open_mpi(
     assert done.returncode == 0, done.stderr
     measured = [records.parse(line) for line in done.stdout.splitlines()]
     vias = {record.via for record in measured}
-    assert ways("halo") <= vias
+    assert variants("halo") <= vias
     if "openmpi on host was not measured" not in done.stderr:
-        assert vias == ways("halo") | {"openmpi", "openmpi/pack"}
+        assert vias == variants("halo") | {"openmpi", "openmpi/pack"}
     assert {record.ranks for record in measured} == {ranks}
     assert len({(record.shape, record.bytes) for record in measured}) == 1
     assert all(record.validated for record in measured)
@@ -148,7 +148,7 @@ def test_plans_of_gpu_memory_are_started_from_the_host_and_on_streams(
     assert all(record.validated for record in measured)
     assert {(record.source, record.target) for record in measured} == {(f"{kind}:0", f"{kind}:1")}
     for name in {record.test for record in measured}:
-        assert ways(name) <= {record.via for record in measured if record.test == name}
+        assert variants(name) <= {record.via for record in measured if record.test == name}
 
 
 def test_amd_gpus_are_explained_by_number(hip_settings: dict[str, str], tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_computations_between_messages_in_every_mode_and_policy(tmp_path: Path) 
     measured = [records.parse(line) for line in done.stdout.splitlines()]
     points = {(record.via, record.shape) for record in measured}
     assert points == {
-        (f"{mode}/{policy}", "compute:4096") for mode in ways("async_pingpong") for policy in POLICIES
+        (f"{mode}/{policy}", "compute:4096") for mode in variants("async_pingpong") for policy in POLICIES
     }
     assert all(record.validated and record.bytes == 128 for record in measured)
     assert all(len(record.extra["cpu_percents"]) == 2 for record in measured)

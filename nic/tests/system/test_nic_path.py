@@ -172,6 +172,6 @@ def test_a_nic_and_another_path_carry_one_put_together(tmp_path: Path) -> None:
         env={**os.environ, **settings}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     (decision,) = json.loads(done.stdout)
-    ways = [part["via"] for part in decision["decision"]["rows"]]
-    assert ways[0] == "nic:example"
-    assert ways[-1] == "nic:example 50 % + peer/cma 50 %"
+    paths = [part["via"] for part in decision["decision"]["rows"]]
+    assert paths[0] == "nic:example"
+    assert paths[-1] == "nic:example 50 % + peer/cma 50 %"

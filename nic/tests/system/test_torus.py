@@ -22,7 +22,7 @@ Torus = dict[str, object]
 GUARANTEES = ["puts_in_order", "gets_behind_puts"]
 SEEDS = [40, pytest.param(200, marks=pytest.mark.long)]
 # Over shared memory at once, over shared memory with simulated times, and over datagrams.
-THREE_WAYS: tuple[Torus, ...] = ({}, {"timed": True}, {"faults": {"drop": 0.02}})
+THREE_CONFIGURATIONS: tuple[Torus, ...] = ({}, {"timed": True}, {"faults": {"drop": 0.02}})
 
 
 def build_program(name: str, folder: Path) -> Path:
@@ -182,13 +182,13 @@ def test_a_nic_that_lies_is_seen(nic_ranks: Path, tmp_path: Path, guarantee: str
 
 
 def test_memory_is_not_touched_after_its_end(torus_ranks: Ranks) -> None:
-    for torus in THREE_WAYS:
+    for torus in THREE_CONFIGURATIONS:
         for seed in (1, 2):
             torus_ranks("deregistered", 2, torus, seed)
 
 
 def test_a_killed_process_is_told_of(torus_ranks: Ranks) -> None:
-    for torus in THREE_WAYS:
+    for torus in THREE_CONFIGURATIONS:
         assert torus_ranks("death", 3, torus, KILL="1")["told_after_s"] < 2
 
 

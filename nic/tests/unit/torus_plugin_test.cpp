@@ -69,15 +69,15 @@ struct TorusNic {
   }
 };
 
-/// Memory of `to`, accessed from `from`.
-struct TorusWay {
+/// A connection: memory of `to`, accessed from `from`.
+struct TorusLink {
   TorusNic &from, &to;
   std::vector<uint64_t> source = std::vector<uint64_t>(65536), target = std::vector<uint64_t>(65536);
   pw_nic_memory *local = nullptr, *there = nullptr;
   pw_nic_peer* peer = nullptr;
   pw_nic_remote* remote = nullptr;
 
-  TorusWay(TorusNic& a, TorusNic& b) : from(a), to(b) {
+  TorusLink(TorusNic& a, TorusNic& b) : from(a), to(b) {
     std::iota(source.begin(), source.end(), 1);
     pw_nic_key key;
     local = registered(a, source, key);
@@ -87,7 +87,7 @@ struct TorusWay {
     EXPECT_EQ(torus_ops().connect(a.nic, &address, &peer), PW_NIC_OK) << torus_ops().why(a.nic);
     EXPECT_EQ(torus_ops().import_key(a.nic, peer, &key, &remote), PW_NIC_OK);
   }
-  ~TorusWay() {
+  ~TorusLink() {
     torus_ops().release_key(from.nic, remote);
     torus_ops().disconnect(from.nic, peer);
     torus_ops().deregister_memory(from.nic, local);
@@ -120,7 +120,7 @@ class TorusPlugin : public ::testing::TestWithParam<const char*> {
   std::string file_ = torus_file(GetParam());
 };
 INSTANTIATE_TEST_SUITE_P(
-    Ways, TorusPlugin,
+    Transports, TorusPlugin,
     ::testing::Values("{}", R"({"timed": true})",
                       R"({"faults": {"drop": 0.05, "duplicate": 0.05, "corrupt": 0.05}})"));
 
@@ -128,50 +128,50 @@ TEST_P(TorusPlugin, MovesBytesBothWaysAndToItself) {
   TorusNic a(file_), b(file_);
   EXPECT_NE(a.info.number, b.info.number);
   for (TorusNic* to : {&b, &a}) {
-    TorusWay way(a, *to);
-    EXPECT_EQ(way.put(0, 65536 * 8), PW_NIC_OK);
-    std::fill(way.source.begin(), way.source.end(), 0);
-    EXPECT_EQ(way.get(0, 65536 * 8), PW_NIC_OK);  // after the put, as the NIC guarantees
-    EXPECT_EQ(way.source, way.target);
-    EXPECT_EQ(way.target[65535], 65536u);
-    EXPECT_EQ(way.put(8, 0), PW_NIC_OK);
-    EXPECT_EQ(way.get(8, 0), PW_NIC_OK);
+    TorusLink link(a, *to);
+    EXPECT_EQ(link.put(0, 65536 * 8), PW_NIC_OK);
+    std::fill(link.source.begin(), link.source.end(), 0);
+    EXPECT_EQ(link.get(0, 65536 * 8), PW_NIC_OK);  // after the put, as the NIC guarantees
+    EXPECT_EQ(link.source, link.target);
+    EXPECT_EQ(link.target[65535], 65536u);
+    EXPECT_EQ(link.put(8, 0), PW_NIC_OK);
+    EXPECT_EQ(link.get(8, 0), PW_NIC_OK);
   }
 }
 
 TEST_P(TorusPlugin, TouchesNothingOutsideOfTheMemory) {
   TorusNic a(file_), b(file_);
-  TorusWay way(a, b);
-  EXPECT_EQ(way.put(65536 * 8 - 7, 8), PW_NIC_INVALID);
-  EXPECT_EQ(way.get(65536 * 8, 1), PW_NIC_INVALID);
-  EXPECT_EQ(way.put(UINT64_MAX, 8), PW_NIC_INVALID);
+  TorusLink link(a, b);
+  EXPECT_EQ(link.put(65536 * 8 - 7, 8), PW_NIC_INVALID);
+  EXPECT_EQ(link.get(65536 * 8, 1), PW_NIC_INVALID);
+  EXPECT_EQ(link.put(UINT64_MAX, 8), PW_NIC_INVALID);
   uint64_t word = 1;
-  EXPECT_EQ(torus_ops().put(a.nic, way.remote, 0, &word, way.local, 8, nullptr), PW_NIC_INVALID);
-  EXPECT_EQ(torus_ops().put(a.nic, way.remote, 0, way.source.data(), nullptr, a.info.copied + 1, nullptr),
+  EXPECT_EQ(torus_ops().put(a.nic, link.remote, 0, &word, link.local, 8, nullptr), PW_NIC_INVALID);
+  EXPECT_EQ(torus_ops().put(a.nic, link.remote, 0, link.source.data(), nullptr, a.info.copied + 1, nullptr),
             PW_NIC_INVALID);
   EXPECT_NE(std::string(torus_ops().why(a.nic)), "");
 }
 
 TEST_P(TorusPlugin, RefusesMemoryThatWasDeregistered) {
   TorusNic a(file_), b(file_);
-  TorusWay way(a, b);
-  EXPECT_EQ(way.put(0, 8), PW_NIC_OK);
-  EXPECT_EQ(way.get(0, 8), PW_NIC_OK);
-  torus_ops().deregister_memory(b.nic, way.there);
-  way.there = nullptr;
-  way.target[0] = 99;
-  way.put(0, 8);
-  EXPECT_EQ(way.get(0, 8), PW_NIC_REFUSED);
-  EXPECT_EQ(way.target[0], 99u);
+  TorusLink link(a, b);
+  EXPECT_EQ(link.put(0, 8), PW_NIC_OK);
+  EXPECT_EQ(link.get(0, 8), PW_NIC_OK);
+  torus_ops().deregister_memory(b.nic, link.there);
+  link.there = nullptr;
+  link.target[0] = 99;
+  link.put(0, 8);
+  EXPECT_EQ(link.get(0, 8), PW_NIC_REFUSED);
+  EXPECT_EQ(link.target[0], 99u);
   pw_nic_key key;  // the next memory in that slot is another one
-  way.there = TorusWay::registered(b, way.target, key);
-  EXPECT_EQ(way.get(0, 8), PW_NIC_REFUSED);
+  link.there = TorusLink::registered(b, link.target, key);
+  EXPECT_EQ(link.get(0, 8), PW_NIC_REFUSED);
 }
 
 TEST_P(TorusPlugin, EndsTowardsAClosedEndpoint) {
   TorusNic a(file_);
   auto b = std::make_unique<TorusNic>(file_);
-  auto way = std::make_unique<TorusWay>(a, *b);
+  auto way = std::make_unique<TorusLink>(a, *b);
   torus_ops().deregister_memory(b->nic, way->there);
   way->there = nullptr;
   b.reset();
@@ -183,8 +183,8 @@ TEST_P(TorusPlugin, EndsWhatIsUnderWayAtClose) {
   TorusDone done;
   auto a = std::make_unique<TorusNic>(file_);
   {
-    TorusWay way(*a, *a);
-    EXPECT_EQ(torus_ops().get(a->nic, way.remote, 0, way.source.data(), way.local, 8, &done), PW_NIC_OK);
+    TorusLink link(*a, *a);
+    EXPECT_EQ(torus_ops().get(a->nic, link.remote, 0, link.source.data(), link.local, 8, &done), PW_NIC_OK);
   }
   a.reset();
   EXPECT_EQ(done.calls, 1);
@@ -274,10 +274,10 @@ TEST(TorusOpen, RefusesMemoryThatIsNone) {
 double seconds_of(int puts, uint64_t bytes, const std::string& torus) {
   const std::string file = torus_file(torus.c_str());
   TorusNic a("node=0,file=" + file), b("node=1,file=" + file);
-  TorusWay way(a, b);
+  TorusLink link(a, b);
   timespec begin, end;
   clock_gettime(CLOCK_MONOTONIC, &begin);
-  for (int i = 0; i < puts; ++i) EXPECT_EQ(way.put(0, bytes), PW_NIC_OK);
+  for (int i = 0; i < puts; ++i) EXPECT_EQ(link.put(0, bytes), PW_NIC_OK);
   clock_gettime(CLOCK_MONOTONIC, &end);
   return static_cast<double>(end.tv_sec - begin.tv_sec) +
          static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-9;
@@ -302,27 +302,27 @@ TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
     TorusNic a, b;
     EXPECT_EQ(a.info.memory_kinds, 1u << PW_NIC_HOST | 1u << PW_NIC_CUDA);
     torus_kind = PW_NIC_CUDA;
-    TorusWay way(a, b);
+    TorusLink link(a, b);
     torus_kind = PW_NIC_HOST;
-    EXPECT_EQ(way.put(0, 100000), PW_NIC_OK);
-    std::fill(way.source.begin(), way.source.end(), 0);
-    EXPECT_EQ(way.get(0, 100000), PW_NIC_OK);
-    EXPECT_EQ(way.target[12499], 12500u);
-    EXPECT_EQ(way.source[12499], 12500u);
-    EXPECT_EQ(way.target[12500], 0u);
+    EXPECT_EQ(link.put(0, 100000), PW_NIC_OK);
+    std::fill(link.source.begin(), link.source.end(), 0);
+    EXPECT_EQ(link.get(0, 100000), PW_NIC_OK);
+    EXPECT_EQ(link.target[12499], 12500u);
+    EXPECT_EQ(link.source[12499], 12500u);
+    EXPECT_EQ(link.target[12500], 0u);
     // Each byte is copied once at each end; the sender copies more at a time than a datagram carries.
     void* driver = dlopen(pw::kFakeCuda.c_str(), RTLD_NOW);
     const auto take_log = reinterpret_cast<const char* (*)()>(dlsym(driver, "fake_cuda_take_log"));
     take_log();
-    std::iota(way.source.begin(), way.source.end(), 1);
-    EXPECT_EQ(way.put(0, 65536 * 8), PW_NIC_OK);
-    EXPECT_EQ(way.get(0, 8), PW_NIC_OK);  // after the put
+    std::iota(link.source.begin(), link.source.end(), 1);
+    EXPECT_EQ(link.put(0, 65536 * 8), PW_NIC_OK);
+    EXPECT_EQ(link.get(0, 8), PW_NIC_OK);  // after the put
     std::istringstream log(take_log());
     uint64_t bytes = 0, copies = 0, copied = 0;
     for (std::string kind; log >> kind >> bytes; ++copies) copied += bytes;
     EXPECT_EQ(copied, 2 * (65536 * 8 + 8));
     EXPECT_LE(copies, 2 + 64 + 2);
-    EXPECT_EQ(way.target[65535], 65536u);
+    EXPECT_EQ(link.target[65535], 65536u);
     dlclose(driver);
   }
   torus_plugin = before;
@@ -334,9 +334,9 @@ TEST(TorusCounters, CountWhatWentOverEachLink) {
   std::remove(path.c_str());
   {
     TorusNic a("node=1,counters=" + path), b("node=3");
-    TorusWay way(a, b);
-    EXPECT_EQ(way.put(0, 20000), PW_NIC_OK);
-    EXPECT_EQ(way.get(0, 8), PW_NIC_OK);
+    TorusLink link(a, b);
+    EXPECT_EQ(link.put(0, 20000), PW_NIC_OK);
+    EXPECT_EQ(link.get(0, 8), PW_NIC_OK);
   }
   std::ifstream in(path);
   std::string text{std::istreambuf_iterator<char>(in), {}};

@@ -7,7 +7,7 @@ import shutil
 import click
 
 from peerway_common.cli.verbs import Verbs, in_package
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 
 VERBS = {
     "record": "Run a command and record it; short form: peerway trace -- COMMAND.",
@@ -32,7 +32,7 @@ class _TraceVerbs(Verbs):
 
     def _misspelt(self, word: str) -> bool:
         """Whether it looks like a misspelt verb, and is not a program: `peerway trace reprot folder`."""
-        return shutil.which(word) is None and meant(word, self.verbs) != ""
+        return shutil.which(word) is None and did_you_mean(word, self.verbs) != ""
 
 
 @click.command("trace", cls=_TraceVerbs, verbs=in_package(__name__, VERBS))

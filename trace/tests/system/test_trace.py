@@ -240,9 +240,9 @@ def test_starts_and_finishes_of_plans_are_there(tmp_path: Path, run: Run) -> Non
     trace = trace.where(trace["kind"] != Kind.COLLECTIVE)
     assert names(trace) == {"plan start": 14, "plan finish": 14, "put": 14}
     assert set(trace["bytes"][trace["kind"] == Kind.PLAN_START]) == {1024}
-    ways = {trace.names[index] for index in trace["where"][trace["kind"] == Kind.PUT]}
-    assert len(ways) == 1
-    assert path_of(ways.pop()) == "peer/shm"
+    places = {trace.names[index] for index in trace["where"][trace["kind"] == Kind.PUT]}
+    assert len(places) == 1
+    assert path_of(places.pop()) == "peer/shm"
 
 
 SPLIT = """

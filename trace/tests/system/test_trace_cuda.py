@@ -58,10 +58,10 @@ def test_plans_on_a_stream_and_in_kernels_are_recorded_with_what_they_send_and_n
     assert done.returncode == 0, done.stderr
     trace = load(folder)
     own = on_tracks(trace) if gpu else trace
-    ways = {"GPU stream": 16, "kernel": 8} if gpu else {"host stream": 12}
+    starts = {"GPU stream": 16, "kernel": 8} if gpu else {"host stream": 12}
     counts = counts_of(own)
-    for way, turns in ways.items():
-        assert counts["steps of a start", way] == counts["steps of a finish", way] == turns
+    for start, turns in starts.items():
+        assert counts["steps of a start", start] == counts["steps of a finish", start] == turns
     puts = own.where(own["kind"] == Kind.PUT)
     assert set(puts["bytes"]) == {65536}
     assert Counter(zip(puts.rank, puts["peer"], strict=True)) == {(0, 1): 12, (1, 0): 12}

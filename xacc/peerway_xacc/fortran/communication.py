@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peerway_xacc.analysis.explained_paths import Transfer
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.fortran.scopes import call_of
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.frontend import directives as d

@@ -83,7 +83,7 @@ def _folders(command: Command) -> list[str]:
 
 def _explain(translated: dict[str, Translated]) -> None:
     """Print what was generated for each directive."""
-    from peerway_xacc.analysis.paths import Paths
+    from peerway_xacc.analysis.explained_paths import Paths
 
     paths = Paths([communication for unit in translated.values() for _, communication in unit.communications])
     for unit in translated.values():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway_xacc.analysis.explained_paths import Transfer
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments, place_of
 from peerway_xacc.fortran.structure import Statement

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from peerway_xacc.analysis.explained_paths import Communication
 from peerway_xacc.analysis.mapping import TemplateOf
-from peerway_xacc.analysis.paths import Communication
 from peerway_xacc.fortran import (
     acc,
     allocation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 from peerway_xacc.frontend.clauses import Expr, Name, Ref, Subscript
 from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.preprocess import Pragma
@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 def hint(word: str, known: Iterable[str]) -> str:
     """Suggest the word that was probably meant, or else list all known ones."""
     names = sorted(set(known))
-    return meant(word.lower(), names) or f"; there are {', '.join(names) or 'none'}"
+    return did_you_mean(word.lower(), names) or f"; there are {', '.join(names) or 'none'}"
 
 
 class Parser:

@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from peerway_common.suggestion import meant
+from peerway_common.suggestion import did_you_mean
 from peerway_xacc.frontend.characters import of_bytes, of_source, to_bytes
 from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.pragma_operators import operators
@@ -149,7 +149,7 @@ def _preprocessed(compiler: list[str], file: str, texts: Texts) -> str:
 
 def _refuse_misspelt(word: str, source: str, line: int, texts: Texts) -> None:
     """Refuse a pragma that is probably a misspelt one of ours: the C compiler would silently ignore it."""
-    suggestion = meant(word.lower(), _MODELS, 0.66)
+    suggestion = did_you_mean(word.lower(), _MODELS, 0.66)
     if not suggestion or word == "GCC" or source.startswith(_SYSTEM):
         return
     written = texts.of(source).pragma(line)

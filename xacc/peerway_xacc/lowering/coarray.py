@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway_xacc.analysis import paths
+from peerway_xacc.analysis import explained_paths
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Place, Refused, counted
 from peerway_xacc.frontend.source import Range, Variable
@@ -215,8 +215,10 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     verb = "put to" if transfer.put else "get from"
     there = "][".join(images.written(text, group) for group in transfer.images)
     unit.output.explained.append((place, f"coarray {verb} image {there}{memory}"))
-    far = paths.Transfer("elements", "put" if transfer.put else "get", on_gpu=bool(memory))
-    unit.output.communications.append((place, paths.Communication(f"coarray {verb} {remote.name}", (far,))))
+    far = explained_paths.Transfer("elements", "put" if transfer.put else "get", on_gpu=bool(memory))
+    unit.output.communications.append(
+        (place, explained_paths.Communication(f"coarray {verb} {remote.name}", (far,)))
+    )
 
 
 def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:

@@ -165,7 +165,7 @@ def align(unit: Unit, directive: d.Align) -> None:
     if template_of.formats is None:
         note = (template_of.place, f"'{template_of.name}' is declared here")
         raise Refused(directive.template.place, f"template '{template_of.name}' is not distributed yet", note)
-    for name in members.meant(unit, directive.arrays, directive):
+    for name in members.resolved_names(unit, directive.arrays, directive):
         variable = _array_variable(unit, name, directive)
         already = unit.scopes.of_variable(variable)
         if already:
@@ -245,7 +245,7 @@ def _matched(
 
 def shadow(unit: Unit, directive: d.Shadow) -> None:
     """Lower `shadow`: give arrays a shadow."""
-    for name in members.meant(unit, directive.arrays, directive):
+    for name in members.resolved_names(unit, directive.arrays, directive):
         declared = unit.array(name, directive)
         assert declared.variable is not None
         if declared.widths:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peerway_xacc.analysis.explained_paths import Transfer
 from peerway_xacc.analysis.mapping import DistributedArray
-from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.source import Variable

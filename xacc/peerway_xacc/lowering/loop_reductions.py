@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from peerway_xacc.analysis.explained_paths import Transfer
 from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.analysis.mapping import TemplateOf
-from peerway_xacc.analysis.paths import Transfer
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused

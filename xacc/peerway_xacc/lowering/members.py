@@ -9,7 +9,7 @@ from peerway_xacc.frontend.source import Variable
 from peerway_xacc.lowering.unit import Unit
 
 
-def meant(unit: Unit, names: list[Name], directive: d.Directive) -> list[Name]:
+def resolved_names(unit: Unit, names: list[Name], directive: d.Directive) -> list[Name]:
     """Resolve the names of an align or shadow: `tag.member` is that member of all variables of a struct."""
     members = []
     for name in names:

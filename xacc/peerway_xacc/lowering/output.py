@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from peerway_xacc.analysis.paths import Communication
+from peerway_xacc.analysis.explained_paths import Communication
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Place
 from peerway_xacc.frontend.edits import Edits

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from peerway_xacc.analysis.explained_paths import Communication, Transfer
 from peerway_xacc.analysis.mapped import Mapped
 from peerway_xacc.analysis.mapping import DistributedArray, LoopOver
-from peerway_xacc.analysis.paths import Communication, Transfer
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Place, Refused

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/gmove/assignment.h"
 #include "xacc/runtime/gmove/one_sided.h"
-#include "xacc/runtime/gmove/sides.h"
 #include "xacc/runtime/program/collective.h"
 #include "xacc/runtime/program/program.h"
 
@@ -14,12 +14,12 @@ namespace {
 
 class Collective {
  public:
-  explicit Collective(const Sides& sides) : sides_(sides) {}
+  explicit Collective(const Assignment& assignment) : assignment_(assignment) {}
 
   void run() {
     const int me = program().rank();
-    sides_.check_views();
-    sides_.each_pair(
+    assignment_.check_views();
+    assignment_.each_pair(
         {true, true, "do it outside of the task, or as gmove in or out"},
         [&](int to, int from) { return to == me || from == me; },
         [&](int to, int from, const Owned& wanted, const Owned& given, const Move& move) {
@@ -37,13 +37,13 @@ class Collective {
 
   void add(int to, int from, const Owned& wanted, const Owned& given, const Move& move) {
     const int me = program().rank();
-    const size_t count = sides_.elements(move), bytes = sides_.bytes;
+    const size_t count = assignment_.elements(move), bytes = assignment_.element_bytes;
     if (from == me) {
       auto& packed =
           (to == me ? own_ : out_).emplace_back(Packed{to, std::vector<std::byte>(count * bytes), {}});
-      const std::byte* memory = sides_.source.memory();
+      const std::byte* memory = assignment_.source.memory();
       std::byte* next = packed.data.data();
-      sides_.each_element(move, wanted.base, given.base, [&](long, long source) {
+      assignment_.each_element(move, wanted.base, given.base, [&](long, long source) {
         std::memcpy(next, memory + source, bytes);
         next += bytes;
       });
@@ -52,8 +52,8 @@ class Collective {
     auto& packed =
         from == me ? own_.back() : in_.emplace_back(Packed{from, std::vector<std::byte>(count * bytes), {}});
     packed.to.reserve(count);
-    sides_.each_element(move, wanted.base, given.base,
-                        [&](long target, long) { packed.to.push_back(target); });
+    assignment_.each_element(move, wanted.base, given.base,
+                             [&](long target, long) { packed.to.push_back(target); });
   }
 
   /// Sends and receives everything. All outgoing elements were packed before any is stored, since the two
@@ -64,14 +64,15 @@ class Collective {
     for (const Packed& packed : out_) out.push_back({packed.rank, packed.data.data(), packed.data.size()});
     for (Packed& packed : in_) in.push_back({packed.rank, packed.data.data(), packed.data.size()});
     program().mail.exchange(out, in);
-    std::byte* into = sides_.target.memory();
+    std::byte* into = assignment_.target.memory();
     for (const auto* list : {&own_, &in_})
       for (const Packed& packed : *list)
         for (size_t i = 0; i < packed.to.size(); ++i)
-          std::memcpy(into + packed.to[i], packed.data.data() + i * sides_.bytes, sides_.bytes);
+          std::memcpy(into + packed.to[i], packed.data.data() + i * assignment_.element_bytes,
+                      assignment_.element_bytes);
   }
 
-  const Sides& sides_;
+  const Assignment& assignment_;
   std::vector<Packed> own_, out_, in_;
 };
 
@@ -84,12 +85,12 @@ void pwx_gmove(pwx_gmove_mode mode, const pwx_section* target, const pwx_section
                const pwx_where* where) {
   if (target->array != nullptr) pwx_written(target->array);
   pwx::guarded(where, [&] {
-    const pwx::Sides sides(*target, *source);
-    if (mode == PWX_COLLECTIVE) return pwx::Collective(sides).run();
+    const pwx::Assignment assignment(*target, *source);
+    if (mode == PWX_COLLECTIVE) return pwx::Collective(assignment).run();
     if (mode == PWX_IN || mode == PWX_IN_FROM_GPUS)
-      pwx::get_from_owners(sides, mode == PWX_IN_FROM_GPUS);
+      pwx::get_from_owners(assignment, mode == PWX_IN_FROM_GPUS);
     else
-      pwx::put_to_owners(sides, mode == PWX_OUT_TO_GPUS);
+      pwx::put_to_owners(assignment, mode == PWX_OUT_TO_GPUS);
     // Wait until the other executing nodes have read from this memory, or written to it, too.
     pwx::barrier(pwx::program(), pwx::program().executing());
   });

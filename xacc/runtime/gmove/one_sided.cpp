@@ -19,10 +19,10 @@ using peerway::check;
 
 /// Elements between this rank and another one, or itself. They are packed from `packed` on in the bounce
 /// buffer.
-struct Transfer {
+struct RankMove {
   int rank;  ///< the other rank
-  long target = 0, source = 0;
-  Move move;
+  long target_offset = 0, source_offset = 0;
+  Move steps;
   size_t packed = 0;
 };
 
@@ -46,8 +46,8 @@ std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
 /// The work of this rank for one gmove. The far side is the one whose owners need not execute the gmove.
 class OneSided {
  public:
-  OneSided(const Sides& sides, const Side& far, bool far_on_gpus)
-      : sides_(sides), far_(far), far_is_target_(&far == &sides.target) {
+  OneSided(const Assignment& assignment, const Side& far, bool far_on_gpus)
+      : assignment_(assignment), far_(far), far_is_target_(&far == &assignment.target) {
     if (far.distributed()) {
       array_ = far.section.array->state->common_id;
       on_gpus_ = array_.id != 0 && far_on_gpus && gpu() != nullptr;
@@ -58,24 +58,24 @@ class OneSided {
   /// Everything is read before anything is stored: the two sides may overlap.
   void get() {
     collect();
-    for (const Transfer& transfer : transfers_)
-      if (transfer.rank == me_) pack(transfer);
+    for (const RankMove& move : moves_)
+      if (move.rank == me_) pack(move);
     move_far();
-    for (const Transfer& transfer : transfers_) unpack(transfer);
+    for (const RankMove& move : moves_) unpack(move);
   }
 
   void put() {
     collect();
-    for (const Transfer& transfer : transfers_) pack(transfer);
+    for (const RankMove& move : moves_) pack(move);
     move_far();
-    for (const Transfer& transfer : transfers_)
-      if (transfer.rank == me_) unpack(transfer);
+    for (const RankMove& move : moves_)
+      if (move.rank == me_) unpack(move);
   }
 
  private:
-  [[nodiscard]] bool one_element() const { return sides_.scalar && !far_is_target_; }
-  [[nodiscard]] size_t elements(const Transfer& transfer) const {
-    return one_element() ? 1 : sides_.elements(transfer.move);
+  [[nodiscard]] bool one_element() const { return assignment_.broadcasts_one && !far_is_target_; }
+  [[nodiscard]] size_t elements(const RankMove& move) const {
+    return one_element() ? 1 : assignment_.elements(move.steps);
   }
 
   void collect() {
@@ -83,43 +83,41 @@ class OneSided {
     const MustExecute must{!far_is_target_, far_is_target_,
                            far_is_target_ ? "all that own the right side of a gmove out must"
                                           : "all that own the left side of a gmove in must"};
-    sides_.each_pair(
+    assignment_.each_pair(
         must, [&](int to, int from) { return (far_is_target_ ? from : to) == me_; },
         [&](int to, int from, const Owned& wanted, const Owned& given, const Move& move) {
-          transfers_.push_back({far_is_target_ ? to : from, wanted.base, given.base, move, bytes});
-          bytes += elements(transfers_.back()) * sides_.bytes;
+          moves_.push_back({far_is_target_ ? to : from, wanted.base, given.base, move, bytes});
+          bytes += elements(moves_.back()) * assignment_.element_bytes;
         });
     if (bytes > 0) span_ = bounce().take(bytes);
   }
 
-  [[nodiscard]] std::byte* packed(const Transfer& transfer) const {
-    return bounce().at(span_) + transfer.packed;
-  }
+  [[nodiscard]] std::byte* packed(const RankMove& move) const { return bounce().at(span_) + move.packed; }
 
-  void pack(const Transfer& transfer) const {
-    std::byte* next = packed(transfer);
-    const std::byte* from = sides_.source.memory();
-    if (one_element()) return void(std::memcpy(next, from + transfer.source, sides_.bytes));
-    sides_.each_element(transfer.move, transfer.target, transfer.source, [&](long, long source) {
-      std::memcpy(next, from + source, sides_.bytes);
-      next += sides_.bytes;
+  void pack(const RankMove& move) const {
+    std::byte* next = packed(move);
+    const std::byte* from = assignment_.source.memory();
+    if (one_element()) return void(std::memcpy(next, from + move.source_offset, assignment_.element_bytes));
+    assignment_.each_element(move.steps, move.target_offset, move.source_offset, [&](long, long source) {
+      std::memcpy(next, from + source, assignment_.element_bytes);
+      next += assignment_.element_bytes;
     });
   }
 
-  void unpack(const Transfer& transfer) const {
-    const std::byte* next = packed(transfer);
-    std::byte* to = sides_.target.memory();
-    sides_.each_element(transfer.move, transfer.target, transfer.source, [&](long target, long) {
-      std::memcpy(to + target, next, sides_.bytes);
-      if (!one_element()) next += sides_.bytes;
+  void unpack(const RankMove& move) const {
+    const std::byte* next = packed(move);
+    std::byte* to = assignment_.target.memory();
+    assignment_.each_element(move.steps, move.target_offset, move.source_offset, [&](long target, long) {
+      std::memcpy(to + target, next, assignment_.element_bytes);
+      if (!one_element()) next += assignment_.element_bytes;
     });
   }
 
-  /// Does all transfers with other ranks, and returns when they are complete at both ends.
+  /// Does all moves with other ranks, and returns when they are complete at both ends.
   void move_far() {
     std::set<int> others;
-    for (const Transfer& transfer : transfers_)
-      if (transfer.rank != me_) others.insert(transfer.rank);
+    for (const RankMove& move : moves_)
+      if (move.rank != me_) others.insert(move.rank);
     try {
       move_with(others);
     } catch (const peerway::Error& error) {  // we may know the key of an array that no longer exists
@@ -130,10 +128,10 @@ class OneSided {
   }
 
   void move_with(const std::set<int>& others) {
-    for (const Transfer& transfer : transfers_) {
-      if (transfer.rank == me_) continue;
-      peerway::Remote& remote = remote_of(transfer.rank);
-      each_block(transfer, [&](const BlockPair& pair) {
+    for (const RankMove& move : moves_) {
+      if (move.rank == me_) continue;
+      peerway::Remote& remote = remote_of(move.rank);
+      each_block(move, [&](const BlockPair& pair) {
         const peerway::Block<pw_region> here{span_.of, pair.from};
         check(far_is_target_ ? program().context.put(remote.block(pair.to), here)
                              : program().context.get(here, remote.block(pair.to)));
@@ -159,17 +157,17 @@ class OneSided {
     return *remote;
   }
 
-  /// Calls `body` for the blocks of one transfer: `to` of each pair is in the far memory, `from` in the
+  /// Calls `body` for the blocks of one move: `to` of each pair is in the far memory, `from` in the
   /// bounce buffer.
   template <typename Body>
-  void each_block(const Transfer& transfer, Body&& body) const {
+  void each_block(const RankMove& move, Body&& body) const {
     std::array<std::vector<Progression>, PWX_MAX_DIMS> parts;
     std::array<long, PWX_MAX_DIMS> packed_strides{};
-    const size_t dims = one_element() ? 0 : sides_.dims;
+    const size_t dims = one_element() ? 0 : assignment_.dims;
     const auto offsets = [&](size_t d) -> const std::vector<long>& {
-      return far_is_target_ ? transfer.move[d].target : transfer.move[d].source;
+      return far_is_target_ ? move.steps[d].target : move.steps[d].source;
     };
-    long stride = static_cast<long>(sides_.bytes);
+    long stride = static_cast<long>(assignment_.element_bytes);
     for (size_t d = dims; d-- > 0; stride *= static_cast<long>(offsets(d).size())) {
       parts[d] = progressions_of(offsets(d));
       packed_strides[d] = stride;
@@ -177,9 +175,9 @@ class OneSided {
     std::array<size_t, PWX_MAX_DIMS> at{};
     for (;;) {
       SectionLayout there, here;
-      there.element_bytes = here.element_bytes = sides_.bytes;
-      there.offset = far_is_target_ ? transfer.target : transfer.source;
-      here.offset = static_cast<long>(span_.offset + transfer.packed);
+      there.element_bytes = here.element_bytes = assignment_.element_bytes;
+      there.offset = far_is_target_ ? move.target_offset : move.source_offset;
+      here.offset = static_cast<long>(span_.offset + move.packed);
       for (size_t d = 0; d < dims; ++d) {
         const Progression& part = parts[d][at[d]];
         there.offset += offsets(d)[part.first];
@@ -196,20 +194,24 @@ class OneSided {
     }
   }
 
-  const Sides& sides_;
+  const Assignment& assignment_;
   const Side& far_;
   const bool far_is_target_;
   const int me_ = program().rank();
   CommonId array_;
   bool on_gpus_ = false;
   peerway::Span<pw_region> span_{};
-  std::vector<Transfer> transfers_;
+  std::vector<RankMove> moves_;
 };
 
 }  // namespace
 
-void get_from_owners(const Sides& sides, bool from_gpus) { OneSided(sides, sides.source, from_gpus).get(); }
+void get_from_owners(const Assignment& assignment, bool from_gpus) {
+  OneSided(assignment, assignment.source, from_gpus).get();
+}
 
-void put_to_owners(const Sides& sides, bool to_gpus) { OneSided(sides, sides.target, to_gpus).put(); }
+void put_to_owners(const Assignment& assignment, bool to_gpus) {
+  OneSided(assignment, assignment.target, to_gpus).put();
+}
 
 }  // namespace pwx

@@ -33,14 +33,14 @@ def test_an_output_in_a_folder_that_does_not_exist_is_named(
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"),
+    ("word", "suggestion"),
     [("--explian", "--explain"), ("--emti", "--emit"), ("--openacc-backnd=gcc", "--openacc-backend")],
 )
 def test_a_misspelt_option_of_its_own_is_refused_with_the_right_one(
-    source: str, word: str, meant: str
+    source: str, word: str, suggestion: str
 ) -> None:
     with pytest.raises(
-        BadCommand, match=f"there is no option {word.partition('=')[0]}; did you mean {meant}"
+        BadCommand, match=f"there is no option {word.partition('=')[0]}; did you mean {suggestion}"
     ):
         read([source, word], {})
 

@@ -10,7 +10,7 @@ import pytest
 from cc_programs import MAPPED, compiled, in_main
 from click import ClickException
 
-from peerway_xacc.analysis import paths
+from peerway_xacc.analysis import explained_paths
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -30,7 +30,7 @@ def _table(monkeypatch: pytest.MonkeyPatch) -> None:
             for end in ends for op in ops for shape in shapes
         ]  # fmt: skip
 
-    monkeypatch.setattr(paths, "decided", decided)
+    monkeypatch.setattr(explained_paths, "decided", decided)
 
 
 OF_MACROS = """\
@@ -439,8 +439,8 @@ def test_on_a_gpu_all_faces_of_a_plan_together_decide_the_method(
 def test_without_a_gpu_each_face_alone_decides_the_method(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_both = paths.decided
-    monkeypatch.setattr(paths, "decided", lambda ops, shapes, _: on_both(ops, shapes, False))
+    on_both = explained_paths.decided
+    monkeypatch.setattr(explained_paths, "decided", lambda ops, shapes, _: on_both(ops, shapes, False))
     explanation = generated(tmp_path, GRID + "\n".join(FACES_OF_TWO) + "\n  return n;\n}\n", "--explain")
     assert "2 faces of 512 B in blocks of 256 B by host/small, 2 faces of 128 B by host/small" in explanation
 
@@ -449,7 +449,7 @@ def test_explain_goes_on_where_no_ranks_can_be_asked(tmp_path: Path, monkeypatch
     def failing(ops: list[str], shapes: list[str], on_gpu: bool) -> list[dict[str, Any]]:
         raise ClickException("no ranks can be started here")
 
-    monkeypatch.setattr(paths, "decided", failing)
+    monkeypatch.setattr(explained_paths, "decided", failing)
     text = generated(tmp_path, in_main("#pragma xmp reflect (a)"), "--explain")
     assert "halo plan 1: 2 faces of 128 B by the path that `peerway explain` shows there\n" in text
     assert text.endswith("note: which paths are taken is not known here: no ranks can be started here\n")

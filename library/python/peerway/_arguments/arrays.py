@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from peerway import _core
+from peerway._arguments.array_layout import Layout, layout_of
 from peerway._arguments.element_types import Element, is_added
-from peerway._arguments.layout import Layout, layout_of
 from peerway._arguments.validation import called
 from peerway.errors import InvalidArgument
 

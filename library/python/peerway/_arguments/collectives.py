@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import prod
 
 from peerway import _core
+from peerway._arguments.array_layout import Layout
 from peerway._arguments.arrays import contiguous_layout_of
-from peerway._arguments.layout import Layout
 from peerway._arguments.validation import called, number
 from peerway._arguments.validation import device as split_device
 from peerway.errors import InvalidArgument

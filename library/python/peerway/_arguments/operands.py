@@ -9,7 +9,7 @@ import weakref
 from bisect import bisect_right
 from typing import Any
 
-from peerway._arguments.layout import layout_of
+from peerway._arguments.array_layout import layout_of
 from peerway._arguments.validation import called, of_kind, shown
 from peerway.errors import Closed, InvalidArgument
 from peerway.memory import Region, Remote, Signal

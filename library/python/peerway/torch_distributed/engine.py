@@ -9,16 +9,19 @@ or none does. Plans live as long as the group: a captured graph may use any of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch
+from torch.distributed import Work
 
 from peerway.context import Context
 from peerway.memory import Region
 from peerway.team import Team
 from peerway.torch_distributed.sizes import power_of_two, rounded
+from peerway.torch_distributed.work import Title
 
 MOST_PLACES = 4096  # sizes of tensors that are kept; it concerns no plan
 FINE_PLANS = 256  # from then on, new sizes are rounded up to powers of two
@@ -45,7 +48,7 @@ class Prepared(NamedTuple):
     source: torch.Tensor
 
 
-class Engine:
+class Engine(ABC):
     """The operations of one group on one device, a torch.device. Making one is collective over the group.
 
     `store` is where the ranks meet: rank 0 leaves there what the others must know to connect.
@@ -110,6 +113,31 @@ class Engine:
         plan._core.start()
         plan._core.finish(self.seconds)
 
+    @abstractmethod
+    def submit(
+        self,
+        call: Callable[[], None],
+        tensors: Sequence[torch.Tensor],
+        outputs: Sequence[torch.Tensor],
+        title: Title,
+        waits: bool = False,
+    ) -> Work:
+        """Begins a collective, which `call` carries out on `tensors`, after those before it. `waits`: whether
+        the caller will wait at once. The result of the work is `outputs`.
+        """
+
+    @abstractmethod
+    def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: Title, tag: int) -> Work:
+        """Begins to send a tensor to a rank, or to receive it from there."""
+
+    @abstractmethod
+    def copy(self, to: torch.Tensor, source: torch.Tensor, title: Title) -> Work:
+        """Copies a tensor within this rank."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises the error that cancelled an operation of this group, unless its work reports it."""
+
     def allocate(self, bytes: int) -> torch.Tensor:
         """Memory of Peerway as a tensor of uint8."""
         region = self.ctx.allocate(self.device_name, bytes)
@@ -153,6 +181,7 @@ class Engine:
     def _tensor_over(self, region: Region) -> torch.Tensor:
         return torch.from_numpy(region.array())
 
+    @abstractmethod
     def _check_making(self, key: Key) -> None:
         """Raises InvalidArgument where no plan can be made."""
 

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from peerway.errors import Error
+from peerway.torch_distributed.engine import Engine
 from peerway.torch_distributed.on_host import HostEngine
 from peerway.torch_distributed.work import JoinedWork
 
@@ -29,7 +30,7 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
         self._name = self._description = ""
         self._time_limit = timeout
         self._coalesced: list[Any] | None = None  # works since start_coalescing
-        self._engines: dict[str, Any] = {}
+        self._engines: dict[str, Engine] = {}
         cpu = dist.PrefixStore("cpu", store)
         self._engines["cpu"] = HostEngine(cpu, rank, size, timeout)
         if all(self._engines["cpu"].team.all_gather(b"gpu" if _has_chosen_gpu() else b"")):
@@ -100,7 +101,7 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     # How operations begin.
 
     def _submit(
-        self, name: str, call: Callable[[Any], None], tensors: Tensors, outputs: Tensors, opts: Any
+        self, name: str, call: Callable[[Engine], None], tensors: Tensors, outputs: Tensors, opts: Any
     ) -> Any:
         engine = self._engine_of(name, tensors)
         waits = not getattr(opts, "asyncOp", True) and self._coalesced is None
@@ -124,7 +125,7 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
             self._coalesced.append(work)
         return work
 
-    def _engine_of(self, name: str, tensors: Tensors) -> Any:
+    def _engine_of(self, name: str, tensors: Tensors) -> Engine:
         """The engine for the tensors, which must be of one device and dense."""
         if not self._engines:
             raise dist.DistBackendError(f"peerway: {name}: the process group was destroyed; make another.")

@@ -65,7 +65,7 @@ class GpuEngine(Engine):
         title: Title,
         waits: bool = False,
     ) -> StreamWork:
-        """Enqueues a collective, which `call` carries out. `waits`: whether the caller will wait at once."""
+        """Enqueues a collective in the program's stream if it waits at once, else in that of the group."""
         with self._lock:
             current = torch.cuda.current_stream(self.device)
             captured = torch.cuda.is_current_stream_capturing()

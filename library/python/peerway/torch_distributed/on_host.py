@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from peerway.torch_distributed.channels import HostChannel, open_channels
-from peerway.torch_distributed.engine import Engine
+from peerway.torch_distributed.engine import Engine, Key
 from peerway.torch_distributed.operations import copy_within
 from peerway.torch_distributed.work import HostQueue, HostWork, Title
 
@@ -32,12 +32,12 @@ class HostEngine(Engine):
         title: Title,
         waits: bool = False,
     ) -> HostWork:
-        """Adds a collective, which `call` carries out. `waits`: whether the caller will wait at once."""
+        """Adds a collective to the queue of the group."""
         del tensors  # `call` keeps them
         return self._queue.add(HostWork(call, outputs, title), waits)
 
     def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: Title, tag: int) -> HostWork:
-        """Sends a tensor to a rank, or receives it from there."""
+        """Adds a message to the queue of its channel."""
         channel = self.channels[peer, sends]
         work = HostWork(partial(channel.move, tensor, tag), [tensor], title)
         return self._queues[peer, sends].add(work)
@@ -55,3 +55,6 @@ class HostEngine(Engine):
         for queue in (self._queue, *self._queues.values()):
             queue.close()
         super().close()
+
+    def _check_making(self, key: Key) -> None:
+        """Nothing: the host makes plans at any time."""

@@ -25,10 +25,11 @@ _COMBINED = frozenset(
     getattr(torch, name)
     for name in (
         *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
-        *("float16", "bfloat16", "float32", "float64"),
+        *("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64"),
     )
     if hasattr(torch, name)
 )
+_SCALED = ("AVG", "PREMUL_SUM")  # each operand is multiplied by a factor before
 
 
 class Reduction(NamedTuple):
@@ -47,8 +48,9 @@ def name_of(op: Any) -> str:
 
 
 def reduction_of(op: Any, dtype: torch.dtype, size: int) -> Reduction:
-    """How to combine elements of `dtype` over `size` ranks. Types of 8 bits with a point are combined in
-    float32 and rounded at the end.
+    """How to combine elements of `dtype` over `size` ranks. Numbers of 8 bits with a point are
+    combined as they are, which rounds once, at the end; with a factor, or of a type that collectives lack,
+    in float32.
 
     Raises ValueError for operations that the type does not have.
     """
@@ -69,7 +71,8 @@ def _reduction(name: str, dtype: torch.dtype, size: int) -> Reduction:
         return Reduction(operation, torch.uint8)
     if operation in _OF_BITS and (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"peerway: ReduceOp.{name} combines bits, which {dtype} is not made for.")
-    combined = dtype if dtype in _COMBINED else torch.float32
+    rounds_twice = dtype.is_floating_point and dtype.itemsize == 1 and name in _SCALED  # scaled operands too
+    combined = dtype if dtype in _COMBINED and not rounds_twice else torch.float32
     if combined != dtype and not dtype.is_floating_point:
         raise ValueError(f"peerway: ReduceOp.{name} of {dtype}; convert the tensor to another type.")
     if name == "AVG" and dtype.is_floating_point:

@@ -87,11 +87,11 @@ Copy CudaQueue::as_seen(const Copy& copy) const {
   return seen;
 }
 
-pw_status CudaQueue::copy(const Copy& copy, Method method) {
+pw_status CudaQueue::copy(const Copy& copy, CopyBy by) {
   if (copy.layout.shape.bytes() == 0) return PW_OK;
   const Current current(gpu_.driver, context_);
   std::lock_guard lock(mutex_);
-  return method == Method::kernel ? by_kernel(copy, nullptr, 0) : by_engine(as_seen(copy));
+  return by == CopyBy::kernel ? by_kernel(copy, nullptr, 0) : by_engine(as_seen(copy));
 }
 
 pw_status CudaQueue::write(uint64_t* word, uint64_t value) {
@@ -124,11 +124,11 @@ pw_status CudaQueue::write_aside(uint64_t* word, uint64_t value) {
                                 : failed(result, "ordering a write after copies");
 }
 
-pw_status CudaQueue::copy_and_write(const Copy& copy, Method method, uint64_t* word, uint64_t value) {
+pw_status CudaQueue::copy_and_write(const Copy& copy, CopyBy by, uint64_t* word, uint64_t value) {
   const Current current(gpu_.driver, context_);
   std::lock_guard lock(mutex_);
   if (copy.layout.shape.bytes() == 0) return store(word, value);
-  if (method == Method::kernel) return by_kernel(copy, word, value);
+  if (by == CopyBy::kernel) return by_kernel(copy, word, value);
   const pw_status status = by_engine(as_seen(copy));
   return status == PW_OK ? store(word, value) : status;
 }

@@ -32,7 +32,7 @@ inline uint64_t address_on(const Gpu& gpu, Pins& pins, const void* address) {
 
 class CudaQueue final : public Queue {
  public:
-  /// Returns the kernels for Method::kernel, or null with the reason. Called at each use, so that making a
+  /// Returns the kernels for CopyBy::kernel, or null with the reason. Called at each use, so that making a
   /// queue compiles nothing.
   using FindKernels = std::function<const Kernels*(std::string& why_not)>;
 
@@ -40,10 +40,10 @@ class CudaQueue final : public Queue {
   CudaQueue(const Gpu& gpu, CUcontext context, Pins& pins, FindKernels kernels);
   ~CudaQueue() override;
 
-  pw_status copy(const Copy& copy, Method method) override;
+  pw_status copy(const Copy& copy, CopyBy by) override;
   pw_status write(uint64_t* word, uint64_t value) override;
   pw_status write_aside(uint64_t* word, uint64_t value) override;
-  pw_status copy_and_write(const Copy& copy, Method method, uint64_t* word, uint64_t value) override;
+  pw_status copy_and_write(const Copy& copy, CopyBy by, uint64_t* word, uint64_t value) override;
   bool idle(pw_status& status) override;
 
  private:

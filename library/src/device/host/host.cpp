@@ -23,7 +23,7 @@ namespace {
 // A copy by the CPU is complete when the call returns, so nothing ever waits in this queue.
 class HostQueue final : public Queue {
  public:
-  pw_status copy(const Copy& copy, Method) override {
+  pw_status copy(const Copy& copy, CopyBy) override {
     host_copy(copy);
     return PW_OK;
   }

@@ -86,7 +86,7 @@ Nic::Nic(NicSpec spec, size_t number) : spec_(std::move(spec)), number_(number) 
 Nics::Nics(const Surroundings& surroundings) : surroundings_(surroundings) {
   for (NicSpec& spec : parse_nics(settings::nic.text(), settings::nic.origin())) {
     const size_t number = surroundings.attachments.take();
-    if (number == Attachments::kMost)
+    if (number == Attachments::kMostPaths)
       throw Error(PW_BAD_CONFIG, format("{} names more than {} NICs; a context has no room for more",
                                         settings::nic.origin(), all_.size()));
     auto nic = std::make_unique<Nic>(std::move(spec), number);

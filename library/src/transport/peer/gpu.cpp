@@ -13,7 +13,7 @@ Offer PeerGpu::offer_for(const Pair& pair) const {
     return Offer::unsuited("there is no GPU at either end; the CPU copies (peer/shm, peer/cma)");
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");
   if (!pair.reachable) return Offer::hindered(pair.why_not_reachable);
-  if (method_ == Method::kernel && !pair.kernels) return Offer::hindered(pair.why_no_kernels);
+  if (by_ == CopyBy::kernel && !pair.kernels) return Offer::hindered(pair.why_no_kernels);
   return Offer::yes();
 }
 
@@ -44,7 +44,7 @@ pw_status PeerGpu::start_with(const Transfer& transfer, Enqueue&& enqueue) {
 }
 
 pw_status PeerGpu::start(const Transfer& transfer) {
-  return start_with(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
+  return start_with(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, by_); });
 }
 
 bool PeerGpu::can_start_and_store_word(const Transfer& transfer, Remote& signal) {
@@ -54,7 +54,7 @@ bool PeerGpu::can_start_and_store_word(const Transfer& transfer, Remote& signal)
 pw_status PeerGpu::start_and_store_word(const Transfer& transfer, SignalTurn& turn) {
   uint64_t* word = turn.signal().word_on(worker(*transfer.local, *transfer.remote));
   const pw_status status = start_with(transfer, [&](Queue& queue, const Copy& copy) {
-    return queue.copy_and_write(copy, method_, word, turn.total());
+    return queue.copy_and_write(copy, by_, word, turn.total());
   });
   if (status == PW_OK) turn.stored();
   return status;

@@ -15,10 +15,10 @@ namespace pw {
 
 class PeerGpu final : public Path {
  public:
-  explicit PeerGpu(Method method) : Path(Completes::later), method_(method) {}
+  explicit PeerGpu(CopyBy by) : Path(Completes::later), by_(by) {}
   ~PeerGpu() override;
   [[nodiscard]] std::string_view name() const override {
-    return method_ == Method::engine ? "peer/copy" : "peer/store";
+    return by_ == CopyBy::engine ? "peer/copy" : "peer/store";
   }
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return offer_for(pair); }
   [[nodiscard]] Offer offer_for(const Pair& pair) const;
@@ -41,7 +41,7 @@ class PeerGpu final : public Path {
   template <typename Enqueue>
   pw_status start_with(const Transfer& transfer, Enqueue&& enqueue);
 
-  Method method_;
+  CopyBy by_;
   std::atomic<bool> used_ = false;  ///< set by the first transfer; until then marks need no lock
   std::mutex mutex_;
   std::map<std::pair<int, Device*>, std::unique_ptr<DeviceQueue>> queues_;

@@ -11,8 +11,8 @@ std::vector<std::unique_ptr<Path>> PeerTransport::paths() {
   paths.push_back(std::make_unique<PeerShm>(false));
   paths.push_back(std::make_unique<PeerShm>(true));
   paths.push_back(std::make_unique<PeerCma>());
-  paths.push_back(std::make_unique<PeerGpu>(Method::engine));
-  paths.push_back(std::make_unique<PeerGpu>(Method::kernel));
+  paths.push_back(std::make_unique<PeerGpu>(CopyBy::engine));
+  paths.push_back(std::make_unique<PeerGpu>(CopyBy::kernel));
   return paths;
 }
 

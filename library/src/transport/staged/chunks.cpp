@@ -62,7 +62,7 @@ void ChunkWalk::begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std
 
 pw_status ChunkWalk::copy(std::byte* slot) {
   pw_status status = PW_OK;
-  if (first_ != nullptr) status = queue_->copy(copy_of(chunk_, slot, first_, fill_), Method::engine);
+  if (first_ != nullptr) status = queue_->copy(copy_of(chunk_, slot, first_, fill_), CopyBy::engine);
   if (status != PW_OK) first_ = nullptr;
   has_chunk_ = cursor_.next(chunk_);
   return status;

@@ -20,29 +20,6 @@ using peerway::Status;
 
 enum class By { thread, warp, block };
 
-template <class T>
-struct ElementOf;
-template <>
-struct ElementOf<double> {
-  static constexpr auto value = peerway::Element::float64;
-};
-template <>
-struct ElementOf<float> {
-  static constexpr auto value = peerway::Element::float32;
-};
-template <>
-struct ElementOf<BFloat16> {
-  static constexpr auto value = peerway::Element::bfloat16;
-};
-template <>
-struct ElementOf<Float16> {
-  static constexpr auto value = peerway::Element::float16;
-};
-template <>
-struct ElementOf<int> {
-  static constexpr auto value = peerway::Element::int32;
-};
-
 template <class T, Combine how, class Scope>
 __device__ void reduce_part(const Scope& scope, Word worker, const pw_all_reduce_handle& handle, Word epoch,
                             T* to, const T* from, Word part, Word count, Word* failed) {
@@ -82,15 +59,17 @@ __global__ void fill_elements(T* at, Word count, int rank, Word epoch) {
 }
 
 /// Two all-reduces of the same elements: one for kernels, one on a stream.
-template <class T, Combine how>
+template <Element element, Combine how>
 class Pair {
+  using T = typename peerway::device::detail::TypeOf<element>::Type;
+
  public:
   Pair(Rank& rank, Word count)
       : rank_(rank), count_(count), from_(region()), to_(region()), wanted_(region()) {
-    const auto element = ElementOf<T>::value;
+    const auto type = static_cast<peerway::Element>(element);
     const auto combine = static_cast<peerway::Combine>(how);
-    in_kernels_.emplace(rank.ctx.all_reduce(element, to_.all(), from_.all(), combine));
-    on_stream_.emplace(rank.ctx.all_reduce(element, wanted_.all(), from_.all(), combine));
+    in_kernels_.emplace(rank.ctx.all_reduce(type, to_.all(), from_.all(), combine));
+    on_stream_.emplace(rank.ctx.all_reduce(type, wanted_.all(), from_.all(), combine));
     in_kernels_->set_timeout(30s);
     handle_ = in_kernels_->all_reduce_handle();
   }
@@ -135,9 +114,9 @@ class Pair {
   Words failed_{1};
 };
 
-template <class T, Combine how>
+template <Element element, Combine how>
 void values_of(Rank& rank, const char* name, Word count) {
-  Pair<T, how> pair(rank, count);
+  Pair<element, how> pair(rank, count);
   pair.check(By::thread, 1);
   pair.check(By::warp, 3);
   pair.check(By::block, 1);
@@ -147,17 +126,19 @@ void values_of(Rank& rank, const char* name, Word count) {
 }
 
 void values(Rank& rank) {
-  for (const Word count : {1, 5, 1000, 8192}) values_of<double, Combine::sum>(rank, "sums in double", count);
-  for (const Word count : {1, 3, 1000, 8192}) values_of<float, Combine::sum>(rank, "sums in float", count);
+  for (const Word count : {1, 5, 1000, 8192})
+    values_of<Element::float64, Combine::sum>(rank, "sums in double", count);
+  for (const Word count : {1, 3, 1000, 8192})
+    values_of<Element::float32, Combine::sum>(rank, "sums in float", count);
   for (const Word count : {2, 4, 1002, 16384}) {
-    values_of<BFloat16, Combine::sum>(rank, "sums in bfloat16", count);
-    values_of<Float16, Combine::max>(rank, "maxima in float16", count);
+    values_of<Element::bfloat16, Combine::sum>(rank, "sums in bfloat16", count);
+    values_of<Element::float16, Combine::max>(rank, "maxima in float16", count);
   }
-  values_of<int, Combine::prod>(rank, "products in int", 77);
+  values_of<Element::int32, Combine::prod>(rank, "products in int", 77);
 }
 
 void lost(Rank& rank) {
-  Pair<float, Combine::sum> pair(rank, 1024);
+  Pair<Element::float32, Combine::sum> pair(rank, 1024);
   rank.meet();
   if (rank.rank == 1) {
     pair.enqueue(By::block, 4, 20);
@@ -195,7 +176,7 @@ double median_us(Rank& rank, const std::function<void()>& enqueue, unsigned turn
 void times(Rank& rank) {
   constexpr unsigned kTurns = 1000;
   for (const Word bytes : {8, 1024, 8192, 65536}) {
-    Pair<float, Combine::sum> pair(rank, bytes / sizeof(float));
+    Pair<Element::float32, Combine::sum> pair(rank, bytes / sizeof(float));
     const auto blocks = static_cast<unsigned>(std::clamp<Word>(bytes / 2048, 1, 32));
     const double us = median_us(rank, [&] { pair.enqueue(By::block, blocks, kTurns); }, kTurns);
     if (rank.rank == 0)

@@ -1,5 +1,5 @@
 // Everything that two processes can do with the CUDA device, on real GPUs: one process owns memory of every
-// kind, the other maps it and copies there and back by both methods. Prints one JSON line a check; exits with
+// kind, the other maps it and copies there and back by both units. Prints one JSON line a check; exits with
 // the number of failed ones (at most 100). The driver, NVRTC and the folder of compiled kernels are those of
 // the settings.
 #include <sys/mman.h>
@@ -174,7 +174,7 @@ class Owner {
     offered.seed = address;
     const auto data = check::random_bytes(bytes, offered.seed);
     std::memcpy(host_.get(), data.data(), bytes);
-    queue_->copy(check::contiguous(memory, host_.get(), bytes), Method::engine);
+    queue_->copy(check::contiguous(memory, host_.get(), bytes), CopyBy::engine);
     check::finish(*queue_);
     const auto allocation = device_.find(memory, bytes);
     if (!allocation) {
@@ -205,7 +205,7 @@ class Owner {
         }
         answer.seen = shared_->word.load(std::memory_order_acquire) >= order.value;
       }
-      queue_->copy(check::contiguous(host_.get(), memory, bytes), Method::engine);
+      queue_->copy(check::contiguous(host_.get(), memory, bytes), CopyBy::engine);
       check::finish(*queue_);
       answer.hash = check::hash({host_.get(), host_.get() + bytes});
       check::send(socket_, answer);
@@ -280,8 +280,8 @@ class User {
     std::string why;
     const bool kernels = device_.has_kernels(why);
     check::report("kernels", kernels, {{"why_not", why}});
-    methods_ = {Method::engine};
-    if (kernels) methods_.push_back(Method::kernel);
+    units_ = {CopyBy::engine};
+    if (kernels) units_.push_back(CopyBy::kernel);
     for (;;) {
       const auto offered = check::receive<Offered>(socket_);
       if (std::string(offered.kind) == "end") break;
@@ -295,7 +295,7 @@ class User {
   }
 
  private:
-  static const char* name(Method method) { return method == Method::engine ? "engine" : "kernel"; }
+  static const char* name(CopyBy by) { return by == CopyBy::engine ? "engine" : "kernel"; }
 
   void use(const Offered& offered) {
     const std::string kind = offered.kind;
@@ -316,12 +316,12 @@ class User {
     bytes_ = offered.bytes;
     mirror_ = check::random_bytes(bytes_, offered.seed);
     check::report(kind + ": what the owner wrote", read(remote_) == mirror_);
-    for (Method method : methods_) {
+    for (CopyBy by : units_) {
       for (const Case& test_case : cases(bytes_)) {
-        put(kind, test_case, method);
-        get(kind, test_case, method);
+        put(kind, test_case, by);
+        get(kind, test_case, by);
       }
-      signal(kind, method);
+      signal(kind, by);
     }
     mapping.reset();
     again.reset();
@@ -332,7 +332,7 @@ class User {
 
   std::vector<std::byte> read(const std::byte* device) {
     std::memset(host_.get(), 0x5a, bytes_);
-    queue_->copy(check::contiguous(host_.get(), device, bytes_), Method::engine);
+    queue_->copy(check::contiguous(host_.get(), device, bytes_), CopyBy::engine);
     const pw_status status = check::finish(*queue_);
     if (status != PW_OK) std::fprintf(stderr, "%s\n", last_error_message());
     return {host_.get(), host_.get() + bytes_};
@@ -340,44 +340,44 @@ class User {
 
   void fill(std::byte* device, const std::vector<std::byte>& data) {
     std::memcpy(host_.get(), data.data(), data.size());
-    queue_->copy(check::contiguous(device, host_.get(), data.size()), Method::engine);
+    queue_->copy(check::contiguous(device, host_.get(), data.size()), CopyBy::engine);
     check::finish(*queue_);
   }
 
-  void put(const std::string& kind, const Case& test_case, Method method) {
+  void put(const std::string& kind, const Case& test_case, CopyBy by) {
     const auto source = check::random_bytes(bytes_, ++seed_);
     mirror_ = check::random_bytes(bytes_, ++seed_);  // poison
     fill(local_.base, source);
     fill(remote_, mirror_);
     const pw_status status = queue_->copy(
-        {remote_ + test_case.to_offset, local_.base + test_case.from_offset, test_case.layout}, method);
+        {remote_ + test_case.to_offset, local_.base + test_case.from_offset, test_case.layout}, by);
     const pw_status done = check::finish(*queue_);
     check::reference(test_case.layout, mirror_.data() + test_case.to_offset,
                      source.data() + test_case.from_offset);
     check::send(socket_, Order{Order::hash, 0});
     const bool same = check::receive<Answer>(socket_).hash == check::hash(mirror_);
     check::report(
-        kind + ": put " + test_case.name + " by " + name(method), status == PW_OK && done == PW_OK && same,
+        kind + ": put " + test_case.name + " by " + name(by), status == PW_OK && done == PW_OK && same,
         {{"status", status}, {"done", done}, {"owner_sees_it", same}, {"message", last_error_message()}});
   }
 
-  void get(const std::string& kind, const Case& test_case, Method method) {
+  void get(const std::string& kind, const Case& test_case, CopyBy by) {
     const auto source = mirror_;
     auto expected = check::random_bytes(bytes_, ++seed_);
     fill(local_.base, expected);
     const pw_status status = queue_->copy(
-        {local_.base + test_case.to_offset, remote_ + test_case.from_offset, test_case.layout}, method);
+        {local_.base + test_case.to_offset, remote_ + test_case.from_offset, test_case.layout}, by);
     const pw_status done = check::finish(*queue_);
     check::reference(test_case.layout, expected.data() + test_case.to_offset,
                      source.data() + test_case.from_offset);
     const bool same = read(local_.base) == expected;
-    check::report(kind + ": get " + test_case.name + " by " + name(method),
+    check::report(kind + ": get " + test_case.name + " by " + name(by),
                   status == PW_OK && done == PW_OK && same,
                   {{"status", status}, {"done", done}, {"same", same}, {"message", last_error_message()}});
   }
 
   // The owner's CPU waits for the word and must then find the data.
-  void signal(const std::string& kind, Method method) {
+  void signal(const std::string& kind, CopyBy by) {
     for (int round = 0; round < 20; ++round) {
       const bool fused = round % 2 == 1;
       mirror_ = check::random_bytes(bytes_, ++seed_);
@@ -387,14 +387,14 @@ class User {
       const Copy copy = check::contiguous(remote_, local_.base, bytes_);
       pw_status status = PW_OK;
       if (fused)
-        status = queue_->copy_and_write(copy, method, word, value_);
-      else if ((status = queue_->copy(copy, method)) == PW_OK)
+        status = queue_->copy_and_write(copy, by, word, value_);
+      else if ((status = queue_->copy(copy, by)) == PW_OK)
         status = queue_->write(word, value_);
       const auto answer = check::receive<Answer>(socket_);
       const bool same = answer.hash == check::hash(mirror_);
       if (status == PW_OK && answer.seen && same && round + 2 < 20) continue;
       check::report(
-          kind + ": signal after data by " + name(method) + (fused ? ", fused" : ""),
+          kind + ": signal after data by " + name(by) + (fused ? ", fused" : ""),
           status == PW_OK && answer.seen && same,
           {{"status", status}, {"seen", answer.seen}, {"data", same}, {"message", last_error_message()}});
     }
@@ -487,13 +487,13 @@ class User {
     const auto middle = make_case("face", 0, 0, 2048, {256}, {524288}, {524288});
     const std::pair<const char*, Layout> layouts[] = {{"8 B blocks", face.layout},
                                                       {"2 KiB blocks", middle.layout}};
-    for (Method method : methods_)
+    for (CopyBy by : units_)
       for (const auto& [blocks, layout] : layouts) {
         std::vector<double> calls, totals;
         for (int i = 0; i < 300; ++i) {
           auto* word = reinterpret_cast<uint64_t*>(&shared_->word);
           const double start = check::microseconds();
-          queue_->copy_and_write({peer.base, cube.base, layout}, method, word, ++value_);
+          queue_->copy_and_write({peer.base, cube.base, layout}, by, word, ++value_);
           calls.push_back(check::microseconds() - start);
           while (shared_->word.load(std::memory_order_acquire) < value_ &&
                  check::microseconds() - start < 1e6) {
@@ -502,8 +502,8 @@ class User {
         }
         std::nth_element(calls.begin(), calls.begin() + 150, calls.end());
         std::nth_element(totals.begin(), totals.begin() + 150, totals.end());
-        check::report(std::string("time of a 512 KiB face in one GPU, ") + blocks + " by " + name(method),
-                      true, {{"call_us", calls[150]}, {"until_signal_us", totals[150]}});
+        check::report(std::string("time of a 512 KiB face in one GPU, ") + blocks + " by " + name(by), true,
+                      {{"call_us", calls[150]}, {"until_signal_us", totals[150]}});
       }
     device_.release(cube);
     device_.release(peer);
@@ -516,7 +516,7 @@ class User {
   std::unique_ptr<Queue> queue_;
   Allocation local_;
   Pinned host_;
-  std::vector<Method> methods_;
+  std::vector<CopyBy> units_;
   std::byte* remote_ = nullptr;
   uint64_t bytes_ = 0;
   std::vector<std::byte> mirror_;

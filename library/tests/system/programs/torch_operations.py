@@ -21,6 +21,7 @@ from torch.distributed import ReduceOp
 from torch.distributed import _functional_collectives as functional
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+OF_8_BITS = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e5m2fnuz]  # collectives lack the last
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 COMBINE: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "SUM": torch.add,
@@ -89,6 +90,10 @@ class Job:
         yield "all_reduce of a scalar", lambda: self.all_reduce("SUM", torch.float64)
         yield "all_reduce, mean", self.all_reduce_mean
         yield "all_reduce, factor", self.all_reduce_factor
+        for dtype in OF_8_BITS:
+            for op in ("SUM", "AVG", "PRODUCT", "MIN", "MAX"):
+                yield f"all_reduce {op} {dtype}", lambda op=op, dtype=dtype: self.all_reduce_rounds(op, dtype)
+            yield f"reduce_scatter {dtype}", lambda dtype=dtype: self.reduce_scatter_rounds(dtype)
         yield "all_reduce of many in flight", self.all_reduce_in_flight
         yield "all_reduce_coalesced", self.all_reduce_coalesced
         for root in self.everybody:
@@ -136,6 +141,34 @@ class Job:
         tensor = self.mine(torch.float32, 11)
         dist.all_reduce(tensor, dist._make_nccl_premul_sum(0.5))
         return torch.equal(tensor, self.combined("SUM", torch.float32, 11) / 2)
+
+    def rounded(self, op: str, dtype: torch.dtype, *shape: int) -> torch.Tensor:
+        """All ranks' inexact(), combined in the order of ranks in float32 and rounded once. Collectives make
+        what is too large for float8_e4m3fn a NaN, which PyTorch's conversion may not.
+        """
+        factor = 1 / self.size if op == "AVG" else 1
+        operands = [self.inexact(rank, dtype, *shape).float() * factor for rank in self.everybody]
+        wide = reduce(COMBINE["SUM" if op == "AVG" else op], operands)
+        if dtype == torch.float8_e4m3fn and op != "AVG":
+            wide[wide.abs() > 464] = torch.nan  # half way between 448, the largest, and what would follow
+        return wide.to(dtype)
+
+    def inexact(self, rank: int, dtype: torch.dtype, *shape: int) -> torch.Tensor:
+        """Numbers of a rank whose sums and products must be rounded; the largest overflow in some types."""
+        generator = torch.Generator().manual_seed(200 + rank)
+        numbers = torch.randn(shape, generator=generator)
+        numbers.view(-1)[:2] = 400
+        return numbers.to(dtype).to(self.device)
+
+    def all_reduce_rounds(self, op: str, dtype: torch.dtype) -> bool:
+        tensor = self.inexact(self.rank, dtype, 3001)
+        dist.all_reduce(tensor, getattr(ReduceOp, op))
+        return _same_numbers(tensor, self.rounded(op, dtype, 3001))
+
+    def reduce_scatter_rounds(self, dtype: torch.dtype) -> bool:
+        to = torch.empty(500, dtype=dtype, device=self.device)
+        dist.reduce_scatter_tensor(to, self.inexact(self.rank, dtype, 500 * self.size))
+        return _same_numbers(to, self.rounded("SUM", dtype, 500 * self.size)[500 * self.rank :][:500])
 
     def all_reduce_in_flight(self) -> bool:
         tensors = [self.mine(torch.float32, 100 * count) for count in range(1, 30)]
@@ -440,6 +473,11 @@ class Job:
                 print(words, "is not in", error, file=sys.stderr)
             return False
         return self.all_reduce("SUM", torch.float32, 37)
+
+
+def _same_numbers(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether the elements are equal; NaN equals NaN."""
+    return torch.equal(a.float().nan_to_num(1e9), b.float().nan_to_num(1e9))
 
 
 def main() -> int:

@@ -18,15 +18,15 @@ def say(thing: object) -> None:
     print(json.dumps(thing), flush=True)
 
 
-def main(way: str, policy: str, letting: float) -> None:
+def main(operation: str, policy: str, letting: float) -> None:
     with peerway.Context() as ctx:
         ctx.wait_policy = policy
         assert ctx.wait_policy == policy
-        if way.startswith(("host", "cuda")):
-            device, _, where = way.partition("/")
+        if operation.startswith(("host", "cuda")):
+            device, _, where = operation.partition("/")
             wait_for_plan(ctx, device, where == "stream", letting)
         else:
-            wait_for_signal(ctx, way, letting)
+            wait_for_signal(ctx, operation, letting)
 
 
 def timed(wait: object) -> None:
@@ -42,21 +42,21 @@ def timed(wait: object) -> None:
     say({"error": error, "wall": wall, "share": (time.process_time() - used) / wall})
 
 
-def wait_for_signal(ctx: peerway.Context, way: str, letting: float) -> None:
+def wait_for_signal(ctx: peerway.Context, operation: str, letting: float) -> None:
     region = ctx.allocate("host", 4096)
     arrived = ctx.signal(1)
     keys = ctx.team.all_gather(region.key()), ctx.team.all_gather(arrived.key())
     if ctx.rank == 0:
-        if way == "close":
+        if operation == "close":
             threading.Timer(letting, ctx._core.end_waits).start()
         timed(lambda: arrived.wait(1, timeout=50))
-        if way not in ("put", "staged"):
+        if operation not in ("put", "staged"):
             return
-    elif way == "hang":
+    elif operation == "hang":
         say("waiting")
         sys.stdin.readline()
-    elif way in ("put", "staged"):
-        if way == "staged":
+    elif operation in ("put", "staged"):
+        if operation == "staged":
             ctx.use("staged")
         say("waiting")
         time.sleep(letting)

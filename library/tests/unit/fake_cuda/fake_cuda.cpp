@@ -868,8 +868,8 @@ void** kept(CUfunction function, void** parameters) {
   }
   if (reinterpret_cast<uintptr_t>(function) == kReduce)
     return new void*[1]{new ReduceArguments(*static_cast<ReduceArguments*>(parameters[0]))};
-  constexpr size_t kMost = std::max(sizeof(SomeSteps), sizeof(SomeMessages));  // of those of a plan
-  return new void*[1]{memcpy(malloc(kMost), parameters[0], kMost)};
+  constexpr size_t kArgumentBytes = std::max(sizeof(SomeSteps), sizeof(SomeMessages));  // of those of a plan
+  return new void*[1]{memcpy(malloc(kArgumentBytes), parameters[0], kArgumentBytes)};
 }
 
 /// Keeps a pointer to memory that is never freed, so that LeakSanitizer knows that this is meant.

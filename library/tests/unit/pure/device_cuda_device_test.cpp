@@ -258,10 +258,10 @@ TEST_F(CudaDeviceTest, InOneProcessTheOtherGpuIsLetIn) {
     const auto queue = gpu_[1]->make_queue();
     Copy copy{at(address + bytes - 64), at(malloc(64, 1)), {}};
     copy.layout.shape.block_bytes = 64;
-    EXPECT_EQ(queue->copy(copy, Method::kernel), PW_DEVICE);
+    EXPECT_EQ(queue->copy(copy, CopyBy::kernel), PW_DEVICE);
     const auto mapping = gpu_[1]->import(gpu_[0]->export_allocation(allocation, at(address)));
     EXPECT_EQ(mapping->address(), allocation.base);
-    EXPECT_EQ(queue->copy(copy, Method::kernel), PW_OK) << last_error_message();
+    EXPECT_EQ(queue->copy(copy, CopyBy::kernel), PW_OK) << last_error_message();
   }
 }
 
@@ -315,14 +315,14 @@ TEST_F(CudaDeviceTest, OneLaunchCopiesAndWrites) {
   Copy copy{gpu_[0]->allocate(4096).base, gpu_[0]->allocate(4096).base, {}};
   copy.layout.shape.block_bytes = 1024;
   log();
-  EXPECT_EQ(queue->copy_and_write(copy, Method::kernel, &word, 7), PW_OK) << last_error_message();
+  EXPECT_EQ(queue->copy_and_write(copy, CopyBy::kernel, &word, 7), PW_OK) << last_error_message();
   EXPECT_EQ(log(), "kernel 16 x 64 and write\n");
   EXPECT_EQ(word, 7u);
-  EXPECT_EQ(queue->copy_and_write(copy, Method::engine, &word, 8), PW_OK);
+  EXPECT_EQ(queue->copy_and_write(copy, CopyBy::engine, &word, 8), PW_OK);
   EXPECT_EQ(log(), "1d 1024\nwrite\n");
   EXPECT_EQ(word, 8u);
   copy.layout.shape.block_bytes = 0;
-  EXPECT_EQ(queue->copy_and_write(copy, Method::kernel, &word, 9), PW_OK);
+  EXPECT_EQ(queue->copy_and_write(copy, CopyBy::kernel, &word, 9), PW_OK);
   EXPECT_EQ(log(), "write\n");
   gpu_[0]->unpin(&word);
   EXPECT_EQ(queue->write(&word, 10), PW_DEVICE);
@@ -336,12 +336,12 @@ TEST_F(CudaDeviceTest, StridedCopiesUseTheEnginesDimensions) {
   copy.layout.to = {64};
   copy.layout.from = {32};
   log();
-  EXPECT_EQ(queue->copy(copy, Method::engine), PW_OK);
+  EXPECT_EQ(queue->copy(copy, CopyBy::engine), PW_OK);
   EXPECT_EQ(log(), "3d 8 x 100 x 1\n");
   copy.layout.shape = {.block_bytes = 8, .dims = 3, .count = {2, 5, 10}};
   copy.layout.to = {6400, 640, 64};
   copy.layout.from = {3300, 320, 32};
-  EXPECT_EQ(queue->copy(copy, Method::engine), PW_OK);
+  EXPECT_EQ(queue->copy(copy, CopyBy::engine), PW_OK);
   EXPECT_EQ(log(), "3d 8 x 10 x 5\n3d 8 x 10 x 5\n");
 }
 
@@ -367,8 +367,8 @@ TEST_F(CudaDeviceTest, WithoutKernelsTheEngineStillCopies) {
   const auto queue = device.make_queue();
   Copy copy{device.allocate(64).base, device.allocate(64).base, {}};
   copy.layout.shape.block_bytes = 64;
-  EXPECT_EQ(queue->copy(copy, Method::engine), PW_OK);
-  EXPECT_EQ(queue->copy(copy, Method::kernel), PW_UNAVAILABLE);
+  EXPECT_EQ(queue->copy(copy, CopyBy::engine), PW_OK);
+  EXPECT_EQ(queue->copy(copy, CopyBy::kernel), PW_UNAVAILABLE);
   EXPECT_NE(std::string(last_error_message()).find("no compiler"), std::string::npos);
 }
 

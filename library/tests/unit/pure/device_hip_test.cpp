@@ -140,7 +140,7 @@ TEST_F(HipDeviceTest, CopiesOfAllDimensionsAreMadeByTheEngine) {
     if (dims == 2) shape.count = {5, 20}, copy.layout.to = {2048, 64}, copy.layout.from = {3840, 128};
     std::memset(to, 0, 65536);
     log();
-    ASSERT_EQ(queue->copy(copy, Method::engine), PW_OK) << last_error_message();
+    ASSERT_EQ(queue->copy(copy, CopyBy::engine), PW_OK) << last_error_message();
     EXPECT_EQ(log(), expected[dims]);
     const uint64_t last_to = dims == 0 ? 0 : (dims == 2 ? 4 * 2048 : 0) + 19 * 64;
     const uint64_t last_from = dims == 0 ? 0 : (dims == 2 ? 4 * 3840 : 0) + 19 * 128;
@@ -156,10 +156,10 @@ TEST_F(HipDeviceTest, AWriteFollowsACopyByTheKernel) {
   Copy copy{gpu_[0]->allocate(4096).base, gpu_[0]->allocate(4096).base, {}};
   copy.layout.shape.block_bytes = 1024;
   log();
-  EXPECT_EQ(queue->copy_and_write(copy, Method::kernel, &word, 7), PW_OK) << last_error_message();
+  EXPECT_EQ(queue->copy_and_write(copy, CopyBy::kernel, &word, 7), PW_OK) << last_error_message();
   EXPECT_EQ(log(), "kernel 16 x 64 and write\n");
   EXPECT_EQ(word, 7u);
-  EXPECT_EQ(queue->copy_and_write(copy, Method::engine, &word, 8), PW_OK) << last_error_message();
+  EXPECT_EQ(queue->copy_and_write(copy, CopyBy::engine, &word, 8), PW_OK) << last_error_message();
   EXPECT_EQ(word, 8u);
   gpu_[0]->unpin(&word);
   EXPECT_EQ(queue->write(&word, 9), PW_DEVICE);

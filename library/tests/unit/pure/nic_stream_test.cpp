@@ -162,9 +162,9 @@ std::string run_by_seed(uint32_t states, uint32_t keeps, uint32_t seed) {
   pair.world.room = seed % 3 == 0 ? 3 : 64;
   Writer there(*pair.a, *pair.b), back(*pair.b, *pair.a);
   const uint32_t hurry = 1 + seed % 5;  // how seldom the NIC gets on
-  constexpr int kMost = 400'000;
+  constexpr int kMostSteps = 400'000;
   int steps = 0;
-  for (; steps < kMost && !(there.over() && back.over()); ++steps) {
+  for (; steps < kMostSteps && !(there.over() && back.over()); ++steps) {
     switch (draw(4 + hurry)) {
       case 0:
         pair.a->progress();
@@ -187,7 +187,7 @@ std::string run_by_seed(uint32_t states, uint32_t keeps, uint32_t seed) {
     if (there.failed()) return there.wrong();
     if (back.failed()) return back.wrong();
   }
-  if (steps == kMost) return "it never ended";
+  if (steps == kMostSteps) return "it never ended";
   if (there.word() != kRounds || back.word() != kRounds) return "words are missing at the end";
   return "";
 }
@@ -300,9 +300,9 @@ TEST_P(Guarantees, AStreamThatGoesLeavesNothingForTheNicToCall) {
 TEST_P(Guarantees, ANicThatPrefersGetsComesToThePuts) {
   Pair pair(GetParam(), GetParam());
   Writer there(*pair.a, *pair.b), back(*pair.b, *pair.a);
-  constexpr int kMost = 2'000'000;  // a get that is asked for again at once would always be there
+  constexpr int kMostSteps = 2'000'000;  // a get that is asked for again at once would always be there
   int steps = 0;
-  for (; steps < kMost && !(there.over() && back.over()); ++steps) {
+  for (; steps < kMostSteps && !(there.over() && back.over()); ++steps) {
     while (there.step(false, true) || back.step(false, true)) {
     }
     pair.a->progress();
@@ -312,7 +312,7 @@ TEST_P(Guarantees, ANicThatPrefersGetsComesToThePuts) {
     const auto get = std::ranges::find_if(events, [](const auto& each) { return !each.operation->is_put; });
     pair.world.happen(get != events.end() ? *get : events.front());
   }
-  EXPECT_LT(steps, kMost) << "its gets kept it from its puts";
+  EXPECT_LT(steps, kMostSteps) << "its gets kept it from its puts";
   EXPECT_EQ(there.wrong() + back.wrong(), "");
 }
 

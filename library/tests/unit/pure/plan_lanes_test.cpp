@@ -13,42 +13,42 @@
 namespace pw {
 namespace {
 
-struct Way {
+struct MethodsCase {
   const char* name;
   uint8_t device;
   LaneReach sender;
   std::vector<std::string> methods;  // that the sender's route chooses from
 };
 
-class Ways : public ::testing::TestWithParam<Way> {};
+class Methods : public ::testing::TestWithParam<MethodsCase> {};
 
-TEST_P(Ways, DependOnWhatTheSenderReaches) {
-  const Way& way = GetParam();
+TEST_P(Methods, DependOnWhatTheSenderReaches) {
+  const MethodsCase& expected = GetParam();
   std::vector<std::string> names;
-  for (const NamedOffer& method : methods_of(way.device, way.sender)) {
+  for (const NamedOffer& method : methods_of(expected.device, expected.sender)) {
     EXPECT_EQ(method.offer.available, method.offer.why_not.empty());
     if (method.offer.available) names.push_back(method.name);
   }
-  EXPECT_EQ(names, way.methods);
+  EXPECT_EQ(names, expected.methods);
 }
 
 constexpr LaneReach kAll{true, true, true}, kNoLines{true, true, false}, kMailbox{true, false, false},
     kRegionOnly{false, true, false};
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Ways,
+    All, Methods,
     ::testing::Values(
-        Way{"on the host", PW_HOST, kAll, {"plan/slots", "plan/straight", "plan/posted"}},
-        Way{"region not mapped", PW_HOST, kMailbox, {"plan/slots", "plan/posted"}},
-        Way{"on GPUs over NVLink",
-            PW_CUDA,
-            kAll,
-            {"plan/lines", "plan/packets", "plan/straight", "plan/posted"}},
-        Way{"on GPUs over PCIe", PW_CUDA, kNoLines, {"plan/packets", "plan/straight", "plan/posted"}},
-        Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, {"plan/posted"}}),
-    [](const auto& info) { return "way" + std::to_string(info.index); });
+        MethodsCase{"on the host", PW_HOST, kAll, {"plan/slots", "plan/straight", "plan/posted"}},
+        MethodsCase{"region not mapped", PW_HOST, kMailbox, {"plan/slots", "plan/posted"}},
+        MethodsCase{"on GPUs over NVLink",
+                    PW_CUDA,
+                    kAll,
+                    {"plan/lines", "plan/packets", "plan/straight", "plan/posted"}},
+        MethodsCase{"on GPUs over PCIe", PW_CUDA, kNoLines, {"plan/packets", "plan/straight", "plan/posted"}},
+        MethodsCase{"the sender reaches the region alone", PW_CUDA, kRegionOnly, {"plan/posted"}}),
+    [](const auto& info) { return "case" + std::to_string(info.index); });
 
-TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
+TEST(SendMethods, EveryMethodThatTablesMayNameIsOne) {
   for (const uint8_t device : {PW_HOST, PW_CUDA})
     for (const NamedOffer& method : methods_of(device, kAll))
       EXPECT_NE(std::ranges::find(route::kPlanMethods, method.name), route::kPlanMethods.end())

@@ -63,7 +63,7 @@ class Case:
 class Plan:
     """Cases on one device ("host" or "cuda").
 
-    `variants` restricts a peer to some of its ways; None stands for all. `budget_s` is the time for the
+    `variants` restricts a peer to some of its own; None stands for all. `budget_s` is the time for the
     samples of one case, and `timeout_s` is how long a program may be silent before it is ended. `ranks`
     applies to put_mbw_mr and halo; every other test is between two ranks. `gpus` has the ordinal for each
     rank; if it is empty, they are 0, 1, ... `done` are pairs of variant and case that need not be measured.

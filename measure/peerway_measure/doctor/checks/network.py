@@ -105,9 +105,10 @@ def gpudirect_rdma(facts: Facts) -> Finding:
     known = [g.cuda for g in facts.gpus if g.cuda]
     module = next((m for m in ("nvidia_peermem", "nv_peer_mem") if m in facts.kernel.modules), "")
     dma_buf = bool(known) and all(c.dma_buf for c in known)
-    ways = " and ".join(w for w in (f"module {module}" if module else "", "dma-buf" if dma_buf else "") if w)
+    parts = (f"module {module}" if module else "", "dma-buf" if dma_buf else "")
+    support = " and ".join(part for part in parts if part)
     if not _nics(facts):
-        summary = f"{NO_NIC}; the GPU side has {ways}" if ways else NO_NIC
+        summary = f"{NO_NIC}; the GPU side has {support}" if support else NO_NIC
         return RDMA.absent(summary, "see RDMA NICs")
     refused = [g.index for g in facts.gpus if g.cuda and g.cuda.rdma is False]
     if refused:
@@ -115,14 +116,14 @@ def gpudirect_rdma(facts: Facts) -> Finding:
         return RDMA.absent(f"the driver refuses it for {text.gpus(refused)}", todo)
     if not known and not module:
         return RDMA.cuda_silent()
-    if not ways:
+    if not support:
         todo = "modprobe nvidia-peermem, or the open kernel module with Linux 5.12 or newer for dma-buf"
         return RDMA.off("neither nvidia-peermem nor dma-buf", todo)
     builds = [u for u in facts.libraries.ucx if u.path]
     if not any(u.verbs and u.cuda for u in builds):
         todo = "install a UCX configured --with-verbs --with-cuda and point UCX_ROOT at it, see UCX"
-        return RDMA.off(f"{ways}, but no UCX has both verbs and CUDA", todo)
-    return RDMA.ok(ways)
+        return RDMA.off(f"{support}, but no UCX has both verbs and CUDA", todo)
+    return RDMA.ok(support)
 
 
 def rdma_vmm(facts: Facts) -> Finding:

@@ -10,12 +10,12 @@ from peerway_measure.storage.imports.rows import BadRow, Rows, above_zero, numbe
 from peerway_measure.storage.imports.source import Source, moved
 
 _LINE = re.compile(
-    r"IoType: (?P<op>READ|WRITE|RANDREAD|RANDWRITE) XferType: (?P<way>\S+) Threads: (?P<threads>\S+) "
+    r"IoType: (?P<op>READ|WRITE|RANDREAD|RANDWRITE) XferType: (?P<xfer>\S+) Threads: (?P<threads>\S+) "
     r"DataSetSize: (?P<moved>\S+)/\S+?\(KiB\) IOSize: (?P<io>\S+?)\(KiB\) "
     r"Throughput: (?P<rate>\S+) GiB/sec,? "
     r"Avg_Latency: (?P<latency>\S+) usecs ops: (?P<ops>\S+) total_time (?P<time>\S+) secs"
 )
-_WAYS = {
+_ENGINES = {
     "GPUD": "gds/direct",
     "CPUONLY": "gds/cpu",
     "CPU_GPU": "gds/bounce",
@@ -42,11 +42,11 @@ def _record(source: Source, line: str) -> Record:
     threads = whole(match["threads"], "Threads")
     block = whole(match["io"].partition("-")[0], "IOSize") * 1024
     shape = f"{'random' if random else 'sequential'} {size_text(block)}"
-    memory = "host" if match["way"] == "CPUONLY" else "cuda"
+    memory = "host" if match["xfer"] == "CPUONLY" else "cuda"
     # The line does not say whether GPUDirect Storage was really used; cuFile's log does.
-    extra = {"xfer_type": match["way"], "average_latency_us": number(match["latency"], "Avg_Latency")}
+    extra = {"xfer_type": match["xfer"], "average_latency_us": number(match["latency"], "Avg_Latency")}
     return source.record(
-        _WAYS.get(match["way"], f"gds/{match['way'].lower()}"),
+        _ENGINES.get(match["xfer"], f"gds/{match['xfer'].lower()}"),
         moved(op),
         op,
         shape,

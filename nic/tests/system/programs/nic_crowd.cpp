@@ -27,7 +27,7 @@
 
 namespace {
 
-constexpr int kMost = 1024;
+constexpr int kMostEndpoints = 1024;
 constexpr double kHang = 60;  // seconds
 
 const pw_nic_ops* nic_ops;
@@ -35,9 +35,9 @@ int processes, each, process;
 
 struct Meeting {
   std::atomic<int> arrived, turn, failed;
-  pw_nic_address address[kMost];
-  pw_nic_key key[kMost];
-  std::atomic<uint32_t> taken[kMost];  // numbers of endpoints
+  pw_nic_address address[kMostEndpoints];
+  pw_nic_key key[kMostEndpoints];
+  std::atomic<uint32_t> taken[kMostEndpoints];  // numbers of endpoints
   std::atomic<long> kib, threads, descriptors;
   char refused[512];
 };
@@ -103,7 +103,7 @@ struct Member {
     pw_nic_info info{};
     info.size = sizeof info;
     nic_ops->query(nic, &info);
-    require(info.number < kMost && meeting->taken[info.number]++ == 0, "a number is there twice");
+    require(info.number < kMostEndpoints && meeting->taken[info.number]++ == 0, "a number is there twice");
     const pw_nic_span span{sizeof span, words.data(), sizeof words, PW_NIC_HOST, 0, -1, 0};
     require(nic_ops->register_memory(nic, &span, &memory, &meeting->key[place]) == PW_NIC_OK, "register");
     nic_ops->address(nic, &meeting->address[place]);
@@ -203,7 +203,7 @@ int run_process(char** arguments, const char* most) {
 int main(int count, char** arguments) {
   if (count < 5) return 2;
   processes = std::atoi(arguments[2]), each = std::atoi(arguments[3]);
-  if (processes * each > kMost) return 2;
+  if (processes * each > kMostEndpoints) return 2;
   meeting = static_cast<Meeting*>(
       mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const double begin = seconds();

@@ -18,10 +18,10 @@ BYTES = 65536
 
 
 def main(device: str, turns: int, kernel: str | None = None) -> None:
-    """Run the turns in each of the three ways, one after another."""
-    ways = ["host", "stream"]
+    """Run the turns in each of the three starts, one after another."""
+    starts = ["host", "stream"]
     if kernel is not None:
-        ways.append("kernel")
+        starts.append("kernel")
         run = ctypes.CDLL(kernel).run
     with peerway.Context() as ctx:
         other = 1 - ctx.rank
@@ -32,11 +32,11 @@ def main(device: str, turns: int, kernel: str | None = None) -> None:
         plan = plan.notify(theirs).wait(arrived).prepare()
         stream = ctx.stream(device)
         for turn in range(turns):
-            way = ways[turn % len(ways)]
-            if way == "host":
+            start = starts[turn % len(starts)]
+            if start == "host":
                 plan.start()
                 plan.finish(timeout=WAIT)
-            elif way == "stream":
+            elif start == "stream":
                 plan.start(stream)
                 plan.finish(stream)
                 stream.wait(WAIT)

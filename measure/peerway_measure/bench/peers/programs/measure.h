@@ -153,15 +153,15 @@ enum { FEWEST = 10, MOST_LATENCIES = 20000, MOST_WINDOWS = 1000 };
 static inline long samples_that_fit(program* p, const bench_case* c, double budget_us) {
   static const long stages[] = {2, 5, 50};
   double us[50], least = HUGE_VAL, batch = (double)trips(p, c);
-  double ways = c->how == PING_PONG ? 2 * batch : batch;
+  double trips = c->how == PING_PONG ? 2 * batch : batch;
   for (int s = 0; s < 3; ++s) {
-    if (s && least * ways * (double)stages[s] > 2 * budget_us / s) break;
+    if (s && least * trips * (double)stages[s] > 2 * budget_us / s) break;
     take(p, c, stages[s], us);
     for (long i = 0; i < stages[s]; ++i) least = us[i] < least ? us[i] : least;
   }
   double most =
       c->how == PUT_WINDOW || c->how == PUT_BOTH || c->how == GET_WINDOW ? MOST_WINDOWS : MOST_LATENCIES;
-  double sample_us = least * ways;
+  double sample_us = least * trips;
   double n = budget_us / (sample_us > 1e-3 ? sample_us : 1e-3);
   n = n > most ? most : n < FEWEST ? FEWEST : n;
   return (long)agree(p, n);

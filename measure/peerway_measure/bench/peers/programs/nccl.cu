@@ -171,7 +171,7 @@ static void capture(nccl_program* p, const bench_case* c) {
 
 static void trips_of(nccl_program* p, const bench_case* c, long n, double* us) {
   long batch = gpu_batch(c);
-  double ways = static_cast<double>(c->how == PING_PONG ? 2 * batch : batch);
+  double trips = static_cast<double>(c->how == PING_PONG ? 2 * batch : batch);
   for (long i = 0; i < n; ++i) {
     double start = now_us();
     if (p->captured)
@@ -179,7 +179,7 @@ static void trips_of(nccl_program* p, const bench_case* c, long n, double* us) {
     else
       for (long b = 0; b < batch; ++b) trip(p, c);
     gpu_finish(p->device);
-    if (sends(&p->base)) us[i] = (now_us() - start) / ways;
+    if (sends(&p->base)) us[i] = (now_us() - start) / trips;
   }
 }
 

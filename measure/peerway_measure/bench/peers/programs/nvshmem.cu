@@ -85,7 +85,7 @@ static void one_way_on_stream(nvshmem_program* p, const bench_case* c, bool outg
 // There and back; or, as an exchange, both ways at once: each puts, then waits.
 static void trips_on_stream(nvshmem_program* p, const bench_case* c, long n, long batch, double* us) {
   bool first = sends(&p->base), both = c->how == EXCHANGE;
-  double ways = static_cast<double>(both ? batch : 2 * batch);
+  double trips = static_cast<double>(both ? batch : 2 * batch);
   for (long i = 0; i < n; ++i) {
     double start = now_us();
     for (long b = 0; b < batch; ++b, ++p->notified) {
@@ -93,7 +93,7 @@ static void trips_on_stream(nvshmem_program* p, const bench_case* c, long n, lon
       one_way_on_stream(p, c, !first && !both);
     }
     gpu_finish(p->device);
-    if (first) us[i] = (now_us() - start) / ways;
+    if (first) us[i] = (now_us() - start) / trips;
   }
 }
 
@@ -133,14 +133,14 @@ static unsigned threads_for(const bench_case* c) {
 }
 
 // Cycles say how the samples differ, the events how long they took in all.
-static void samples_from(const gpu& g, const long long* clocks, long n, double ways, double* us) {
+static void samples_from(const gpu& g, const long long* clocks, long n, double trips, double* us) {
   float total_ms = 0;
   gpu_check(cudaEventElapsedTime(&total_ms, g.start, g.end), "cudaEventElapsedTime");
   auto* cycles = static_cast<long long*>(host_bytes(static_cast<size_t>(n) * sizeof(long long)));
   gpu_copy(cycles, clocks, static_cast<size_t>(n) * sizeof(long long));
   double all = 0;
   for (long i = 0; i < n; ++i) all += static_cast<double>(cycles[i]);
-  for (long i = 0; i < n; ++i) us[i] = static_cast<double>(cycles[i]) / all * total_ms * 1e3 / ways;
+  for (long i = 0; i < n; ++i) us[i] = static_cast<double>(cycles[i]) / all * total_ms * 1e3 / trips;
   free(cycles);
 }
 

@@ -169,8 +169,8 @@ static void put_ping_pong(ucx_program* p, const bench_case* c, long n, double* u
   int first = sends(&p->base);
   for (long i = 0; i < n; ++i) {
     double start = now_us();
-    for (int way = 0; way < 2; ++way) {
-      if (first == !way) {
+    for (int turn = 0; turn < 2; ++turn) {
+      if (first == !turn) {
         put_shape(p, c->form);
         notify_flag(p);
       } else {
@@ -190,8 +190,8 @@ static void signal_ping_pong(ucx_program* p, long n, double* us) {
   const volatile uint64_t* arriving = (const volatile uint64_t*)p->target.address;
   for (long i = 0; i < n; ++i) {
     double start = now_us();
-    for (int way = 0; way < 2; ++way) {
-      if (first == !way) {
+    for (int turn = 0; turn < 2; ++turn) {
+      if (first == !turn) {
         finish(p, put(p, &p->source, &p->target, 0, 8), "ucp_put_nbx");
       } else {
         for (unsigned turn = 1; *arriving == p->seen; ++turn) look_again(p, turn);
@@ -209,13 +209,13 @@ static void tag_ping_pong(ucx_program* p, const bench_case* c, long n, double* u
   ucp_request_param_t in = {.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH, .memh = p->target.handle};
   for (long i = 0; i < n; ++i) {
     double start = now_us();
-    for (int way = 0; way < 2; ++way) {
-      if (first == !way)
+    for (int turn = 0; turn < 2; ++turn) {
+      if (first == !turn)
         finish(p, ucp_tag_send_nbx(p->peer, p->source.address, c->bytes, TAG, &out), "ucp_tag_send_nbx");
       else
         finish(p, ucp_tag_recv_nbx(p->worker, p->target.address, c->bytes, TAG, UINT64_MAX, &in),
                "ucp_tag_recv_nbx");
-      if (first == way && !p->memory.cuda) touch(&p->base, c);
+      if (first == turn && !p->memory.cuda) touch(&p->base, c);
     }
     if (first) us[i] = (now_us() - start) / 2;
   }

@@ -1,4 +1,4 @@
-#include "xacc/runtime/gmove/sides.h"
+#include "xacc/runtime/gmove/assignment.h"
 
 #include <algorithm>
 
@@ -65,7 +65,7 @@ Owned owned_at(const Side& side, int number) {
   for (int d = 0; d < side.section.ndims; ++d) {
     const auto at = static_cast<size_t>(d);
     auto places = owned_places(side, d, parts[at], placed[at], strides[at]);
-    if (places.empty()) owned.any = false;
+    if (places.empty()) owned.owns_some = false;
     if (side.section.dim[d].is_index != 0)
       owned.base += places.empty() ? 0 : places.begin()->second;
     else
@@ -105,18 +105,18 @@ std::vector<int> Side::holders() const {
   return ranks;
 }
 
-Sides::Sides(const pwx_section& to, const pwx_section& from)
-    : target(side_of(to, "left")), source(side_of(from, "right")), bytes(target.element_bytes()) {
+Assignment::Assignment(const pwx_section& to, const pwx_section& from)
+    : target(side_of(to, "left")), source(side_of(from, "right")), element_bytes(target.element_bytes()) {
   check();
   target.view = own_nodes(source);
   source.view = own_nodes(target);
   dims = target.free_dims.size();
-  scalar = source.free_dims.empty() && dims > 0;
+  broadcasts_one = source.free_dims.empty() && dims > 0;
 }
 
-void Sides::check() const {
-  if (source.element_bytes() != bytes)
-    refuse("gmove: elements of ", bytes, " bytes at the left and of ", source.element_bytes(),
+void Assignment::check() const {
+  if (source.element_bytes() != element_bytes)
+    refuse("gmove: elements of ", element_bytes, " bytes at the left and of ", source.element_bytes(),
            " at the right; both sides must have one type");
   if (!source.free_dims.empty() && source.free_dims.size() != target.free_dims.size())
     refuse("gmove: a section of ", target.free_dims.size(), " dimensions at the left and of ",
@@ -130,28 +130,29 @@ void Sides::check() const {
   }
 }
 
-/// The elements of a side that each rank owns. If `otherwise` is not null, all owners must execute the gmove:
+/// The elements of a side that each rank owns. If `advice` is not null, all owners must execute the gmove:
 /// else it throws Failure with this advice.
-std::vector<Owned> Sides::owned(const Side& side, const std::vector<int>& ranks, const char* otherwise) {
+std::vector<Owned> Assignment::owned(const Side& side, const std::vector<int>& ranks, const char* advice) {
   const std::vector<int>& executing = program().executing().ranks;
   std::vector<Owned> all;
   for (size_t n = 0; n < ranks.size(); ++n) {
     all.push_back(owned_at(side, static_cast<int>(n)));
-    if (otherwise != nullptr && all.back().any && std::ranges::find(executing, ranks[n]) == executing.end())
+    if (advice != nullptr && all.back().owns_some &&
+        std::ranges::find(executing, ranks[n]) == executing.end())
       refuse("gmove with elements of ", side.name(), " that node ", ranks[n] + 1,
-             " owns, which does not execute it; ", otherwise);
+             " owns, which does not execute it; ", advice);
   }
   return all;
 }
 
-void Sides::check_views() const {
+void Assignment::check_views() const {
   for (const auto& [side, other] : {std::pair(&target, &source), std::pair(&source, &target)}) {
     const pwx_nodes* const nodes = other->view;
     if (nodes == nullptr || !other->distributed()) continue;
     const std::vector<int> view = ranks_of(*nodes), ranks = other->holders();
     const std::vector<Owned> all = owned(*other, ranks, nullptr);
     for (size_t n = 0; n < ranks.size(); ++n)
-      if (all[n].any && std::ranges::find(view, ranks[n]) == view.end())
+      if (all[n].owns_some && std::ranges::find(view, ranks[n]) == view.end())
         refuse("gmove of ", side->name(), ", which is on ", nodes->name, ", and ", other->name(),
                ", elements of which node ", ranks[n] + 1, " owns: that is none of this node's ", nodes->name,
                ", and other nodes have others by this name; use gmove in or out");
@@ -160,11 +161,11 @@ void Sides::check_views() const {
 
 /// The ranks that give `taker` its elements, one for each distinct part. Of replicas, which own the same
 /// elements, it is the taker itself or else the first.
-std::vector<size_t> Sides::sources(int taker, const std::vector<int>& from,
-                                   const std::vector<Owned>& givers) {
+std::vector<size_t> Assignment::sources(int taker, const std::vector<int>& from,
+                                        const std::vector<Owned>& givers) {
   std::vector<size_t> chosen;
   for (size_t g = 0; g < from.size(); ++g) {
-    if (!givers[g].any) continue;
+    if (!givers[g].owns_some) continue;
     const auto same =
         std::ranges::find_if(chosen, [&](size_t other) { return same_elements(givers[g], givers[other]); });
     if (same == chosen.end())
@@ -177,24 +178,24 @@ std::vector<size_t> Sides::sources(int taker, const std::vector<int>& from,
 
 /// Finds the wanted elements that the giver has; both ranks compute the same. False if there are none. A
 /// scalar goes to all elements.
-bool Sides::meet(const Owned& wanted, const Owned& given, Move& move) const {
-  if (!wanted.any || !given.any) return false;
+bool Assignment::meet(const Owned& wanted, const Owned& given, Move& move) const {
+  if (!wanted.owns_some || !given.owns_some) return false;
   for (size_t d = 0; d < dims; ++d) {
     move[d] = {};
     auto giver = given.places[d].begin();
     const auto end = given.places[d].end();
     for (const auto& [k, offset] : wanted.places[d]) {
-      while (!scalar && giver != end && giver->first < k) ++giver;
-      if (!scalar && (giver == end || giver->first != k)) continue;
+      while (!broadcasts_one && giver != end && giver->first < k) ++giver;
+      if (!broadcasts_one && (giver == end || giver->first != k)) continue;
       move[d].target.push_back(offset);
-      move[d].source.push_back(scalar ? 0 : giver->second);
+      move[d].source.push_back(broadcasts_one ? 0 : giver->second);
     }
     if (move[d].target.empty()) return false;
   }
   return true;
 }
 
-size_t Sides::elements(const Move& move) const {
+size_t Assignment::elements(const Move& move) const {
   size_t count = 1;
   for (size_t d = 0; d < dims; ++d) count *= move[d].target.size();
   return count;

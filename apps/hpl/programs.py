@@ -125,7 +125,7 @@ def run_hpcc(case: Case) -> dict[str, Any]:
     }
 
 
-WAYS = {
+PROGRAMS = {
     "peerway": run_peerway,
     "mpi": run_mpi,
     "peerway+trace": run_peerway_traced,

@@ -1,5 +1,5 @@
-// The two sides of a gmove: the elements that each rank owns, and those that one rank has of what another
-// wants.
+// The assignment of a gmove, with its two sides: the elements that each rank owns, and those that one rank
+// has of what another wants.
 #pragma once
 
 #include <array>
@@ -40,9 +40,9 @@ struct Side {
 /// Numbers of elements in a section, ascending, each with its offset in bytes.
 using Places = std::vector<std::pair<long, long>>;
 
-/// The elements of a side that one rank owns, for each dimension of the section; none if `any` is false.
+/// The elements of a side that one rank owns, for each dimension of the section; none unless `owns_some`.
 struct Owned {
-  bool any = true;
+  bool owns_some = true;
   long base = 0;                              ///< the offset that comes from the indices
   std::array<Places, PWX_MAX_DIMS> places{};  ///< of the free dimensions, in order
 };
@@ -56,33 +56,33 @@ using Move = std::array<Steps, PWX_MAX_DIMS>;
 /// The sides whose owners must all execute the gmove, and the advice if they do not.
 struct MustExecute {
   bool target, source;
-  const char* otherwise;
+  const char* advice;
 };
 
-/// Both sides, after checking that they fit each other.
-class Sides {
+/// The sides of a gmove, after checking that they fit each other.
+class Assignment {
  public:
   /// Throws Failure if the sections do not fit.
-  Sides(const pwx_section& to, const pwx_section& from);
+  Assignment(const pwx_section& to, const pwx_section& from);
 
   /// Throws Failure if messages would not match: the nodes of one side differ between ranks, and elements of
   /// the other side are outside this rank's nodes.
   void check_views() const;
 
   Side target, source;
-  size_t bytes;         ///< of an element
-  size_t dims = 0;      ///< of the sections
-  bool scalar = false;  ///< one element at the right goes to all at the left
+  size_t element_bytes;
+  size_t dims = 0;              ///< of the sections
+  bool broadcasts_one = false;  ///< one element at the right goes to all at the left
 
   /// Calls `body(to, from, wanted, given, move)` for each pair of ranks between which elements move, if
   /// `relevant(to, from)`. Throws Failure if an owner that must execute does not.
   template <typename Relevant, typename Body>
   void each_pair(const MustExecute& must, Relevant&& relevant, Body&& body) const {
     const std::vector<int> to = target.holders(), from = source.holders();
-    const std::vector<Owned> takers = owned(target, to, must.target ? must.otherwise : nullptr);
-    const std::vector<Owned> givers = owned(source, from, must.source ? must.otherwise : nullptr);
+    const std::vector<Owned> takers = owned(target, to, must.target ? must.advice : nullptr);
+    const std::vector<Owned> givers = owned(source, from, must.source ? must.advice : nullptr);
     for (size_t n = 0; n < to.size(); ++n) {
-      if (!takers[n].any) continue;
+      if (!takers[n].owns_some) continue;
       for (const size_t g : sources(to[n], from, givers)) {
         if (!relevant(to[n], from[g])) continue;
         Move move;
@@ -112,7 +112,7 @@ class Sides {
   }
 
  private:
-  static std::vector<Owned> owned(const Side& side, const std::vector<int>& ranks, const char* otherwise);
+  static std::vector<Owned> owned(const Side& side, const std::vector<int>& ranks, const char* advice);
   static std::vector<size_t> sources(int taker, const std::vector<int>& from,
                                      const std::vector<Owned>& givers);
   bool meet(const Owned& wanted, const Owned& given, Move& move) const;

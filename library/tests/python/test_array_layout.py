@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from peerway import InvalidArgument
+from peerway._arguments.array_layout import halo_layout_of, layout_of
 from peerway._arguments.collectives import all_reduce
-from peerway._arguments.layout import halo_layout_of, layout_of
 from peerway.stream import stream_handle
 
 
