@@ -99,17 +99,21 @@ def own_memory(variable: Variable, section: Section, copied: bool) -> list[Argum
 def _of_shape(
     name: str, kind: str, extents: list[int | None], sizes: list[str], lines: list[str]
 ) -> Argument:
-    """A pointer through which subscripts reach an array. `extents` are its dimensions after the first."""
+    """A pointer through which subscripts reach an array. `extents` are its dimensions after the first, and
+    `sizes` what they are where they are not known when the kernel is compiled.
+    """
     device = f"{name}__d"
-    if None not in extents:
-        rest = "".join(f"[{extent}]" for extent in extents)
+    unknown = max((place + 1 for place, extent in enumerate(extents) if extent is None), default=0)
+    rest = "".join(f"[{extent}]" for extent in extents[unknown:])
+    if unknown == 0:
         parameter = f"{kind} (*__restrict__ {name}){rest}" if rest else f"{kind} *__restrict__ {name}"
         return Argument(parameter, f"&{device}", lines)
-    rows = f"pwx_rows<{kind}, {len(extents) + 1}>"
+    # The rows behind the last unknown size are arrays, whose subscripts need no multiplication at run time.
+    rows = f"pwx_rows<{kind}{rest}, {unknown + 1}>"
     shape_lines = [
         *lines,
-        f"const struct {{ void *at; long ld[{len(extents)}]; }} {name}__r = "
-        f"{{{device}, {{{', '.join(sizes)}}}}};",
+        f"const struct {{ void *at; long ld[{unknown}]; }} {name}__r = "
+        f"{{{device}, {{{', '.join(sizes[:unknown])}}}}};",
     ]
     return Argument(f"const {rows} {name}", f"&{name}__r", shape_lines)
 
@@ -126,8 +130,7 @@ def distributed(array: DistributedArray, changed: bool) -> Argument:
     ]
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
     argument = _of_shape(name, kind, extents, sizes, lines)
-    if None not in extents:
-        argument.opened = f"PWX_ALIGNED({name});"
+    argument.opened = f"PWX_ALIGNED({name});" if None not in extents else f"PWX_ALIGNED({name}.at);"
     return argument
 
 

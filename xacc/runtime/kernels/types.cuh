@@ -68,10 +68,11 @@ struct pwx_value {
   T of;
 };
 
-// An array of N dimensions whose sizes after the first are known only at run time: a[i][j] as in C.
+// An array of N dimensions whose sizes after the first are known only at run time: a[i][j] as in C. T may be
+// an array of known sizes.
 template <class T, int N>
 struct pwx_rows {
-  T* at;
+  T* __restrict__ at;
   long ld[N - 1];
   __device__ auto operator[](long i) const {
     if constexpr (N == 2) {

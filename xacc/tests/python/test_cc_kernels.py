@@ -263,6 +263,14 @@ def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.Monkey
         assert not re.search(r"#define (?!_Bool )(__|_[A-Z])", kernel)
 
 
+def test_only_sizes_that_are_not_known_are_multiplied_at_run_time() -> None:
+    """Himeno's coefficients a[4][MI][MJ][MK], of which MI is spread over nodes."""
+    (kernel,) = (text for name, text in kernels(emitted(SAMPLES[1])).items() if name.startswith("jacobi_47"))
+    for name in "abc":
+        assert f"const pwx_rows<const float[33][65], 2> {name}, " in kernel
+        assert f"PWX_ALIGNED({name}.at);" in kernel
+
+
 def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
     result = compiled(tmp_path, ROWS)
     assert result.errors == ""
