@@ -1,15 +1,18 @@
 // Collectives for Python: a thin layer over pw_collective_create. library/python/peerway/collective.py adds
 // the convenience.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/exchange.h"
+#include "collective/explain.h"
 #include "context/handle.h"
 #include "core.h"
 
@@ -77,6 +80,24 @@ void refuse_collective(Context& context, const Ranks& ranks, const std::string& 
                                   [&](pw::Exchange&) { throw pw::Error(PW_INVALID_ARGUMENT, text); });
 }
 
+using MethodTimes = std::vector<std::pair<std::string, double>>;  // methods, with microseconds
+
+/// For each size in bytes the methods, the cheapest first.
+std::vector<std::pair<uint64_t, MethodTimes>> collective_estimates(Context& context, Remote& remote,
+                                                                    Region& region, int kind, int order,
+                                                                    uint32_t ranks) {
+  std::vector<std::pair<uint64_t, MethodTimes>> all;
+  for (const auto& [bytes, estimates] : pw::collective::estimates_for(
+           context->get(), remote->get(), region->get(), static_cast<pw_collective_kind>(kind),
+           static_cast<pw_order>(order), ranks)) {
+    MethodTimes methods;
+    for (const pw::collective::Estimate& estimate : estimates)
+      methods.emplace_back(name_of(estimate.method), estimate.us);
+    all.emplace_back(bytes, std::move(methods));
+  }
+  return all;
+}
+
 }  // namespace
 
 void bind_collective(nb::module_& module) {
@@ -87,6 +108,8 @@ void bind_collective(nb::module_& module) {
   module.def("make_collective", &make_collective, nb::arg("context"), nb::arg("numbers"),
              nb::arg("to").none(), nb::arg("source").none(), nb::arg("source_offset"), nb::arg("kind"),
              nb::arg("index"), nb::keep_alive<0, 1>());
+  module.def("collective_estimates", &collective_estimates, nb::arg("context"), nb::arg("remote"),
+             nb::arg("region"), nb::arg("kind"), nb::arg("order"), nb::arg("ranks"));
   module.def("refuse_collective", &refuse_collective, nb::arg("context"), nb::arg("ranks").none(),
              nb::arg("text"));
 }

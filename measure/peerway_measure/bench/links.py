@@ -16,6 +16,8 @@ from peerway.context import Context
 from peerway.errors import Error, Unsupported
 from peerway.memory import Region, Remote, Signal
 from peerway.paths import PathInfo
+from peerway_measure.bench import collective_choice
+from peerway_measure.bench.collective_choice import Collective
 from peerway_measure.bench.plan import Case
 
 SMALLEST = 1 << 20  # bytes of the smallest allocation
@@ -165,6 +167,25 @@ class Links:
         decision = json.loads(_core.explain_for(self._context._core, remote._core, near._core, op, shape))
         assert isinstance(decision, dict)
         return decision
+
+    def collective_decision(self, case: Case, link: Link, collective: Collective) -> dict[str, Any]:
+        """Which method a collective would use whose ranks send as in this case, on a rank of the pair."""
+        assert link.far_target is not None
+        estimates = _core.collective_estimates(
+            self._context._core,
+            link.far_target._core,
+            self._memory[case.source, "source"]._core,
+            collective_choice.KIND_NUMBERS[collective.kind],
+            collective_choice.ORDERS.index(collective.order),
+            collective.ranks,
+        )
+        of_sends = self.decision(case, link, "contiguous")
+        return {
+            **of_sends,
+            "op": collective.title,
+            "rows": list(collective_choice.rows(estimates)),
+            "unavailable": [],
+        }
 
     def chosen(self, case: Case, link: Link) -> str:
         """The path that the route chooses for a case on this rank; "" on a rank that takes no part."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from peerway_measure.bench import shapes
+from peerway_measure.bench.collective_choice import Collective
 from peerway_measure.bench.kinds import KINDS, TestKind
 from peerway_measure.bench.shapes import Shape
 
@@ -52,7 +53,8 @@ class Plan:
     Each case is measured over each of the `settings`; if there are none, over every available path and the
     route. With `route` off, only single paths are measured: not the route, and instead of a group its
     members. `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its default.
-    With `explain` (classes of shapes) nothing is measured, and the decisions for the cases are reported.
+    With `explain` (classes of shapes) nothing is measured, and the decisions for the cases are reported; with
+    `collective` instead those between its methods, whose sends are the cases.
     `policy` is the wait policy of these ranks, for tests that distinguish policies.
 
     `known` are the fields of a record that are the same for all. `recorded` counts the records of all runs
@@ -71,6 +73,7 @@ class Plan:
     route: bool = True
     staging_chunks: list[int] = field(default_factory=list)
     explain: list[str] = field(default_factory=list)
+    collective: Collective | None = None
     policy: str = ""
     known: dict[str, str] = field(default_factory=dict)
     recorded: dict[str, int] = field(default_factory=dict)
@@ -89,6 +92,7 @@ class Plan:
         values = json.loads(text)
         values["cases"] = [_case(**case) for case in values["cases"]]
         values["settings"] = [Setting(**setting) for setting in values["settings"]]
+        values["collective"] = values["collective"] and Collective(**values["collective"])
         return cls(**values)
 
 

@@ -204,9 +204,12 @@ def _explain(plan: Plan, links: Links, reporter: Reporter) -> None:
         link = links.link(case.source, case.target, case.pairs)
         for shape in plan.explain:
             ends = (link.got_source, link.got_target) if case.kind.op == "get" else (link.source, link.target)
-            reporter.say(
-                "explained", source=ends[0], target=ends[1], decision=links.decision(case, link, shape)
+            decision = (
+                links.collective_decision(case, link, plan.collective)
+                if plan.collective
+                else links.decision(case, link, shape)
             )
+            reporter.say("explained", source=ends[0], target=ends[1], decision=decision)
 
 
 if __name__ == "__main__":

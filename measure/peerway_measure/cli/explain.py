@@ -17,6 +17,7 @@ from peerway_common.ending import Ended, ended_by_signals
 from peerway_common.printable import json_text
 from peerway_common.terminal import say, table_console
 from peerway_common.units import about_text, bandwidth_text, time_text
+from peerway_measure.bench.collective_choice import KIND_NUMBERS, ORDERS, Collective
 from peerway_measure.cli.options import need_devices, table_environment, table_option
 from peerway_measure.memories import GPU_KINDS, MEMORIES, is_gpu
 
@@ -62,15 +63,39 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     show_default=True,
     help="Memory layout: contiguous, or in blocks of at most this many bytes.",
 )
+@click.option(
+    "--collective",
+    "kind",
+    type=click.Choice(list(KIND_NUMBERS)),
+    help="Show the methods of this collective among --ranks ranks of this host, instead of transfers. Sizes "
+    "are those of the array, or of the part of each rank.",
+)
+@click.option("--ranks", type=click.IntRange(1, 4096), default=2, show_default=True, help="Of --collective.")
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="group",
+    show_default=True,
+    help="In which order --collective may combine operands.",
+)
 @table_option("The route table")
 @format_option("table", "json")
 def command(
-    source: str | None, target: str | None, op: Sequence[str], shape: str, routes: Path | None, form: str
+    source: str | None,
+    target: str | None,
+    op: Sequence[str],
+    shape: str,
+    kind: str | None,
+    ranks: int,
+    order: str,
+    routes: Path | None,
+    form: str,
 ) -> None:
     """Show which path a transfer takes for which size, what it costs, what comes next, and what cannot be
     used.
 
-    Without --from and --to: every pair of kinds of memory that is here.
+    Without --from and --to: every pair of kinds of memory that is here. With --collective: which method a
+    collective is estimated to do best by.
     """
     from peerway import _core
     from peerway_measure.bench import machine
@@ -80,7 +105,13 @@ def command(
         memories = [(source or target or "host", target or source or "host")]
     need_devices(name for pair in memories for name in pair)
     shapes = list(SHAPES) if shape == "all" else [shape]
-    results = decisions(memories, op or OPS, shapes, table_environment(routes))
+    collective = None
+    if kind:
+        collective, op, shapes = Collective(kind, ranks, order), ("send",), ["contiguous"]
+        memories = [(near, far) for near, far in memories if near == far or (is_gpu(near) and is_gpu(far))]
+        if not memories:
+            raise BadInput("a collective has memory of one kind at all ranks; give --from and --to alike")
+    results = decisions(memories, op or OPS, shapes, table_environment(routes), collective)
     if form == "json":
         say(json_text(results, indent=1))
         return
@@ -91,9 +122,15 @@ def command(
 
 
 def decisions(
-    memories: Sequence[tuple[str, str]], ops: Sequence[str], shapes: list[str], environment: dict[str, str]
+    memories: Sequence[tuple[str, str]],
+    ops: Sequence[str],
+    shapes: list[str],
+    environment: dict[str, str],
+    collective: Collective | None = None,
 ) -> list[Message]:
-    """The routes that two ranks with such memories would take, as these ranks report them."""
+    """The routes that two ranks with such memories would take, or the methods of a collective, as these ranks
+    report them.
+    """
     from peerway_measure.bench import progress, runner
     from peerway_measure.bench.plan import Plan
     from peerway_measure.bench.results import Results
@@ -105,7 +142,8 @@ def decisions(
     results = Results()
     try:
         with ended_by_signals(), progress.shown("asking") as step:
-            runner.run_paths(Plan(2, probes, explain=shapes), results, step, environment)
+            plan = Plan(2, probes, explain=shapes, collective=collective)
+            runner.run_paths(plan, results, step, environment)
     except PlanRefused as error:
         raise BadInput(str(error)) from None
     except SessionFailed as error:

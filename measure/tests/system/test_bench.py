@@ -429,6 +429,18 @@ def test_a_nic_that_is_not_set_is_told_with_the_setting(paths: str, tmp_path: Pa
     assert "no NIC 'torus' in this context; set PEERWAY_NIC=torus" in done.stderr
 
 
+def test_the_methods_of_a_collective_are_explained(tmp_path: Path) -> None:
+    command = ("explain", "--collective", "all_reduce", "--ranks", "8", "--order", "any")
+    done = peerway(*command, "--from", "host", "--to", "host", "--format", "json", home=tmp_path)
+    (message,) = json.loads(done.stdout)
+    decision = message["decision"]
+    assert decision["op"] == "all_reduce in any order among 8 ranks"
+    methods = [row["via"] for row in decision["rows"]]
+    assert (methods[0], methods[-1]) == ("tree", "two-shot")
+    printed = peerway(*command, home=tmp_path).stdout
+    assert printed.startswith("all_reduce in any order among 8 ranks host to host, contiguous (host->host)")
+
+
 def test_explain_without_a_table_says_so(tmp_path: Path) -> None:
     done = peerway("explain", "--op", "put", home=tmp_path)
     assert done.returncode == 0, done.stderr
