@@ -84,8 +84,8 @@ using MethodTimes = std::vector<std::pair<std::string, double>>;  // methods, wi
 
 /// For each size in bytes the methods, the cheapest first.
 std::vector<std::pair<uint64_t, MethodTimes>> collective_estimates(Context& context, Remote& remote,
-                                                                    Region& region, int kind, int order,
-                                                                    uint32_t ranks) {
+                                                                   Region& region, int kind, int order,
+                                                                   uint32_t ranks) {
   std::vector<std::pair<uint64_t, MethodTimes>> all;
   for (const auto& [bytes, estimates] : pw::collective::estimates_for(
            context->get(), remote->get(), region->get(), static_cast<pw_collective_kind>(kind),

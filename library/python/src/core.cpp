@@ -41,14 +41,10 @@ std::string device_name(pw_device device) { return pw::to_string({device.kind, d
 
 namespace {
 
-/// Returns the address and size of an array that supports only DLPack.
-std::pair<uintptr_t, uint64_t> dlpack_span(const nb::ndarray<nb::c_contig>& array) {
-  return {reinterpret_cast<uintptr_t>(array.data()), array.nbytes()};
-}
-
-/// Returns the address, shape, strides in bytes and element size of an array that supports only DLPack.
-std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpack_layout(
-    const nb::ndarray<>& array) {
+/// Returns the address, shape, strides in bytes and element size of an array that supports only DLPack. An
+/// Array of nb::ro also takes arrays that may not be written.
+template <typename Array>
+std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpack_layout(const Array& array) {
   const int64_t item = (array.dtype().bits * array.dtype().lanes + 7) / 8;
   std::vector<int64_t> shape, strides;
   for (size_t d = 0; d < array.ndim(); ++d) {
@@ -76,8 +72,8 @@ void bind_core(nb::module_& module) {
   module.attr("ANY_RANK") = PW_ANY_RANK;
   module.attr("MAX_DIMS") = PW_MAX_DIMS;
   module.def("version", &pw_version);
-  module.def("dlpack_span", &dlpack_span, nb::arg("array"));
-  module.def("dlpack_layout", &dlpack_layout, nb::arg("array"));
+  module.def("dlpack_layout", &dlpack_layout<nb::ndarray<>>, nb::arg("array"));
+  module.def("dlpack_read_only_layout", &dlpack_layout<nb::ndarray<nb::ro>>, nb::arg("array"));
   module.def("cuda_bytes", &cuda_bytes, nb::arg("address"), nb::arg("bytes"), nb::arg("device"),
              nb::arg("owner"), nb::arg("rocm") = false);
 }

@@ -31,6 +31,13 @@ class OnlyDlpack:
         return self._of.__dlpack_device__()
 
 
+class OnlyVersionedDlpack(OnlyDlpack):
+    """An array of a library that supports version 1 of DLPack, too."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._of.__dlpack__(**options)
+
+
 def cuda_array(**changes: object) -> SimpleNamespace:
     interface = {"data": (4096, False), "shape": (3, 5), "typestr": "<f4", "strides": None, "version": 3}
     return SimpleNamespace(__cuda_array_interface__={**interface, **changes}, shape=(3, 5))
@@ -79,6 +86,14 @@ def test_dlpack_alone() -> None:
     u = np.zeros((6, 10), "f4")[1:5, 2:9:2]
     layout = layout_of(OnlyDlpack(u))
     assert (layout.address, layout.shape, layout.strides, layout.item) == (u.ctypes.data, (4, 4), (40, 8), 4)
+
+
+def test_dlpack_says_which_arrays_may_not_be_written() -> None:
+    u = np.arange(12.0).reshape(3, 4)
+    assert not layout_of(OnlyVersionedDlpack(u)).read_only
+    u.flags.writeable = False
+    layout = layout_of(OnlyVersionedDlpack(u))
+    assert (layout.address, layout.shape, layout.read_only) == (u.ctypes.data, (3, 4), True)
 
 
 class _Tensor(ctypes.Structure):

@@ -123,14 +123,19 @@ def _by_dlpack(array: object) -> Layout:
                 "__array_interface__, the buffer protocol and DLPack. Give an array."
             ) from None
         return _by_interface(array, held.__array_interface__, held)
+    read_only = False
     try:
         address, shape, strides, item = _core.dlpack_layout(array)
-    except TypeError:
-        raise InvalidArgument(
-            f"peerway: {called(array)} gives no writable DLPack view, which peers need."
-        ) from None
+    except TypeError:  # DLPack 1 says which arrays may not be written
+        read_only = True
+        try:
+            address, shape, strides, item = _core.dlpack_read_only_layout(array)
+        except TypeError:
+            raise InvalidArgument(
+                f"peerway: {called(array)} gives no view by DLPack of memory that Peerway can reach."
+            ) from None
     kind = type_name(getattr(array, "dtype", f"V{item}"))
-    return Layout(address, tuple(shape), tuple(strides), item, kind, array)
+    return Layout(address, tuple(shape), tuple(strides), item, kind, array, read_only)
 
 
 def _dense(shape: tuple[int, ...], item: int) -> tuple[int, ...]:
