@@ -156,7 +156,7 @@ def test_capsules_of_gpus_are_taken_and_given_back(device_type: int) -> None:
 def test_an_array_without_elements_names_its_kind_of_device(device_type: int, kind: str) -> None:
     empty = OnGpu(device_type, (0,))
     empty.dtype = "float32"  # type: ignore[attr-defined]
-    assert all_reduce(empty, None, "sum").device == kind
+    assert all_reduce(empty, None, "sum", "group").device == kind
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_plans(size: int, letters: Library) -> None:
 
 def test_collectives(letters: Library) -> None:
     with Ranks("collectives.py", 3, "allocated", "stream", "few", **letters) as ranks:
-        assert ranks.read_all() == [[[], 7]] * 3
+        assert ranks.read_all() == [[[], 11]] * 3
         ranks.end()
 
 
@@ -126,7 +126,7 @@ def test_transfers_of_the_device_by_every_path_that_reaches_it(more: Library) ->
 def test_collectives_of_the_device(more: Library) -> None:
     settings = {**more, "PEERWAY_COLLECTIVE_METHOD": "two-shot"}
     with Ranks("collectives.py", 2, "mock", "stream", "few", **settings) as ranks:
-        assert ranks.read_all() == [[[], 7]] * 2
+        assert ranks.read_all() == [[[], 11]] * 2
         ranks.end()
 
 
