@@ -25,12 +25,11 @@ struct PieceOf<Unit, T, true> {
 /// of 8 bytes, a complex number for two.
 template <class Unit, class T>
 union Carried {
-  static constexpr unsigned bytes_of(unsigned count) {
-    return count * sizeof(T) % sizeof(Unit) == 0 ? count * sizeof(T) : bytes_of(count + 1);
-  }
   using Piece = typename PieceOf<Unit, T>::Type;
-  static constexpr unsigned kBytes = bytes_of(1);
-  static constexpr unsigned kCount = kBytes / sizeof(T), kUnits = kBytes / sizeof(Unit);
+  // The greatest common divisor of both sizes is a power of two, because a unit is one.
+  static constexpr unsigned kBits = sizeof(T) | sizeof(Unit), kCommon = kBits & (~kBits + 1);
+  static constexpr unsigned kCount = sizeof(Unit) / kCommon, kUnits = sizeof(T) / kCommon;
+  static constexpr unsigned kBytes = kCount * sizeof(T);
   struct Stored {
     Piece piece[kBytes / sizeof(Piece)];
   };
