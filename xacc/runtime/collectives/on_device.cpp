@@ -40,7 +40,7 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
   if (!is_new) return entry.kernel;
   if (exchanges)
     entry.source = std::string(rank_reduction_text()) + "extern \"C\" __global__ void pwx_join(" + value +
-                   "* values, long count, const PW_KERNEL_CONSTANT pw_all_reduce_handle ranks,\n"
+                   "* values, long count, const pw_all_reduce_handle ranks,\n"
                    "    unsigned long long* epochs) {\n  pwx_reduce_ranks(" +
                    operation + "(), values, count, ranks, epochs);\n}\n";
   else
