@@ -1,5 +1,6 @@
 # Writes the text that precedes generated kernels into a C++ file, so that the library contains it wherever it is
-# installed: these files in this order. The code that reduces values of several ranks is separate, for kernels that need it.
+# installed: these files in this order. The code that reduces values of several ranks is separate, for kernels that
+# need it.
 set(text "")
 foreach(name types math operators bounds complex reductions atomics)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${name}.cuh)

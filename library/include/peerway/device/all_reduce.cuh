@@ -22,7 +22,7 @@ struct PieceOf<Unit, T, true> {
 };
 
 /// The fewest elements that fill packets, and the units of data in these packets: two floats for one packet
-/// of 8 bytes, a complex number for two.
+/// of 8 bytes, a complex number for two. Arrays consist of Stored, whose alignment may be less.
 template <class Unit, class T>
 union Carried {
   using Piece = typename PieceOf<Unit, T>::Type;
@@ -30,15 +30,17 @@ union Carried {
   static constexpr unsigned kBits = sizeof(T) | sizeof(Unit), kCommon = kBits & (~kBits + 1);
   static constexpr unsigned kCount = sizeof(Unit) / kCommon, kUnits = sizeof(T) / kCommon;
   static constexpr unsigned kBytes = kCount * sizeof(T);
-  struct Stored {
-    Piece piece[kBytes / sizeof(Piece)];
+  static constexpr unsigned kPieces = kBytes / sizeof(Piece);
+  union Stored {
+    Piece piece[kPieces];
+    T at[kCount];
   };
 
   PW_ON_DEVICE Carried() {}  // T may have a constructor
 
   Unit unit[kUnits];
   T at[kCount];
-  Stored stored;
+  Piece piece[kPieces];
 };
 
 /// The packets of one epoch and one part, between this rank and the other members.
@@ -170,7 +172,10 @@ struct AllReducePart {
   template <unsigned K>
   PW_ON_DEVICE void load(Word n, Word stride, Data (&data)[K]) const {
     PW_UNROLL
-    for (unsigned k = 0; k < K; ++k) data[k].stored = from[n + k * stride];
+    for (unsigned k = 0; k < K; ++k) {
+      PW_UNROLL
+      for (unsigned p = 0; p < Data::kPieces; ++p) data[k].piece[p] = from[n + k * stride].piece[p];
+    }
   }
   template <unsigned K>
   PW_ON_DEVICE void send(Word n, Word stride) const {
@@ -185,7 +190,10 @@ struct AllReducePart {
     load(n, stride, data);
     if (!packets.combine(op, n, stride, data, deadline)) return false;
     PW_UNROLL
-    for (unsigned k = 0; k < K; ++k) to[n + k * stride] = data[k].stored;
+    for (unsigned k = 0; k < K; ++k) {
+      PW_UNROLL
+      for (unsigned p = 0; p < Data::kPieces; ++p) to[n + k * stride].piece[p] = data[k].piece[p];
+    }
     return true;
   }
 };
