@@ -17,8 +17,8 @@ from documented_code import ROOT, blocks
 REGION = "peerway::Context& ctx, peerway::Region& region, std::uint64_t ny, std::uint64_t nx"
 HOST = {
     "docs/library/halo.md 1": REGION,
-    "docs/library/collectives.md 2": "peerway::Context& ctx, peerway::Region& result, peerway::Region& mine",
-    "docs/library/collectives.md 3": "pw_context* context, pw_region* result, pw_region* mine, uint64_t n",
+    "docs/library/collectives.md 3": "peerway::Context& ctx, peerway::Region& result, peerway::Region& mine",
+    "docs/library/collectives.md 4": "pw_context* context, pw_region* result, pw_region* mine, uint64_t n",
     "docs/library/plans.md 3": "peerway::Context& ctx, int left, peerway::Remote& target, "
     "peerway::Remote& right_arrived, pw_device gpu",
     "docs/library/teams.md 1": "int rank, int size, MPI_Comm comm",
@@ -26,6 +26,7 @@ HOST = {
 }
 KERNELS = {
     "docs/library/collectives.md 1": None,
+    "docs/library/collectives.md 2": None,
     "docs/library/plans-proxy.md 1": None,
     "docs/library/plans.md 1": None,
     "docs/library/plans.md 2": None,

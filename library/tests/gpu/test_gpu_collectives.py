@@ -102,7 +102,7 @@ def test_kernels_combine_the_elements_of_an_all_reduce(
     command = ["peerway", "run", "-n", str(ranks), "--grace", "60", "--", str(all_reduce_check), "values"]
     settings = {"PEERWAY_CACHE": str(kernels), "PEERWAY_COLLECTIVE_METHOD": "one-shot"}
     done = run_program(*command, env={**os.environ, **settings})
-    assert right(done.stdout) == 17 * ranks, done.stderr
+    assert right(done.stdout) == 26 * ranks, done.stderr
     assert done.returncode == 0, done.stderr
 
 

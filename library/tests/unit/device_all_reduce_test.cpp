@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -132,6 +133,65 @@ TEST(AllReduceInKernels, AsManyMembersAsAHandleHas) {
   combines_in_every_epoch<int, Combine::sum>(PW_KERNEL_MEMBERS, 4, Element::int32, 3);
 }
 
+/// A value and where it was found. Two of them fill three packets of 8 bytes.
+struct Located {
+  float value;
+  int rank, place;
+};
+struct FirstLargest {
+  Located operator()(Located a, Located b) const { return b.value > a.value ? b : a; }
+};
+struct Product {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+
+/// Five members combine `count` elements `element(member, epoch, n)`, in memory that is aligned for their
+/// type and no more, if they fill packets.
+template <class T, class Op, class ElementAt>
+void combines_any_type(unsigned unit, uint64_t count, const Op& op, const ElementAt& element) {
+  constexpr unsigned kMembers = 5;
+  Members group(kMembers, unit, count * sizeof(T));
+  group.wait_for_long();
+  group.each([&](unsigned own) {
+    alignas(8) std::array<unsigned char, 1024> memory{};
+    T* const at = reinterpret_cast<T*>(memory.data() + (sizeof(T) % unit == 0 ? alignof(T) : unit));
+    for (Word epoch = 1; epoch < 6; ++epoch) {
+      for (uint64_t n = 0; n < count; ++n) at[n] = element(own, epoch, n);
+      ASSERT_EQ(all_reduce(Thread{}, group.handles[own], epoch, op, at, at, count), Result::ok);
+      for (uint64_t n = 0; n < count; ++n) {
+        T wanted = element(0, epoch, n);
+        for (unsigned member = 1; member < kMembers; ++member) wanted = op(wanted, element(member, epoch, n));
+        ASSERT_EQ(std::memcmp(&at[n], &wanted, sizeof wanted), 0) << "epoch " << epoch << ", " << n;
+      }
+    }
+  });
+}
+
+TEST(AllReduceInKernels, CombinesElementsOfSeveralWordsByAnyOperation) {
+  const auto number = [](unsigned member, Word epoch, uint64_t n) { return value<float>(member, epoch, n); };
+  const auto small = [&](unsigned member, Word epoch, uint64_t n) {
+    return std::complex<float>(number(member, epoch, n), -number(member + 1, epoch, n));
+  };
+  const auto large = [&](unsigned member, Word epoch, uint64_t n) {
+    return std::complex<double>(small(member, epoch, n));
+  };
+  const auto located = [&](unsigned member, Word, uint64_t n) {
+    const int rank = static_cast<int>(member), place = static_cast<int>(n);
+    return Located{static_cast<float>(member == 0 || member == 2 ? place : 2 * place), rank, place};
+  };
+  for (const unsigned unit : {4u, 8u}) {
+    combines_any_type<std::complex<float>>(unit, 7, Product(), small);
+    combines_any_type<Located>(unit, 6, FirstLargest(), located);
+    combines_any_type<int>(
+        unit, 6, [](int a, int b) { return a - b; },
+        [](unsigned member, Word, uint64_t n) { return static_cast<int>(100 * member + n); });
+  }
+  combines_any_type<std::complex<double>>(8, 9, Product(), large);
+}
+
 TEST(AllReduceInKernels, RefusesWhatDoesNotFitThePackets) {
   Members group(2, 8, 32);
   pw_all_reduce_handle& handle = group.handles[0];
@@ -145,6 +205,11 @@ TEST(AllReduceInKernels, RefusesWhatDoesNotFitThePackets) {
   handle.unit = 4;
   alignas(8) double wide[2] = {};
   EXPECT_EQ(all_reduce(Thread{}, handle, 1, wide, wide, 1), Result::misaligned) << "no packet carries it";
+  handle.unit = 8;
+  Located three[3] = {};
+  EXPECT_EQ(all_reduce(Thread{}, handle, 1, FirstLargest(), three, three, 1), Result::misaligned)
+      << "12 bytes";
+  EXPECT_EQ(all_reduce(Thread{}, handle, 1, FirstLargest(), three, three, 3), Result::out_of_range);
   handle.version = 0;
   EXPECT_EQ(all_reduce(Thread{}, handle, 1, at, at, 2), Result::other_version);
 }

@@ -23,56 +23,54 @@ Exchange make_exchange(const Set& set, size_t bytes, int root) {
   const size_t stride = (bytes + kAlignedPart - 1) / kAlignedPart * kAlignedPart;
   const pw_device device = the_gpu().device();
   const auto places = static_cast<size_t>(root == kNoRoot ? set.size() : 1);
-  peerway::Region parts = program().context.allocate(device, places * stride);
-  peerway::PlanBuilder builder = program().context.plan(device);
-  for (int place = 0; place < set.size(); ++place) {
-    if (place == set.index) continue;
-    const int other = set.ranks[static_cast<size_t>(place)];
-    const auto span = [&](int of) {
-      return parts.span(root == kNoRoot ? static_cast<size_t>(of) * stride : 0, bytes);
-    };
-    if (root == kNoRoot || root == set.index) builder.send(other, 0, span(set.index));
-    if (root == kNoRoot || root == place) builder.receive(other, 0, span(place));
-  }
-  peerway::Plan plan = builder.prepare_among(set.ranks);
+  peerway::Context& context = program().context;
+  peerway::Region parts = context.allocate(device, places * stride);
+  constexpr auto kBytes = peerway::Element::uint8;
+  peerway::Plan plan =
+      root == kNoRoot
+          ? context.all_gather(kBytes, parts.all(),
+                               parts.span(static_cast<size_t>(set.index) * stride, stride), {}, set.ranks)
+          : context.broadcast(kBytes, parts.span(0, bytes), set.ranks[static_cast<size_t>(root)], set.ranks);
   return {stride, std::move(parts), std::move(plan)};
 }
 
-/// The peers of a kernel that exchanges values; nullopt unless this rank sends and receives everything as
-/// packets.
-std::optional<pwx_peers> peers_of(const Exchange& exchange, const Set& set) {
-  if (set.size() > pwx_most_peers + 1) return std::nullopt;
-  pwx_peers peers{};
-  peers.place = set.index;
-  for (int place = 0; place < set.size(); ++place) {
-    if (place == set.index) continue;
-    const int rank = set.ranks[static_cast<size_t>(place)];
+/// The lanes of an all-to-all exchange; nullopt unless this rank sends and receives everything as packets.
+std::optional<pw_all_reduce_handle> lanes_of(const Exchange& exchange, const Set& set) {
+  const auto members = static_cast<unsigned>(set.size()), own = static_cast<unsigned>(set.index);
+  if (members > PW_KERNEL_MEMBERS) return std::nullopt;
+  pw_all_reduce_handle lanes{};
+  lanes.version = PW_HANDLE_VERSION;
+  lanes.members = members;
+  lanes.own = own;
+  for (unsigned member = 0; member < members; ++member) {
+    const int rank = lanes.rank[member] = set.ranks[member];
+    if (member == own) continue;
     pw_lane_handle to{}, from{};
     if (pw_plan_get_lane(exchange.plan.get(), PW_SEND, rank, 0, &to) != PW_OK ||
         pw_plan_get_lane(exchange.plan.get(), PW_RECEIVE, rank, 0, &from) != PW_OK ||
         to.slot_bytes != from.slot_bytes)
       return std::nullopt;
-    peers.guard = from.guard;
-    peers.slot_bytes = from.slot_bytes;
-    peers.of[peers.count++] = {to.slots, from.slots, rank};
+    lanes.guard = from.guard;
+    lanes.slot_bytes = from.slot_bytes;
+    lanes.to[member] = to.slots;
+    lanes.from[member] = from.slots;
   }
-  return peers;
+  return lanes;
 }
 
 /// Lets kernels exchange the values, if all ranks can.
 void use_kernels(Exchange& exchange, const Set& set) {
-  auto peers = peers_of(exchange, set);
-  int can = peers ? 1 : 0;
+  const auto lanes = lanes_of(exchange, set);
+  int can = lanes ? 1 : 0;
   reduce(program(), set, combine_of(PWX_MIN, PWX_INT), &can, 1, sizeof can);
   if (can == 0) return;
   const Gpu& gpu = the_gpu();
   const size_t bytes = kExchangeBlocks * sizeof(uint64_t);
   exchange.epochs.emplace(program().context.allocate(gpu.device(), bytes));
-  peers->epochs = static_cast<unsigned long long*>(exchange.epochs->address());
-  gpu.check(gpu.driver.cuMemsetD8Async(reinterpret_cast<pw::cuda::CUdeviceptr>(peers->epochs), 0, bytes,
-                                       stream_of(PWX_QUEUE_SYNC)),
+  gpu.check(gpu.driver.cuMemsetD8Async(reinterpret_cast<pw::cuda::CUdeviceptr>(exchange.epochs->address()), 0,
+                                       bytes, stream_of(PWX_QUEUE_SYNC)),
             "clearing memory");
-  exchange.peers = peers;
+  exchange.lanes = lanes;
 }
 
 }  // namespace

@@ -39,9 +39,10 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
   CombiningKernel& entry = slot->second;
   if (!is_new) return entry.kernel;
   if (exchanges)
-    entry.source = std::string(exchange_text()) + "extern \"C\" __global__ void pwx_join(" + value +
-                   "* values, long count, const pwx_peers peers) {\n  pwx_exchange(" + operation +
-                   "(), values, count, peers);\n}\n";
+    entry.source = std::string(rank_reduction_text()) + "extern \"C\" __global__ void pwx_join(" + value +
+                   "* values, long count, const pw_all_reduce_handle ranks,\n"
+                   "    unsigned long long* epochs) {\n  pwx_reduce_ranks(" +
+                   operation + "(), values, count, ranks, epochs);\n}\n";
   else
     entry.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
                    "* parts, long count, long stride, long ranks) {\n"
@@ -55,7 +56,7 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
                    operation +
                    "()(value, parts[rank * stride + i]);\n"
                    "    result[i] = value;\n  }\n}\n";
-  static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pwx_peers)};
+  static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pw_all_reduce_handle), sizeof(void*)};
   entry.kernel = {"pwx_join", entry.source.c_str(), nullptr, exchanges ? sizes : nullptr, exchanges ? 1 : 0};
   return entry.kernel;
 }
@@ -63,13 +64,17 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
 /// Reduces in one kernel launch, if the ranks' kernels reach each other's memory.
 void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device, size_t count) {
   peerway::check(exchange.plan.status());
-  constexpr size_t kWord = sizeof(uint64_t);
+  constexpr size_t kWord = sizeof(uint64_t), kHalfWord = kWord / 2;
+  const size_t element = size_of(type);
+  pw_all_reduce_handle lanes = *exchange.lanes;
+  lanes.unit = element % kWord == 0 ? kWord : kHalfWord;
+  void* epochs = exchange.epochs->address();
   long length = static_cast<long>(count);
   // The grid depends on the bytes, not on the values, because each block counts its epochs.
-  const auto words = static_cast<long>((count * size_of(type) + kWord - 1) / kWord);
-  void* arguments[] = {static_cast<void*>(&device), &length, &*exchange.peers};
-  launch_exchange(combining_kernel(op, type, true), {{words, 1, 1}, 0, kExchangeBlocks, 0}, arguments, 3,
-                  exchange.plan);
+  const auto words = static_cast<long>((count * element + kWord - 1) / kWord);
+  void* arguments[] = {static_cast<void*>(&device), &length, &lanes, static_cast<void*>(&epochs)};
+  launch_rank_reduction(combining_kernel(op, type, true), {{words, 1, 1}, 0, kExchangeBlocks, 0}, arguments,
+                        4, exchange.plan);
 }
 
 void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size_t count,
@@ -77,7 +82,7 @@ void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size
   constexpr size_t kSmallestPacket = 4;
   const size_t element = size_of(type);
   Exchange& exchange = exchange_of(set, count * element, kNoRoot, element % kSmallestPacket == 0);
-  if (exchange.peers) return reduce_by_kernel(exchange, op, type, device, count);
+  if (exchange.lanes) return reduce_by_kernel(exchange, op, type, device, count);
   copy_values(exchange.part(set.index), device, count * element);
   exchange.run();
   const void* parts = exchange.part(0);

@@ -79,7 +79,7 @@ std::string image_of(const pwx_kernel& kernel, const Gpu& gpu) {
   std::string key = "peerway cc 2\n" + std::string(compiler.name()) + " " + compiler.version() + "\n";
   for (const std::string& option : options) key += option + "\n";
   std::vector<KernelSource> sources = {{kernel.name, text.c_str()}};
-  if (kernel.exchanges != 0)
+  if (kernel.reduces_ranks != 0)
     for (const KernelSource& header : kernel_sources()) {
       sources.push_back(header);
       key += header.text;
@@ -96,7 +96,7 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto state = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
-  state->in_order = kernel.exchanges != 0 ||
+  state->in_order = kernel.reduces_ranks != 0 ||
                     std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
@@ -168,8 +168,8 @@ void load_kernels(const std::vector<pwx_kernel*>& all) {
     if (!images[i].empty() && all[i]->state == nullptr) load(*all[i], images[i]);
 }
 
-void launch_exchange(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
-                     peerway::Plan& plan) {
+void launch_rank_reduction(pwx_kernel& kernel, const pwx_shape& shape, void** arguments,
+                           size_t argument_count, peerway::Plan& plan) {
   const pwx_kernel_state& state = loaded(kernel);
   const KernelLaunch launched{state.function, state.in_order, grid_of(shape, false, the_gpu().processors()),
                               &plan};

@@ -11,17 +11,16 @@ namespace pwx {
 
 /// The text that precedes every kernel (the files of kernels/), which the build embeds.
 std::string_view prelude();
-/// The text that precedes a kernel that exchanges values (kernels/exchange.cuh).
-std::string_view exchange_text();
+/// The text that precedes a kernel that reduces values of several ranks (kernels/rank_reduction.cuh).
+std::string_view rank_reduction_text();
 
 /// Compiles and loads kernels before the program's first work on the GPU. If one does not compile, its launch
 /// reports the error.
 void load_kernels(const std::vector<pwx_kernel*>& all);
 
-/// Launches a kernel that exchanges values with other ranks by the lanes of a plan, whose guard ends its
-/// waits.
-void launch_exchange(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
-                     peerway::Plan& plan);
+/// Launches a kernel that reduces values of several ranks by the lanes of a plan, whose guard ends its waits.
+void launch_rank_reduction(pwx_kernel& kernel, const pwx_shape& shape, void** arguments,
+                           size_t argument_count, peerway::Plan& plan);
 
 /// Call it before the context ends.
 void free_kernels();

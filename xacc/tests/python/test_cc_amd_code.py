@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from amd_compiler import ARCHITECTURES, WITH_MATHEMATICS, compile_for, kernels_of
-from cc_programs import EXCHANGE, PRELUDE
+from cc_programs import PRELUDE, RANK_REDUCTION, rank_reduction
 from test_cc_kernels import PROGRAMS, emitted, kernels
 from test_cc_prelude import uses_of_the_prelude
 
@@ -36,12 +36,9 @@ def test_the_prelude_compiles_for_all_types(architecture: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("architecture", USUAL)
-def test_the_exchange_between_gpus_compiles(architecture: str, tmp_path: Path) -> None:
-    text = EXCHANGE + "".join(
-        f'extern "C" __global__ void join_{name}({kind}* values, long count, const pwx_peers peers) {{\n'
-        f"  pwx_exchange(pwx_sum(), values, count, peers);\n}}\n"
-        for name, kind in (("float", "float"), ("double", "double"), ("complex", "pwx_complex<double>"))
-    )
+def test_a_reduction_between_gpus_compiles(architecture: str, tmp_path: Path) -> None:
+    kinds = {"float": "float", "double": "double", "complex": "pwx_complex<double>"}
+    text = RANK_REDUCTION + "".join(rank_reduction(f"join_{name}", kind) for name, kind in kinds.items())
     assembly = assembly_of(architecture, tmp_path, text)
     assert kernels_of(assembly) == {"join_float", "join_double", "join_complex"}
 

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cc_programs import PRELUDE, compiled, in_main
+from cc_programs import PRELUDE, RANK_REDUCTION, compiled, in_main, rank_reduction
 from device_compilers import UNOPTIMIZED, compile_with
 from launching import ROOT
 
@@ -240,11 +240,8 @@ def test_nvrtc_takes_a_reduction_between_gpus(
     nvrtc: ctypes.CDLL,
     kind: str,
 ) -> None:
-    folder = ROOT / "xacc" / "runtime" / "kernels"
-    text = PRELUDE + "".join((folder / name).read_text() for name in ("exchange_arguments.h", "exchange.cuh"))
-    text += f'extern "C" __global__ void pwx_join({kind}* values, long count, const pwx_peers peers)'
     source = tmp_path / "join.cu"
-    source.write_text(f"{text} {{ pwx_exchange(pwx_sum(), values, count, peers); }}")
+    source.write_text(PRELUDE + RANK_REDUCTION + rank_reduction("pwx_join", kind))
     flags = ["-std=c++20", "--restrict", f"-I{ROOT / 'library' / 'include'}"]
     for architecture in ("sm_80", "compute_90"):
         result, log, ptx = compile_with(nvrtc, source, *flags, f"--gpu-architecture={architecture}")

@@ -18,10 +18,17 @@ KERNELS = Path(__file__).resolve().parents[3] / "xacc" / "runtime" / "kernels"
 _PARTS = re.search(r"foreach\(name (.*)\)", (KERNELS / "embed.cmake").read_text())
 assert _PARTS is not None
 PRELUDE = "".join((KERNELS / f"{name}.cuh").read_text() for name in _PARTS[1].split())
-EXCHANGE = "".join(
-    (KERNELS / name).read_text().replace("#pragma once\n", "")
-    for name in ("exchange_arguments.h", "exchange.cuh")
-)
+RANK_REDUCTION = (KERNELS / "rank_reduction.cuh").read_text()
+
+
+def rank_reduction(name: str, kind: str) -> str:
+    """The kernel that adds values of this type on the GPUs of several ranks, as the run-time library has it."""
+    return (
+        f'extern "C" __global__ void {name}({kind}* values, long count,\n'
+        "    const pw_all_reduce_handle ranks, unsigned long long* epochs) {\n"
+        "  pwx_reduce_ranks(pwx_sum(), values, count, ranks, epochs);\n}\n"
+    )
+
 
 MAPPED = """\
 #define N 16

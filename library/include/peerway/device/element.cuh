@@ -221,6 +221,15 @@ PW_ON_DEVICE T combined(T a, T b) {
   }
 }
 
+/// combined() as a function object.
+template <Combine how>
+struct Combined {
+  template <class T>
+  PW_ON_DEVICE T operator()(T a, T b) const {
+    return combined<how>(a, b);
+  }
+};
+
 /// The operand of one rank.
 PW_ON_DEVICE const unsigned char* operand(const Reduction& reduction, unsigned source) {
   if (source == reduction.own) return reduction.local;

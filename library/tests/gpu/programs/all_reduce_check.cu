@@ -1,5 +1,6 @@
 // All-reduces inside kernels, by threads, warps and blocks, among ranks that may share a GPU: they must give
-// the bits of the same all-reduce on a stream. One JSON line a check; the exit code is 1 when one failed.
+// the bits of the same all-reduce on a stream, and for types that only kernels combine those of the host. One
+// JSON line a check; the exit code is 1 when one failed.
 //
 //   peerway run -n 4 -- all_reduce_check values
 //   peerway run -n 2 -- all_reduce_check lost      rank 1 is killed; rank 0 must be told
@@ -153,6 +154,94 @@ void lost(Rank& rank) {
            peerway::error_message());
 }
 
+/// A complex number, with the layout of C's and of cuda::std's.
+template <class T>
+struct Complex {
+  T re, im;
+};
+struct Product {
+  template <class T>
+  __host__ __device__ Complex<T> operator()(Complex<T> a, Complex<T> b) const {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+};
+/// A value and where it was found. Two fill three packets of 8 bytes.
+struct Located {
+  float value;
+  int rank, place;
+};
+struct FirstLargest {
+  __host__ __device__ Located operator()(Located a, Located b) const { return b.value > a.value ? b : a; }
+};
+
+/// Small integers, of which all products are exact.
+template <class T>
+__host__ __device__ void set_element(Complex<T>& at, int rank, Word epoch, Word n) {
+  at = {static_cast<T>((n + epoch + rank) % 3), static_cast<T>((n / 3 + rank) % 3) - 1};
+}
+/// Several ranks have the largest value, so that the order decides.
+__host__ __device__ inline void set_element(Located& at, int rank, Word epoch, Word n) {
+  at = {static_cast<float>((n + epoch) % (2 + rank % 2)), rank, static_cast<int>(n)};
+}
+
+/// One epoch of the elements of set_element(); every block has `part` of them.
+template <class T, class Op>
+__global__ void reduce_any(const __grid_constant__ pw_all_reduce_handle handle, Word epoch, T* at, Word part,
+                           Word count, int rank, Word* failed) {
+  const Word first = blockIdx.x * part;
+  if (first >= count) return;
+  const Word here = count - first < part ? count - first : part;
+  for (Word n = threadIdx.x; n < here; n += blockDim.x) set_element(at[first + n], rank, epoch, first + n);
+  __syncthreads();
+  if (all_reduce(Block{}, handle, epoch, Op{}, at + first, at + first, here, first) != Result::ok &&
+      threadIdx.x == 0)
+    atomicAdd(failed, Word{1});
+}
+
+/// All-reduces of a type that the library has no name for, through the lanes of one of as many words.
+template <class T, class Op>
+void any_type(Rank& rank, const char* name, Word count) {
+  const Word bytes = count * sizeof(T);
+  const auto words = bytes % 8 == 0 ? peerway::Element::uint64 : peerway::Element::uint32;
+  peerway::Region memory = rank.ctx.allocate(rank.device, bytes);
+  peerway::Plan plan = rank.ctx.all_reduce(words, memory.all(), memory.all(), peerway::Combine::bit_or);
+  plan.set_timeout(30s);
+  const pw_all_reduce_handle handle = plan.all_reduce_handle();
+  Words failed(1);
+  auto* at = static_cast<T*>(memory.address());
+  unsigned wrong = 0;
+  for (Word epoch = 1; epoch < 6; ++epoch) {
+    const unsigned blocks = epoch % 2 == 0 ? 1 : 4;
+    const Word part = ((count + blocks - 1) / blocks + 1) / 2 * 2;
+    reduce_any<T, Op>
+        <<<blocks, 256, 0, rank.stream>>>(handle, epoch, at, part, count, rank.rank, failed.get());
+    rank.drain();
+    std::vector<T> got(count);
+    CUDA(cudaMemcpy(got.data(), at, bytes, cudaMemcpyDefault));
+    for (Word n = 0; n < count; ++n) {
+      T wanted, next;
+      set_element(wanted, 0, epoch, n);
+      for (int other = 1; other < rank.team.size(); ++other) {
+        set_element(next, other, epoch, n);
+        wanted = Op{}(wanted, next);
+      }
+      wrong += std::memcmp(&got[n], &wanted, sizeof wanted) != 0;
+    }
+    rank.meet();  // the parts of the next epoch are others
+  }
+  rank.say(std::string(name) + " of " + std::to_string(count) + " elements", wrong == 0 && failed[0] == 0,
+           std::to_string(wrong) + " wrong");
+  rank.meet();
+}
+
+void any_types(Rank& rank) {
+  for (const Word count : {1, 7, 1000}) {
+    any_type<Complex<float>, Product>(rank, "products of complex numbers in float", count);
+    any_type<Complex<double>, Product>(rank, "products of complex numbers in double", count);
+    any_type<Located, FirstLargest>(rank, "first largest values with their places", count);
+  }
+}
+
 double median_us(Rank& rank, const std::function<void()>& enqueue, unsigned turns) {
   std::vector<float> samples;
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -193,7 +282,10 @@ int run(const std::string& group) {
   int gpus = 0;
   CUDA(cudaGetDeviceCount(&gpus));
   Rank rank(team, team.rank() % gpus, false);
-  if (group == "values") values(rank);
+  if (group == "values") {
+    values(rank);
+    any_types(rank);
+  }
   if (group == "lost") lost(rank);
   if (group == "times") times(rank);
   rank.meet();

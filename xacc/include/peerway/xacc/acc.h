@@ -166,9 +166,9 @@ typedef struct pwx_kernel {
   const char* source;
   struct pwx_kernel_state* state;
   const unsigned* sizes; /* of the arguments, without reductions; NULL: launched at once, never in a graph */
-  /* 1 for a kernel of the run-time library: it includes Peerway's headers, exchanges values with other
-     ranks (kernels/exchange.cuh), and itself waits for the work before it */
-  int exchanges;
+  /* 1 for a kernel of the run-time library: it includes Peerway's headers, reduces values of several ranks
+     (kernels/rank_reduction.cuh), and itself waits for the work before it */
+  int reduces_ranks;
 } pwx_kernel;
 
 /* The iterations of a kernel. Kernels work with any grid and block, since each dimension is a loop with a
