@@ -47,7 +47,8 @@ _ORDERS = {  # the largest value comes first; the values are numbers of at least
     "gpu": f"coalesce(max(0, 1 - {sound('gpu_efficiency', '1')}), 0)",
 }
 HOURS = ("idle_core_hours", "idle_gpu_hours", "freed_core_hours", "freed_gpu_hours")
-# All columns that sums read. The index jobs_ended has them all, so that the scripts need not be read.
+# All columns that sums read. The index jobs_ended has them all, and job and restart, so that the scripts need
+# not be read.
 _SUMMED_OF = ", ".join(("ended", "started", *SUMMED, "verdict", "cores", "gpus", *HOURS, "provisional"))
 # Rows that a page can address. Others appear in no list, but in peerway jobs doctor and on the page of
 # alarms.
@@ -64,7 +65,8 @@ TASKS = "array != '' AND array > ? AND array < ?"
 OF_ARRAY = "jobs INDEXED BY jobs_of_array"
 ORDERS = tuple(_ORDERS)
 assert get_args(Order) == ORDERS
-_LOOKED_UP = "(SELECT {} FROM jobs WHERE job = ? AND restart = ?)"
+_RAN_SINCE = ("ended >= ?", "ended IS NULL")  # of Filter.ran_since
+_LAST_FIRST = "ORDER BY place DESC, job DESC, restart DESC"
 
 
 @dataclass(frozen=True)
@@ -142,17 +144,36 @@ def listed(
         )
         values += [*(key if before.value is None else [before.value]), *key]
     most = max(1, min(most, MOST))
-    table = OF_ARRAY if wanted.array else "jobs"
+    source = f"{OF_ARRAY if wanted.array else 'jobs'} WHERE {' AND '.join(clauses)}"
+    if order != "started":
+        ranked, values = _ranked(source, values, wanted, order, most + 1)
+        source = f"jobs WHERE (job, restart) IN ({ranked})"
+    elif wanted.ran_since:  # an index has this order, so few rows are read
+        source += f" AND ({' OR '.join(_RAN_SINCE)})"
+        values.append(wanted.ran_since)
     rows = base.execute(
-        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM {table} WHERE {' AND '.join(clauses)} "
-        "ORDER BY place DESC, job DESC, restart DESC LIMIT ?",
-        [*values, most + 1],
+        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM {source} {_LAST_FIRST} LIMIT ?", [*values, most + 1]
     ).fetchall()
     return [of_row(row) for row in rows[:most]], Place.of(rows[most - 1]) if len(rows) > most else None
 
 
+def _ranked(
+    source: str, values: list[Any], wanted: Filter, order: str, most: int
+) -> tuple[str, list[Any]]:
+    """A query of the keys of the first `most` jobs, with its values, so that no other row is read whole.
+
+    What ended lately is ranked by waste within the index jobs_ended, which has all columns for that.
+    """
+    keys = f"SELECT job, restart, {_ORDERS[order]} AS place FROM {source}"
+    if wanted.ran_since:  # as two queries: for an OR, PostgreSQL reads the rows
+        ended, running = (f"{keys} AND {clause}" for clause in _RAN_SINCE)
+        keys = f"SELECT job, restart, place FROM ({ended} UNION ALL {running}) AS runs"
+        values = [*values, wanted.ran_since, *values]
+    return f"SELECT job, restart FROM ({keys} {_LAST_FIRST} LIMIT ?) AS ranked", [*values, most]
+
+
 def _conditions(seen: tuple[str, list[str]], wanted: Filter) -> tuple[list[str], list[Any]]:
-    """The SQL conditions for jobs that the viewer may see and wants, with their values."""
+    """The SQL conditions for jobs that the viewer may see and wants, with their values; without _RAN_SINCE."""
     clauses, values = [seen[0], "NOT provisional", "started IS NOT NULL", _KEY], list[Any](seen[1])
     for column, value in (
         ("user", wanted.user),
@@ -176,9 +197,6 @@ def _conditions(seen: tuple[str, list[str]], wanted: Filter) -> tuple[list[str],
     if wanted.until:
         clauses.append("started < ?")
         values.append(wanted.until)
-    if wanted.ran_since:
-        clauses.append("(ended >= ? OR ended IS NULL)")
-        values.append(wanted.ran_since)
     if wanted.text:
         clauses.append("(job = ? OR array = ? OR name LIKE ? ESCAPE '\\')")
         values += [wanted.text, wanted.text, f"%{_literal(wanted.text)}%"]

@@ -188,6 +188,14 @@ VERSIONS = [
     CREATE TABLE arrivals (node TEXT PRIMARY KEY, newest INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE shared (name TEXT PRIMARY KEY, since REAL NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
     """,
+    # with the key, so that the list by waste is ranked in the index; in SQLite each index has it anyway
+    """
+    DROP INDEX jobs_ended;
+    CREATE INDEX jobs_ended ON jobs (
+      ended, started, user, account, project, partition, tag, verdict, cores, gpus,
+      idle_core_hours, idle_gpu_hours, freed_core_hours, freed_gpu_hours, provisional, job, restart
+    );
+    """,
 ]
 
 

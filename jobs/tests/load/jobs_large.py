@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 from jobs_load import connected
-from jobs_many import timed
+from jobs_many import TIMED, timed
 from jobs_node import CORES, GPUS, batch, value_of
-from jobs_sustained import DATABASE, victoria_metrics
+from jobs_sustained import DATABASE, of_postgres, victoria_metrics
 from postgres_server import PostgresServer, postgres
 
 from peerway_jobs.batch import Facts, Gpu, Interval
@@ -82,16 +82,19 @@ def many(server: PostgresServer, folder: Path, count: int) -> dict[str, Any]:
         "my_inefficient_jobs": ("/jobs?verdict=inefficient", me),
         "all_jobs": ("/jobs?everyone=true", admin),
         "wasted_7_days": ("/admin/jobs?days=7", admin),
+        "wasted_30_days": ("/admin/jobs?days=30", admin),
         "statistics_30_days": ("/statistics?days=30", admin),
     }
     with TestClient(create_app(monitor, work=False)) as client:
         begun = time.perf_counter()
         client.get("/jobs", headers=me)
         first_s = time.perf_counter() - begun
-        times = {
-            name: timed(lambda path=path, headers=headers: client.get(path, headers=headers))
-            for name, (path, headers) in pages.items()
-        }
+        times = {}
+        for name, (path, headers) in pages.items():
+            before = of_postgres(server.pid)["cpu_s"]
+            times[name] = timed(lambda path=path, headers=headers: client.get(path, headers=headers))
+            spent = of_postgres(server.pid)["cpu_s"] - before  # of all requests of `timed`
+            times[name]["postgresql_cpu_s"] = round(spent / TIMED, 3)
     monitor.close()
     return {
         "test": "many jobs in PostgreSQL", "jobs": count, "users": USERS, "years": YEARS,

@@ -15,6 +15,7 @@ from peerway_jobs.serve.people import People
 from peerway_jobs.store.runs import Run, row_of
 
 SCRIPT = "#!/bin/bash\n#SBATCH --gres=gpu:1\n" + "srun python train.py --data /lustre/data --epochs 90\n" * 20
+TIMED = 5  # requests
 
 
 def million(folder: Path, count: int) -> dict[str, Any]:
@@ -105,9 +106,9 @@ def jobs(like: dict[str, Any], count: int, now: float) -> Any:
 
 
 def timed(action: Any) -> dict[str, float]:
-    """The least of five: CPU seconds of this process, server and client together, and seconds passed."""
+    """The least of TIMED: CPU seconds of this process, server and client together, and seconds passed."""
     cpu, wall = [], []
-    for _ in range(5):
+    for _ in range(TIMED):
         before, begun = time.process_time(), time.perf_counter()
         answer = action()
         cpu.append(time.process_time() - before)

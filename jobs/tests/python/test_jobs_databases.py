@@ -635,6 +635,24 @@ def test_serve_says_what_its_database_needs(tmp_path: Path, url: str) -> None:
     assert "peerway jobs migrate" in serve("--database", url, "--samples", "http://127.0.0.1:1")
 
 
+class Explaining:
+    """A connection that also keeps the plan of each statement."""
+
+    in_transaction = False
+
+    def __init__(self, store: JobStore) -> None:
+        self._reader = store.reader
+        self._explain = "EXPLAIN ANALYZE" if store.database.is_shared else "EXPLAIN QUERY PLAN"
+        self.plan: list[str] = []
+
+    def execute(self, sql: str, values: Any = (), /) -> Any:
+        self.plan += [str(row[-1]) for row in self._reader.execute(f"{self._explain} {sql}", values)]
+        return self._reader.execute(sql, values)
+
+    def executemany(self, sql: str, values: Any, /) -> Any:
+        raise NotImplementedError
+
+
 def test_a_list_reads_no_more_jobs_than_it_shows(url: str, postgres_server: PostgresServer) -> None:
     """PostgreSQL once expected few of a user's jobs to fit, and read and sorted all of them."""
     store = JobStore(url)
@@ -644,20 +662,34 @@ def test_a_list_reads_no_more_jobs_than_it_shows(url: str, postgres_server: Post
         url,
     )
     postgres_server.execute("ANALYZE jobs", url)
-    plans: list[str] = []
-
-    class Explaining:
-        in_transaction = False
-
-        def execute(self, sql: str, values: Any = (), /) -> Any:
-            plans.extend(row[0] for row in store.reader.execute(f"EXPLAIN ANALYZE {sql}", values))
-            return store.reader.execute(sql, values)
-
-        def executemany(self, sql: str, values: Any, /) -> Any:
-            raise NotImplementedError
-
-    listed(Explaining(), ("user = ?", ["user1"]), Filter())
-    (scanned,) = [line for line in plans if "Scan" in line]
+    base = Explaining(store)
+    listed(base, ("user = ?", ["user1"]), Filter())
+    (scanned,) = [line for line in base.plan if "Scan" in line]
     assert "jobs_of_user" in scanned
     assert int(scanned.rpartition("rows=")[2].split()[0]) < 100
+    store.close()
+
+
+def test_the_list_by_waste_is_ranked_in_postgresqls_index(url: str, postgres_server: PostgresServer) -> None:
+    """It once read the rows of all jobs of the week, each with its script."""
+    store = JobStore(url)
+    postgres_server.execute(
+        'INSERT INTO jobs (job, restart, "user", started, ended, idle_gpu_hours, script) SELECT n::text, 0, '
+        "'ann', n, n + 60, n % 1000, repeat('srun ', 30) FROM generate_series(1, 40000) AS n",
+        url,
+    )
+    postgres_server.execute("VACUUM ANALYZE jobs", url)
+    base = Explaining(store)
+    listed(base, ("TRUE", []), Filter(ran_since=30_000), order="wasted")
+    scans = {line.partition(" using ")[2].split()[0]: line for line in base.plan if "Scan" in line}
+    assert set(scans) == {"jobs_ended", "jobs_pkey"}, base.plan
+    assert all("Index Only Scan" in line for line in base.plan if "jobs_ended" in line)
+    store.close()
+
+
+def test_the_list_by_waste_is_ranked_in_sqlites_index(tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "jobs.db")
+    base = Explaining(store)
+    listed(base, ("TRUE", []), Filter(ran_since=30_000), order="wasted")
+    assert len([line for line in base.plan if "COVERING INDEX jobs_ended (" in line]) == 2, base.plan
     store.close()
