@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from peerway_jobs.replay import replayed
 from peerway_jobs.rules.load import rules_of
 from peerway_jobs.serve.access import Access
 from peerway_jobs.serve.ingest import Ingest
-from peerway_jobs.serve.live import Live
+from peerway_jobs.serve.live import Live, NodeNow
 from peerway_jobs.serve.people import People, Viewer
 from peerway_jobs.serve.request_times import RequestTimes
 from peerway_jobs.serve.tiles import RACKS, rack_of, rack_pattern
@@ -49,7 +49,7 @@ class State:
         nodes = {node["name"]: node for node in state.nodes}
         for name, seen in self.live.nodes().items():
             if name not in nodes:
-                nodes[name] = _unknown_to_slurm(asdict(seen))
+                nodes[name] = _unknown_to_slurm(seen)
             node = nodes[name]
             if now - seen.seen < STALE_S:
                 node["now"] = {
@@ -85,19 +85,19 @@ class State:
         return replayed(self.monitor, rules_of(text), self.monitor.clock() - days * 86400, most)
 
 
-def _unknown_to_slurm(seen: dict[str, Any]) -> dict[str, Any]:
+def _unknown_to_slurm(seen: NodeNow) -> dict[str, Any]:
     return {
-        "name": seen["node"],
+        "name": seen.node,
         "state": "unknown",
-        "cores": seen["cores"],
+        "cores": seen.cores,
         "cores_busy": 0,
         "memory": 0,
         "memory_busy": 0,
-        "gpus": len(seen["gpus"]),
+        "gpus": len(seen.gpus),
         "gpus_busy": 0,
         "gpus_blocked": 0,
-        "gpu_type": seen["gpu_name"],
-        "node_type": seen["gpu_name"],
+        "gpu_type": seen.gpu_name,
+        "node_type": seen.gpu_name,
         "reason": "",
         "partitions": [],
     }
