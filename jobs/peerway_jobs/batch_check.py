@@ -165,8 +165,8 @@ def _samples(content: Part, unknown: list[str], reasons: list[str]) -> dict[str,
 
 def _columns(part: Part, kind: str, unknown: list[str], reasons: list[str]) -> Samples:
     devices = part.names("devices")
-    device, times = Counter(devices).most_common(1)[0] if devices else ("", 0)
-    if times > 1:
+    if len(set(devices)) < len(devices):
+        device, times = Counter(devices).most_common(1)[0]
         part.refuse("devices", f"contains {device} {times:,} times")
     values = part.take("values")
     if not isinstance(values, dict):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from peerway_common.printable import shortened
 from peerway_jobs.metrics import METRICS, Metric
@@ -106,14 +107,29 @@ def largest(metric: Metric) -> float:
     return _OF_METRIC.get(metric.name, _OF_UNIT[metric.unit])
 
 
+def _all_within(column: list[Any], limit: float) -> bool:
+    """Whether all are numbers from 0 to the limit, as nearly always; false for some columns that are good."""
+    if not column or not _NUMBERS.issuperset(map(type, column)):
+        return False
+    # A NaN that is not the first does not show in min and max, but in the sum.
+    return min(column) >= 0 and max(column) <= limit and not math.isnan(sum(column))
+
+
+# A share above 1 is looked at, because it may be a rounding.
+_LIMITS = {each.name: 1.0 if each.unit == "ratio" else largest(each) for each in METRICS.values()}
+_NUMBERS = {int, float}
+
+
 def sift(devices: list[str], values: dict[str, list[Value]]) -> list[tuple[str, str, str]]:
     """Replace each impossible figure by None; returns (device, metric, reason) for each."""
     wrong: list[tuple[str, str, str]] = []
     for metric, column in values.items():
-        limit = 1.0 if METRICS[metric].unit == "ratio" else largest(METRICS[metric])
+        limit = _LIMITS[metric]
+        if _all_within(column, limit):
+            continue
         for place, value in enumerate(column):
             if type(value) in (int, float) and 0 <= value <= limit:  # type: ignore[operator]
-                continue  # the usual case
+                continue
             figure = checked(metric, value)
             column[place] = figure.value
             if figure.reason:

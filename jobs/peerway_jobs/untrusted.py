@@ -14,8 +14,19 @@ MOST_NUMBER = 1 << 63
 DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_:@+!-]|\.(?!\.)){0,127}", re.ASCII)
 
 
+_DEVICES = re.compile(rf"(?:{DEVICE.pattern}\n)*", re.ASCII)
+
+
 class BadBatch(ValueError):
     """The bytes are no batch; the (printable) message says which field and why."""
+
+
+def _are_devices(values: list[Any]) -> bool:
+    """Whether all are names of devices, by one match for all of them."""
+    if not {str}.issuperset(map(type, values)):
+        return False
+    lines = "".join(f"{each}\n" for each in values)
+    return lines.count("\n") == len(values) and _DEVICES.fullmatch(lines) is not None
 
 
 class Part:
@@ -80,6 +91,8 @@ class Part:
 
     def names(self, name: str) -> list[str]:
         values = self._list(name, MOST_LIST)
+        if _are_devices(values):
+            return values
         for item in values:
             if not isinstance(item, str) or not DEVICE.fullmatch(item):
                 self.refuse(name, f"contains {shortened(repr(item))}, which may not be a device's name")

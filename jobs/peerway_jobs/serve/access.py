@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from fastapi import HTTPException, Request
 
 from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.agent_tokens import AgentTokens
 from peerway_jobs.serve.connections import PEER
 from peerway_jobs.serve.people import People, Viewer
 from peerway_jobs.store.audit import is_noted, note
@@ -48,6 +49,7 @@ class Access:
 
     def __init__(self, monitor: Monitor, people: People, portal: Portal | None) -> None:
         self._monitor, self.people, self._portal = monitor, people, portal
+        self._agents = AgentTokens(people)
         self._lock = threading.Lock()
         self._day = 0.0
         self._visitors: set[tuple[str, str]] = set()  # (name, address) that the portal let in on that day
@@ -55,9 +57,9 @@ class Access:
     def viewer(self, request: Request) -> Viewer | None:
         """Who sent the request; None if unknown. A wrong token is refused, and no cookie is tried instead."""
         now = self._monitor.clock()
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        kind, token = _authorization(request)
         if kind:
-            holder = self.people.of_token(token.strip(), now) if kind.lower() == "bearer" else None
+            holder = self.people.of_token(token, now) if kind == "bearer" else None
             if holder is None:
                 raise HTTPException(
                     401, "the token is not known here, or has ended", {"WWW-Authenticate": "Bearer"}
@@ -87,11 +89,17 @@ class Access:
             raise HTTPException(403, "only administrators may see this")
         return viewer
 
+    def known_agent(self, request: Request) -> str:
+        """The node of the agent that sent the request; empty if only `agent` can tell, which may wait."""
+        kind, token = _authorization(request)
+        return self._agents.node(token, self._monitor.clock()) if kind == "bearer" else ""
+
     def agent(self, request: Request) -> str:
-        """The node of the agent that sent the request. Raises HTTPException."""
+        """The node of the agent that sent the request, from the database. Raises HTTPException."""
         viewer = self.viewer(request)
         if viewer is None or not viewer.node:
             raise HTTPException(401 if viewer is None else 403, "an agent's token is needed here")
+        self._agents.read_again()
         return viewer.node
 
     def note(self, request: Request, who: str, action: str, detail: str = "") -> None:
@@ -123,6 +131,12 @@ class Access:
     def _same_site(request: Request, viewer: Viewer) -> Viewer:
         check_same_site(request)
         return viewer
+
+
+def _authorization(request: Request) -> tuple[str, str]:
+    """The kind of the header Authorization in small letters, and what follows; empty without the header."""
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    return kind.lower(), secret.strip()
 
 
 def _address(request: Request) -> str:

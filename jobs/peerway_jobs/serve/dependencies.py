@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
 
 from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.rendering import Pages
@@ -56,9 +57,10 @@ def administrator(request: Request, server: Server) -> Viewer:
     return server.access.admin(request)
 
 
-def agent_node(request: Request, server: Server) -> str:
+async def agent_node(request: Request, server: Server) -> str:
     """The node of the agent that sent the request."""
-    return server.access.agent(request)
+    access = server.access
+    return access.known_agent(request) or await run_in_threadpool(access.agent, request)
 
 
 Reader = Annotated[Viewer, Depends(reader)]

@@ -27,7 +27,7 @@ MOST_WAITING = 256  # POSTs; others are told to try again later
 MOST_POST_TEXT = 32 << 20  # bytes of JSON in one POST
 MOST_POST_PARTS = 8192  # intervals and notes in one POST
 _LARGE = 64 << 10  # bytes of a body that is unpacked in a thread
-_GATHER_S = 0.05  # for which a POST waits for others
+_GATHER_S = 0.2  # for which a POST waits for others
 _MOVED_MS = 200  # changes of a clock's difference that are not saved: clocks drift all the time
 
 Answer = tuple[int, dict[str, object]]

@@ -69,6 +69,14 @@ class Person:
     has_password: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AgentToken:
+    """Whose it is, and when it ends (s since 1970), None for never."""
+
+    node: str
+    ends: float | None
+
+
 def check_password(password: str) -> None:
     """Raise ValueError if the password may not be set."""
     if len(password) < LEAST_PASSWORD:
@@ -172,7 +180,7 @@ class People:
         secret = secrets.token_urlsafe(32)
         self._store.write("DELETE FROM sessions WHERE ends < ?", (now,))
         self._store.write(
-            "INSERT INTO sessions VALUES (?,?,?)", (_digest(secret), name, now + SESSION_SECONDS)
+            "INSERT INTO sessions VALUES (?,?,?)", (digest(secret), name, now + SESSION_SECONDS)
         )
         return secret
 
@@ -180,13 +188,13 @@ class People:
         """The person of a session; None if it is unknown or has ended."""
         row = self._store.reader.execute(
             f"SELECT name FROM sessions WHERE hash = ? AND ends > ? AND ends < {LAST_S}",
-            (_digest(secret), now),
+            (digest(secret), now),
         ).fetchone()
         return self.viewer(row["name"], by_cookie=True) if row and isinstance(row["name"], str) else None
 
     def end(self, secret: str) -> None:
         """End a session."""
-        self._store.write("DELETE FROM sessions WHERE hash = ?", (_digest(secret),))
+        self._store.write("DELETE FROM sessions WHERE hash = ?", (digest(secret),))
 
     # -- tokens
 
@@ -206,7 +214,7 @@ class People:
         self._store.write(
             "INSERT INTO tokens VALUES (?,?,?,?,?,?)",
             (
-                _digest(token),
+                digest(token),
                 name,
                 " ".join(sorted(set(scopes))),
                 node,
@@ -221,7 +229,7 @@ class People:
         if len(token) != 43:
             return None
         row = self._store.reader.execute(
-            "SELECT name, scopes, node, ends FROM tokens WHERE hash = ?", (_digest(token),)
+            "SELECT name, scopes, node, ends FROM tokens WHERE hash = ?", (digest(token),)
         ).fetchone()
         kept, unreadable = readable(TOKENS, row)
         if row is None or unreadable or (kept["ends"] is not None and kept["ends"] <= now):
@@ -231,6 +239,18 @@ class People:
             return Viewer("", "agent", scopes=scopes, node=kept["node"])
         person = self.viewer(kept["name"])
         return Viewer(person.name, person.role, person.accounts, scopes)
+
+    def agent_tokens(self) -> dict[str, AgentToken]:
+        """All tokens of agents that can be read, by their hash."""
+        rows = self._store.reader.execute(
+            "SELECT hash, name, scopes, node, ends FROM tokens WHERE node != ''"
+        )
+        tokens = {}
+        for row in rows:
+            kept, unreadable = readable(TOKENS, row)
+            if not unreadable and kept["node"]:
+                tokens[kept["hash"]] = AgentToken(kept["node"], kept["ends"])
+        return tokens
 
     def tokens(self, name: str) -> list[dict[str, object]]:
         """The tokens of a person, without their secrets."""
@@ -255,5 +275,6 @@ class People:
         )
 
 
-def _digest(secret: str) -> str:
+def digest(secret: str) -> str:
+    """The hash by which the database knows a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -151,15 +151,12 @@ def listed(
     elif wanted.ran_since:  # an index has this order, so few rows are read
         source += f" AND ({' OR '.join(_RAN_SINCE)})"
         values.append(wanted.ran_since)
-    rows = base.execute(
-        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM {source} {_LAST_FIRST} LIMIT ?", [*values, most + 1]
-    ).fetchall()
+    query = f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM {source} {_LAST_FIRST} LIMIT ?"
+    rows = base.execute(query, [*values, most + 1]).fetchall()
     return [of_row(row) for row in rows[:most]], Place.of(rows[most - 1]) if len(rows) > most else None
 
 
-def _ranked(
-    source: str, values: list[Any], wanted: Filter, order: str, most: int
-) -> tuple[str, list[Any]]:
+def _ranked(source: str, values: list[Any], wanted: Filter, order: str, most: int) -> tuple[str, list[Any]]:
     """A query of the keys of the first `most` jobs, with its values, so that no other row is read whole.
 
     What ended lately is ranked by waste within the index jobs_ended, which has all columns for that.
@@ -173,7 +170,7 @@ def _ranked(
 
 
 def _conditions(seen: tuple[str, list[str]], wanted: Filter) -> tuple[list[str], list[Any]]:
-    """The SQL conditions for jobs that the viewer may see and wants, with their values; without _RAN_SINCE."""
+    """The SQL conditions for jobs that the viewer may see and wants, without _RAN_SINCE, and their values."""
     clauses, values = [seen[0], "NOT provisional", "started IS NOT NULL", _KEY], list[Any](seen[1])
     for column, value in (
         ("user", wanted.user),

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from peerway_jobs.metrics import METRICS
-from peerway_jobs.store.chunk import Points, merged
+from peerway_jobs.store.chunk import Points, Times, merged
 from peerway_jobs.store.prom_addresses import addresses
 from peerway_jobs.store.remote_write import RemoteWrite
 from peerway_jobs.store.sample_damage import SampleDamage
@@ -122,17 +122,17 @@ class PromStore(Samples):
             end = min(begin + _DAY_MS, end_ms)
             query = {"match[]": selector, "start": f"{begin / 1000:.3f}", "end": f"{end / 1000:.3f}"}
             answer = self._ask(f"{self._at.select}/api/v1/export?" + urllib.parse.urlencode(query), None, {})
-            times_of: dict[bytes, np.ndarray[Any, np.dtype[np.int64]]] = {}
+            clocks: dict[bytes, _Clock] = {}
             try:
                 for line in answer.splitlines():
                     head, _, clock = line.rpartition(b',"timestamps":')
-                    if clock not in times_of:
-                        times_of[clock] = np.array(json.loads(clock.removesuffix(b"}")), np.int64)
+                    if clock not in clocks:
+                        stamps = np.array(json.loads(clock.removesuffix(b"}")), np.int64)
+                        clocks[clock] = _Clock(stamps, begin, end)
                     series = json.loads(head + b"}")
                     labels = series["metric"]
                     if only is None or labels["device"] in only:
-                        values = np.array(series["values"], float)
-                        points = _inside(times_of[clock], values, begin, end)
+                        points = clocks[clock].points(np.array(series["values"], float))
                         parts[labels["device"], labels["__name__"]].append(points)
             except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
                 raise StoreFailed(
@@ -208,11 +208,17 @@ def quoted(text: str) -> str:
 def _points(values: list[list[Any]], begin: int, end: int) -> Points:
     times = np.array([round(float(value[0]) * 1000) for value in values], np.int64)
     figures = np.array([float(value[1]) for value in values])
-    return _inside(times, figures, begin, end)
+    return _Clock(times, begin, end).points(figures)
 
 
-def _inside(times: Any, figures: Any, begin: int, end: int) -> Points:
-    inside = (times > begin) & (times <= end)
-    times, figures = times[inside], figures[inside]
-    period = int(np.median(np.diff(times))) if times.size > 1 else _PERIODS
-    return Points(times, figures, period)
+class _Clock:
+    """The times of series, as far as they are within (begin, end]."""
+
+    def __init__(self, times: Times, begin: int, end: int) -> None:
+        self._inside = (times > begin) & (times <= end)
+        self._times = times[self._inside]
+        self._period = int(np.median(np.diff(self._times))) if self._times.size > 1 else _PERIODS
+
+    def points(self, figures: Any) -> Points:
+        """The points of a series with these figures, one for each time."""
+        return Points(self._times, figures[self._inside], self._period)

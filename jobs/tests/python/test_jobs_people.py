@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from peerway_common.cli import command as peerway
 from peerway_jobs.monitor import Monitor
+from peerway_jobs.serve.agent_tokens import KEPT_S, AgentTokens
 from peerway_jobs.serve.people import People, Viewer
 from peerway_jobs.store.audit import entries
 
@@ -154,3 +155,27 @@ def test_a_person_who_is_deleted_is_gone_with_what_they_could_do(data: Path) -> 
         monitor.close()
     assert "nobody called" in refused("user", "bob", "--delete", "--data", data)
     assert "no other option" in refused("user", "alice", "--delete", "--no-admin", "--data", data)
+
+
+def test_agents_tokens_in_memory_follow_the_database(data: Path) -> None:
+    now, monitor = [100.0], Monitor(data)
+    people = People(monitor.jobs)
+    tokens = AgentTokens(people, clock=lambda: now[0])
+    kept = people.make_token("", ["agent"], 0, "n1")
+    ending = people.make_token("", ["agent"], 0, "n2", days=1)
+    person = people.make_token("alice", ["jobs:read"], 0)
+    assert tokens.node(kept, 0) == ""  # nothing was read yet
+    tokens.read_again()
+    assert tokens.node(kept, 0) == "n1"
+    assert (tokens.node(ending, 86_399), tokens.node(ending, 86_400)) == ("n2", "")
+    assert tokens.node(person, 0) == tokens.node("x" * 43, 0) == ""
+
+    people.revoke_all("", "n1")
+    later = people.make_token("", ["agent"], 0, "n3")
+    tokens.read_again()  # too early, so that it reads nothing
+    assert (tokens.node(kept, 0), tokens.node(later, 0)) == ("n1", "")
+    now[0] += KEPT_S
+    assert tokens.node(kept, 0) == ""  # what is known is too old
+    tokens.read_again()
+    assert (tokens.node(kept, 0), tokens.node(later, 0)) == ("", "n3")
+    monitor.close()
