@@ -11,9 +11,10 @@ from __future__ import annotations
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -21,96 +22,158 @@ import numpy as np
 from peerway_jobs.batch import Samples
 from peerway_jobs.store.samples import Filed, time_ms
 
-_MOST_BYTES = 32 << 20  # of all shapes that are kept
+_MOST_BYTES = 64 << 20  # of all shapes that are kept
 _STAMP = 6  # bytes of a time in ms, from 1971 to 2109
 _SAMPLE = b"\x12\x10\x09" + bytes(8) + b"\x10" + bytes(_STAMP)  # a value and a time, to be written over
-_FROM_END = {"value": len(_SAMPLE) - 3, "stamp": _STAMP}  # where they begin, before the end of a series
+_VALUE = len(_SAMPLE) - 3  # bytes from the value's first to the end of a series
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_Places = np.ndarray[Any, np.dtype[np.intp]]
+# Of a part of a batch: its metrics, the names of its devices or their length and number, which figures are absent
+_PartKey = tuple[tuple[str, ...], tuple[int, int] | tuple[bytes, ...], bytes]
+_Key = tuple[int, _PartKey | tuple[_PartKey, ...]]  # the length of the node's name, one part or several
 
 
 @dataclass(slots=True)
 class _Shape:
-    """A part of a batch without its names, values and time."""
+    """The series of some samples without names of equal length, values and times, and the places of these."""
 
+    samples: int
     text: _Bytes
-    ends: np.ndarray[Any, np.dtype[np.int64]]  # of the series of each sample, as a column
+    nodes: _Places
+    devices: _Places
+    values: _Places
+    stamps: _Places
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        arrays = (self.text, self.nodes, self.devices, self.values, self.stamps)
+        return sum(each.nbytes for each in arrays)
+
+    def filled(self, node: bytes, devices: bytes, values: _Bytes, stamp: bytes) -> _Bytes:
+        """A copy with these."""
+        text = self.text.copy()
+        text[self.nodes] = np.frombuffer(node * self.samples, np.uint8)
+        text[self.devices] = np.frombuffer(devices, np.uint8)
+        text[self.values] = values
+        text[self.stamps] = np.frombuffer(stamp * self.samples, np.uint8)
+        return text
 
 
 class RemoteWrite:
     """Encodes requests; threads may share it."""
 
     def __init__(self) -> None:
-        self._shapes: OrderedDict[tuple[object, ...], _Shape] = OrderedDict()
+        self._shapes: OrderedDict[_Key, _Shape] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
     def request(self, batches: Iterable[Filed]) -> bytes:
         """The WriteRequest of all samples of these batches; empty if there are none."""
-        parts: list[bytes] = []
+        parts: list[_Bytes] = []
         for filed in sorted(batches, key=time_ms):  # samples of a series come in the order of their times
-            stamp, node = _varint(time_ms(filed)), filed.batch.node.encode()
+            stamp = _varint(time_ms(filed))
             if len(stamp) != _STAMP:
                 raise ValueError(f"a batch of {time_ms(filed)} ms since 1970 cannot be written")
-            parts += [self._part(node, stamp, part) for part in filed.batch.samples.values()]
+            if filed.batch.samples:
+                parts.append(self._series(filed.batch.node.encode(), stamp, filed.batch.samples.values()))
         return b"".join(parts)
 
-    def _part(self, node: bytes, stamp: bytes, part: Samples) -> bytes:
-        values = np.array(list(part.values.values()), "<f8").reshape(-1)  # None becomes NaN
+    def _series(self, node: bytes, stamp: bytes, parts: Iterable[Samples]) -> _Bytes:
+        columns = [column for part in parts for column in part.values.values()]
+        values = np.array([*chain.from_iterable(columns)], "<f8")  # None becomes NaN
         absent = np.isnan(values)
-        if not values.size or absent.all():
-            return b""
-        names = [device.encode() for device in part.devices]
-        same = len({*map(len, names)}) == 1  # then other nodes have the same shape, whatever their names are
-        shape = self._shape(
-            len(node), tuple(part.values), (len(names[0]), len(names)) if same else tuple(names),
-            absent.tobytes() if absent.any() else b"",
-        )  # fmt: skip
-        text = shape.text.copy()
-        before_node = len(_SAMPLE) + len(node)
-        _put(text, shape.ends - before_node, node)
-        if same:
-            devices = np.frombuffer(b"".join(names) * len(part.values), np.uint8).reshape(len(values), -1)
-            before = len(_SAMPLE) + len(_label(b"node", bytes(len(node)))) + devices.shape[1]
-            _put(text, shape.ends - before, devices[~absent])
-        _put(text, shape.ends - _FROM_END["value"], values[~absent].view(np.uint8).reshape(-1, 8))
-        _put(text, shape.ends - _FROM_END["stamp"], stamp)
-        return text.tobytes()
+        is_whole = not absent.any()
+        keys: list[_PartKey] = []
+        devices: list[bytes] = []
+        begin = 0
+        for part in parts:
+            names = [device.encode() for device in part.devices]
+            end = begin + len(names) * len(part.values)
+            missing = b"" if is_whole else absent[begin:end].tobytes()
+            begin = end
+            same = (
+                len({*map(len, names)}) == 1
+            )  # then other nodes have the same shape, whatever their names are
+            keys.append((tuple(part.values), (len(names[0]), len(names)) if same else tuple(names), missing))
+            if same:
+                several = names * len(part.values)
+                devices += (
+                    [n for n, gone in zip(several, missing, strict=True) if not gone] if missing else several
+                )
+        shape = self._shape(len(node), tuple(keys))
+        return shape.filled(node, b"".join(devices), values[~absent].view(np.uint8), stamp)
 
-    def _shape(
-        self, node: int, metrics: tuple[str, ...], devices: tuple[int, int] | tuple[bytes, ...], absent: bytes
-    ) -> _Shape:
-        """The shape for a node's name of that length, and devices of these names or of one length."""
-        key = (node, metrics, devices, absent)
+    def _shape(self, node: int, keys: tuple[_PartKey, ...]) -> _Shape:
+        """The shape of a batch with these parts, for a node's name of that length."""
+        return self._kept(
+            (node, keys),
+            lambda: _joined([self._kept((node, each), lambda: _shape_of(node, *each)) for each in keys]),
+        )
+
+    def _kept(self, key: _Key, make: Callable[[], _Shape]) -> _Shape:
         with self._lock:
             if key in self._shapes:
                 self._shapes.move_to_end(key)
                 return self._shapes[key]
-        names = [bytes(devices[0])] * devices[1] if isinstance(devices[0], int) else devices
-        of_node = _label(b"node", bytes(node))
-        # The protocol requires labels sorted by name.
-        series = [
-            _field(1, _label(b"__name__", metric.encode()) + _label(b"device", name) + of_node + _SAMPLE)
-            for metric in metrics
-            for name in names
-        ]
-        if absent:
-            series = [text for text, missing in zip(series, absent, strict=True) if not missing]
-        ends = np.cumsum([len(text) for text in series]).reshape(-1, 1)
-        shape = _Shape(np.frombuffer(b"".join(series), np.uint8), ends)
+        shape = make()
         with self._lock:
+            before = self._shapes.pop(key, None)  # of another thread
             self._shapes[key] = shape
-            self._bytes += shape.text.nbytes + ends.nbytes
+            self._bytes += shape.nbytes - (before.nbytes if before else 0)
             while self._bytes > _MOST_BYTES:
                 _, oldest = self._shapes.popitem(last=False)
-                self._bytes -= oldest.text.nbytes + oldest.ends.nbytes
+                self._bytes -= oldest.nbytes
         return shape
 
 
-def _put(text: _Bytes, begins: np.ndarray[Any, np.dtype[np.int64]], content: bytes | _Bytes) -> None:
-    """Write at each of these places: the same bytes, or each a row of them."""
-    rows = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
-    text[begins + np.arange(rows.shape[-1])] = rows
+def _shape_of(
+    node: int, metrics: tuple[str, ...], devices: tuple[int, int] | tuple[bytes, ...], absent: bytes
+) -> _Shape:
+    """The shape of one part of a batch."""
+    same = bool(devices) and isinstance(devices[0], int)
+    names = [bytes(devices[0])] * devices[1] if same else list(devices)  # type: ignore[arg-type, list-item]
+    of_node = _label(b"node", bytes(node))
+    # The protocol requires labels sorted by name.
+    series = [
+        _field(1, _label(b"__name__", metric.encode()) + _label(b"device", name) + of_node + _SAMPLE)
+        for metric in metrics
+        for name in names
+    ]
+    if absent:
+        series = [text for text, missing in zip(series, absent, strict=True) if not missing]
+    ends = np.cumsum([len(text) for text in series], dtype=np.intp).reshape(-1, 1)
+    length = len(names[0]) if same else 0
+
+    def places(before_end: int, size: int) -> _Places:
+        return (ends - before_end + np.arange(size)).reshape(-1)
+
+    return _Shape(
+        len(series),
+        np.frombuffer(b"".join(series), np.uint8),
+        places(len(_SAMPLE) + node, node),
+        places(len(_SAMPLE) + len(of_node) + length, length),
+        places(_VALUE, 8),
+        places(_STAMP, _STAMP),
+    )
+
+
+def _joined(shapes: Sequence[_Shape]) -> _Shape:
+    """One shape of several, one after another."""
+    begins = [0, *accumulate(each.text.size for each in shapes)]
+
+    def places(of: Callable[[_Shape], _Places]) -> _Places:
+        return np.concatenate([of(each) + begin for each, begin in zip(shapes, begins, strict=False)])
+
+    return _Shape(
+        sum(each.samples for each in shapes),
+        np.concatenate([each.text for each in shapes]),
+        places(lambda each: each.nodes),
+        places(lambda each: each.devices),
+        places(lambda each: each.values),
+        places(lambda each: each.stamps),
+    )
 
 
 @lru_cache(4096)

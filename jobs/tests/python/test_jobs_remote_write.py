@@ -114,10 +114,10 @@ def test_there_is_no_request_without_a_figure() -> None:
 
 
 def test_shapes_take_no_more_memory_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_write, "_MOST_BYTES", 2000)
+    monkeypatch.setattr(remote_write, "_MOST_BYTES", 20_000)
     encoder = RemoteWrite()
     for count in range(1, 30):  # the last alone is larger than all that may be kept
         batches = [filed("n1", 1, {"gpu": gpus(*(f"GPU-{n:02}" for n in range(count)), use=[0.5] * count)})]
         assert read(encoder.request(batches)) == of(batches)
-        assert encoder._bytes == sum(each.text.nbytes + each.ends.nbytes for each in encoder._shapes.values())
-        assert encoder._bytes <= 2000
+        assert encoder._bytes == sum(each.nbytes for each in encoder._shapes.values())
+        assert encoder._bytes <= 20_000
