@@ -29,7 +29,8 @@ _VALUE = len(_SAMPLE) - 3  # bytes from the value's first to the end of a series
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _Places = np.ndarray[Any, np.dtype[np.intp]]
-# Of a part of a batch: its metrics, the names of its devices or their length and number, which figures are absent
+# Of a part of a batch: its metrics, the names of its devices or their length and number, and which figures
+# are absent.
 _PartKey = tuple[tuple[str, ...], tuple[int, int] | tuple[bytes, ...], bytes]
 _Key = tuple[int, _PartKey | tuple[_PartKey, ...]]  # the length of the node's name, one part or several
 
@@ -107,10 +108,10 @@ class RemoteWrite:
 
     def _shape(self, node: int, keys: tuple[_PartKey, ...]) -> _Shape:
         """The shape of a batch with these parts, for a node's name of that length."""
-        return self._kept(
-            (node, keys),
-            lambda: _joined([self._kept((node, each), lambda: _shape_of(node, *each)) for each in keys]),
-        )
+        return self._kept((node, keys), lambda: _joined([self._part(node, each) for each in keys]))
+
+    def _part(self, node: int, key: _PartKey) -> _Shape:
+        return self._kept((node, key), lambda: _shape_of(node, *key))
 
     def _kept(self, key: _Key, make: Callable[[], _Shape]) -> _Shape:
         with self._lock:
