@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from peerway_common.printable import shortened
@@ -14,7 +15,8 @@ MOST_NUMBER = 1 << 63
 DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_:@+!-]|\.(?!\.)){0,127}", re.ASCII)
 
 
-_DEVICES = re.compile(rf"(?:{DEVICE.pattern}\n)*", re.ASCII)
+_DEVICES = re.compile(rf"{DEVICE.pattern}(?:\n{DEVICE.pattern})*", re.ASCII)
+_SHORT = 2048  # characters of a list of names that is worth to be kept: 64 cores, or 8 GPUs
 
 
 class BadBatch(ValueError):
@@ -22,11 +24,18 @@ class BadBatch(ValueError):
 
 
 def _are_devices(values: list[Any]) -> bool:
-    """Whether all are names of devices, by one match for all of them."""
+    """Whether all are names of devices, checked together, as a node sends the same ones again and again."""
     if not {str}.issuperset(map(type, values)):
         return False
-    lines = "".join(f"{each}\n" for each in values)
-    return lines.count("\n") == len(values) and _DEVICES.fullmatch(lines) is not None
+    lines = "\n".join(values)
+    if lines.count("\n") != len(values) - 1:  # some name has a line break, or there is none
+        return not values
+    return _short_are_devices(lines) if len(lines) <= _SHORT else _DEVICES.fullmatch(lines) is not None
+
+
+@lru_cache(8192)
+def _short_are_devices(lines: str) -> bool:
+    return _DEVICES.fullmatch(lines) is not None
 
 
 class Part:

@@ -138,7 +138,7 @@ class PromStore(Samples):
                 raise StoreFailed(
                     f"{self._at.select} gave no samples: {type(error).__name__}: {error}"
                 ) from None
-        points_of = {key: merged(several) for key, several in parts.items()}
+        points_of = {key: merged(several) if several[1:] else several[0] for key, several in parts.items()}
         return {key: points for key, points in points_of.items() if points.times.size}
 
     def began(self) -> str:
@@ -217,8 +217,11 @@ class _Clock:
     def __init__(self, times: Times, begin: int, end: int) -> None:
         self._inside = (times > begin) & (times <= end)
         self._times = times[self._inside]
-        self._period = int(np.median(np.diff(self._times))) if self._times.size > 1 else _PERIODS
+        steps = np.diff(self._times)
+        self._period = int(np.median(steps)) if steps.size else _PERIODS
+        self._ascends = bool((steps > 0).all())
 
     def points(self, figures: Any) -> Points:
         """The points of a series with these figures, one for each time."""
-        return Points(self._times, figures[self._inside], self._period)
+        points = Points(self._times, figures[self._inside], self._period)
+        return points if self._ascends else merged([points])

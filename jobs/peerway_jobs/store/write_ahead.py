@@ -104,8 +104,11 @@ class AheadStore(Samples):
         devices: Iterable[str] | None = None,
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
-        """Write all waiting batches to the database, then read from it."""
-        self._write_waiting()
+        """Read from the database, once it has all batches of the node."""
+        with self._writing:
+            self._check_if_due()
+            while not self._end.is_set() and self._waits(node) and self._write_some():
+                pass
         return self.database.read(node, kind, start_ms, end_ms, devices, metrics)
 
     def tidy(self, now_ms: int, thinning: Thinning) -> None:
@@ -146,10 +149,19 @@ class AheadStore(Samples):
     def _write_waiting(self) -> None:
         """Write all waiting batches to the database. Raises StoreFailed."""
         with self._writing:
-            if time.time() - self._checked > _CHECK_S or not self._checked:
-                self._check()
+            self._check_if_due()
             while not self._end.is_set() and self._write_some():
                 pass
+
+    def _waits(self, node: str) -> bool:
+        """Whether the database does not have all batches of a node."""
+        query = "SELECT 1 FROM batches WHERE written IS NULL AND node = ? LIMIT 1"
+        with self._lock:
+            return self._base.execute(query, (node,)).fetchone() is not None
+
+    def _check_if_due(self) -> None:
+        if time.time() - self._checked > _CHECK_S or not self._checked:
+            self._check()
 
     def _check(self) -> None:
         """If the database has restarted, mark all batches in the file to be written again."""
