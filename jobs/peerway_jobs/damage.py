@@ -17,6 +17,7 @@ from peerway_jobs.store.cluster import CLUSTER
 from peerway_jobs.store.connection import Connection
 from peerway_jobs.store.months import MONTHS
 from peerway_jobs.store.queue import QUEUE
+from peerway_jobs.store.queue_history import QUEUE_HISTORY
 from peerway_jobs.store.runs import JOBS
 from peerway_jobs.store.stored import Kind, is_damaged, readable
 from peerway_jobs.store.utilization import UTILIZATION
@@ -44,6 +45,7 @@ TABLES: Mapping[str, Mapping[str, Kind]] = {
     "shared": stored.SHARED,
     "months": MONTHS,
     "queue": QUEUE,
+    "queue_history": QUEUE_HISTORY,
     "utilization": UTILIZATION,
 }
 # The columns that name a row; of people's secrets none.
@@ -52,6 +54,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "received": ("node", "stream"), "nodes": ("node",), "cluster": ("one",), "people": ("name",),
     "clocks": ("node",), "alarms": ("node", "kind", "job"),
     "arrivals": ("node",), "shared": ("name",), "queue": ("one",), "utilization": ("step", "at", "node_type"),
+    "queue_history": ("step", "at"),
     "months": ("month", "user", "account", "project", "partition", "tag"),
 }  # fmt: skip
 MOST_SHOWN = 20  # per table

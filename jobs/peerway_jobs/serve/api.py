@@ -39,6 +39,7 @@ from peerway_jobs.store.lists import MOST, Filter, Order, Place, SumOrder, liste
 from peerway_jobs.store.months import YEAR_S, Month, growth, month_of
 from peerway_jobs.store.pending import is_final
 from peerway_jobs.store.queue import queue
+from peerway_jobs.store.queue_history import queue_history
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.utilization import Range, utilization
 from peerway_jobs.verdicts import read_verdict
@@ -216,8 +217,11 @@ def cluster(server: Server, _viewer: ClusterReader) -> Any:
 def cluster_use(
     server: Server, _viewer: ClusterReader, length: Annotated[Range, Query(alias="range")] = "day"
 ) -> Any:
-    """How much of the CPUs, GPUs, memory and power was in use, by node type."""
-    return asdict(utilization(server.monitor.jobs.reader, server.monitor.clock(), length))
+    """How much of the CPUs, GPUs, memory and power was in use, by node type, and how much waited."""
+    base, now = server.monitor.jobs.reader, server.monitor.clock()
+    use, waited = utilization(base, now, length), queue_history(base, now, length)
+    unreadable = [*use.unreadable, *waited.unreadable]
+    return {**asdict(use), "waiting": waited.curves, "unreadable": unreadable}
 
 
 @ROUTER.get("/cluster/waiting", tags=["cluster"], response_model=cluster_answers.Waiting)

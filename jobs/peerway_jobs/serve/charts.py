@@ -16,11 +16,11 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Chart:
-    """One graph. `allocated` is the outline of an area, empty for the power; `used` is a line. `top` is the
+    """One graph. `allocated` is the outline of an area, empty for an amount; `used` is a line. `top` is the
     value at the upper edge. The last figures are those of the newest step that has one.
     """
 
-    name: str  # cpu, gpu, memory or power
+    name: str  # cpu, gpu, memory, power or waiting
     allocated: str
     used: str
     top: float
@@ -38,11 +38,16 @@ def charts(use: TypeUse) -> list[Chart]:
         drawn.append(
             Chart(name, area(_fewer(allocated), 1), line(_fewer(used), 1), 1, last(allocated), last(used))
         )
-    watts = use.curves["watts"]
-    if any(value is not None for value in watts):
-        top = max(value for value in watts if value is not None) * 1.1 or 1.0
-        drawn.append(Chart("power", "", line(_fewer(watts), top), top, None, last(watts)))
-    return drawn
+    return [*drawn, *amounts("power", use.curves["watts"])]
+
+
+def amounts(name: str, values: Values) -> list[Chart]:
+    """The graph of an amount, if it is known at any time."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return []
+    top = max(known) * 1.1 or 1.0
+    return [Chart(name, "", line(_fewer(values), top), top, None, last(values))]
 
 
 def last(values: Values) -> float | None:

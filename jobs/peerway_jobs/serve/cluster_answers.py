@@ -81,12 +81,15 @@ class Curves(BaseModel):
 
 
 class ClusterUse(BaseModel):
-    """The use of the cluster over a range: a value each `step` seconds from `begin` (s since 1970) on."""
+    """The use of the cluster over a range: a value each `step` seconds from `begin` (s since 1970) on.
+    `waiting` has the jobs that waited, and the cores and GPUs that they wanted.
+    """
 
     begin: int
     step: int
     whole: Curves
     types: dict[str, Curves]
+    waiting: dict[str, list[float | None]]
     unreadable: list[str]
 
 

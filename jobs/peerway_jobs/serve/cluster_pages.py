@@ -10,13 +10,14 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from peerway_jobs.serve import tiles
-from peerway_jobs.serve.charts import Chart, charts
+from peerway_jobs.serve.charts import Chart, amounts, charts
 from peerway_jobs.serve.dependencies import ClusterReader, LoggedIn, Server, Templates, page_link
 from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.reasons import explained
 from peerway_jobs.serve.squares import squares
 from peerway_jobs.store.cluster import NODE_STATES
 from peerway_jobs.store.queue import Queue, WaitingJob, queue
+from peerway_jobs.store.queue_history import QueueHistory, queue_history
 from peerway_jobs.store.runs import Run
 from peerway_jobs.store.utilization import RANGES, Range, TypeUse, Utilization, utilization
 
@@ -51,7 +52,9 @@ def cluster(
     nodes = tiles.chosen(seen["nodes"], choice, on)
     shown_as = size or ("tiles" if len(nodes) <= tiles.MOST_FULL else "squares")
     most = tiles.MOST_FULL if shown_as == "tiles" else tiles.MOST_SQUARES
-    use = utilization(server.monitor.jobs.reader, server.monitor.clock(), length)
+    base, now = server.monitor.jobs.reader, server.monitor.clock()
+    use, waited = utilization(base, now, length), queue_history(base, now, length)
+    use.unreadable += waited.unreadable
     return pages.show(
         request,
         "cluster.html.j2",
@@ -68,7 +71,7 @@ def cluster(
         offered=tiles.choices(seen["nodes"]),
         states=NODE_STATES,
         use=use,
-        panels=panels(use),
+        panels=panels(use, waited),
         length=length,
         ranges=tuple(RANGES),
         squares=squares,
@@ -113,7 +116,8 @@ def wall_now(
     length: Annotated[Range, Query(alias="range")] = "day",
 ) -> Response:
     """What the page for a screen shows: no user and no job."""
-    base, seen, language = server.monitor.jobs.reader, server.cluster(), pages.language(request)
+    base, now = server.monitor.jobs.reader, server.monitor.clock()
+    seen, language = server.cluster(), pages.language(request)
     shown = min(len(seen["nodes"]), tiles.MOST_SQUARES)
     return pages.show(
         request,
@@ -122,7 +126,7 @@ def wall_now(
         cluster=seen,
         columns=max(8, math.ceil(math.sqrt(WALL_SHAPE * shown))),
         most=tiles.MOST_SQUARES,
-        panels=panels(utilization(base, server.monitor.clock(), length)),
+        panels=panels(utilization(base, now, length), queue_history(base, now, length)),
         length=length,
         squares=squares,
         reasons=queue(base).reasons,
@@ -150,8 +154,9 @@ class Panel:
     charts: list[Chart]
 
 
-def panels(use: Utilization) -> list[Panel]:
-    """The graphs of the whole cluster, then those of each type if there are several."""
+def panels(use: Utilization, waited: QueueHistory) -> list[Panel]:
+    """The graphs of the whole cluster and of its queue, then those of each type if there are several."""
+    whole = [*charts(use.whole), *amounts("waiting", waited.curves["jobs"])]
     types = use.types if len(use.types) > 1 else {}
-    every = [(None, use.whole), *types.items()]
-    return [Panel(name, each, drawn) for name, each in every if (drawn := charts(each))]
+    every = [(None, use.whole, whole), *((name, each, charts(each)) for name, each in types.items())]
+    return [Panel(name, each, drawn) for name, each, drawn in every if drawn]

@@ -1,5 +1,5 @@
 """Keeps the rollups: once a minute how much of the cluster is in use, by node type, from Slurm's last report
-and from the newest batch of each node; the sums of each month.
+and from the newest batch of each node, and how many jobs wait; the sums of each month.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from peerway_jobs.serve.state import STALE_S, State
-from peerway_jobs.store import months, utilization
+from peerway_jobs.store import months, queue_history, utilization
 
 _MONTHS_EVERY_S, _PAST_EVERY_S = 3600.0, 86_400.0
 Minute = dict[str, dict[str, float]]  # node type -> figure
@@ -51,9 +51,19 @@ class Recorder:
     def record(self) -> None:
         """Record this minute."""
         monitor = self._state.monitor
-        now = monitor.clock()
-        if minute := minute_of(self._state.cluster(), now):
+        now, cluster = monitor.clock(), self._state.cluster()
+        if minute := minute_of(cluster, now):
             utilization.record(monitor.jobs, now, minute)
+        if waiting := waiting_of(cluster, now):
+            queue_history.record(monitor.jobs, now, waiting)
+
+
+def waiting_of(cluster: Mapping[str, Any], now: float) -> dict[str, float]:
+    """The jobs that wait in this minute, and the cores and GPUs that they want; empty while Slurm does not
+    answer.
+    """
+    names = {"jobs": "waiting", "cores": "waiting_cores", "gpus": "waiting_gpus"}
+    return {name: cluster[of] for name, of in names.items()} if _is_fresh(cluster, now) else {}
 
 
 def minute_of(cluster: Mapping[str, Any], now: float) -> Minute:
@@ -61,7 +71,7 @@ def minute_of(cluster: Mapping[str, Any], now: float) -> Minute:
 
     What Slurm says counts only while Slurm answers, and what a node measured only while it sends batches.
     """
-    is_fresh = cluster["at"] is not None and now - cluster["at"] < STALE_S
+    is_fresh = _is_fresh(cluster, now)
     minute: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for node in cluster["nodes"]:
         if node["state"] == "off":
@@ -77,6 +87,10 @@ def minute_of(cluster: Mapping[str, Any], now: float) -> Minute:
         figures["minutes"] = 1
         figures["power_minutes"] = min(1.0, figures["power_minutes"])
     return {name: dict(figures) for name, figures in minute.items()}
+
+
+def _is_fresh(cluster: Mapping[str, Any], now: float) -> bool:
+    return cluster["at"] is not None and now - cluster["at"] < STALE_S
 
 
 def _add_measured(figures: dict[str, float], node: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ from peerway_jobs.store.runs import JOBS, Run, of_row, put_run
 from peerway_jobs.store.samples import Filed, time_ms
 from peerway_jobs.store.schema import VERSIONS
 from peerway_jobs.store.stored import CLOCKS, NODES, RECEIVED, is_damaged, readable
-from peerway_jobs.store.transaction import transaction
+from peerway_jobs.store.transaction import put_rows, transaction
 
 _PERIOD_KEPT_S = 10.0  # computing it reads the facts of all nodes
 _NO_START = is_damaged(JOBS, "started")
@@ -113,17 +113,19 @@ class JobStore:
                     if time_ms(filed) < late_ms:
                         late.setdefault(batch.node, []).append(time_ms(filed))
                 self.newest[batch.node] = max(self.newest.get(batch.node, 0), time_ms(filed))
-            base.executemany(
-                "INSERT INTO received VALUES (?,?,?) "
-                "ON CONFLICT (node, stream) DO UPDATE SET ranges = excluded.ranges",
+            put_rows(
+                base,
+                "INSERT INTO received VALUES",
                 [(*key, json.dumps(ranges, separators=(",", ":"))) for key, ranges in streams.items()],
+                "ON CONFLICT (node, stream) DO UPDATE SET ranges = excluded.ranges",
             )
             if self.database.is_shared:  # the server that judges may be another one
-                base.executemany(
-                    "INSERT INTO arrivals VALUES (?,?) "
+                put_rows(
+                    base,
+                    "INSERT INTO arrivals VALUES",
+                    [(node, self.newest[node]) for node in {node for node, _ in streams}],
                     "ON CONFLICT (node) DO UPDATE SET newest = excluded.newest "
                     "WHERE excluded.newest > arrivals.newest",
-                    [(node, self.newest[node]) for node in {node for node, _ in streams}],
                 )
             for node, times in late.items():
                 judge_again(base, node, min(times), max(times))

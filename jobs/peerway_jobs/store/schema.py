@@ -196,6 +196,14 @@ VERSIONS = [
       idle_core_hours, idle_gpu_hours, freed_core_hours, freed_gpu_hours, provisional, job, restart
     );
     """,
+    # how much waited over time (queue_history.py)
+    """
+    CREATE TABLE queue_history (
+      step INTEGER NOT NULL, at INTEGER NOT NULL,
+      minutes REAL NOT NULL, jobs REAL NOT NULL, cores REAL NOT NULL, gpus REAL NOT NULL,
+      PRIMARY KEY (step, at)
+    ) WITHOUT ROWID
+    """,
 ]
 
 

@@ -269,7 +269,7 @@ def test_the_server_records_its_cluster_and_sums_its_months_while_it_runs(
     work = threading.Thread(target=recorder.work, args=(stop, lambda *failure: failures.append(failure)))
     work.start()
     try:
-        for table in ("utilization", "months"):
+        for table in ("utilization", "queue_history", "months"):
             while not jobs.reader.execute(f"SELECT 1 FROM {table}").fetchone():
                 time.sleep(0.01)
     finally:
@@ -282,6 +282,7 @@ def test_the_server_records_its_cluster_and_sums_its_months_while_it_runs(
     assert use["whole"]["curves"]["cpu_allocated"][-1] == pytest.approx(176 / 576)  # as the page counts
     assert use["whole"]["curves"]["gpu_allocated"][-1] == pytest.approx(12 / 40)
     assert set(use["types"]) == {""}  # none of these nodes has a feature
+    assert use["waiting"]["jobs"][-1] == client.get("/api/v1/cluster", headers=head).json()["waiting"]
     assert "2026-09" in client.get("/statistics?years=1", headers=head).text
     (month,) = client.get("/api/v1/months", headers=bearer(server.token("bob"))).json()
     assert (month["start"], month["users"], month["new_users"], month["jobs"]) == (1_788_220_800, 1, 1, 2)

@@ -506,7 +506,7 @@ def large(server: Server, live: Live, monkeypatch: pytest.MonkeyPatch) -> Iterat
     record_queue(server.monitor)
     yield server
     server.monitor.jobs.write("UPDATE cluster SET body = ?", (kept,))
-    for table in ("utilization", "queue"):
+    for table in ("utilization", "queue", "queue_history"):
         server.monitor.jobs.write(f"DELETE FROM {table}")
 
 
@@ -529,7 +529,7 @@ def test_a_thousand_nodes_fit_any_screen(
     assert len(groups) == 50
     assert len(browser.find_elements("css selector", ".kind")) == 4  # the whole cluster and three types
     drawn = browser.execute_script(DRAWN)
-    assert len(drawn) == 4 + 2 + 4 + 4  # nodes without GPUs have no graph of GPUs
+    assert len(drawn) == 5 + 2 + 4 + 4  # the whole has the queue, too; nodes without GPUs no graph of GPUs
     assert all(drawn)
     picture(browser, f"cluster-1000-{width}-{scheme}-{length}")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width

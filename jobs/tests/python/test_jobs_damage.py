@@ -153,6 +153,8 @@ def fill(damaged: Damaged) -> None:
     add("months", {**sums, **texts, "month": 1_788_220_800}, lambda n: {"user": f"m{n}"})
     minute = dict.fromkeys((name for name, _ in columns_of(damaged.base, "utilization")), 1)
     add("utilization", {**minute, "step": 900, "at": int(NOW // 900 * 900)}, lambda n: {"node_type": f"t{n}"})
+    waited = {"step": 900, "minutes": 1, "jobs": 1, "cores": 1, "gpus": 1}
+    add("queue_history", waited, lambda n: {"at": int(NOW // 900 - n) * 900})
     add("tokens", {"name": "admin", "scopes": "jobs:read cluster:read admin", "made": NOW}, secret)
 
 

@@ -13,9 +13,11 @@ from peerway_jobs import slurm_queue, sync
 from peerway_jobs.serve.cluster_pages import visible
 from peerway_jobs.serve.people import Viewer
 from peerway_jobs.serve.reasons import REASONS, explained
+from peerway_jobs.serve.recorder import waiting_of
 from peerway_jobs.store import queue as stored
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.queue import queue
+from peerway_jobs.store.queue_history import queue_history, record
 
 
 @pytest.fixture
@@ -117,3 +119,36 @@ def test_a_reason_is_explained_in_plain_words(reason: str, part: str) -> None:
     assert part in explained(reason, "en")
     assert bool(explained(reason, "ru")) is bool(part)
     assert all(all(texts) for texts in REASONS.values())
+
+
+def test_the_queue_over_time_is_the_mean_of_each_steps_minutes(store: JobStore) -> None:
+    first = 1_790_000_000 // 14_400 * 14_400
+    for place, jobs in enumerate((10, 20, 60)):
+        record(store, first + 60 * place, {"jobs": jobs, "cores": 8 * jobs, "gpus": 0})
+    for length, known in (("hour", [10, 20, 60]), ("day", [30]), ("month", [30])):
+        history = queue_history(store.reader, first + 125, length)  # type: ignore[arg-type]
+        curve = history.curves["jobs"]
+        assert curve[-len(known) :] == known
+        assert set(curve[: -len(known)]) == {None}
+        assert history.curves["cores"][-1] == 8 * known[-1]
+        assert history.curves["gpus"][-1] == 0
+    record(store, first + 400 * 86_400, {"jobs": 1, "cores": 1, "gpus": 1})
+    assert [tuple(row) for row in store.reader.execute("SELECT step, jobs FROM queue_history ORDER BY step")] == [
+        (60, 1), (900, 1), (14_400, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.sqlite
+def test_a_minute_of_the_queue_that_cannot_be_read_is_left_out_and_named(store: JobStore) -> None:
+    record(store, 6000, {"jobs": 1, "cores": 1, "gpus": 1})
+    record(store, 6060, {"jobs": 2, "cores": 1, "gpus": 1})
+    store.write("UPDATE queue_history SET gpus = 'x' WHERE step = 60 AND at = 6060")
+    history = queue_history(store.reader, 6070, "hour")
+    assert history.curves["jobs"][-2:] == [1, None]
+    assert history.unreadable == ["queue_history.gpus"]
+
+
+@pytest.mark.parametrize(("at", "known"), [(None, False), (879, False), (881, True)])
+def test_the_queue_is_recorded_only_while_slurm_answers(at: float | None, known: bool) -> None:
+    cluster = {"at": at, "waiting": 5, "waiting_cores": 40, "waiting_gpus": 3}
+    assert waiting_of(cluster, 1000) == ({"jobs": 5, "cores": 40, "gpus": 3} if known else {})

@@ -113,9 +113,12 @@ def record_month(monitor: Monitor, types: tuple[str, ...] = TYPES) -> None:
                 }  # fmt: skip
                 rows.append((step, at, name, *(figures[each] for each in utilization.FIGURES)))
     statement = f"INSERT INTO utilization (step, at, node_type, {names}) VALUES ({{}})"
+    waited = [(step, at, 1, at // step % 50, 64, 8) for step, at, name, *_ in rows if name == types[0]]
     with monitor.jobs.lock, transaction(monitor.jobs.writer) as base:
         base.execute("DELETE FROM utilization")
         base.executemany(statement.format(", ".join("?" * len(rows[0]))), rows)
+        base.execute("DELETE FROM queue_history")
+        base.executemany("INSERT INTO queue_history VALUES (?, ?, ?, ?, ?, ?)", waited)
 
 
 def record_queue(monitor: Monitor) -> None:

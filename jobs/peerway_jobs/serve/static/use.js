@@ -3,6 +3,7 @@
 (() => {
   const language = document.documentElement.lang;
   const percent = (value) => value === null || value === undefined ? "–" : `${(value * 100).toLocaleString(language, {maximumFractionDigits: 1})} %`;
+  const count = (value) => value === null || value === undefined ? "–" : value.toLocaleString(language, {maximumFractionDigits: 0});
   const watts = (value) => value === null || value === undefined ? "–" : `${Math.round(value).toLocaleString(language)} ${language === "ru" ? "Вт" : "W"}`;
   const range = () => new URLSearchParams(location.search).get("range") || "day";
   let figures = null, fetched = 0;
@@ -21,11 +22,12 @@
     if (!use || !chart.isConnected) return;
     const {curves} = "type" in chart.dataset ? use.types[chart.dataset.type] ?? {} : use.whole;
     if (!curves) return;
-    const name = chart.dataset.curve, several = name === "power" ? curves.watts : curves[`${name}_used`];
+    const name = chart.dataset.curve;
+    const several = name === "waiting" ? use.waiting.jobs : name === "power" ? curves.watts : curves[`${name}_used`];
     const place = Math.max(0, Math.min(several.length - 1, Math.floor(share * several.length)));
     const at = new Date((use.begin + place * use.step) * 1000).toISOString().slice(0, 16).replace("T", " ");
     const output = chart.parentElement.querySelector("output") ?? chart.parentElement.appendChild(document.createElement("output"));
-    const figure = name === "power" ? watts(several[place]) : `${percent(several[place])} / ${percent(curves[`${name}_allocated`][place])}`;
+    const figure = name === "waiting" ? count(several[place]) : name === "power" ? watts(several[place]) : `${percent(several[place])} / ${percent(curves[`${name}_allocated`][place])}`;
     output.textContent = `${at} UTC: ${figure}`;
   });
 })();
