@@ -80,6 +80,7 @@ class Measured(Mapping[str, Devices | None]):
         self._kinds: dict[str, dict[tuple[str, str], dict[str, Points]]] = {}
         self._sets: dict[str, Devices | None] = {}
         self._facts: dict[str, dict[str, Any]] = {}
+        self._held: dict[str, list[Held]] = {}
 
     def __getitem__(self, name: str) -> Devices | None:
         """The set of this name. Raises KeyError if no metric has this name."""
@@ -129,6 +130,11 @@ class Measured(Mapping[str, Devices | None]):
 
     def held(self, kind: str) -> list[Held]:
         """The devices of a kind that the run held, and when."""
+        if kind not in self._held:
+            self._held[kind] = self._devices(kind)
+        return self._held[kind]
+
+    def _devices(self, kind: str) -> list[Held]:
         held: list[Held] = []
         for part in self.intervals:
             start, end = part["start"] / 1000, min(part["end"] / 1000, self.now)
@@ -162,7 +168,7 @@ class Measured(Mapping[str, Devices | None]):
     # -- reading
 
     def _shared(self, kind: str, node: str) -> list[str]:
-        facts = self._jobs.facts(node)
+        facts = self._facts_of(node)
         if kind in ("nic", "fabric"):
             names = facts.get("nics", [])
             return [name for name in names if kind == "nic" or name.startswith("ib:")]
@@ -197,12 +203,15 @@ class Measured(Mapping[str, Devices | None]):
         """The series without values that the node cannot have, such as those of a counter that jumped."""
         if metric.kind not in ("step", "core"):
             return series
-        if node not in self._facts:
-            self._facts[node] = self._jobs.facts(node)
-        facts = self._facts[node]
+        facts = self._facts_of(node)
         values = within_node(metric, series.values, facts.get("cpus"), facts.get("memory_bytes"))
         known = ~np.isnan(values)
         return replace(series, times=series.times[known], values=values[known])
+
+    def _facts_of(self, node: str) -> dict[str, Any]:
+        if node not in self._facts:
+            self._facts[node] = self._jobs.facts(node)
+        return self._facts[node]
 
     @cached_property
     def _without_steps(self) -> dict[str, Series]:
