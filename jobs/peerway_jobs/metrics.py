@@ -56,6 +56,7 @@ _TABLE = [
         ("node_cpu_pressure_seconds_total", "seconds", "time with a thread waiting for a CPU"),
         ("node_io_pressure_seconds_total", "seconds", "time with a thread waiting for I/O"),
         ("node_memory_pressure_seconds_total", "seconds", "time with a thread waiting for memory"),
+        ("node_power_watts", "watts", "power that the whole node draws, by a meter of its own"),
         ("node_leftover_processes", "processes", "processes of jobs that have ended on this node"),
         ("agent_cpu_seconds_total", "seconds", "CPU time of the agent itself"),
         ("agent_resident_bytes", "bytes", "memory of the agent itself"),

@@ -45,6 +45,7 @@ _OF_METRIC: dict[str, float] = {
     "node_oom_kills_total": 1e12,
     "step_oom_kills_total": 1e12,
     "agent_tick_seconds": 1e6,
+    "node_power_watts": 100_000,
 } | {metric.name: _MEMORY for metric in METRICS.values()
      if metric.unit == "bytes" and metric.type == "gauge" and metric.kind != "gpu"}  # fmt: skip
 

@@ -22,11 +22,12 @@ class System:
 
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/")
+        self._meter = ""  # the folder of the node's power meter, once it was found
 
     def sample(self) -> dict[str, Samples]:
         """All figures of this moment, except those of steps and GPUs."""
         node, cores = self._cpu()
-        node |= self._memory() | self._pressure()
+        node |= self._memory() | self._pressure() | self._power()
         samples = {"node": Samples(), "core": cores, "disk": self._disks(), "nic": self._nics()}
         samples["node"].add("node", node)
         return samples
@@ -91,6 +92,23 @@ class System:
             if waited is not None:
                 figures[f"node_{resource}_pressure_seconds_total"] = waited
         return figures
+
+    def _power(self) -> Figures:
+        """The power of the whole node: of a Cray EX by its own counter, of others by ACPI's power meter."""
+        watts, _, unit = (files.text(f"{self._root}/sys/cray/pm_counters/power", 64) or "").partition(" ")
+        if watts.isdigit() and unit.startswith("W"):
+            return {"node_power_watts": int(watts)}
+        self._meter = self._meter or self._power_meter()
+        for name in ("power1_average", "power1_input") if self._meter else ():
+            if (microwatts := files.number(f"{self._meter}/{name}")) is not None:
+                return {"node_power_watts": microwatts / 1e6}
+        return {}
+
+    def _power_meter(self) -> str:
+        """The folder of the only power meter; of several, each measures a part that is not known."""
+        folders = [f"{self._root}/sys/class/hwmon/{name}" for name in files.names(f"{self._root}/sys/class/hwmon")]
+        meters = [each for each in folders if (files.text(f"{each}/name", 64) or "").strip() == "power_meter"]
+        return meters[0] if len(meters) == 1 else ""
 
     def _disks(self) -> Samples:
         disks = Samples()

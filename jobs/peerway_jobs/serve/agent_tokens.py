@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from peerway_jobs.serve.people import AgentToken, People, digest
 
-KEPT_S = 5.0
+KEPT_S = 10.0
 
 
 class AgentTokens:

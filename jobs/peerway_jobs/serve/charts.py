@@ -20,7 +20,7 @@ class Chart:
     value at the upper edge. The last figures are those of the newest step that has one.
     """
 
-    name: str  # cpu, gpu, memory, power or waiting
+    name: str  # cpu, gpu, memory, power, node_power or waiting
     allocated: str
     used: str
     top: float
@@ -38,7 +38,7 @@ def charts(use: TypeUse) -> list[Chart]:
         drawn.append(
             Chart(name, area(_fewer(allocated), 1), line(_fewer(used), 1), 1, last(allocated), last(used))
         )
-    return [*drawn, *amounts("power", use.curves["watts"])]
+    return [*drawn, *amounts("power", use.curves["watts"]), *amounts("node_power", use.curves["node_watts"])]
 
 
 def amounts(name: str, values: Values) -> list[Chart]:

@@ -11,13 +11,15 @@ class Now(BaseModel):
     """What a node's agent measured last, as shares from 0 to 1.
 
     `gpus` are pairs of UUID and utilization; the utilization is null if the GPU does not answer. A place
-    without a GPU has an empty UUID. `watts` is what its GPUs draw together.
+    without a GPU has an empty UUID. `watts` is what its GPUs draw together, `node_watts` what the whole node
+    draws.
     """
 
     cpu: float | None
     memory: float | None
     gpus: list[tuple[str, float | None]]
     watts: float | None = None
+    node_watts: float | None = None
 
 
 class Node(BaseModel):
@@ -71,7 +73,7 @@ class Cluster(BaseModel):
 class Curves(BaseModel):
     """The use of the nodes of one type: their number, cores and GPUs in the last step with figures, and
     curves with a value each step, null where it is unknown. Shares are from 0 to 1, `watts` is the power of
-    their GPUs.
+    their GPUs, `node_watts` that of whole nodes.
     """
 
     nodes: float

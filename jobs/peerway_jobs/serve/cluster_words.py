@@ -12,6 +12,7 @@ CLUSTER_WORDS: dict[str, tuple[str, str]] = {
     "use_of_gpu": ("GPU", "GPU"),
     "use_of_memory": ("Memory", "Память"),
     "use_of_power": ("GPU power", "Мощность GPU"),
+    "use_of_node_power": ("Power of whole nodes", "Мощность узлов целиком"),
     "use_of_waiting": ("Waiting jobs", "Ожидающие задания"),
     "allocated_by_slurm": ("allocated by Slurm", "выделено Slurm"),
     "used_measured": ("used, as measured", "использовано, по измерениям"),

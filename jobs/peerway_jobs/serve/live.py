@@ -24,6 +24,7 @@ class NodeNow:
     gpus: tuple[tuple[str, float | None], ...] = ()  # UUID and utilization
     memory_bytes: float | None = None  # that the node has
     watts: float | None = None  # that its GPUs draw, as far as they say
+    node_watts: float | None = None  # that the whole node draws
     gpu_name: str = ""
     busy_seconds: float | None = field(default=None, repr=False)
 
@@ -65,6 +66,7 @@ class Live:
                 _gpus(batch.samples, self._places[batch.node], self._parents[batch.node]),
                 total,
                 _sum(batch.samples.get("gpu", Samples()), "gpu_power_watts"),
+                _first(node, "node_power_watts"),
                 self._gpu_names[batch.node],
                 busy,
             )

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.stored import LAST_S, PEOPLE, TOKENS, readable
+from peerway_jobs.store.stored import LAST_S, PEOPLE, TOKENS, is_damaged, readable
 from peerway_jobs.store.transaction import transaction
 
 ROLES = ("user", "admin")
@@ -243,14 +243,9 @@ class People:
     def agent_tokens(self) -> dict[str, AgentToken]:
         """All tokens of agents that can be read, by their hash."""
         rows = self._store.reader.execute(
-            "SELECT hash, name, scopes, node, ends FROM tokens WHERE node != ''"
+            f"SELECT hash, node, ends FROM tokens WHERE node != '' AND NOT {is_damaged(TOKENS)}"
         )
-        tokens = {}
-        for row in rows:
-            kept, unreadable = readable(TOKENS, row)
-            if not unreadable and kept["node"]:
-                tokens[kept["hash"]] = AgentToken(kept["node"], kept["ends"])
-        return tokens
+        return {row[0]: AgentToken(row[1], row[2]) for row in rows}
 
     def tokens(self, name: str) -> list[dict[str, object]]:
         """The tokens of a person, without their secrets."""

@@ -85,7 +85,8 @@ def minute_of(cluster: Mapping[str, Any], now: float) -> Minute:
         _add_measured(figures, node, node.get("now") or {})
     for figures in minute.values():
         figures["minutes"] = 1
-        figures["power_minutes"] = min(1.0, figures["power_minutes"])
+        for name in ("power_minutes", "node_power_minutes"):
+            figures[name] = min(1.0, figures[name])
     return {name: dict(figures) for name, figures in minute.items()}
 
 
@@ -106,3 +107,6 @@ def _add_measured(figures: dict[str, float], node: Mapping[str, Any], now: Mappi
     if now.get("watts") is not None:
         figures["power_minutes"] += 1
         figures["watts"] += now["watts"]
+    if now.get("node_watts") is not None:
+        figures["node_power_minutes"] += 1
+        figures["node_watts"] += now["node_watts"]

@@ -58,6 +58,7 @@ class State:
                     "gpus": [list(gpu) for gpu in seen.gpus],
                     "memory_bytes": seen.memory_bytes,
                     "watts": seen.watts,
+                    "node_watts": seen.node_watts,
                 }
         cluster["nodes"] = [nodes[name] for name in sorted(nodes, key=_natural)]
         for node in cluster["nodes"]:

@@ -204,6 +204,11 @@ VERSIONS = [
       PRIMARY KEY (step, at)
     ) WITHOUT ROWID
     """,
+    # the power of whole nodes
+    """
+    ALTER TABLE utilization ADD COLUMN node_power_minutes REAL NOT NULL DEFAULT 0;
+    ALTER TABLE utilization ADD COLUMN node_watts REAL NOT NULL DEFAULT 0;
+    """,
 ]
 
 

@@ -20,11 +20,12 @@ from peerway_jobs.store.transaction import transaction
 DAY_S = 86_400
 MINUTE_S = 60
 # Of a row, sums over minutes. `…_measured` is the size of the nodes that sent figures then, `power_minutes`
-# the minutes in which a GPU reported its power.
+# the minutes in which a GPU reported its power, `node_power_minutes` those in which a whole node did.
 FIGURES = (
     "minutes", "nodes", "cores", "cores_allocated", "cores_measured", "cores_used",
     "gpus", "gpus_allocated", "gpus_measured", "gpus_used",
     "memory", "memory_allocated", "memory_measured", "memory_used", "power_minutes", "watts",
+    "node_power_minutes", "node_watts",
 )  # fmt: skip
 KEPT_S = {MINUTE_S: DAY_S, 900: 7 * DAY_S, 14_400: 366 * DAY_S}  # by the length of a step
 Range = Literal["hour", "day", "month"]
@@ -41,6 +42,7 @@ SHARES = {  # name of a curve: its sums
     "memory_allocated": ("memory_allocated", "memory"),
     "memory_used": ("memory_used", "memory_measured"),
     "watts": ("watts", "power_minutes"),
+    "node_watts": ("node_watts", "node_power_minutes"),
 }
 _AMOUNT = number(0, MOST_SIZE)
 UTILIZATION = {
@@ -133,10 +135,11 @@ def _whole(rows: Mapping[str, Mapping[int, Sums]], types: Mapping[str, TypeUse],
     whole = _type_use(added, columns)
     for name in ("nodes", "cores", "gpus"):
         setattr(whole, name, sum(getattr(each, name) for each in types.values()))
-    for column in range(columns):
-        powers = [each.curves["watts"][column] for each in types.values()]
-        known = [power for power in powers if power is not None]
-        whole.curves["watts"][column] = sum(known) if known else None
+    for name in ("watts", "node_watts"):
+        for column in range(columns):
+            powers = [each.curves[name][column] for each in types.values()]
+            known = [power for power in powers if power is not None]
+            whole.curves[name][column] = sum(known) if known else None
     return whole
 
 

@@ -45,6 +45,30 @@ def test_the_node_its_cores_disks_and_nics(tmp_path: Path) -> None:
     assert found["nic"].values["nic_errors_total"] == [1 + 2 + 3 + 4]
 
 
+@pytest.mark.parametrize(
+    ("texts", "watts"),
+    [
+        ({}, None),
+        ({"class/hwmon/hwmon3/power1_average": "743000000", "class/hwmon/hwmon3/power1_input": "1"}, 743),
+        ({"class/hwmon/hwmon3/power1_input": "743000000"}, 743),
+        ({"class/hwmon/hwmon3/power1_average": "broken"}, None),
+        ({"class/hwmon/hwmon3/name": "coretemp", "class/hwmon/hwmon3/power1_input": "743000000"}, None),
+        # of two meters it is not known what each measures
+        ({"class/hwmon/hwmon3/power1_input": "743000000", "class/hwmon/hwmon4/name": "power_meter"}, None),
+        ({"class/hwmon/hwmon3/power1_input": "743000000", "cray/pm_counters/power": "612 W 1795300 us"}, 612),
+        ({"cray/pm_counters/power": "-1 W 1795300 us"}, None),
+    ],
+)
+def test_the_power_of_the_whole_node(tmp_path: Path, texts: dict[str, str], watts: float | None) -> None:
+    make_node(tmp_path)
+    for path, text in {"class/hwmon/hwmon3/name": "power_meter\n", **texts}.items():
+        write(tmp_path, f"sys/{path}", text)
+    system = System(str(tmp_path))
+    for _ in range(2):  # the second time by the meter that was found
+        values = system.sample()["node"].values.get("node_power_watts", [None])
+        assert values == [watts]
+
+
 def test_infiniband_and_lustre(tmp_path: Path) -> None:
     make_node(tmp_path)
     fabric, nics = Fabric(str(tmp_path)), System(str(tmp_path)).sample()["nic"]

@@ -66,13 +66,15 @@ def test_a_node_that_only_its_agent_knows_has_the_type_of_its_gpus() -> None:
     live = Live(lambda _: {"gpus": [{"uuid": "GPU-0", "name": "NVIDIA H100", "index": 0, "parent": None}]})
     batch = node_batch()
     batch.samples["gpu"].values["gpu_power_watts"] = [300.0] * 7 + [None]
+    batch.samples["node"].values["node_power_watts"] = [3000]
     live.saw(filed(batch))
     seen = live.nodes()["node01"]
-    assert (seen.gpu_name, seen.watts) == ("NVIDIA H100", 2100)
+    assert (seen.gpu_name, seen.watts, seen.node_watts) == ("NVIDIA H100", 2100, 3000)
     assert minute({**NODE, "state": "unknown", "node_type": seen.gpu_name, "now": MEASURED}) == {
         "NVIDIA H100": {
             "nodes": 1, "minutes": 1, "cores_measured": 64, "cores_used": 32, "memory_measured": 100,
             "memory_used": 25, "gpus_measured": 2, "gpus_used": 1.5, "power_minutes": 1, "watts": 700,
+            "node_power_minutes": 0,
         }
     }  # fmt: skip
 
@@ -96,13 +98,16 @@ def test_every_step_is_the_mean_of_its_minutes(monitor: Monitor) -> None:
 
 
 def test_the_whole_cluster_weighs_types_by_their_size_and_adds_their_power(monitor: Monitor) -> None:
-    large = {**NODE, "node_type": "a", "cores": 300, "cores_busy": 300, "now": {**MEASURED, "watts": 10.0}}
+    power = {"watts": 10.0, "node_watts": 70.0}
+    large = {**NODE, "node_type": "a", "cores": 300, "cores_busy": 300, "now": {**MEASURED, **power}}
     small = {**NODE, "node_type": "b", "cores": 100, "cores_busy": 0, "now": {**MEASURED, "watts": 5.0}}
     record(monitor.jobs, NOW, minute(large, small))
     record(monitor.jobs, NOW + 60, minute(large))
     whole = utilization(monitor.jobs.reader, NOW + 60, "day").whole
     assert whole.curves["cpu_allocated"][-1] == pytest.approx(600 / 700)
     assert whole.curves["watts"][-1] == 15
+    assert whole.curves["node_watts"][-1] == 70  # b has no meter
+    assert [each.name for each in charts(whole)][-2:] == ["power", "node_power"]
 
 
 def test_steps_are_dropped_when_they_have_been_kept_long_enough(monitor: Monitor) -> None:

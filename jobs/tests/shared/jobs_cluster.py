@@ -110,6 +110,7 @@ def record_month(monitor: Monitor, types: tuple[str, ...] = TYPES) -> None:
                     "gpus_used": gpus * share * 0.7, "memory": 330, "memory_allocated": 330 * share,
                     "memory_measured": 330, "memory_used": 330 * share * 0.3,
                     "power_minutes": 1 if gpus else 0, "watts": gpus * (100 + 500 * share * 0.7),
+                    "node_power_minutes": 0, "node_watts": 0,
                 }  # fmt: skip
                 rows.append((step, at, name, *(figures[each] for each in utilization.FIGURES)))
     statement = f"INSERT INTO utilization (step, at, node_type, {names}) VALUES ({{}})"

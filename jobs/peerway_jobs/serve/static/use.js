@@ -23,11 +23,12 @@
     const {curves} = "type" in chart.dataset ? use.types[chart.dataset.type] ?? {} : use.whole;
     if (!curves) return;
     const name = chart.dataset.curve;
-    const several = name === "waiting" ? use.waiting.jobs : name === "power" ? curves.watts : curves[`${name}_used`];
+    const power = {power: curves.watts, node_power: curves.node_watts}[name];
+    const several = name === "waiting" ? use.waiting.jobs : power ?? curves[`${name}_used`];
     const place = Math.max(0, Math.min(several.length - 1, Math.floor(share * several.length)));
     const at = new Date((use.begin + place * use.step) * 1000).toISOString().slice(0, 16).replace("T", " ");
     const output = chart.parentElement.querySelector("output") ?? chart.parentElement.appendChild(document.createElement("output"));
-    const figure = name === "waiting" ? count(several[place]) : name === "power" ? watts(several[place]) : `${percent(several[place])} / ${percent(curves[`${name}_allocated`][place])}`;
+    const figure = name === "waiting" ? count(several[place]) : power ? watts(several[place]) : `${percent(several[place])} / ${percent(curves[`${name}_allocated`][place])}`;
     output.textContent = `${at} UTC: ${figure}`;
   });
 })();
