@@ -687,6 +687,7 @@ def test_the_list_by_waste_is_ranked_in_postgresqls_index(url: str, postgres_ser
     store.close()
 
 
+@pytest.mark.sqlite
 def test_the_list_by_waste_is_ranked_in_sqlites_index(tmp_path: Path) -> None:
     store = JobStore(tmp_path / "jobs.db")
     base = Explaining(store)
