@@ -24,7 +24,7 @@ from peerway_jobs.store.chunk import Points
 from peerway_jobs.store.jobs import JobStore
 from peerway_jobs.store.parts import Part
 from peerway_jobs.store.runs import Run
-from peerway_jobs.store.samples import Samples
+from peerway_jobs.store.samples import Key, Samples
 
 Held = tuple[str, str, float, float]  # node, device, from, to (s since 1970)
 
@@ -45,6 +45,7 @@ _OF_ALL_STEPS = frozenset(  # reported for every step: if there is no step, they
 _SUSPENDED = "step_suspended_ratio"
 _ALIVE = "node_memory_total_bytes"  # the agent reports it in each batch, so it shows when the agent ran
 _LEAD_MS = 120_000  # read before the start: a counter's rate needs the value before
+_TOGETHER_MS = 3 * 3_600_000  # of all kinds of device at once; more would be too much at once
 
 
 def _short(metric: Metric) -> str:
@@ -81,6 +82,7 @@ class Measured(Mapping[str, Devices | None]):
         self._sets: dict[str, Devices | None] = {}
         self._facts: dict[str, dict[str, Any]] = {}
         self._held: dict[str, list[Held]] = {}
+        self._nodes: dict[str, dict[str, dict[Key, Points]] | None] = {}
 
     def __getitem__(self, name: str) -> Devices | None:
         """The set of this name. Raises KeyError if no metric has this name."""
@@ -288,10 +290,23 @@ class Measured(Mapping[str, Devices | None]):
             start = int(min(each[2] for each in several) * 1000) - _LEAD_MS
             end = int(max(each[3] for each in several) * 1000) + 1000
             names = {each[1] for each in several}
-            read = self._samples.read(node, kind, start, end, names, self._metrics)
-            for (device, metric), points in read.items():
+            read = self._read_together(node)
+            of_kind = read[kind] if read else self._samples.read(node, kind, start, end, names, self._metrics)
+            for (device, metric), points in of_kind.items():
                 points_of[node, device][metric] = points
         return points_of
+
+    def _read_together(self, node: str) -> dict[str, dict[Key, Points]] | None:
+        """All samples of a node while a short run had it; None if kinds are to be read one by one."""
+        if not self._samples.reads_together or self._metrics is not None:
+            return None
+        if node not in self._nodes:
+            parts = [part for part in self.intervals if part["node"] == node]
+            start = min(part["start"] for part in parts) - _LEAD_MS
+            end = min(max(part["end"] for part in parts), int(self.now * 1000)) + 1000
+            short = end - start <= _TOGETHER_MS
+            self._nodes[node] = self._samples.read_node(node, start, end) if short else None
+        return self._nodes[node]
 
 
 KINDS_READ = {"fabric": "nic"}

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from peerway_jobs.metrics import METRICS
+from peerway_jobs.metrics import KINDS, METRICS
 from peerway_jobs.store.chunk import Points, Times, merged
 from peerway_jobs.store.prom_addresses import addresses
 from peerway_jobs.store.remote_write import RemoteWrite
@@ -47,6 +47,8 @@ class _NotThere(StoreFailed):
 
 class PromStore(Samples):
     """Samples in a server, or in a cluster of VictoriaMetrics."""
+
+    reads_together = True
 
     def __init__(self, url: str, select: str = "", storages: Iterable[str] = ()) -> None:
         """`url` is a server's address; prom_addresses.py says what the others are. Raises ValueError."""
@@ -110,6 +112,20 @@ class PromStore(Samples):
             begin = end
         points_of = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in points_of.items() if points.times.size}
+
+    def read_node(self, node: str, start_ms: int, end_ms: int) -> dict[str, dict[Key, Points]]:
+        """One export for all kinds: the search for a node's series costs more than the samples of hours."""
+        if not self._exports:
+            return super().read_node(node, start_ms, end_ms)
+        kinds: dict[str, dict[Key, Points]] = {kind: {} for kind in KINDS}
+        try:
+            selector = f'{{__name__=~"{"|".join(METRICS)}",node={quoted(node)}}}'
+            for key, points in self._exported(selector, start_ms, end_ms, None).items():
+                kinds[METRICS[key[1]].kind][key] = points
+        except _NotThere:
+            self._exports = False
+            return super().read_node(node, start_ms, end_ms)
+        return kinds
 
     def _exported(
         self, selector: str, start_ms: int, end_ms: int, only: frozenset[str] | None

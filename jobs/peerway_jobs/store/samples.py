@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peerway_jobs.batch import Batch
+from peerway_jobs.metrics import KINDS
 from peerway_jobs.store.chunk import Points
 from peerway_jobs.store.sample_damage import SampleDamage
 
@@ -47,6 +48,8 @@ class Thinning:
 class Samples(ABC):
     """The samples of all nodes."""
 
+    reads_together = False  # whether `read_node` costs less than `read` for each kind
+
     @abstractmethod
     def put(self, batches: Sequence[Filed]) -> None:
         """Store batches; when this returns, they survive the end of this process and of the machine."""
@@ -64,6 +67,10 @@ class Samples(ABC):
         """The samples of a node's devices of one kind within (start, end]; None means all devices or
         metrics.
         """
+
+    def read_node(self, node: str, start_ms: int, end_ms: int) -> dict[str, dict[Key, Points]]:
+        """All samples of a node within (start, end], by kind of device."""
+        return {kind: self.read(node, kind, start_ms, end_ms) for kind in KINDS}
 
     @abstractmethod
     def tidy(self, now_ms: int, thinning: Thinning) -> None:

@@ -54,6 +54,8 @@ _AHEAD = [
 class AheadStore(Samples):
     """Samples of a database, with a local copy of those that may not be on its disk yet."""
 
+    reads_together = True
+
     def __init__(self, database: PromStore, folder: Path, most_bytes: int = MOST_BYTES) -> None:
         """Open the folder, or create it, and start to write what waits there to the database."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,11 +107,13 @@ class AheadStore(Samples):
         metrics: Iterable[str] | None = None,
     ) -> dict[Key, Points]:
         """Read from the database, once it has all batches of the node."""
-        with self._writing:
-            self._check_if_due()
-            while not self._end.is_set() and self._waits(node) and self._write_some():
-                pass
+        self._write_node(node)
         return self.database.read(node, kind, start_ms, end_ms, devices, metrics)
+
+    def read_node(self, node: str, start_ms: int, end_ms: int) -> dict[str, dict[Key, Points]]:
+        """As `read`."""
+        self._write_node(node)
+        return self.database.read_node(node, start_ms, end_ms)
 
     def tidy(self, now_ms: int, thinning: Thinning) -> None:
         """Delete what is on the database's disk. Raises StoreFailed while the database is unavailable."""
@@ -151,6 +155,13 @@ class AheadStore(Samples):
         with self._writing:
             self._check_if_due()
             while not self._end.is_set() and self._write_some():
+                pass
+
+    def _write_node(self, node: str) -> None:
+        """Write to the database until it has all batches of a node. Raises StoreFailed."""
+        with self._writing:
+            self._check_if_due()
+            while not self._end.is_set() and self._waits(node) and self._write_some():
                 pass
 
     def _waits(self, node: str) -> bool:

@@ -305,6 +305,21 @@ condition = "True"
     monitor.close()
 
 
+def test_reading_all_kinds_of_device_at_once_changes_no_verdict(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [str(job.job) for _, one, other in CASES for job in (one, other)]
+    runs = [run for job in jobs if (run := monitor.jobs.run(job))]
+    verdicts = [monitor.judge(run) for run in runs]
+    read_node, nodes = monitor.samples.read_node, []
+    monkeypatch.setattr(type(monitor.samples), "reads_together", True)
+    monkeypatch.setattr(
+        monitor.samples, "read_node", lambda node, *times: nodes.append(node) or read_node(node, *times)
+    )
+    assert [monitor.judge(run) for run in runs] == verdicts
+    assert len(nodes) == len({*nodes}) > len(CASES)  # each node once
+
+
 def test_a_good_job_is_efficient_and_one_without_data_never_is(monitor: Monitor) -> None:
     run, dark = monitor.jobs.run("48"), monitor.jobs.run("55")
     assert run is not None
