@@ -693,4 +693,5 @@ def test_the_list_by_waste_is_ranked_in_sqlites_index(tmp_path: Path) -> None:
     base = Explaining(store)
     listed(base, ("TRUE", []), Filter(ran_since=30_000), order="wasted")
     assert len([line for line in base.plan if "COVERING INDEX jobs_ended (" in line]) == 2, base.plan
+    assert not [line for line in base.plan if line.startswith("SCAN jobs")], base.plan
     store.close()
