@@ -73,7 +73,9 @@ class Measured(Mapping[str, Devices | None]):
     def __init__(
         self, run: Run, jobs: JobStore, samples: Samples, now: float, only: Iterable[str] | None = None
     ) -> None:
-        """`now` ends a run that is still going; `only` are the sets that will be used, None for all."""
+        """`now` ends a run that is still going; `only` are the sets that will be used, None for all. A set
+        beyond these is read when it is used.
+        """
         names = None if only is None else [part for name in only for part in SUMS.get(name, (name,))]
         self._metrics = None if names is None else frozenset(SETS[name].name for name in names)
         self.run, self.now = run, now
@@ -180,6 +182,10 @@ class Measured(Mapping[str, Devices | None]):
         if kind in _SHARED and not self.alone:
             return []
         of_kind = KINDS_READ.get(kind, kind)
+        if self._metrics is not None and metric.name not in self._metrics:
+            self._metrics |= {metric.name}
+            self._nodes.clear()
+            self._kinds.pop(of_kind, None)
         if of_kind not in self._kinds:
             self._kinds[of_kind] = self._load(of_kind)
         held = self.held(kind)
@@ -298,14 +304,15 @@ class Measured(Mapping[str, Devices | None]):
 
     def _read_together(self, node: str) -> dict[str, dict[Key, Points]] | None:
         """All samples of a node while a short run had it; None if kinds are to be read one by one."""
-        if not self._samples.reads_together or self._metrics is not None:
+        if not self._samples.reads_together:
             return None
         if node not in self._nodes:
             parts = [part for part in self.intervals if part["node"] == node]
             start = min(part["start"] for part in parts) - _LEAD_MS
             end = min(max(part["end"] for part in parts), int(self.now * 1000)) + 1000
             short = end - start <= _TOGETHER_MS
-            self._nodes[node] = self._samples.read_node(node, start, end) if short else None
+            read = self._samples.read_node
+            self._nodes[node] = read(node, start, end, self._metrics) if short else None
         return self._nodes[node]
 
 

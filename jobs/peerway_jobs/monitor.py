@@ -124,13 +124,16 @@ class Monitor:
                 replace(self.rules_file, row[0])
 
     def measured(self, run: Run, only: Iterable[str] | None = None) -> Measured:
-        """What was measured of a run up to now; `only` are the sets that will be used, None for all."""
+        """What was measured of a run up to now; `only` are the sets that will be used, None for all. Others
+        cost another read.
+        """
         return Measured(run, self.jobs, self.samples, self.clock(), only)
 
     def judge(self, run: Run, rules: RuleSet | None = None) -> Verdict:
         """The verdict on a run, which is not stored."""
-        measured = self.measured(run)
-        return judge(rules or self.rules, measured, job_fields(measured, self.jobs))
+        rules = rules or self.rules
+        measured = self.measured(run, rules.sets)
+        return judge(rules, measured, job_fields(measured, self.jobs))
 
     def judge_due(self) -> int:
         """Judge the runs that are due, and store each verdict at once; returns the number of runs.

@@ -12,6 +12,8 @@ from peerway_jobs.rules.former import former_part
 from peerway_jobs.series import Series
 
 HOUR = 3600.0
+# The sets that they are computed from.
+OF_HOURS = ("step.cpu", "gpu.utilization", "step.memory", "step.memory_limit", "step.memory_peak")
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from peerway_jobs.measured import SETS
 from peerway_jobs.rules.expression import Expression
+from peerway_jobs.rules.hours import OF_HOURS
 
 SEVERITIES = ("none", "note", "warning", "serious")
 
@@ -74,3 +76,14 @@ class RuleSet:
     idle_window: float
     efficient: float
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """The sets of series that a verdict by these rules reads."""
+        return frozenset(OF_HOURS).union(
+            name
+            for rule in self.rules
+            for each in (rule.applies, rule.condition, *rule.values.values(), *rule.frees.values())
+            for name in each.names
+            if name in SETS
+        )

@@ -113,18 +113,21 @@ class PromStore(Samples):
         points_of = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in points_of.items() if points.times.size}
 
-    def read_node(self, node: str, start_ms: int, end_ms: int) -> dict[str, dict[Key, Points]]:
+    def read_node(
+        self, node: str, start_ms: int, end_ms: int, metrics: Iterable[str] | None = None
+    ) -> dict[str, dict[Key, Points]]:
         """One export for all kinds: the search for a node's series costs more than the samples of hours."""
-        if not self._exports:
-            return super().read_node(node, start_ms, end_ms)
+        wanted = [*METRICS] if metrics is None else sorted(metrics)
+        if not self._exports or not wanted:
+            return super().read_node(node, start_ms, end_ms, wanted)
         kinds: dict[str, dict[Key, Points]] = {kind: {} for kind in KINDS}
         try:
-            selector = f'{{__name__=~"{"|".join(METRICS)}",node={quoted(node)}}}'
+            selector = f'{{__name__=~"{"|".join(wanted)}",node={quoted(node)}}}'
             for key, points in self._exported(selector, start_ms, end_ms, None).items():
                 kinds[METRICS[key[1]].kind][key] = points
         except _NotThere:
             self._exports = False
-            return super().read_node(node, start_ms, end_ms)
+            return super().read_node(node, start_ms, end_ms, wanted)
         return kinds
 
     def _exported(

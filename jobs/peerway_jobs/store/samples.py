@@ -68,9 +68,12 @@ class Samples(ABC):
         metrics.
         """
 
-    def read_node(self, node: str, start_ms: int, end_ms: int) -> dict[str, dict[Key, Points]]:
-        """All samples of a node within (start, end], by kind of device."""
-        return {kind: self.read(node, kind, start_ms, end_ms) for kind in KINDS}
+    def read_node(
+        self, node: str, start_ms: int, end_ms: int, metrics: Iterable[str] | None = None
+    ) -> dict[str, dict[Key, Points]]:
+        """The samples of all devices of a node within (start, end], by kind; None means all metrics."""
+        only = None if metrics is None else frozenset(metrics)
+        return {kind: self.read(node, kind, start_ms, end_ms, None, only) for kind in KINDS}
 
     @abstractmethod
     def tidy(self, now_ms: int, thinning: Thinning) -> None:

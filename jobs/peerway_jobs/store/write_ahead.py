@@ -110,10 +110,12 @@ class AheadStore(Samples):
         self._write_node(node)
         return self.database.read(node, kind, start_ms, end_ms, devices, metrics)
 
-    def read_node(self, node: str, start_ms: int, end_ms: int) -> dict[str, dict[Key, Points]]:
+    def read_node(
+        self, node: str, start_ms: int, end_ms: int, metrics: Iterable[str] | None = None
+    ) -> dict[str, dict[Key, Points]]:
         """As `read`."""
         self._write_node(node)
-        return self.database.read_node(node, start_ms, end_ms)
+        return self.database.read_node(node, start_ms, end_ms, metrics)
 
     def tidy(self, now_ms: int, thinning: Thinning) -> None:
         """Delete what is on the database's disk. Raises StoreFailed while the database is unavailable."""

@@ -17,7 +17,8 @@ from peerway_jobs.measured import SETS, SUMS
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.rules.expression import BadExpression, Expression
 from peerway_jobs.rules.functions import FUNCTIONS, TAKES_NONE
-from peerway_jobs.rules.job_fields import FIELDS
+from peerway_jobs.rules.job_fields import FIELDS, job_fields
+from peerway_jobs.rules.judging import judge
 from peerway_jobs.rules.load import DEFAULTS, BadRules, read_rules, rules_of
 from peerway_jobs.rules.template import duration, filled, hours, last_days, size, wrong
 from peerway_jobs.series import Series
@@ -305,12 +306,14 @@ condition = "True"
     monitor.close()
 
 
-def test_reading_all_kinds_of_device_at_once_changes_no_verdict(
+def test_reading_what_the_rules_need_at_once_changes_no_verdict(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [str(job.job) for _, one, other in CASES for job in (one, other)]
     runs = [run for job in jobs if (run := monitor.jobs.run(job))]
-    verdicts = [monitor.judge(run) for run in runs]
+    every = [monitor.measured(run) for run in runs]
+    verdicts = [judge(monitor.rules, each, job_fields(each, monitor.jobs)) for each in every]
+    assert [monitor.judge(run) for run in runs] == verdicts
     read_node, nodes = monitor.samples.read_node, []
     monkeypatch.setattr(type(monitor.samples), "reads_together", True)
     monkeypatch.setattr(
@@ -318,6 +321,17 @@ def test_reading_all_kinds_of_device_at_once_changes_no_verdict(
     )
     assert [monitor.judge(run) for run in runs] == verdicts
     assert len(nodes) == len({*nodes}) > len(CASES)  # each node once
+
+
+def test_a_set_that_nobody_named_is_read_when_it_is_used(monitor: Monitor) -> None:
+    run = monitor.jobs.run("48")
+    assert run is not None
+    every, some = monitor.measured(run), monitor.measured(run, ["step.cpu"])
+    for name in ("step.cpu", "step.memory", "gpu.utilization", "step.cpu_user"):
+        here, there = some[name], every[name]
+        assert (here is None) == (there is None)
+        for one, other in zip(here or (), there or (), strict=True):
+            np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_a_good_job_is_efficient_and_one_without_data_never_is(monitor: Monitor) -> None:
