@@ -203,6 +203,21 @@ def minutes_of(
         }, waits  # fmt: skip
 
 
+def steady(lines: list[dict[str, Any]], nodes: int) -> dict[str, Any]:
+    """CPU time a batch after the first minute, in which all series and jobs are new, and the cores that all
+    nodes need with it.
+    """
+    later = lines[1:] or lines
+    batches = sum(line["batches"] for line in later)
+    each = {
+        name: sum(line["cpu_s"][name] for line in later) / max(1, batches) * 1000 for name in lines[0]["cpu_s"]
+    }
+    return {
+        "cpu_ms_a_batch": {name: round(ms, 3) for name, ms in each.items()},
+        "cores": {name: round(ms / 1000 * nodes / PERIOD_S, 3) for name, ms in each.items()},
+    }
+
+
 def fleet(
     folder: Path,
     server: PostgresServer,
@@ -259,7 +274,7 @@ def fleet(
     return {
         "test": "fleet", "nodes": nodes, "gpus": nodes * GPUS, "cores": nodes * CORES, "servers": count,
         "wall_s": wall_s, "batches": len(waits), "due": int(nodes * minutes * 60 / PERIOD_S),
-        "of_one_core": shares, "acknowledged_in": quantiles(waits), "answered_in": pages,
+        "of_one_core": shares, **steady(lines, nodes), "acknowledged_in": quantiles(waits), "answered_in": pages,
         "written_after_s": round(written_s, 1), "peak_bytes": peaks, "minutes": lines,
     }  # fmt: skip
 
