@@ -106,7 +106,9 @@ class System:
 
     def _power_meter(self) -> str:
         """The folder of the only power meter; of several, each measures a part that is not known."""
-        folders = [f"{self._root}/sys/class/hwmon/{name}" for name in files.names(f"{self._root}/sys/class/hwmon")]
+        folders = [
+            f"{self._root}/sys/class/hwmon/{name}" for name in files.names(f"{self._root}/sys/class/hwmon")
+        ]
         meters = [each for each in folders if (files.text(f"{each}/name", 64) or "").strip() == "power_meter"]
         return meters[0] if len(meters) == 1 else ""
 

@@ -126,7 +126,7 @@ def wall_now(
         cluster=seen,
         columns=max(8, math.ceil(math.sqrt(WALL_SHAPE * shown))),
         most=tiles.MOST_SQUARES,
-        panels=panels(utilization(base, now, length), queue_history(base, now, length)),
+        panels=panels(utilization(base, now, length)),
         length=length,
         squares=squares,
         reasons=queue(base).reasons,
@@ -154,9 +154,9 @@ class Panel:
     charts: list[Chart]
 
 
-def panels(use: Utilization, waited: QueueHistory) -> list[Panel]:
+def panels(use: Utilization, waited: QueueHistory | None = None) -> list[Panel]:
     """The graphs of the whole cluster and of its queue, then those of each type if there are several."""
-    whole = [*charts(use.whole), *amounts("waiting", waited.curves["jobs"])]
+    whole = [*charts(use.whole), *(amounts("waiting", waited.curves["jobs"]) if waited else ())]
     types = use.types if len(use.types) > 1 else {}
     every = [(None, use.whole, whole), *((name, each, charts(each)) for name, each in types.items())]
     return [Panel(name, each, drawn) for name, each, drawn in every if drawn]

@@ -210,7 +210,8 @@ def steady(lines: list[dict[str, Any]], nodes: int) -> dict[str, Any]:
     later = lines[1:] or lines
     batches = sum(line["batches"] for line in later)
     each = {
-        name: sum(line["cpu_s"][name] for line in later) / max(1, batches) * 1000 for name in lines[0]["cpu_s"]
+        name: sum(line["cpu_s"][name] for line in later) / max(1, batches) * 1000
+        for name in lines[0]["cpu_s"]
     }
     return {
         "cpu_ms_a_batch": {name: round(ms, 3) for name, ms in each.items()},
@@ -274,7 +275,8 @@ def fleet(
     return {
         "test": "fleet", "nodes": nodes, "gpus": nodes * GPUS, "cores": nodes * CORES, "servers": count,
         "wall_s": wall_s, "batches": len(waits), "due": int(nodes * minutes * 60 / PERIOD_S),
-        "of_one_core": shares, **steady(lines, nodes), "acknowledged_in": quantiles(waits), "answered_in": pages,
+        "of_one_core": shares, **steady(lines, nodes),
+        "acknowledged_in": quantiles(waits), "answered_in": pages,
         "written_after_s": round(written_s, 1), "peak_bytes": peaks, "minutes": lines,
     }  # fmt: skip
 

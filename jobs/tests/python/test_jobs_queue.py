@@ -133,9 +133,8 @@ def test_the_queue_over_time_is_the_mean_of_each_steps_minutes(store: JobStore) 
         assert history.curves["cores"][-1] == 8 * known[-1]
         assert history.curves["gpus"][-1] == 0
     record(store, first + 400 * 86_400, {"jobs": 1, "cores": 1, "gpus": 1})
-    assert [tuple(row) for row in store.reader.execute("SELECT step, jobs FROM queue_history ORDER BY step")] == [
-        (60, 1), (900, 1), (14_400, 1),
-    ]  # fmt: skip
+    rows = store.reader.execute("SELECT step, jobs FROM queue_history ORDER BY step")
+    assert [tuple(row) for row in rows] == [(60, 1), (900, 1), (14_400, 1)]
 
 
 @pytest.mark.sqlite
