@@ -105,6 +105,8 @@ def look(token: str, done: threading.Event, port: int = PORT) -> dict[str, list[
             connection.request("GET", f"/api/v1/{path}", headers={"Authorization": f"Bearer {token}"})
             answer = connection.getresponse()
             told = answer.read()
+            if answer.status == 404:  # the job's first batch has not come yet
+                continue
             if answer.status != 200:
                 raise SystemExit(f"{path}: {answer.status}: {told.decode()}")
             of.append(time.monotonic() - asked)
