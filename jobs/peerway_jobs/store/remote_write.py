@@ -72,13 +72,14 @@ class RemoteWrite:
 
     def request(self, batches: Iterable[Filed]) -> bytes:
         """The WriteRequest of all samples of these batches; empty if there are none."""
-        parts: list[_Bytes] = []
+        parts: list[memoryview] = []
         for filed in sorted(batches, key=time_ms):  # samples of a series come in the order of their times
             stamp = _varint(time_ms(filed))
             if len(stamp) != _STAMP:
                 raise ValueError(f"a batch of {time_ms(filed)} ms since 1970 cannot be written")
             if filed.batch.samples:
-                parts.append(self._series(filed.batch.node.encode(), stamp, filed.batch.samples.values()))
+                series = self._series(filed.batch.node.encode(), stamp, filed.batch.samples.values())
+                parts.append(series.data)
         return b"".join(parts)
 
     def _series(self, node: bytes, stamp: bytes, parts: Iterable[Samples]) -> _Bytes:
@@ -133,8 +134,12 @@ def _shape_of(
     node: int, metrics: tuple[str, ...], devices: tuple[int, int] | tuple[bytes, ...], absent: bytes
 ) -> _Shape:
     """The shape of one part of a batch."""
-    same = bool(devices) and isinstance(devices[0], int)
-    names = [bytes(devices[0])] * devices[1] if same else list(devices)  # type: ignore[arg-type, list-item]
+    length = 0  # of names that are to be filled in
+    if devices and isinstance(devices[0], int):
+        length, count = devices
+        names: list[bytes] = [bytes(length)] * int(count)
+    else:
+        names = [name for name in devices if isinstance(name, bytes)]
     of_node = _label(b"node", bytes(node))
     # The protocol requires labels sorted by name.
     series = [
@@ -145,7 +150,6 @@ def _shape_of(
     if absent:
         series = [text for text, missing in zip(series, absent, strict=True) if not missing]
     ends = np.cumsum([len(text) for text in series], dtype=np.intp).reshape(-1, 1)
-    length = len(names[0]) if same else 0
 
     def places(before_end: int, size: int) -> _Places:
         return (ends - before_end + np.arange(size)).reshape(-1)
