@@ -210,6 +210,20 @@ def test_how_long_the_first_commands_take(name: str) -> None:
         assert f"first installs for {lines('tests/setup.jsonl')[0]['wall_s'] / 60:.0f} minutes" in text
 
 
+def test_fortran_beside_c_on_a_gpu() -> None:
+    ratios = {
+        (line["program"], *line["size"]): f"{line['time_ratio']:.2f}"
+        for line in lines("xacc/fortran-h200-x1.jsonl")
+    }
+    text = " ".join(page("docs/xacc/fortran.md").split())
+    assert (
+        f"CG of class A {ratios['cg', 'CLASS_A']} and of class B {ratios['cg', 'CLASS_B']}, Himeno of size M "
+        f"{ratios['himeno', 'MI=129', 'MJ=129', 'MK=257']} and of size L "
+        f"{ratios['himeno', 'MI=257', 'MJ=257', 'MK=513']}, the hop at 16⁴ {ratios['hop', 'EDGE=16']} and at "
+        f"32⁴ {ratios['hop', 'EDGE=32']}."
+    ) in text
+
+
 def test_fortran_programs_of_the_peer_compiler() -> None:
     programs = lines("xacc/fortran-peers.jsonl")
 
