@@ -6,6 +6,7 @@ array, so `c%a(i)` stays as the program has it. Every variable of the type must 
 
 from __future__ import annotations
 
+from peerway_xacc.fortran import derived_types
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.specification import DerivedType
 from peerway_xacc.fortran.structure import Scope, Statement
@@ -87,15 +88,8 @@ def _type_name(entity: Entity) -> str:
 
 def _defined(unit: FortranUnit, scope: Scope, name: str) -> DerivedType | None:
     """The type that a name means in a scope."""
-    for around in scope.chain():
-        if name in around.types:
-            return around.types[name]
-        for module, only in around.modules:
-            used = unit.fortran.module(module)
-            known = name if only is None else only.get(name, name if "" in only else None)
-            if used and known in used.types:
-                return used.types[known]
-    return None
+    declared = derived_types.defined(unit, scope, name)
+    return declared[1] if declared else None
 
 
 def _check(scope: Scope, variable: Entity, component: str, name: Name) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from peerway_xacc.fortran.blocks import Blocks, CallOf, Node
+from peerway_xacc.fortran.c_names import c_name, number_text
 from peerway_xacc.fortran.declarations import INTRINSIC, Entity
+from peerway_xacc.fortran.intrinsic_types import LONG, Type
 from peerway_xacc.fortran.kernel_code import KernelCode, note_changes
-from peerway_xacc.fortran.kernel_names import ArrayOf, KernelNames, c_name, number_text
+from peerway_xacc.fortran.kernel_names import ArrayOf, KernelNames
 from peerway_xacc.fortran.structure import Scope
-from peerway_xacc.fortran.types import LONG, Type, value_words
+from peerway_xacc.fortran.types import value_words
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.values import Value, converted
-from peerway_xacc.fortran.words import Word, split, words_in, written
+from peerway_xacc.fortran.words import Word, closing, split, words_in, written
 from peerway_xacc.frontend.diagnostics import Refused, counted
 
 _DEEPEST = 20
@@ -107,15 +109,45 @@ def _argument(names: KernelNames, procedure: ProcedureNames, dummy: Word, part: 
     value = names.expressions.read(part)
     if not procedure.changes(dummy):
         return converted(value, wanted, part[0])
-    is_variable = value.text == c_name(part[0].text) or names.is_array(part[0])
+    is_variable = value.text == c_name(part[0].text) or _is_part(names, part)
     if not is_variable or value.type != wanted:
         message = f"'{procedure.scope.name}' changes its argument '{dummy.text}', so a variable of "
         raise Refused(part[0].place, f"{message}{wanted.fortran} must be here")
     return f"&{value.text}"
 
 
+def _is_part(names: KernelNames, part: list[Word]) -> bool:
+    """Are these words an element of an array or a component?"""
+    at = 1
+    while at < len(part) and (part[at].text == "(" or part[at].kind == "component"):
+        at = closing(part, at) + 1
+    if part[0].kind != "name" or at < len(part) or len(part) == 1:
+        return False
+    return part[1].kind == "component" or names.is_array(part[0])
+
+
+def _component(names: KernelNames, part: list[Word]) -> bool:
+    """Is a component the last of these words, or the last before subscripts?"""
+    return _is_part(names, part) and any(word.kind == "component" for word in _outside(part))
+
+
+def _outside(part: list[Word]) -> list[Word]:
+    """The words that are in no parentheses."""
+    outside, at = [], 0
+    while at < len(part):
+        outside.append(part[at])
+        at = closing(part, at) + 1
+    return outside
+
+
 def _address(names: KernelNames, dummy: Word, part: list[Word], wanted: Type, procedure: str) -> str:
     word = part[0]
+    if _component(names, part):
+        value = names.expressions.array_of(part)
+        if value.type != wanted:
+            message = f"argument '{dummy.text}' of '{procedure}' is of {wanted.fortran}, and this of "
+            raise Refused(word.place, message + value.type.fortran)
+        return f"&{value.text}" if part[-1].text == ")" else value.text
     if not names.is_array(word):
         raise Refused(word.place, f"argument '{dummy.text}' of '{procedure}' is an array")
     kind = names.type_of(word)

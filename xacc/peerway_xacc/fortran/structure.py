@@ -13,6 +13,7 @@ from peerway_xacc.fortran.specification import (
     FIRST,
     DerivedType,
     Used,
+    declare_component,
     derived_type,
     is_specification,
     used_module,
@@ -134,10 +135,10 @@ class Structure:
         if self._skip:
             if texts[0] == f"end{self._skip}" or texts[:2] == ["end", self._skip]:
                 self._skip, self._type = "", None
-            elif texts[0] == "contains":
-                self._type = None  # its procedures follow
+            elif self._type and texts[0] == "contains":
+                self._type.has_procedures, self._type = True, None
             elif self._type:
-                declare(self._type.components, logical, words)
+                declare_component(self._type, logical, words)
             return
         if self._opens(number, logical, words, texts):
             return

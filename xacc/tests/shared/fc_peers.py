@@ -2,7 +2,8 @@
 
     python xacc/tests/shared/fc_peers.py omni-compiler/tests FILE... > results/xacc/fortran-peers.jsonl
 
-Each program runs on as many processes as the Makefile beside it says, else on 4, 16, 8 or 2.
+Each program runs on as many processes as the Makefile beside it says, else on 4, 16, 8 or 2. `checks` says
+whether a program looks at its results at all; one that does not has passed when it ends without an error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 
 PEERWAY = Path(sys.executable).with_name("peerway")
 _TOO_FEW = re.compile(r"start more|start another|does not divide")
+_WRONG = re.compile(r"ERROR|\bNG\b|FAIL|invalid result", re.IGNORECASE)
+_CHECKED = re.compile(r"error|\bNG\b|\bOK\b|pass|fail|invalid|\bstop\b|chk_", re.IGNORECASE)
 _SECONDS = 300  # after which a program hangs
 
 
@@ -25,7 +28,8 @@ def nodes_for(program: Path) -> list[int]:
     """The numbers of processes to try, the Makefile's alone if it names one."""
     makefile = program.parent / "Makefile"
     text = makefile.read_text(errors="replace") if makefile.exists() else ""
-    match = re.search(rf"-np?\s+(\d+)[^\n]*[/ ]{re.escape(program.stem)}\.x", text)
+    of_all = re.search(r"^NPE\s*=\s*(\d+)", text, re.MULTILINE)
+    match = re.search(rf"-np?\s+(\d+)[^\n]*[/ ]{re.escape(program.stem)}\.x", text) or of_all
     return [int(match[1])] if match else [4, 16, 8, 2]
 
 
@@ -56,7 +60,7 @@ def outcome(program: Path, options: list[str], folder: Path) -> dict[str, object
             break
     assert done is not None
     text = done.stdout + done.stderr
-    right = done.returncode == 0 and not re.search(r"ERROR|\bNG\b|FAIL|invalid result", text)
+    right = done.returncode == 0 and not _WRONG.search(text)
     reason = "" if right else next((line for line in text.splitlines() if line.strip()), "")[:200]
     return {
         "outcome": "passed" if right else "failed",
@@ -79,6 +83,7 @@ def main(tests: str, *words: str) -> None:
         facts = {
             "program": str(program.relative_to(root)),
             **facts,
+            "checks": bool(_CHECKED.search(program.read_text(errors="replace"))),
             "command": command,
             "date": str(date.today()),
         }

@@ -205,6 +205,24 @@ def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gp
         assert_alike(done.stdout, wanted)
 
 
+def test_kernels_have_components_of_derived_types(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    """Without SEQUENCE, with it and BIND(C), extended, nested, with allocatable components; the module apart."""
+    plain = run("gfortran", "-O1", FORTRAN / "types.f90", "-o", "plain", folder=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    wanted = run("./plain", folder=tmp_path).stdout
+    text = (FORTRAN / "types.f90").read_text()
+    fields = text.index("module fields")
+    for name, part in (("parts", text[:fields]), ("main", text[fields:])):
+        (tmp_path / f"{name}.f90").write_text(part)
+        compilation = run(PEERWAY, "fc", "-O1", "-c", f"{name}.f90", folder=tmp_path)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    program = compiled(tmp_path, "parts.o", "main.o")
+    for nodes, settings in ((1, {}), (3, {"OMP_NUM_THREADS": "2"}), (1, fake_gpu), (3, fake_gpu)):
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, **settings)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_alike(done.stdout, wanted)
+
+
 @pytest.mark.parametrize(
     ("sample", "published"),
     [
