@@ -90,10 +90,11 @@ def coarray_at(unit: FortranUnit, statement: Statement, at: int) -> Coindexed | 
     return Coindexed(*declared, words[at : end + 1], subscripts, images, at, end)
 
 
-def _coindexed(unit: FortranUnit, statement: Statement) -> list[Coindexed]:
+def _coindexed(unit: FortranUnit, statement: Statement, at: int, end: int) -> list[Coindexed]:
+    """The references among some words; those in the brackets of another one come before it."""
     references: list[Coindexed] = []
-    words, at = statement.words, 0
-    while at < len(words):
+    words = statement.words
+    while at < end:
         reference = coarray_at(unit, statement, at)
         if reference is None:
             at += 1
@@ -105,6 +106,7 @@ def _coindexed(unit: FortranUnit, statement: Statement) -> list[Coindexed]:
             message = f"a component of the coarray '{words[at].text}' at another image is not supported yet"
             raise Refused(words[at].place, message)
         if has_images:
+            references += _coindexed(unit, statement, at + 1, reference.end)
             references.append(reference)
             at = reference.end
         at += 1
@@ -116,7 +118,7 @@ def transfer(unit: FortranUnit, statement: Statement) -> None:
     words = statement.words
     if statement.number < statement.scope.first_executable or words[0].text in ("allocate", "deallocate"):
         return
-    references = _coindexed(unit, statement)
+    references = _coindexed(unit, statement, 0, len(words))
     if not references:
         return
     _check_construct(statement, references[0])
@@ -127,8 +129,12 @@ def transfer(unit: FortranUnit, statement: Statement) -> None:
         (reference for reference in rest if reference.start == action and _is_assigned(words, reference)),
         None,
     )
-    before = [line for reference in condition for line in _get(unit, statement, reference)]
-    inner = [line for reference in rest if reference is not put for line in _get(unit, statement, reference)]
+    inside = {id(other) for other in references if any(_within(other, outer) for outer in references)}
+    before = [line for reference in condition for line in _get(unit, statement, reference, inside)]
+    inner = [
+        line for reference in rest if reference is not put
+        for line in _get(unit, statement, reference, inside)
+    ]  # fmt: skip
     behind: list[str] = []
     if put:
         prepared, behind = _put(unit, statement, put)
@@ -147,6 +153,10 @@ def _check_construct(statement: Statement, reference: Coindexed) -> None:
             f"a coarray of another image in {construct.upper()} is not supported yet; "
             "assign it to a variable before",
         )
+
+
+def _within(inner: Coindexed, outer: Coindexed) -> bool:
+    return outer.start < inner.start and inner.end <= outer.end
 
 
 def _is_assigned(words: list[Word], reference: Coindexed) -> bool:
@@ -232,8 +242,11 @@ def _temporary(
     return name, [f"if (allocated({name})) deallocate({name})", f"allocate({name}, source={local})"]
 
 
-def _get(unit: FortranUnit, statement: Statement, reference: Coindexed) -> list[str]:
-    name, _, lines = fetched(unit, statement, reference)
+def _get(unit: FortranUnit, statement: Statement, reference: Coindexed, inside: set[int]) -> list[str]:
+    name, rank, lines = fetched(unit, statement, reference)
+    if rank and id(reference) in inside:
+        message = "a section of another image as a subscript is not supported; assign it to a variable before"
+        raise Refused(place_of(reference.words), message)
     unit.generated.edit(statement.number, reference.words[0].start, reference.words[-1].end, name)
     return lines
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from peerway_xacc.fortran import intrinsics
 from peerway_xacc.fortran.derived_types import Component, Derived
 from peerway_xacc.fortran.intrinsic_types import DOUBLE, LOGICAL, REAL, Type
-from peerway_xacc.fortran.values import Value, promoted
+from peerway_xacc.fortran.values import Value, converted, promoted
 from peerway_xacc.fortran.words import Word, closing, split
 from peerway_xacc.frontend.diagnostics import Refused, counted
 
@@ -268,6 +268,27 @@ class _Reader:
         text = digits if digits[0] != "." else f"0{digits}"
         text += f"e{exponent}" if exponent else "" if "." in text else ".0"
         return Value(text if kind == 8 else f"{text}f", DOUBLE if kind == 8 else REAL)
+
+
+def constructed(reading: Expressions, derived: Derived, word: Word, parts: list[list[Word]]) -> Value:
+    """A value of a derived type from those of all components, in their order or by their names."""
+    if any(part.is_parent or part.extents or part.type is None for part in derived.components):
+        message = f"{derived.fortran} has components that are no single values; assign them one by one"
+        raise Refused(word.place, message)
+    given: dict[str, list[Word]] = {}
+    for component, part in zip(derived.components, parts, strict=False):
+        named = len(part) > 2 and part[1].text == "=" and part[0].kind == "name"
+        given[part[0].text if named else component.name] = part[2:] if named else part
+    names = {component.name for component in derived.components}
+    if len(parts) > len(names) or set(given) != names:
+        message = f"{derived.fortran} has {counted(len(names), 'component')}; give each of them once"
+        raise Refused(word.place, message)
+    values = []
+    for component in derived.components:
+        assert component.type is not None
+        words = given[component.name]
+        values.append(converted(reading.read(words), component.type, words[0]))
+    return Value(f"({derived.c_text}){{{', '.join(values)}}}", derived)
 
 
 def _whole(name: str) -> str:

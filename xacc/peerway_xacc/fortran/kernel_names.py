@@ -9,7 +9,8 @@ from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.fortran.blocks import CallOf
 from peerway_xacc.fortran.c_names import c_name, number_text
 from peerway_xacc.fortran.declarations import Dimension, Entity
-from peerway_xacc.fortran.expressions import Expressions
+from peerway_xacc.fortran.derived_types import defined
+from peerway_xacc.fortran.expressions import Expressions, constructed
 from peerway_xacc.fortran.grammar import Arguments
 from peerway_xacc.fortran.intrinsic_types import INTEGER, LONG, Type
 from peerway_xacc.fortran.structure import Scope
@@ -173,7 +174,10 @@ class KernelNames:
         return Value(f"(int){self.value(f'{function}({chr(44).join(texts)})')}", INTEGER)
 
     def call(self, word: Word, arguments: list[list[Word]]) -> Value:
-        """A call of a function of the program."""
+        """A call of a function of the program, or a value of a derived type from its components."""
+        if defined(self.unit, self.scope, word.text):
+            derived = self.types.derived.of(self.scope, word.text, word.text, word.place)
+            return constructed(self.expressions, derived, word, arguments)
         return self.procedures.value(self, word, arguments)
 
     # ---- arguments ----

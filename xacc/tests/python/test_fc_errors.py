@@ -9,6 +9,28 @@ from pathlib import Path
 import pytest
 from fc_programs import compiled, in_program
 
+TYPES = """\
+program prog
+  type :: cell
+    real :: x, v(2, 0:3)
+    real, pointer :: far
+  end type cell
+  type(cell) :: c(8), one, two
+  integer :: i
+  real :: y(8)
+"""  # eight lines, as in_program
+
+
+def with_types(*lines: str) -> str:
+    """Variables of a type and these lines in the main program; the first is line 9."""
+    return TYPES + "".join(f"{line}\n" for line in lines) + "end program prog\n"
+
+
+def in_loop(statement: str) -> str:
+    """A statement in a kernel, in line 11."""
+    return with_types("!$acc parallel loop", "do i = 1, 8", f"  {statement}", "end do")
+
+
 ERRORS = {
     "unknown directive": (
         in_program("!$xmp reflekt (a)"),
@@ -240,11 +262,212 @@ prog.f90:11:7: error: expected a condition, found integer(4)
 """,
     ),
     "acc comp": (
-        in_program("!$acc parallel loop", "do i = 1, n", "  b(i) = z%x", "end do"),
+        in_loop("y(i) = z%x"),
         """\
-prog.f90:11:10: error: 'z' is of a derived type, whose components kernels do not have yet; copy what you need to variables before
-   11 |   b(i) = z%x
+prog.f90:11:12: error: real(4) has no component 'x'
+   11 |   y(i) = z%x
+      |            ^
+""",
+    ),
+    "acc no such component": (
+        in_loop("y(i) = c(i)%z"),
+        """\
+prog.f90:11:15: error: type(cell) has no component 'z'
+   11 |   y(i) = c(i)%z
+      |               ^
+""",
+    ),
+    "acc component that is an array": (
+        in_loop("y(i) = c(i)%v + 1"),
+        """\
+prog.f90:11:15: error: the whole array 'v' in an expression: kernels need elements, so write a loop over them
+   11 |   y(i) = c(i)%v + 1
+      |               ^
+""",
+    ),
+    "acc component with a section": (
+        in_loop("y(i) = c(i)%v(1, :)"),
+        """\
+prog.f90:11:15: error: a section of 'v': kernels need elements, so write a loop over them
+   11 |   y(i) = c(i)%v(1, :)
+      |               ^
+""",
+    ),
+    "acc component subscripts": (
+        in_loop("y(i) = c(i)%v(1)"),
+        """\
+prog.f90:11:15: error: 1 subscript for 'v', which has 2 dimensions
+   11 |   y(i) = c(i)%v(1)
+      |               ^
+""",
+    ),
+    "acc component that is no array": (
+        in_loop("y(i) = c(i)%x(1)"),
+        """\
+prog.f90:11:15: error: the component 'x' is no array
+   11 |   y(i) = c(i)%x(1)
+      |               ^
+""",
+    ),
+    "acc component of an array": (
+        in_loop("y(i) = c%x"),
+        """\
+prog.f90:11:10: error: the whole array 'c' in an expression: kernels need elements, so write a loop over them
+   11 |   y(i) = c%x
       |          ^
+""",
+    ),
+    "acc pointer component": (
+        in_loop("y(i) = c(i)%far"),
+        """\
+prog.f90:11:15: error: the component 'far' is allocatable or a pointer, which kernels cannot use yet
+   11 |   y(i) = c(i)%far
+      |               ^~~
+""",
+    ),
+    "acc sum of types": (
+        in_loop("c(i) = c(i) + c(1)"),
+        """\
+prog.f90:11:15: error: '+' is not for type(cell) and type(cell)
+   11 |   c(i) = c(i) + c(1)
+      |               ^
+""",
+    ),
+    "acc type into a number": (
+        in_loop("y(i) = one"),
+        """\
+prog.f90:11:10: error: type(cell) cannot become real(4)
+   11 |   y(i) = one
+      |          ^~~
+""",
+    ),
+    "acc number into a type": (
+        in_loop("c(i) = 1"),
+        """\
+prog.f90:11:10: error: integer(4) cannot become type(cell)
+   11 |   c(i) = 1
+      |          ^
+""",
+    ),
+    "acc compared types": (
+        in_loop("if (one == two) y(i) = 1"),
+        """\
+prog.f90:11:11: error: '==' is not for type(cell) and type(cell)
+   11 |   if (one == two) y(i) = 1
+      |           ^~
+""",
+    ),
+    "acc function of a type": (
+        in_loop("y(i) = sqrt(one)"),
+        """\
+prog.f90:11:10: error: sqrt of type(cell) is not possible in a kernel
+   11 |   y(i) = sqrt(one)
+      |          ^~~~
+""",
+    ),
+    "acc reduction of a type": (
+        with_types("!$acc parallel loop reduction(+: one)", "do i = 1, 8", "  one%x = one%x + i", "end do"),
+        """\
+prog.f90:9:34: error: reduction of 'one' of type(cell) is not possible
+    9 | !$acc parallel loop reduction(+: one)
+      |                                  ^~~
+""",
+    ),
+    "acc component in a clause": (
+        with_types("!$acc parallel loop reduction(+: one%x)", "do i = 1, 8", "  one%x = one%x + i", "end do"),
+        """\
+prog.f90:9:34: error: a component in a clause of acc is not supported; name the variable 'one'
+    9 | !$acc parallel loop reduction(+: one%x)
+      |                                  ^~~
+""",
+    ),
+    "acc type with procedures": (
+        "module m\n  type :: t\n    integer :: n\n  contains\n    procedure :: s\n  end type t\ncontains\n  subroutine s(this)\n    class(t) :: this\n  end subroutine s\nend module m\nprogram prog\n  use m\n  type(t) :: a(4)\n!$acc parallel loop\n  do i = 1, 4\n    a(i)%n = i\n  end do\nend program prog\n",
+        """\
+prog.f90:17:5: error: the type of 'a' has procedures, which kernels do not have yet
+   17 |     a(i)%n = i
+      |     ^
+prog.f90:2:11: note: the type is defined here
+    2 |   type :: t
+      |           ^
+""",
+    ),
+    "acc type unknown": (
+        "program prog\n  use other\n  type(cell) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i)%x = 1\n  end do\nend program prog\n",
+        """\
+prog.f90:6:5: error: the type of 'c', cell, is not known here; define it in this file or in a module that is compiled by peerway fc
+    6 |     c(i)%x = 1
+      |     ^
+""",
+    ),
+    "acc type in itself": (
+        "program prog\n  type :: t\n    type(t) :: inner\n  end type t\n  type(t) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i) = c(1)\n  end do\nend program prog\n",
+        """\
+prog.f90:3:16: error: 't' has itself as a component
+    3 |     type(t) :: inner
+      |                ^~~~~
+prog.f90:2:11: note: its definition
+    2 |   type :: t
+      |           ^
+""",
+    ),
+    "acc type of characters": (
+        "program prog\n  type :: t\n    character(3) :: name\n  end type t\n  type(t) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i) = c(1)\n  end do\nend program prog\n",
+        """\
+prog.f90:3:21: error: the component 'name' is of character(3), which kernels do not have yet
+    3 |     character(3) :: name
+      |                     ^~~~
+""",
+    ),
+    "acc empty type": (
+        "program prog\n  type :: t\n  end type t\n  type(t) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i) = c(1)\n  end do\nend program prog\n",
+        """\
+prog.f90:7:5: error: the type of 'c' has no components, which kernels do not have yet
+    7 |     c(i) = c(1)
+      |     ^
+prog.f90:2:11: note: the type is defined here
+    2 |   type :: t
+      |           ^
+""",
+    ),
+    "acc component argument": (
+        with_types("!$acc parallel loop", "do i = 1, 8", "  call s(c(i)%x)", "end do", "contains", "  subroutine s(a)", "    real :: a(2)", "    a(1) = 1", "  end subroutine s"),
+        """\
+prog.f90:11:15: error: the component 'x' is no array
+   11 |   call s(c(i)%x)
+      |               ^
+""",
+    ),
+    "acc component argument type": (
+        with_types("!$acc parallel loop", "do i = 1, 8", "  call s(c(i)%v)", "end do", "contains", "  subroutine s(a)", "    real(8) :: a(2)", "    a(1) = 1", "  end subroutine s"),
+        """\
+prog.f90:11:10: error: argument 'a' of 's' is of real(8), and this of real(4)
+   11 |   call s(c(i)%v)
+      |          ^
+""",
+    ),
+    "acc expression changes": (
+        with_types("!$acc parallel loop", "do i = 1, 8", "  call s(y(i) + 1)", "end do", "contains", "  subroutine s(a)", "    real :: a", "    a = 1", "  end subroutine s"),
+        """\
+prog.f90:11:10: error: 's' changes its argument 'a', so a variable of real(4) must be here
+   11 |   call s(y(i) + 1)
+      |          ^
+""",
+    ),
+    "acc constructor": (
+        in_loop("c(i) = cell(1.0, 2.0, null())"),
+        """\
+prog.f90:11:10: error: type(cell) has components that are no single values; assign them one by one
+   11 |   c(i) = cell(1.0, 2.0, null())
+      |          ^~~~
+""",
+    ),
+    "percent end": (
+        in_loop("y(i) = c(i)%"),
+        """\
+prog.f90:11:14: error: expected an operator, found '%'
+   11 |   y(i) = c(i)%
+      |              ^
 """,
     ),
     "acc no do": (

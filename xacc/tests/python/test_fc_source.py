@@ -83,13 +83,14 @@ def test_a_long_statement_is_continued(tmp_path: Path) -> None:
 
 SOURCES = {
     name: (PROGRAMS / f"{name}.f90").read_text().split("\n")
-    for name in ("directives", "acc", "parts", "coarrays")
+    for name in ("directives", "acc", "types", "parts", "coarrays")
 }
 PIECES = st.sampled_from([
     "(", ")", "!$xmp", "!$xmp end task", "'", '"', "&", ";", "end", "do", "do 10", "10 continue", "contains",
     "module m", "use m", ":", "::", "%", "*", "a", "\x00", "\xff", "interface", "type t", "if (", "allocate(",
     "!$acc parallel loop", "!$acc end", "!$acc kernels", "reduction(+:", "!$acc", "i", ",", "=", "1", "=>",
     "end if", "else", "call ", "!$xmp local_alias", "!$xmp align a(i) with t(i)", "[", "]", "real :: ",
+    "%x", "%m(1, 2)", "type(point) :: a", "end type", "type, extends(t) :: u", "point(1, 2)", "type(t) :: t",
 ])  # fmt: skip
 
 

@@ -139,11 +139,14 @@ contains
     last = corner
     last%y = a(3)
 !$acc end kernels
-!$acc serial copyout(last)
+!$acc kernels
+    last%int = 5_1
+!$acc end kernels
+!$acc serial copy(last)
     last%x = corner%x
 !$acc end serial
 !$xmp task on p(1)
-    print '(a, 3es24.15, 9i6)', 'scalars', sum(a), corner%x, last%y + last%x, c%all, c%of
+    print '(a, 3es24.15, 9i6)', 'scalars', sum(a), corner%x, last%y + last%x + last%int, c%all, c%of
 !$xmp end task
   end subroutine scalars
 
@@ -173,6 +176,7 @@ contains
       sums(i) = total_of(a(i)%m) + 3*total_of(b(i)%m) + row(b(i)%m(1, 2)) + b(i)%m(2, 1)
       moved = shifted(at(i), 0.5_wp)
       at(i) = merge(moved, at(i), moved%inside)
+      if (i == 7) at(i) = point(2, real(i), inside=at(1)%x < 3, y=-1, int=3_1)
     end do
 !$acc end data
 !$xmp task on p(1)
