@@ -160,6 +160,6 @@ def changed(unit: Unit, annotated: AnnotatedStatement) -> set[str]:
         variable = use.variable
         outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
         single = variable.pointee is None and not variable.sizes
-        if outside and use.written and single and not use.subscripts:
+        if outside and use.written and single:
             names.add(variable.name)
     return names - settled

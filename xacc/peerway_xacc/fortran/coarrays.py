@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_xacc.fortran import arrays, images
+from peerway_xacc.fortran import arrays, cobounds, images
 from peerway_xacc.fortran.coarray_memory import coarray_call, symbol_of, where
 from peerway_xacc.fortran.coindexed import transfer
 from peerway_xacc.fortran.declarations import Entity
@@ -44,6 +44,8 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     link, rank = linkage(scope), len(entity.dimensions or ())
     symbol = symbol_of(scope, entity)
     unit.generated.top += [f"{link}pwx_coarray {symbol}__c;", f"{link}long {symbol}__clb[{max(rank, 1)}];"]
+    if cobounds.is_kept(entity):
+        unit.generated.top.append(cobounds.memory(scope, entity))
     if images.is_lock(entity):
         unit.generated.top.append(f"{link}pwx_locks {symbol}__k;")
     if scope.foreign or entity.alias:
@@ -156,6 +158,8 @@ def _allocate(unit: FortranUnit, statement: Statement) -> None:
             call = Call(unit.name("end"), [line])
             unit.generated.before(statement.number, unit.generated.call(statement.scope, call))
             continue
+        kept = cobounds.keep(unit, scope, entity, item)
+        unit.generated.before(statement.number, unit.generated.call(statement.scope, kept))
         _strip(unit, statement.number, item)
         opening = 1 if len(item) > 1 and item[1].text == "(" else None
         inside = item[2 : closing(item, 1)] if opening else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway_xacc.fortran import cobounds
 from peerway_xacc.fortran.coarray_memory import symbol_of, where
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
@@ -208,21 +209,11 @@ def image_of(unit: FortranUnit, statement: Statement, reference: Coindexed, argu
     if reference.images is None:
         return "xmpc_this_image()"
     subscripts = [edited(unit, statement, part) for part in split(reference.images, ",")]
-    sizes = [part.strip() for part in reference.entity.images.split(",")]
-    if len(subscripts) != len(sizes) and "allocatable" not in reference.entity.attributes:
-        message = f"'{reference.entity.name}' has {counted(len(sizes), 'dimension')} of images"
+    if len(subscripts) != cobounds.rank_of(reference.entity):
+        dimensions = counted(cobounds.rank_of(reference.entity), "dimension")
+        message = f"'{reference.entity.name}' has {dimensions} of images"
         raise Refused(place_of(reference.images or reference.words), message)
-    if len(subscripts) > 1 and (":" in reference.entity.images):
-        raise Refused(
-            place_of(reference.words),
-            "an image has one number here; more dimensions need their sizes, as in [2, *]",
-        )
-    text, size = "0", "1"
-    for number, subscript in enumerate(subscripts):
-        text += f" + ({arguments.c_text(subscript)} - 1) * ({size})"
-        if number + 1 < len(subscripts):
-            size += f" * ({arguments.c_text(sizes[number])})"
-    return text
+    return cobounds.image_number(reference.scope, reference.entity, subscripts, arguments)
 
 
 # ---- transfers ----

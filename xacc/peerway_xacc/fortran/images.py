@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peerway_xacc.fortran import cobounds
 from peerway_xacc.fortran.coarray_memory import symbol_of, where
 from peerway_xacc.fortran.coindexed import (
     Coindexed,
@@ -107,18 +108,16 @@ def _call(unit: FortranUnit, statement: Statement, at: int, call: Call, named: d
 
 
 def inquire(unit: FortranUnit, statement: Statement) -> None:
-    """this_image() and num_images()."""
+    """this_image, num_images and the functions about bounds of images; those in brackets first."""
     words = statement.words
-    for at, word in enumerate(words[:-1]):
-        if word.text not in ("this_image", "num_images") or words[at + 1].text != "(":
+    for at in range(len(words) - 2, -1, -1):
+        word = words[at]
+        if word.text not in cobounds.FUNCTIONS or words[at + 1].text != "(":
             continue
-        if unit.fortran.entity(word.text, statement.scope) is not None:
+        if unit.fortran.entity(word.text, statement.scope) is not None or (at and words[at - 1].text == "%"):
             continue
-        if at + 2 < len(words) and words[at + 2].text != ")":
-            raise Refused(word.place, f"{word.text} with arguments is not supported yet")
-        name = f"xmp_{word.text}"
-        unit.generated.edit(statement.number, word.start, word.end, name)
-        unit.generated.declare(statement.scope, f"integer, external :: {name}")
+        text = cobounds.inquiry(unit, statement, at)
+        unit.generated.edit(statement.number, word.start, words[closing(words, at + 1)].end, text)
 
 
 # ---- locks ----

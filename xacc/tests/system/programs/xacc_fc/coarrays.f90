@@ -18,7 +18,8 @@ program coarrays
   real(dp) :: smallest
   integer :: me, all_of, next, before, i
   integer, codimension[*] :: one
-  integer :: grid(3, 4)[*], local(3, 4)
+  integer :: grid(3, 4)[*], local(3, 4), shifted(2)[-1:0, 3:*]
+  real, allocatable :: cube(:)[:, :, :]
   real(dp), allocatable :: later(:)[:]
   type point
     real :: x, y
@@ -41,6 +42,9 @@ program coarrays
 
   call check(one[next] == 10 * next .and. one == 10 * me, 'a scalar of another image')
   call check(sum(row(2:8:3)[before]) == 3 * before, 'a section with a step')
+  call check(row(int(row(0)[mod(int(row(1)[next]), all_of) + 1]) - 1)[one[next]/10] == next, 'images within images')
+  row(5:int(row(5)[1]) + 3)[before] = -5
+  call check(size(row(6:5)[next]) == 0, 'an empty section')
   local(:, 2:3) = grid(:, 3:4)[next] - grid(1, 1)[me]
   mine = points(:)[next]
   call check(all(mine%y == -next), 'a derived type')
@@ -60,6 +64,20 @@ program coarrays
   call check(word == 'hello', 'characters')
   call check(later(3) == 2 * before + 1 .and. later(1) == me + 0.5_dp, 'an allocated coarray')
   sync memory
+
+  ! images that do not count from 1, and those of several dimensions
+  allocate (cube(2)[2, 0:1, *])
+  shifted = [me, -me]
+  cube = me
+  sync all
+  call check(shifted(1)[mod(next - 1, 2) - 1, 3 + (next - 1)/2] == next, 'lower bounds of images')
+  call check(cube(2)[mod(next - 1, 2) + 1, mod((next - 1)/2, 2), 1 + (next - 1)/4] == next, 'bounds of allocate')
+  call check(all(this_image(shifted) == [mod(me - 1, 2) - 1, 3 + (me - 1)/2]), 'this_image of a coarray')
+  call check(this_image(coarray=cube, dim=3) == 1 + (me - 1)/4, 'this_image with a dimension')
+  call check(all(lcobound(cube) == [1, 0, 1]) .and. lcobound(shifted, i - i + 2) == 3, 'lcobound')
+  call check(ucobound(cube, 2) == 1 .and. ucobound(shifted, 2) == 3 + (all_of - 1)/2, 'ucobound')
+  call check(image_index(shifted, this_image(shifted)) == me .and. image_index(cube, [3, 0, 1]) == 0, 'image_index')
+  sync all
 
   one = 0
   sync all
