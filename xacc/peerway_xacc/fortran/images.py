@@ -250,22 +250,43 @@ def _called(unit: FortranUnit, statement: Statement, at: int, callee: str) -> bo
 def _collective(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:
     word = statement.words[at + 1]
     plain, named = _items(statement.words, at + 2)
-    value = plain[0] if plain else named.get("a")
+    value = plain.pop(0) if plain else named.get("a") or named.get("source")
     if value is None:
         raise Refused(word.place, f"{callee} needs a variable")
-    text, place = written(statement.logical, value), where(word.place)
+    result = named.get("result")
+    if callee in _REDUCTIONS and plain and _is_result(unit, statement, plain[0]):
+        result = plain.pop(0)
+    text, place = written(statement.logical, result or value), where(word.place)
     arguments = Arguments()
     if callee == "co_broadcast":
-        source = plain[1] if len(plain) > 1 else named.get("source_image")
+        source = plain[0] if plain else named.get("source_image")
         if source is None:
             raise Refused(word.place, "co_broadcast needs the image that has the value")
         image = arguments.c_text(edited(unit, statement, source))
         line = f"pwx_co_broadcast({image} - 1, c0->base_addr, pwx_f_count(c0) * c0->elem_len, {place});"
     else:
         line = f"pwx_f_co_reduce({_REDUCTIONS[callee]}, c0, {quoted(text)}, {place});"
-    if len(plain) > 2 and "stat" not in named:
-        named = {**named, "stat": plain[2]}
-    _call(unit, statement, at, Call(unit.name("co"), [line], arguments.texts, [("any", text)]), named)
+    if len(plain) > 1 and "stat" not in named:
+        named = {**named, "stat": plain[1]}
+    call = Call(unit.name("co"), [line], arguments.texts, [("any", text)])
+    if result is None:
+        _call(unit, statement, at, call, named)
+        return
+    copy = f"{text} = {written(statement.logical, value)}"
+    unit.generated.edit(statement.number, statement.words[at].start, len(statement.logical.text), copy)
+    surround(unit, statement, at, [], [unit.generated.call(statement.scope, call)])
+
+
+def _is_result(unit: FortranUnit, statement: Statement, item: list[Word]) -> bool:
+    """Is the second argument of a reduction the variable that gets the result, as the Omni compiler has it?
+    The result image of Fortran 2018 is one integer.
+    """
+    declared = unit.fortran.entity(item[0].text, statement.scope) if item[0].kind == "name" else None
+    if declared is None or "parameter" in declared[1].attributes:
+        return False
+    kind, dimensions = (declared[1].type_text or "integer").lower(), declared[1].dimensions
+    is_section = any(word.text == ":" for word in item)
+    return not kind.startswith("integer") or is_section or (dimensions is not None and len(item) == 1)
 
 
 def _atomic(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:

@@ -25,16 +25,17 @@ void pwx_coarray_end(pwx_coarray* x, const pwx_where* where) {
 void pwx_co_reduce(pwx_op op, pwx_type type, void* value, size_t count, const pwx_where* where) {
   pwx::guarded(where, [&] {
     pwx::Program& program = pwx::program();
-    pwx::reduce(program, program.all(), pwx::combine_of(op, type), value, count, pwx::size_of(type));
+    pwx::reduce(program, program.executing(), pwx::combine_of(op, type), value, count, pwx::size_of(type));
   });
 }
 
 void pwx_co_broadcast(long image, void* value, size_t bytes, const pwx_where* where) {
   pwx::guarded(where, [&] {
     pwx::Program& program = pwx::program();
-    if (image < 0 || image >= program.size())
-      pwx::refuse("co_broadcast from image ", image + 1, "; there are images 1 to ", program.size());
-    pwx::broadcast(program, program.all(), static_cast<int>(image), value, bytes);
+    const pwx::Set& images = program.executing();
+    if (image < 0 || image >= images.size())
+      pwx::refuse("co_broadcast from image ", image + 1, "; there are images 1 to ", images.size());
+    pwx::broadcast(program, images, static_cast<int>(image), value, bytes);
   });
 }
 

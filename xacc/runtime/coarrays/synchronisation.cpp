@@ -17,11 +17,10 @@ void synchronise_with(const std::vector<int>& images) {
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   for (const int image : images) {
-    if (image < 0 || image >= program().size())
-      refuse("sync with image ", image, "; there are images 0 to ", program().size() - 1);
-    if (image == program().rank()) continue;
-    out.push_back({image, nullptr, 0});
-    in.push_back({image, nullptr, 0});
+    const int rank = rank_of_image(image, text("sync with image ", image));
+    if (rank == program().rank()) continue;
+    out.push_back({rank, nullptr, 0});
+    in.push_back({rank, nullptr, 0});
   }
   complete_segment();
   program().mail.exchange(out, in);
@@ -34,6 +33,12 @@ int node_of(const pwx_ref& ref, const char* action) {
 }
 
 }  // namespace
+
+int rank_of_image(long image, const std::string& what) {
+  const Set& images = program().executing();
+  if (image < 0 || image >= images.size()) refuse(what, "; there are images 0 to ", images.size() - 1);
+  return images.ranks[static_cast<size_t>(image)];
+}
 
 void complete_segment() {
   wait_for_unqueued();
@@ -51,7 +56,7 @@ void pwx_sync_memory(const pwx_where* where) {
 void pwx_sync_all(const pwx_where* where) {
   pwx::guarded(where, [&] {
     pwx::complete_segment();
-    pwx::barrier(pwx::program(), pwx::program().all());
+    pwx::barrier(pwx::program(), pwx::program().executing());
   });
 }
 

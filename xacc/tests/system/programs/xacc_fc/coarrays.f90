@@ -122,6 +122,25 @@ program coarrays
   call co_min(smallest, result_image=1, stat=status)
   call check(i == all_of * (all_of + 1) / 2 .and. all(sums == [all_of, -1, 3]), 'co_sum and co_max')
   if (me == 1) call check(smallest == 1.5_dp .and. status == 0, 'co_min')
+  call co_max(me + 0.5_dp, smallest)
+  call check(smallest == all_of + 0.5_dp, 'co_max with a variable for the result')
+  call co_sum(source=[me, 0, -me], result=sums)
+  call check(all(sums == [1, 0, -1] * (all_of * (all_of + 1) / 2)), 'co_sum with a name for the result')
+
+  ! In a task its nodes are the images.
+  i = 0
+!$xmp task on p(2:all_of)
+  i = this_image()
+  one = 0
+  sync all
+  one[mod(i, num_images()) + 1] = i
+  sync all
+  call check(one == mod(i + num_images() - 2, num_images()) + 1, 'images of a task')
+  status = 1
+  call co_sum(status)
+  call check(status == all_of - 1, 'co_sum of a task')
+!$xmp end task
+  call check(i == me - 1, 'this_image of a task')
   i = 7 * me
   if (all_of > 0) call co_broadcast(i, source_image=all_of)
   call check(i == 7 * all_of, 'co_broadcast')
