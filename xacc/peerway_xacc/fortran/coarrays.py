@@ -37,10 +37,12 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     """Take the images out of a declaration, and set the coarray up with its scope."""
     place, name = entity.word.place, entity.name
     is_dummy = arrays.is_dummy(scope, name)
-    lives_on = scope.kind in ("module", "program") or "save" in entity.attributes
     is_allocatable = "allocatable" in entity.attributes
+    lives_on = scope.kind in ("module", "program") or "save" in entity.attributes or _saved(scope)
     if not entity.alias:
-        _check(scope, entity, is_dummy, lives_on)
+        _check(scope, entity, is_dummy)
+        if not (is_dummy or lives_on or is_allocatable):
+            _save(unit, entity)
     link, rank = linkage(scope), len(entity.dimensions or ())
     symbol = symbol_of(scope, entity)
     unit.generated.top += [f"{link}pwx_coarray {symbol}__c;", f"{link}long {symbol}__clb[{max(rank, 1)}];"]
@@ -77,11 +79,24 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
         unit.leaving.setdefault(scope.number, []).append(line)
 
 
-def _check(scope: Scope, entity: Entity, is_dummy: bool, lives_on: bool) -> None:
+def _saved(scope: Scope) -> bool:
+    """Has the scope a SAVE for all that it declares?"""
+    return any(statement.first == "save" and len(statement.words) == 1 for statement in scope.statements)
+
+
+def _save(unit: FortranUnit, entity: Entity) -> None:
+    """A coarray of a procedure has SAVE, as Fortran demands. The Omni compiler lets programs leave it out."""
+    message = f"the coarray '{entity.name}' of a procedure must be SAVE or ALLOCATABLE; it is taken as SAVE"
+    unit.diagnostics.warn(entity.word.place, message)
+    entity.attributes.add("save")
+    typed = entity.typed or entity.others[0]
+    unit.generated.next_to(typed.logical.number, f"save :: {entity.name}")
+
+
+def _check(scope: Scope, entity: Entity, is_dummy: bool) -> None:
     """Raises Refused for a coarray that cannot be declared so."""
     place, name, kind = entity.word.place, entity.name, (entity.type_text or "").lower()
-    is_allocatable = "allocatable" in entity.attributes
-    if is_dummy and is_allocatable:
+    if is_dummy and "allocatable" in entity.attributes:
         raise Refused(place, f"'{name}' is an allocatable dummy argument, which coarrays cannot be yet")
     if is_dummy and images.is_lock(entity):
         raise Refused(place, f"'{name}' is a dummy argument, which locks cannot be yet")
@@ -92,8 +107,6 @@ def _check(scope: Scope, entity: Entity, is_dummy: bool, lives_on: bool) -> None
     if is_dummy and scope.parent is None and any(d.upper is None for d in entity.dimensions or ()):
         message = f"give the coarray '{name}' bounds: it is an argument of a procedure outside of modules"
         raise Refused(place, message)
-    if not is_dummy and not lives_on and not is_allocatable:
-        raise Refused(place, f"the coarray '{name}' of a procedure must be SAVE or ALLOCATABLE")
     if not kind or kind.startswith("class"):
         raise Refused(place, f"declare the coarray '{name}' with a type that is not CLASS")
 

@@ -997,6 +997,17 @@ def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
     )
 
 
+def test_a_coarray_of_a_procedure_is_saved(tmp_path: Path) -> None:
+    source = "subroutine s\n  integer :: x(2)[*]\n  x = 1\nend subroutine s\n"
+    compilation = compiled(tmp_path, source)
+    assert "save :: x" in compilation.text
+    assert (compilation.status, compilation.errors) == (0, """\
+prog.f90:2:14: warning: the coarray 'x' of a procedure must be SAVE or ALLOCATABLE; it is taken as SAVE
+    2 |   integer :: x(2)[*]
+      |              ^
+""")  # fmt: skip
+
+
 def test_a_loop_without_a_kernel_is_a_warning_at_its_line(tmp_path: Path) -> None:
     """What peerway cc says of the C that the loop became."""
     lines = ["!$acc parallel loop", "do i = 1, n", "  c(i) = sqrt(cmplx(c(i), 1, 8))", "end do"]

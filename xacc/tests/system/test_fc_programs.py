@@ -98,6 +98,17 @@ def test_others_reach_a_coarray_of_an_image_that_has_ended(tmp_path: Path) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
+@pytest.mark.parametrize("stop", ["error stop 3", "call exit(3)"])
+def test_an_image_that_fails_ends_the_job(tmp_path: Path, stop: str) -> None:
+    """The others, which wait for it, do not keep it from ending."""
+    (tmp_path / "fails.f90").write_text(
+        f"program fails\n  integer :: x[*]\n  if (this_image() == 2) {stop}\n  sync all\nend program fails\n"
+    )
+    done = run(PEERWAY, "run", "-n", 3, "--", compiled(tmp_path, "fails.f90"), folder=tmp_path)
+    assert done.returncode != 0
+    assert "exited with status 3" in done.stderr
+
+
 def test_a_module_of_another_file_keeps_its_mapping(tmp_path: Path) -> None:
     """Compiled apart and linked, the two files are the same program."""
     fields, _, main = (FORTRAN / "directives.f90").read_text().partition("program directives")
