@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from peerway_xacc.fortran import arrays, cobounds, images
 from peerway_xacc.fortran.coarray_memory import coarray_call, symbol_of, where
-from peerway_xacc.fortran.coindexed import transfer
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.structure import Scope, Statement
+from peerway_xacc.fortran.transfers import transfer
 from peerway_xacc.fortran.unit import FortranUnit, linkage
 from peerway_xacc.fortran.words import Word, closing, split, written
 from peerway_xacc.frontend.diagnostics import Refused

@@ -70,6 +70,15 @@ class Derived(Type):
         return None
 
 
+def name_of(entity: Entity) -> str:
+    """The name of an entity's derived type; empty for a type that is none."""
+    text = "".join((entity.type_text or "").lower().split())
+    for kind in ("type(", "class("):
+        if text.startswith(kind):
+            return text[len(kind) :].split("(")[0].rstrip(")")
+    return ""
+
+
 def defined(unit: FortranUnit, scope: Scope, name: str) -> tuple[Scope, DerivedType] | None:
     """The type that a name means in a scope, and the scope that defines it."""
     for around in scope.chain():

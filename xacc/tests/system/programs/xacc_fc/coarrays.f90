@@ -24,6 +24,11 @@ program coarrays
   type point
     real :: x, y
   end type point
+  type, extends(point) :: cell
+    integer :: of(0:2, 2)
+    type(point) :: corner(2)
+  end type cell
+  type(cell) :: cells(2)[*]
   type(point) :: points(2)[*], mine(2)
   character(5) :: word[*]
 
@@ -59,6 +64,18 @@ program coarrays
   later(2:4)[next] = 2 * [me, me, me] + 1
   sync all
   if (me > 1) call check(one == before, 'a put in a condition')
+
+  cells%x = 0
+  cells(2)%of = 0
+  sync all
+  cells(2)[next]%of(1:2, 2) = [me, 2 * me]
+  cells(me/me + 1)[next]%corner(2)%y = me
+  if (all_of > 0) cells(1)[next]%x = me + 0.5
+  sync all
+  call check(all(cells(2)%of == reshape([0, 0, 0, 0, before, 2 * before], [3, 2])), 'a put of a component')
+  call check(cells(2)%corner(2)%y == before .and. cells(1)%x == before + 0.5, 'a put of components')
+  call check(cells(2)[next]%of(1, 2) == me .and. cells(2)[next]%corner(2)%y == me, 'a component of another image')
+  call check(all(cells(:)[next]%x == [me + 0.5, 0.]), 'a component of a section')
   call check(all(row(0:3) == [1, 2, 3, 4] * before) .and. row(9) == -1 .and. row(5) == me, 'a put of a section')
   call check(all(grid(2, :) == 7) .and. grid(1, 1) == 100 * me + 1, 'a put of a scalar to a section')
   call check(word == 'hello', 'characters')
