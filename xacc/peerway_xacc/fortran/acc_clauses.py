@@ -53,7 +53,9 @@ class AccClause:
                 raise Refused(part[0].place, f"expected the name of a variable, found '{part[0].text}'")
             section = None
             if len(part) > 1 and part[1].text == "%":
-                message = f"a component in a clause of acc is not supported; name the variable '{part[0].text}'"
+                message = (
+                    f"a component in a clause of acc is not supported; name the variable '{part[0].text}'"
+                )
                 raise Refused(part[0].place, message)
             if len(part) > 1:
                 if part[1].text != "(" or closing(part, 1) != len(part) - 1:

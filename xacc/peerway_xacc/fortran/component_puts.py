@@ -35,15 +35,15 @@ class Target:
 
 def selectors(words: list[Word], at: int) -> list[tuple[Word, list[Word] | None, int]]:
     """The components behind a reference: names, subscripts, and the number of the last word of each."""
-    found = []
+    chosen = []
     while at + 1 < len(words) and words[at].text == "%" and words[at + 1].kind == "name":
         name, subscripts, end = words[at + 1], None, at + 1
         if end + 1 < len(words) and words[end + 1].text == "(":
             end = closing(words, end + 1)
             subscripts = words[at + 3 : end]
-        found.append((name, subscripts, end))
+        chosen.append((name, subscripts, end))
         at = end + 1
-    return found
+    return chosen
 
 
 def target_of(unit: FortranUnit, statement: Statement, reference: Coindexed) -> Target | None:
@@ -67,7 +67,9 @@ def target_of(unit: FortranUnit, statement: Statement, reference: Coindexed) -> 
                 local += f"({edited(unit, statement, subscripts)})"
             ranges += [subscripts] if entity.dimensions is not None else []
     if any(part is None or any(word.text == ":" for word in part) for part in ranges):
-        message = "a component of several elements at another image cannot be assigned to; assign to one element"
+        message = (
+            "a component of several elements at another image cannot be assigned to; assign to one element"
+        )
         raise Refused(place_of(reference.words), message)
     return Target(entity, local, chosen[-1][1], chosen[-1][2])
 
@@ -80,7 +82,9 @@ def _component(unit: FortranUnit, scope: Scope, entity: Entity, name: Word) -> t
     if defined is None or component is None:
         raise Refused(name.place, f"'{entity.name}' has no component '{name.text}' that is known here")
     if component.deferred:
-        message = f"the component '{name.text}' is allocatable or a pointer, which is not supported at another"
+        message = (
+            f"the component '{name.text}' is allocatable or a pointer, which is not supported at another"
+        )
         raise Refused(name.place, f"{message} image yet")
     return defined[0], component
 
@@ -117,7 +121,8 @@ def _section(
     rank = len(target.component.dimensions or ())
     parts = [[] for _ in range(rank)] if target.subscripts is None else split(target.subscripts, ",")
     if len(parts) != rank:
-        message = f"'{target.component.name}' has {counted(rank, 'dimension')}, and {counted(len(parts), 'subscript')}"
+        dimensions = counted(rank, "dimension")
+        message = f"'{target.component.name}' has {dimensions}, and {counted(len(parts), 'subscript')}"
         raise Refused(statement.words[target.end].place, f"{message} here")
     triplets, ranked = [], 0
     for number, part in enumerate(parts, 1):

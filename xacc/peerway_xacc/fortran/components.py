@@ -52,7 +52,9 @@ def _meant(
         variables = [scope.entities[base]]
     else:
         defined = _defined(unit, scope, base)
-        variables = [entity for entity in scope.entities.values() if defined and derived_types.name_of(entity) == base]
+        variables = [
+            entity for entity in scope.entities.values() if defined and derived_types.name_of(entity) == base
+        ]
         if not variables:
             message = f"'{base}' is neither a variable of this scope nor a type that has variables here"
             raise Refused(name.place, message)

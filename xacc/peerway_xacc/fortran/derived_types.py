@@ -127,11 +127,15 @@ class DerivedTypes:
         """The type that a name means, for a variable. Raises Refused for one that kernels do not have."""
         declared = defined(self._unit, scope, name)
         if declared is None:
-            message = f"the type of '{user}', {name}, is not known here; define it in this file or in a module"
+            message = (
+                f"the type of '{user}', {name}, is not known here; define it in this file or in a module"
+            )
             raise Refused(place, f"{message} that is compiled by peerway fc")
         around, definition = declared
         if definition in self._open:
-            raise Refused(place, f"'{name}' has itself as a component", (definition.word.place, "its definition"))
+            raise Refused(
+                place, f"'{name}' has itself as a component", (definition.word.place, "its definition")
+            )
         if id(definition) not in self._known:
             self._open.append(definition)
             try:

@@ -9,8 +9,8 @@ from peerway_xacc.fortran.acc_clauses import AccDirective
 from peerway_xacc.fortran.blocks import Assign, CallOf, If, Jump, Loop, Node, walk
 from peerway_xacc.fortran.c_names import c_name
 from peerway_xacc.fortran.do_loops import Do
-from peerway_xacc.fortran.kernel_names import KernelNames
 from peerway_xacc.fortran.intrinsic_types import LONG
+from peerway_xacc.fortran.kernel_names import KernelNames
 from peerway_xacc.fortran.values import converted
 from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused

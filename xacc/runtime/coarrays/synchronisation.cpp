@@ -34,9 +34,9 @@ int node_of(const pwx_ref& ref, const char* action) {
 
 }  // namespace
 
-int rank_of_image(long image, const std::string& what) {
+int rank_of_image(long image, const std::string& action) {
   const Set& images = program().executing();
-  if (image < 0 || image >= images.size()) refuse(what, "; there are images 0 to ", images.size() - 1);
+  if (image < 0 || image >= images.size()) refuse(action, "; there are images 0 to ", images.size() - 1);
   return images.ranks[static_cast<size_t>(image)];
 }
 

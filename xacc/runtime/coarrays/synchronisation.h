@@ -10,7 +10,7 @@ namespace pwx {
 void complete_segment();
 
 /// The rank of an image. The images are the nodes that execute: those of the task, counted from 0. Throws
-/// Failure, which begins with `what`, if there is no such image.
-int rank_of_image(long image, const std::string& what);
+/// Failure, which begins with `action`, if there is no such image.
+int rank_of_image(long image, const std::string& action);
 
 }  // namespace pwx

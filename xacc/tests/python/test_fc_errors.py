@@ -431,7 +431,17 @@ prog.f90:2:11: note: the type is defined here
 """,
     ),
     "acc component argument": (
-        with_types("!$acc parallel loop", "do i = 1, 8", "  call s(c(i)%x)", "end do", "contains", "  subroutine s(a)", "    real :: a(2)", "    a(1) = 1", "  end subroutine s"),
+        with_types(
+            "!$acc parallel loop",
+            "do i = 1, 8",
+            "  call s(c(i)%x)",
+            "end do",
+            "contains",
+            "  subroutine s(a)",
+            "    real :: a(2)",
+            "    a(1) = 1",
+            "  end subroutine s",
+        ),
         """\
 prog.f90:11:15: error: the component 'x' is no array
    11 |   call s(c(i)%x)
@@ -439,7 +449,17 @@ prog.f90:11:15: error: the component 'x' is no array
 """,
     ),
     "acc component argument type": (
-        with_types("!$acc parallel loop", "do i = 1, 8", "  call s(c(i)%v)", "end do", "contains", "  subroutine s(a)", "    real(8) :: a(2)", "    a(1) = 1", "  end subroutine s"),
+        with_types(
+            "!$acc parallel loop",
+            "do i = 1, 8",
+            "  call s(c(i)%v)",
+            "end do",
+            "contains",
+            "  subroutine s(a)",
+            "    real(8) :: a(2)",
+            "    a(1) = 1",
+            "  end subroutine s",
+        ),
         """\
 prog.f90:11:10: error: argument 'a' of 's' is of real(8), and this of real(4)
    11 |   call s(c(i)%v)
@@ -447,7 +467,17 @@ prog.f90:11:10: error: argument 'a' of 's' is of real(8), and this of real(4)
 """,
     ),
     "acc expression changes": (
-        with_types("!$acc parallel loop", "do i = 1, 8", "  call s(y(i) + 1)", "end do", "contains", "  subroutine s(a)", "    real :: a", "    a = 1", "  end subroutine s"),
+        with_types(
+            "!$acc parallel loop",
+            "do i = 1, 8",
+            "  call s(y(i) + 1)",
+            "end do",
+            "contains",
+            "  subroutine s(a)",
+            "    real :: a",
+            "    a = 1",
+            "  end subroutine s",
+        ),
         """\
 prog.f90:11:10: error: 's' changes its argument 'a', so a variable of real(4) must be here
    11 |   call s(y(i) + 1)

@@ -217,7 +217,7 @@ def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gp
 
 
 def test_kernels_have_components_of_derived_types(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
-    """Without SEQUENCE, with it and BIND(C), extended, nested, with allocatable components; the module apart."""
+    """Without SEQUENCE, with it and BIND(C), extended, nested; the module is compiled apart."""
     plain = run("gfortran", "-O1", FORTRAN / "types.f90", "-o", "plain", folder=tmp_path)
     assert plain.returncode == 0, plain.stderr
     wanted = run("./plain", folder=tmp_path).stdout
