@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from peerway_xacc.fortran.acc_clauses import AccDirective
 from peerway_xacc.fortran.do_loops import Do, do_header, loop_end, read_do
+from peerway_xacc.fortran.members import with_members
 from peerway_xacc.fortran.structure import Statement
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word, closing, joined, split
+from peerway_xacc.fortran.words import Word, closing, split
 from peerway_xacc.frontend.diagnostics import Refused
 
 
@@ -95,7 +96,7 @@ class Blocks:
             statement = self._unit.structure.by_number.get(number)
             if statement is None:
                 continue
-            statement = _with_components(statement)
+            statement = _with_components(self._unit, statement)
             node = self._node(statement)
             if node is None:
                 continue
@@ -193,14 +194,14 @@ class Blocks:
             if depth == 0 and (ends or (texts[0] in ("else", "elseif") and texts[1:2] != ["="])):
                 nodes = self._until(statement.number - 1)
                 self._at = statement.number + 1
-                return nodes, _with_components(statement)
+                return nodes, _with_components(self._unit, statement)
             depth += is_if - ends
         raise Refused(begin.words[0].place, "this IF has no end")
 
 
-def _with_components(statement: Statement) -> Statement:
+def _with_components(unit: FortranUnit, statement: Statement) -> Statement:
     """A statement whose names of components are words of their own, which no variable has."""
-    return replace(statement, words=joined(statement.words))
+    return replace(statement, words=with_members(unit, statement.scope, statement.words))
 
 
 def _call(statement: Statement, words: list[Word]) -> CallOf:

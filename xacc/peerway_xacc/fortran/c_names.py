@@ -19,7 +19,7 @@ _RESERVED = frozenset(_WORDS_OF_C.split())
 
 def c_name(name: str) -> str:
     """A variable's name in C."""
-    return f"{name}_" if name in _RESERVED else name
+    return f"{name}_" if name in _RESERVED else name.replace("%", "__")
 
 
 def number_text(value: int, kind: Type) -> str:

@@ -102,6 +102,18 @@ def _used(unit: FortranUnit, scope: Scope, name: str, seen: set[str]) -> tuple[S
     return None
 
 
+def has_distributed(unit: FortranUnit, definition: DerivedType) -> bool:
+    """Are components of a type distributed? Its variables have these elsewhere, and another order."""
+    for scope in unit.structure.scopes:
+        for name in scope.entities:
+            variable, _, component = name.partition("%")
+            if component and variable in scope.entities:
+                declared = defined(unit, scope, name_of(scope.entities[variable]))
+                if declared and declared[1] is definition:
+                    return True
+    return False
+
+
 class KindsOf(Protocol):
     """What derived types ask of the types of a file."""
 
@@ -156,6 +168,8 @@ class DerivedTypes:
             why = "has procedures"
         elif not definition.components and not definition.parent:
             why = "has no components"
+        elif has_distributed(self._unit, definition):
+            why = "has distributed components"
         elif definition.unknown:
             why = f"has a component that is declared by {definition.unknown.upper()}"
         if why:

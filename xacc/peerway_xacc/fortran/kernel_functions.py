@@ -247,6 +247,9 @@ class ProcedureNames(KernelNames):
 
     def array(self, word: Word) -> ArrayOf:
         """A dummy argument, or an array of its own whose size is a constant."""
+        if "%" in word.text:
+            message = f"'{self.scope.name}', which a kernel calls, uses '{word.text}'; pass it as an argument"
+            raise Refused(word.place, message)
         if word.text not in self.arrays and word.text not in self.own_arrays:
             self._check_own(word, self.entity(word))
             self.own_array(word)

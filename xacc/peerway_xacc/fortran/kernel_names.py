@@ -37,7 +37,12 @@ class ArrayOf:
     @property
     def count(self) -> str:
         """The number of its elements; empty where that is not known."""
-        return "" if _UNKNOWN_EXTENT in self.extents else f"pwn_{self.name}"
+        return "" if _UNKNOWN_EXTENT in self.extents else self.count_name
+
+    @property
+    def count_name(self) -> str:
+        """What has the number of its elements, in C."""
+        return f"pwn_{c_name(self.name)}"
 
 
 class Calls(Protocol):

@@ -35,6 +35,7 @@ class FortranSyntax(Syntax):
         self.file = structure.text.file
         self.functions = list(structure.scopes)
         self._entities: dict[tuple[int, str], Variable] = {}
+        self.members: dict[tuple[int, str], tuple[Scope, Entity]] = {}  # by a scope's number and c%a
 
     def function_at(self, file: str, offset: int) -> Scope | None:
         """The innermost program unit or procedure that an offset is in."""
@@ -48,6 +49,8 @@ class FortranSyntax(Syntax):
     def entity(self, name: str, scope: Scope | None) -> tuple[Scope, Entity] | None:
         """What a scope, or one around it, declares of a name; that of a component is `variable%component`."""
         base, _, component = name.partition("%")
+        if scope and (scope.number, name) in self.members:
+            return self.members[scope.number, name]
         if component:
             declared = self.entity(base, scope)
             known = f"{declared[1].name}%{component}" if declared else ""

@@ -376,7 +376,7 @@ prog.f90:9:34: error: reduction of 'one' of type(cell) is not possible
     "acc component in a clause": (
         with_types("!$acc parallel loop reduction(+: one%x)", "do i = 1, 8", "  one%x = one%x + i", "end do"),
         """\
-prog.f90:9:34: error: a component in a clause of acc is not supported; name the variable 'one'
+prog.f90:9:34: error: a component in a clause of acc must be an array that is allocatable, a pointer or distributed; name the variable 'one'
     9 | !$acc parallel loop reduction(+: one%x)
       |                                  ^~~
 """,

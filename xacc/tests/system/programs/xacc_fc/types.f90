@@ -29,6 +29,13 @@ module parts
     real(wp), pointer :: origin => null()
     real(wp) :: h, low(2)
   end type grid
+  type :: sheet
+    integer :: n
+    real(wp), allocatable :: heights(:, :)
+    real(wp), pointer :: line(:) => null()
+    type(grid) :: at
+    integer :: last
+  end type sheet
 end module parts
 
 module fields
@@ -42,6 +49,14 @@ module fields
 !$xmp align u(*, j) with t(j)
 !$xmp align next(*, j) with t(j)
 !$xmp shadow u(0, 1)
+  type :: cloth
+    integer :: before
+    real(wp) :: a(nx, ny), b(nx, ny), plain(2)
+  end type cloth
+  type(cloth) :: c
+!$xmp align cloth%a(*, j) with t(j)
+!$xmp align cloth%b(*, j) with t(j)
+!$xmp shadow cloth%a(0, 1)
 end module fields
 
 program types
@@ -52,6 +67,8 @@ program types
   call particles
   call scalars(13)
   call procedures(19)
+  call members(11)
+  call distributed_members
 
 contains
 
@@ -149,6 +166,74 @@ contains
     print '(a, 3es24.15, 9i6)', 'scalars', sum(a), corner%x, last%y + last%x + last%int, c%all, c%of
 !$xmp end task
   end subroutine scalars
+
+  ! Components that are allocatable or pointers are arrays to kernels.
+  subroutine members(n)
+    integer, intent(in) :: n
+    type(sheet) :: s
+    s%n = n
+    s%last = 3
+    allocate (s%heights(0:n, 2), s%line(n), s%at%heights(-1:n))
+    s%line = [(i*0.5_wp, i=1, n)]
+    s%at%h = 2
+!$acc data copyin(s%line) copyout(s%heights) create(s%at%heights)
+!$acc parallel loop present(s%at%heights)
+    do i = -1, s%n
+      s%at%heights(i) = i
+      if (i > 0) s%at%heights(i) = s%line(i)*s%at%h + s%last
+    end do
+!$acc parallel loop collapse(2)
+    do j = 1, size(s%heights, 2)
+      do i = 0, ubound(s%heights, 1)
+        s%heights(i, j) = s%at%heights(i - 1)*j + weight(s%line, s%n)
+      end do
+    end do
+!$acc update self(s%at%heights)
+!$acc end data
+!$xmp task on p(1)
+    print '(a, 2es24.15)', 'members', sum(s%heights), sum(s%at%heights)
+!$xmp end task
+    deallocate (s%line)
+  end subroutine members
+
+  pure real(wp) function weight(x, n)
+    integer, intent(in) :: n
+    real(wp), intent(in) :: x(n)
+    weight = x(n) - x(1)
+  end function weight
+
+  subroutine distributed_members
+    c%before = 4
+    c%plain = [7, 8]
+!$acc data create(c%a) copyout(c%b)
+!$xmp loop (j) on t(j)
+!$acc parallel loop collapse(2)
+    do j = 1, ny
+      do i = 1, nx
+        c%a(i, j) = i*j + c%before
+        c%b(i, j) = 0
+      end do
+    end do
+!$xmp reflect (c%a) acc
+!$xmp loop (j) on t(j)
+!$acc parallel loop
+    do j = 2, ny - 1
+      do i = 1, nx
+        c%b(i, j) = c%a(i, j - 1) - 2*c%a(i, j + 1)*c%plain(2)
+      end do
+    end do
+!$acc end data
+    total = 0
+!$xmp loop (j) on t(j) reduction(+: total)
+    do j = 1, ny
+      do i = 1, nx
+        total = total + c%b(i, j)*(i + 3*j)
+      end do
+    end do
+!$xmp task on p(1)
+    print '(a, es24.15)', 'distributed', total
+!$xmp end task
+  end subroutine distributed_members
 
   ! Subroutines and functions of types and of their components.
   subroutine procedures(n)
