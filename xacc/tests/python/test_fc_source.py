@@ -128,7 +128,7 @@ def test_any_text_is_translated_or_refused(
 @given(data=st.data())
 def test_any_text_with_kernels_is_compiled_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     """The C that loops of acc become goes through the phases of `peerway cc`, which refuse nothing of it."""
-    lines = SOURCES["acc"]
+    lines = SOURCES[data.draw(st.sampled_from(["acc", "types"]))]
     result = compiled(tmp_path, changed(lines, data).encode(errors="replace"))
     assert result.text if result.status == 0 else result.errors
 

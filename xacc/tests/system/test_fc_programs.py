@@ -342,3 +342,22 @@ def test_the_first_program_of_the_page_prints_what_the_page_says(tmp_path: Path)
     done = run(PEERWAY, "run", "-n", 4, "--", compiled(tmp_path, "sum.f90", "-O2"), folder=tmp_path)
     said = blocks("console")["docs/xacc/fortran.md 1"].splitlines()[-1]
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")
+
+
+@pytest.mark.parametrize(("name", "in_c", "in_fortran"), [("sum", 1, 1), ("ring", 2, 4), ("particles", 3, 5)])
+def test_the_pairs_of_the_page_print_the_same(
+    tmp_path: Path, fake_gpu: dict[str, str], name: str, in_c: int, in_fortran: int
+) -> None:
+    (tmp_path / f"{name}.c").write_text(blocks("c")[f"docs/xacc/fortran.md {in_c}"])
+    (tmp_path / f"{name}.f90").write_text(blocks("fortran")[f"docs/xacc/fortran.md {in_fortran}"])
+    for words in (("cc", f"{name}.c", "-o", "of_c"), ("fc", f"{name}.f90", "-o", "of_fortran")):
+        compilation = run(PEERWAY, *words, "-O2", folder=tmp_path)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    texts = []
+    for program in ("of_c", "of_fortran"):
+        for settings in ({}, fake_gpu):
+            done = run(PEERWAY, "run", "-n", 3, "--", f"./{program}", folder=tmp_path, **settings)
+            assert (done.returncode, done.stderr) == (0, "")
+            texts.append(done.stdout)
+    assert texts[0].strip()
+    assert texts == texts[:1] * 4
