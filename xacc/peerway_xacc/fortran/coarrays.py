@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_xacc.fortran import arrays, cobounds, images
+from peerway_xacc.fortran import arrays, cobounds, image_sets, images, locks
 from peerway_xacc.fortran.coarray_memory import coarray_call, symbol_of, where
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
@@ -26,7 +26,9 @@ def coarrays(unit: FortranUnit) -> None:
         with unit.diagnostics.collecting():
             _allocate(unit, statement)
             images.inquire(unit, statement)
-            if not images.replaced(unit, statement):
+            is_about_images = images.replaced(unit, statement)
+            image_sets.surround(unit, statement, is_about_images)
+            if not is_about_images:
                 transfer(unit, statement)
 
 
@@ -48,7 +50,7 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     unit.generated.top += [f"{link}pwx_coarray {symbol}__c;", f"{link}long {symbol}__clb[{max(rank, 1)}];"]
     if cobounds.is_kept(entity):
         unit.generated.top.append(cobounds.memory(scope, entity))
-    if images.is_lock(entity):
+    if locks.is_lock(entity):
         unit.generated.top.append(f"{link}pwx_locks {symbol}__k;")
     if scope.foreign or entity.alias:
         return
@@ -59,9 +61,10 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     _strip_attribute(unit, typed.logical.number)
     lowers = [dimension.lower or "1" for dimension in entity.dimensions or ()]
     calls = unit.set_up_calls.setdefault(scope.number, [])
-    if images.is_lock(entity):
-        images.declare_lock(unit, entity)
-        calls.append(images.set_up_lock(unit, scope, entity, lowers))
+    calls += image_sets.set_up(unit, scope, entity)
+    if locks.is_lock(entity):
+        locks.declare_lock(unit, entity)
+        calls.append(locks.set_up_lock(unit, scope, entity, lowers))
         return
     if is_dummy and scope.parent is None:
         _point_at_dummy(unit, scope, entity)
@@ -98,7 +101,7 @@ def _check(scope: Scope, entity: Entity, is_dummy: bool) -> None:
     place, name, kind = entity.word.place, entity.name, (entity.type_text or "").lower()
     if is_dummy and "allocatable" in entity.attributes:
         raise Refused(place, f"'{name}' is an allocatable dummy argument, which coarrays cannot be yet")
-    if is_dummy and images.is_lock(entity):
+    if is_dummy and locks.is_lock(entity):
         raise Refused(place, f"'{name}' is a dummy argument, which locks cannot be yet")
     if is_dummy and any(word.text == "recursive" for word in scope.statements[0].words):
         raise Refused(

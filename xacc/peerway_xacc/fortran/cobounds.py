@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway_xacc.fortran import image_sets
 from peerway_xacc.fortran.coarray_memory import symbol_of
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
@@ -120,8 +121,8 @@ def inquiry(unit: FortranUnit, statement: Statement, at: int) -> str:
     if word.text == "image_index":
         if not second:
             raise Refused(word.place, "image_index needs a coarray and its subscripts")
-        return _index(unit, statement, bounds, second)
-    values = _values(unit, statement, word.text, bounds)
+        return _index(unit, statement, bounds, second, declared)
+    values = _values(unit, statement, word.text, bounds, declared)
     if second.isdigit() and 1 <= int(second) <= len(values):
         return values[int(second) - 1]
     listed = f"[{', '.join(values)}]"
@@ -151,27 +152,47 @@ def _products(bounds: list[Bound]) -> list[str]:
     return products
 
 
-def _values(unit: FortranUnit, statement: Statement, function: str, bounds: list[Bound]) -> list[str]:
+def _numbers(unit: FortranUnit, statement: Statement, declared: tuple[Scope, Entity]) -> tuple[str, str]:
+    """This image's number among those of a coarray, and how many there are."""
+    numbers = image_sets.number_in(unit, statement, *declared)
+    counting = [f"{_counting(unit, statement, name)}()" for name in ("this_image", "num_images")]
+    return numbers or (counting[0], counting[1])
+
+
+def _values(
+    unit: FortranUnit,
+    statement: Statement,
+    function: str,
+    bounds: list[Bound],
+    declared: tuple[Scope, Entity],
+) -> list[str]:
     values = []
+    this, count = ("", "") if function == "lcobound" else _numbers(unit, statement, declared)
     for bound, product in zip(bounds, _products(bounds), strict=True):
         lower, is_last = f"int({bound.lower})", bound is bounds[-1]
         if function == "lcobound":
             values.append(lower)
         elif function == "this_image":
-            steps = f"({_counting(unit, statement, 'this_image')}() - 1)/({product})"
-            values.append(f"({lower} + {steps if is_last else f'mod({steps}, int({bound.extent}))'})")
+            steps = f"({this} - 1)/({product})"
+            value = f"{lower} + {steps if is_last else f'mod({steps}, int({bound.extent}))'}"
+            values.append(f"merge({value}, 0, {this} > 0)")
         elif is_last:
-            values.append(f"({lower} + ({_counting(unit, statement, 'num_images')}() - 1)/({product}))")
+            values.append(f"({lower} + ({count} - 1)/({product}))")
         else:
             values.append(f"({lower} + int({bound.extent}) - 1)")
     return values
 
 
-def _index(unit: FortranUnit, statement: Statement, bounds: list[Bound], subscripts: str) -> str:
+def _index(
+    unit: FortranUnit,
+    statement: Statement,
+    bounds: list[Bound],
+    subscripts: str,
+    declared: tuple[Scope, Entity],
+) -> str:
     """image_index: 0 where there is no such image."""
-    lowers = f"[{', '.join(_values(unit, statement, 'lcobound', bounds))}]"
-    uppers = f"[{', '.join(_values(unit, statement, 'ucobound', bounds))}]"
+    lowers = f"[{', '.join(_values(unit, statement, 'lcobound', bounds, declared))}]"
+    uppers = f"[{', '.join(_values(unit, statement, 'ucobound', bounds, declared))}]"
     number = f"(1 + dot_product(int({subscripts}) - {lowers}, [{', '.join(_products(bounds))}]))"
     exists = f"all(int({subscripts}) >= {lowers}) .and. all(int({subscripts}) <= {uppers})"
-    images = f"{_counting(unit, statement, 'num_images')}()"
-    return f"merge({number}, 0, {exists} .and. {number} <= {images})"
+    return f"merge({number}, 0, {exists} .and. {number} <= {_numbers(unit, statement, declared)[1]})"

@@ -64,6 +64,15 @@ def edited(unit: FortranUnit, statement: Statement, words: list[Word]) -> str:
     return unit.generated.edited(statement.number, words[0].start, words[-1].end) if words else ""
 
 
+def call_items(words: list[Word], opening: int) -> tuple[list[list[Word]], dict[str, list[Word]]]:
+    """What stands between parentheses: the items, and those with a name by it."""
+    if opening >= len(words) or words[opening].text != "(":
+        return [], {}
+    items = [item for item in split(words[opening + 1 : closing(words, opening)], ",") if item]
+    named = {item[0].text: item[2:] for item in items if len(item) > 2 and item[1].text == "="}
+    return [item for item in items if not (len(item) > 2 and item[1].text == "=")], named
+
+
 # ---- references ----
 
 

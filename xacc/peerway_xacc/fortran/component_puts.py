@@ -103,7 +103,7 @@ def put(
     shape = f"{quoted(target.local)}, c1->elem_len, {dimensions}, (const long[]){{{sizes}}}, {place}"
     call = Call(unit.name("put"), [
         "const pwx_section here = pwx_f_section(c0);",
-        f"pwx_coarray part; pwx_coarray_bind(&part, c1->base_addr, {shape});",
+        f"pwx_coarray part = {{0}}; pwx_coarray_bind(&part, c1->base_addr, {shape});",
         f"pwx_coarray_put(&part, {image_of(unit, statement, reference, arguments)}, {triplets}, &here, 0, "
         f"{place});",
         f"pwx_sync_memory({place});",

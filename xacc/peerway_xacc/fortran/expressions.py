@@ -6,11 +6,12 @@ import re
 from typing import Protocol
 
 from peerway_xacc.fortran import intrinsics
-from peerway_xacc.fortran.derived_types import Component, Derived
+from peerway_xacc.fortran.component_values import offset_of, whole_array
+from peerway_xacc.fortran.derived_types import Derived
 from peerway_xacc.fortran.intrinsic_types import DOUBLE, LOGICAL, REAL, Type
-from peerway_xacc.fortran.values import Value, converted, promoted
+from peerway_xacc.fortran.values import Value, promoted
 from peerway_xacc.fortran.words import Word, closing, split
-from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.frontend.diagnostics import Refused
 
 _RELATIONS = {
     "==": "==", ".eq.": "==", "/=": "!=", ".ne.": "!=", "<": "<", ".lt.": "<", "<=": "<=", ".le.": "<=",
@@ -162,7 +163,7 @@ class _Reader:
     def _variable_or_call(self, word: Word) -> Value:
         if self._next() != "(":
             if self._names.is_array(word):
-                raise Refused(word.place, _whole(word.text))
+                raise Refused(word.place, whole_array(word.text))
             return self._names.scalar(word)
         parts = self._parts()
         return self._called(word, parts if parts != [[]] else [])
@@ -192,11 +193,11 @@ class _Reader:
         if self._next() != "(":
             if self._whole and self.at == len(self.words):
                 return Value(text, component.type)
-            raise Refused(word.place, _whole(name))
+            raise Refused(word.place, whole_array(name))
         parts = self._parts()
         self._check_element(word, name, parts)
         subscripts = [_subscript(self._value(part), part[0]) for part in parts]
-        return Value(f"{text}[{_offset(component, subscripts, word)}]", component.type)
+        return Value(f"{text}[{offset_of(component, subscripts, word)}]", component.type)
 
     def _check_element(self, word: Word, name: str, parts: list[list[Word]]) -> None:
         for part in parts:
@@ -268,45 +269,6 @@ class _Reader:
         text = digits if digits[0] != "." else f"0{digits}"
         text += f"e{exponent}" if exponent else "" if "." in text else ".0"
         return Value(text if kind == 8 else f"{text}f", DOUBLE if kind == 8 else REAL)
-
-
-def constructed(reading: Expressions, derived: Derived, word: Word, parts: list[list[Word]]) -> Value:
-    """A value of a derived type from those of all components, in their order or by their names."""
-    if any(part.is_parent or part.extents or part.type is None for part in derived.components):
-        message = f"{derived.fortran} has components that are no single values; assign them one by one"
-        raise Refused(word.place, message)
-    given: dict[str, list[Word]] = {}
-    for component, part in zip(derived.components, parts, strict=False):
-        named = len(part) > 2 and part[1].text == "=" and part[0].kind == "name"
-        given[part[0].text if named else component.name] = part[2:] if named else part
-    names = {component.name for component in derived.components}
-    if len(parts) > len(names) or set(given) != names:
-        message = f"{derived.fortran} has {counted(len(names), 'component')}; give each of them once"
-        raise Refused(word.place, message)
-    values = []
-    for component in derived.components:
-        assert component.type is not None
-        words = given[component.name]
-        values.append(converted(reading.read(words), component.type, words[0]))
-    return Value(f"({derived.c_text}){{{', '.join(values)}}}", derived)
-
-
-def _whole(name: str) -> str:
-    return f"the whole array '{name}' in an expression: kernels need elements, so write a loop over them"
-
-
-def _offset(component: Component, subscripts: list[Value], word: Word) -> str:
-    """The place of an element in a component, in Fortran's order."""
-    if len(subscripts) != len(component.extents):
-        message = f"{counted(len(subscripts), 'subscript')} for '{component.name}', which has "
-        raise Refused(word.place, message + counted(len(component.extents), "dimension"))
-    text = ""
-    for lower, extent, subscript in reversed(
-        list(zip(component.lower, component.extents, subscripts, strict=True))
-    ):
-        own = f"({subscript.text} - {lower})" if lower >= 0 else f"({subscript.text} + {-lower})"
-        text = f"({text}) * {extent} + {own}" if text else own
-    return text
 
 
 def _subscript(value: Value, word: Word) -> Value:

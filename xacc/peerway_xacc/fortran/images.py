@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from peerway_xacc.fortran import cobounds
-from peerway_xacc.fortran.coarray_memory import symbol_of, where
+from peerway_xacc.fortran import cobounds, locks
+from peerway_xacc.fortran.coarray_memory import where
 from peerway_xacc.fortran.coindexed import (
-    Coindexed,
     action_of,
+    call_items,
     coarray_at,
     edited,
     fetched,
-    image_of,
     sent,
     surround,
 )
-from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word, closing, split, written
-from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.fortran.words import Word, closing, written
+from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.tokens import quoted
 
 _REDUCTIONS = {"co_sum": "PWX_SUM", "co_max": "PWX_MAX", "co_min": "PWX_MIN"}
 _ATOMICS = ("atomic_define", "atomic_ref")
-_STATES = (
-    "use, intrinsic :: iso_fortran_env, only: pwx_locked => stat_locked, pwx_unlocked => stat_unlocked, "
-    "pwx_locked_there => stat_locked_other_image"
-)
-
-
-def is_lock(entity: Entity) -> bool:
-    """Is a coarray one of locks?"""
-    return (entity.type_text or "").lower().replace(" ", "") == "type(lock_type)"
 
 
 def replaced(unit: FortranUnit, statement: Statement) -> bool:
@@ -46,7 +35,7 @@ def replaced(unit: FortranUnit, statement: Statement) -> bool:
     if unit.fortran.entity(first, statement.scope) is not None or _is_assignment(words[action:]):
         return False
     if first in ("lock", "unlock") and words[action + 1 : action + 2] and words[action + 1].text == "(":
-        _lock(unit, statement, action)
+        locks.lock(unit, statement, action)
         return True
     return _synchronised(unit, statement, action)
 
@@ -62,15 +51,6 @@ def _is_assignment(words: list[Word]) -> bool:
     return len(words) > 1 and words[1].text == "(" and closing(words, 1) + 1 < len(words)
 
 
-def _items(words: list[Word], opening: int) -> tuple[list[list[Word]], dict[str, list[Word]]]:
-    """What stands between parentheses: the items, and those with a name by it."""
-    if opening >= len(words) or words[opening].text != "(":
-        return [], {}
-    items = [item for item in split(words[opening + 1 : closing(words, opening)], ",") if item]
-    named = {item[0].text: item[2:] for item in items if len(item) > 2 and item[1].text == "="}
-    return [item for item in items if not (len(item) > 2 and item[1].text == "=")], named
-
-
 # ---- synchronisation ----
 
 
@@ -83,7 +63,7 @@ def _synchronised(unit: FortranUnit, statement: Statement, at: int) -> bool:
     ):
         return False
     kind = first[4:] if joined else words[at + 1].text
-    plain, named = _items(words, at + (1 if joined else 2))
+    plain, named = call_items(words, at + (1 if joined else 2))
     place = where(words[at].place)
     others: list[tuple[str, str]] = []
     line = f"pwx_sync_{kind}({place});"
@@ -120,79 +100,7 @@ def inquire(unit: FortranUnit, statement: Statement) -> None:
         unit.generated.edit(statement.number, word.start, words[closing(words, at + 1)].end, text)
 
 
-# ---- locks ----
-
-
-def declare_lock(unit: FortranUnit, entity: Entity) -> None:
-    """The lock's own memory in the program is of no use; the type is not one without coarrays."""
-    typed = entity.typed
-    if typed is None or entity.name != typed.word.text:
-        raise Refused(entity.word.place, f"declare '{entity.name}' with its type")
-    if "allocatable" in entity.attributes:
-        raise Refused(entity.word.place, f"'{entity.name}' is allocatable; locks are not supported so yet")
-    words = unit.structure.by_number[typed.logical.number].words
-    unit.generated.edit(typed.logical.number, words[0].start, words[closing(words, 1)].end, "integer(1)")
-
-
-def set_up_lock(unit: FortranUnit, scope: Scope, entity: Entity, lowers: list[str]) -> Call:
-    """The call that sets a coarray of locks up, once."""
-    symbol, arguments = symbol_of(scope, entity), Arguments()
-    rank = len(lowers)
-    lines = [f"{symbol}__clb[{rank - 1 - at}] = {arguments.c_text(text)};" for at, text in enumerate(lowers)]
-    lines += [f"{symbol}__c.size[{rank - 1 - d}] = c0->dim[{d}].extent;" for d in range(rank)]
-    count = f"(long)pwx_f_count(c0), {where(entity.word.place)}"
-    lines.append(f"if (!{symbol}__k.state) pwx_locks_init(&{symbol}__k, {quoted(entity.name)}, {count});")
-    return Call(unit.name("locks"), lines, arguments.texts, [("any", entity.name)])
-
-
-def _lock(unit: FortranUnit, statement: Statement, at: int) -> None:
-    words = statement.words
-    verb = words[at].text
-    plain, named = _items(words, at + 1)
-    reference = coarray_at(unit, statement, at + 2) if len(plain) == 1 else None
-    if reference is None or not is_lock(reference.entity):
-        raise Refused(words[at].place, f"{verb.upper()} needs a coarray of type(lock_type)")
-    allowed = ("stat", "errmsg", "acquired_lock") if verb == "lock" else ("stat", "errmsg")
-    wrong = next((name for name in named if name not in allowed), None)
-    if wrong:
-        raise Refused(words[at].place, f"{verb.upper()} has no {wrong}=; there are {', '.join(allowed)}")
-    arguments = Arguments()
-    variable = f"pwx_k{statement.number}"
-    which = f"&{reference.symbol}__k, {_element(unit, statement, reference, arguments)}, "
-    which += image_of(unit, statement, reference, arguments)
-    fails = f"{int('stat' in named)}, {where(words[at].place)}"
-    lines = [f"c0[1] = pwx_unlock({which}, {fails});"]
-    if verb == "lock":
-        acquired = "&acquired" if "acquired_lock" in named else "0"
-        lines = ["int acquired = 0;", f"c0[1] = pwx_lock({which}, {acquired}, {fails});", "c0[0] = acquired;"]
-    call = Call(unit.name(verb), lines, arguments.texts, [("numbers", variable)])
-    unit.generated.declare(statement.scope, f"integer(8) :: {variable}(2)")
-    text = unit.generated.call(statement.scope, call)
-    unit.generated.edit(statement.number, words[at].start, len(statement.logical.text), text)
-    behind = []
-    if "acquired_lock" in named:
-        behind.append(f"{written(statement.logical, named['acquired_lock'])} = {variable}(1) /= 0")
-    if "stat" in named:
-        unit.uses_of.setdefault(statement.scope.number, set()).add(_STATES)
-        states = "[0, pwx_locked, pwx_unlocked, pwx_locked_there]"
-        unit.generated.declare(statement.scope, f"integer, parameter :: pwx_states(0:3) = {states}")
-        behind.append(f"{written(statement.logical, named['stat'])} = pwx_states({variable}(2))")
-    surround(unit, statement, at if behind else 0, [], behind)
-
-
-def _element(unit: FortranUnit, statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
-    """Which of the locks of an image is meant, as C text."""
-    rank = len(reference.entity.dimensions or ())
-    parts = split(reference.subscripts, ",") if reference.subscripts else []
-    if len(parts) != rank or any(len(split(part, ":")) > 1 for part in parts):
-        message = f"'{reference.entity.name}' has {counted(rank, 'dimension')}; name one of its locks"
-        raise Refused(reference.words[0].place, message)
-    text = "0"
-    for at in range(rank - 1, -1, -1):
-        d = rank - 1 - at
-        index = arguments.c_text(edited(unit, statement, parts[at]))
-        text = f"({text}) * {reference.symbol}__c.size[{d}] + ({index} - {reference.symbol}__clb[{d}])"
-    return text
+# ---- critical ----
 
 
 def criticals(unit: FortranUnit, scope: Scope) -> None:
@@ -210,7 +118,7 @@ def criticals(unit: FortranUnit, scope: Scope) -> None:
                 place = where(words[named].place)
                 unit.program_setups.append(f'pwx_locks_init(&{name}, "critical", 1, {place});')
                 call = Call(unit.name("enter"), [f"pwx_lock(&{name}, 0, 0, 0, 0, {place});"])
-                _, items = _items(words, named + 1)
+                _, items = call_items(words, named + 1)
                 _call(unit, statement, 0, call, items)
         elif texts[:2] == ["end", "critical"] or texts[0] == "endcritical":
             if not inside:
@@ -249,7 +157,7 @@ def _called(unit: FortranUnit, statement: Statement, at: int, callee: str) -> bo
 
 def _collective(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:
     word = statement.words[at + 1]
-    plain, named = _items(statement.words, at + 2)
+    plain, named = call_items(statement.words, at + 2)
     value = plain.pop(0) if plain else named.get("a") or named.get("source")
     if value is None:
         raise Refused(word.place, f"{callee} needs a variable")
@@ -292,7 +200,7 @@ def _is_result(unit: FortranUnit, statement: Statement, item: list[Word]) -> boo
 def _atomic(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:
     """`call atomic_define(x[2], value)` puts one element, and `call atomic_ref(value, x[2])` gets it."""
     words, logical = statement.words, statement.logical
-    parts, named = _items(words, at + 2)
+    parts, named = call_items(words, at + 2)
     if len(parts) < 2:
         raise Refused(words[at + 1].place, f"{callee} needs an atom and a value, in their order")
     atom, value = (parts[0], parts[1]) if callee == "atomic_define" else (parts[1], parts[0])

@@ -8,9 +8,10 @@ from typing import Protocol
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.fortran.blocks import CallOf
 from peerway_xacc.fortran.c_names import c_name, number_text
+from peerway_xacc.fortran.component_values import constructed
 from peerway_xacc.fortran.declarations import Dimension, Entity
 from peerway_xacc.fortran.derived_types import defined
-from peerway_xacc.fortran.expressions import Expressions, constructed
+from peerway_xacc.fortran.expressions import Expressions
 from peerway_xacc.fortran.grammar import Arguments
 from peerway_xacc.fortran.intrinsic_types import INTEGER, LONG, Type
 from peerway_xacc.fortran.structure import Scope

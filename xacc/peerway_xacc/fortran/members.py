@@ -51,7 +51,7 @@ def _member(unit: FortranUnit, scope: Scope, words: list[Word], at: int) -> int 
 def _component(
     unit: FortranUnit, scope: Scope, entity: Entity, name: str
 ) -> tuple[tuple[Scope, Entity] | None, bool]:
-    """A component of a variable's type, or of one that this extends, with the scope that defines the type; and
+    """A component of a variable's type, or of one that this extends, and the scope that defines the type; and
     whether other components of the type are distributed.
     """
     defined = derived_types.defined(unit, scope, derived_types.name_of(entity))

@@ -15,7 +15,7 @@ void pwx_coarray_end(pwx_coarray* x, const pwx_where* where) {
   if (x->state == nullptr) return;
   pwx::guarded(where, [&] {
     pwx::complete_segment();
-    pwx::barrier(pwx::program(), pwx::program().all());
+    pwx::barrier(pwx::program(), pwx::program().executing());
     pwx::free_coarray(x->state);
     x->state = nullptr;
     x->base = nullptr;

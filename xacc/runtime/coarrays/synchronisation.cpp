@@ -1,5 +1,6 @@
 #include "xacc/runtime/coarrays/synchronisation.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -48,6 +49,25 @@ void complete_segment() {
 }  // namespace pwx
 
 extern "C" {
+
+void pwx_images_begin(const pwx_nodes* nodes, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::Program& program = pwx::program();
+    std::vector<int> ranks(nodes->ranks, nodes->ranks + nodes->total);
+    if (std::ranges::find(ranks, program.rank()) == ranks.end()) ranks = {program.rank()};
+    program.push(program.sets.of(ranks));
+  });
+}
+
+void pwx_images_end() { pwx::program().pop(); }
+
+long pwx_coarray_this_image(const pwx_coarray* x) {
+  const int* const end = x->on->ranks + x->on->total;
+  const int* const mine = std::find(x->on->ranks, end, pwx::program().rank());
+  return mine == end ? 0 : mine - x->on->ranks + 1;
+}
+
+long pwx_coarray_num_image(const pwx_coarray* x) { return x->on->total; }
 
 void pwx_sync_memory(const pwx_where* where) {
   pwx::guarded(where, [&] { pwx::complete_segment(); });

@@ -24,7 +24,10 @@ struct Ends {
 /// The rank that has an image of a coarray. Throws Failure if there is no such image, or no memory.
 int rank_of(const pwx_coarray& x, long image) {
   if (x.state == nullptr) refuse("coarray ", x.name == nullptr ? "" : x.name, " is not allocated");
-  return rank_of_image(image, text("image ", image, " of coarray ", x.name));
+  if (x.on == nullptr) return rank_of_image(image, text("image ", image, " of coarray ", x.name));
+  if (image < 0 || image >= x.on->total)
+    refuse("image ", image, " of coarray ", x.name, "; there are images 0 to ", x.on->total - 1);
+  return x.on->ranks[image];
 }
 
 /// The layouts of `section` of the coarray and of `other` in this image's memory. Throws Failure if they do

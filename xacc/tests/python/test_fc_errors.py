@@ -695,6 +695,100 @@ prog.f90:12:13: error: 'cell' is neither a variable of this scope nor a type tha
       |             ^~~~~~
 """,
     ),
+    "coarray on no nodes": (
+        in_program("integer :: x[*]", "!$xmp coarray on q :: x"),
+        """\
+prog.f90:10:18: error: there is no node array 'q'; declare it with '!$xmp nodes'
+   10 | !$xmp coarray on q :: x
+      |                  ^
+""",
+    ),
+    "coarray on of no coarray": (
+        in_program("integer :: x", "!$xmp coarray on p :: x"),
+        """\
+prog.f90:10:23: error: 'x' is no coarray that this scope declares
+   10 | !$xmp coarray on p :: x
+      |                       ^
+""",
+    ),
+    "coarray without on": (
+        in_program("integer :: x[*]", "!$xmp coarray x"),
+        """\
+prog.f90:10:15: error: expected 'on' behind coarray, found 'x'
+   10 | !$xmp coarray x
+      |               ^
+""",
+    ),
+    "image before something else": (
+        in_program("!$xmp image (p)", "c(1) = 2"),
+        """\
+prog.f90:9:7: error: expected SYNC or the call of a collective subroutine behind this directive
+    9 | !$xmp image (p)
+      |       ^~~~~
+prog.f90:10:1: note: this follows
+   10 | c(1) = 2
+      | ^
+""",
+    ),
+    "image before another call": (
+        in_program("!$xmp image (p)", "call s"),
+        """\
+prog.f90:10:1: error: this statement is neither SYNC nor a call of co_sum, co_max, co_min or co_broadcast
+   10 | call s
+      | ^~~~
+prog.f90:9:7: note: image stands before it
+    9 | !$xmp image (p)
+      |       ^~~~~
+""",
+    ),
+    "this_image of a variable": (
+        in_program("i = this_image(c)"),
+        """\
+prog.f90:9:5: error: this_image is supported with a coarray and dim only
+    9 | i = this_image(c)
+      |     ^~~~~~~~~~
+""",
+    ),
+    "dimensions of images": (
+        in_program("integer :: x[2, *]", "x[1] = 3"),
+        """\
+prog.f90:10:1: error: 'x' has 2 dimensions of images
+   10 | x[1] = 3
+      | ^~~~
+""",
+    ),
+    "allocate without dimensions of images": (
+        in_program("integer, allocatable :: x[:, :]", "allocate (x[*])"),
+        """\
+prog.f90:10:11: error: allocate 'x' with 2 dimensions of images, as in [2, *]
+   10 | allocate (x[*])
+      |           ^
+""",
+    ),
+    "a component of several elements at another image": (
+        with_types("type(cell) :: x(2)[*]", "x(:)[1]%x = 3"),
+        """\
+prog.f90:10:1: error: a component of several elements at another image cannot be assigned to; assign to one element
+   10 | x(:)[1]%x = 3
+      | ^~~~~~~
+""",
+    ),
+    "a pointer at another image": (
+        with_types("type(cell) :: x(2)[*]", "x(1)[1]%far = 3"),
+        """\
+prog.f90:10:9: error: the component 'far' is allocatable or a pointer, which is not supported at another image yet
+   10 | x(1)[1]%far = 3
+      |         ^~~
+""",
+    ),
+    "a section as a subscript at another image": (
+        in_program("integer :: x(8)[*]", "x(x(1:2)[1])[2] = 3"),
+        """\
+prog.f90:10:3: error: a section of another image as a subscript is not supported; assign it to a variable before
+   10 | x(x(1:2)[1])[2] = 3
+      |   ^~~~~~~~~
+""",
+    ),
     "local alias with bounds": (
         in_program("real(8) :: x(n, n)", "!$xmp local_alias x => a"),
         """\

@@ -98,6 +98,46 @@ def test_others_reach_a_coarray_of_an_image_that_has_ended(tmp_path: Path) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
+SETS = """\
+program sets
+  implicit none
+!$xmp nodes p(*)
+!$xmp nodes q(2) = p(2:3)
+  integer :: y(2)[-1:*], me, wrong, total
+!$xmp coarray on q :: y
+  me = this_image()
+  wrong = 0
+  y = 10*me
+  sync all
+  if (this_image(y, 1) /= merge(me - 3, 0, me > 1)) wrong = wrong + 1
+  if (ucobound(y, 1) /= 0 .or. image_index(y, [0]) /= 2 .or. image_index(y, [1]) /= 0) wrong = wrong + 10
+  if (y(2)[-1] /= 20 .or. y(1)[0] /= 30) wrong = wrong + 100
+  sync all
+!$xmp task on q(2)
+  y(1)[-1] = 7
+!$xmp end task
+  sync all
+  if (y(1) /= merge(7, 10*me, me == 2)) wrong = wrong + 1000
+  total = me
+!$xmp image (q)
+  call co_sum(total)
+  if (total /= merge(5, 1, me > 1)) wrong = wrong + 10000
+  if (me > 1) then
+!$xmp image (q)
+    sync all
+  end if
+  sync all
+  print '(i0)', wrong
+end program sets
+"""
+
+
+def test_nodes_are_the_images_of_a_coarray_and_of_a_statement(tmp_path: Path) -> None:
+    (tmp_path / "sets.f90").write_text(SETS)
+    done = run(PEERWAY, "run", "-n", 3, "--", compiled(tmp_path, "sets.f90"), folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n" * 3, "")
+
+
 @pytest.mark.parametrize("stop", ["error stop 3", "call exit(3)"])
 def test_an_image_that_fails_ends_the_job(tmp_path: Path, stop: str) -> None:
     """The others, which wait for it, do not keep it from ending."""

@@ -387,10 +387,11 @@ typedef struct pwx_coarray {
   long size[PWX_MAX_DIMS];
   void* base; /* this image's memory */
   struct pwx_coarray_state* state;
+  const pwx_nodes* on; /* the nodes that are its images; NULL: those that execute */
 } pwx_coarray;
 
-/* Initialises a coarray; collective over all images. Images count from 0. `base` is the program's own
- * memory, or NULL to allocate it. */
+/* Initialises a coarray; collective over all images, which are the nodes that execute. Images count from 0.
+ * `base` is the program's own memory, or NULL to allocate it. */
 PWX_API void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, int ndims,
                               const long* sizes, const pwx_where* where);
 /* Binds a dummy argument: `x` becomes the part at `argument` of a coarray that this image has. */
@@ -445,6 +446,12 @@ PWX_API void pwx_co_broadcast(long image, void* value, size_t bytes, const pwx_w
 /* To call between two looks at a variable that another image changes: an error if one has ended. */
 PWX_API void pwx_look_again(const pwx_where* where);
 
+/* Until the end, the images of statements are these nodes; at a rank that is none of them, itself alone. */
+PWX_API void pwx_images_begin(const pwx_nodes* nodes, const pwx_where* where);
+PWX_API void pwx_images_end(void);
+/* This rank's number among the images of a coarray that has nodes, from 1; 0 at others. How many there are. */
+PWX_API long pwx_coarray_this_image(const pwx_coarray* x);
+PWX_API long pwx_coarray_num_image(const pwx_coarray* x);
 PWX_API void pwx_sync_memory(const pwx_where* where);
 PWX_API void pwx_sync_all(const pwx_where* where);
 PWX_API void pwx_sync_image(long image, const pwx_where* where);

@@ -19,7 +19,7 @@ program coarrays
   integer :: me, all_of, next, before, i
   integer, codimension[*] :: one
   integer :: grid(3, 4)[*], local(3, 4), shifted(2)[-1:0, 3:*]
-  real, allocatable :: cube(:)[:, :, :]
+  real, allocatable :: cube(:)[:, :, :], ours(:)[:]
   real(dp), allocatable :: later(:)[:]
   type point
     real :: x, y
@@ -156,6 +156,11 @@ program coarrays
   status = 1
   call co_sum(status)
   call check(status == all_of - 1, 'co_sum of a task')
+  allocate (ours(2)[*])
+  ours = i
+  sync all
+  call check(ours(2)[mod(i, num_images()) + 1] == mod(i, num_images()) + 1, 'a coarray of a task')
+  deallocate (ours)
 !$xmp end task
   call check(i == me - 1, 'this_image of a task')
   i = 7 * me
