@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peerway_xacc.fortran import arrays, cobounds, image_sets, images, locks
 from peerway_xacc.fortran.coarray_memory import coarray_call, symbol_of, where
+from peerway_xacc.fortran.coindexed import action_of
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.structure import Scope, Statement
@@ -26,9 +27,11 @@ def coarrays(unit: FortranUnit) -> None:
         with unit.diagnostics.collecting():
             _allocate(unit, statement)
             images.inquire(unit, statement)
+            image_sets.surround(unit, statement)
             is_about_images = images.replaced(unit, statement)
-            image_sets.surround(unit, statement, is_about_images)
+            image_sets.check(unit, statement, is_about_images)
             if not is_about_images:
+                _passed(unit, statement)
                 transfer(unit, statement)
 
 
@@ -37,7 +40,7 @@ def coarrays(unit: FortranUnit) -> None:
 
 def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     """Take the images out of a declaration, and set the coarray up with its scope."""
-    place, name = entity.word.place, entity.name
+    name = entity.name
     is_dummy = arrays.is_dummy(scope, name)
     is_allocatable = "allocatable" in entity.attributes
     lives_on = scope.kind in ("module", "program") or "save" in entity.attributes or _saved(scope)
@@ -66,19 +69,27 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
         locks.declare_lock(unit, entity)
         calls.append(locks.set_up_lock(unit, scope, entity, lowers))
         return
-    if is_dummy and scope.parent is None:
+    if is_dummy and scope.parent is None and not is_allocatable:
         _point_at_dummy(unit, scope, entity)
     elif "target" not in entity.attributes and "pointer" not in entity.attributes:
         unit.generated.next_to(typed.logical.number, f"target :: {name}")  # others change it behind our back
     if scope.kind == "program" and not is_allocatable and "save" not in entity.attributes:
         # not on the stack: other images use it until they end, too
         unit.generated.next_to(typed.logical.number, f"save :: {name}")
-    if is_dummy:
-        calls.append(coarray_call(unit, scope, entity, lowers, place, "bind"))
+    _set_up(unit, scope, entity, lowers, lives_on)
+
+
+def _set_up(unit: FortranUnit, scope: Scope, entity: Entity, lowers: list[str], lives_on: bool) -> None:
+    """What a scope does with a coarray when it begins and ends."""
+    calls = unit.set_up_calls.setdefault(scope.number, [])
+    is_dummy, is_allocatable = arrays.is_dummy(scope, entity.name), "allocatable" in entity.attributes
+    if is_dummy and is_allocatable:
+        unit.pointing.setdefault(scope.number, []).extend(_rebound(unit, scope, scope, entity))
     elif not is_allocatable:
-        calls.append(coarray_call(unit, scope, entity, lowers, place, "once"))
+        how = "bind" if is_dummy else "once"
+        calls.append(coarray_call(unit, scope, entity, lowers, entity.word.place, how))
     elif not lives_on:
-        line = f"pwx_coarray_end(&{symbol}__c, {where(place)});"
+        line = f"pwx_coarray_end(&{symbol_of(scope, entity)}__c, {where(entity.word.place)});"
         unit.leaving.setdefault(scope.number, []).append(line)
 
 
@@ -99,15 +110,22 @@ def _save(unit: FortranUnit, entity: Entity) -> None:
 def _check(scope: Scope, entity: Entity, is_dummy: bool) -> None:
     """Raises Refused for a coarray that cannot be declared so."""
     place, name, kind = entity.word.place, entity.name, (entity.type_text or "").lower()
-    if is_dummy and "allocatable" in entity.attributes:
-        raise Refused(place, f"'{name}' is an allocatable dummy argument, which coarrays cannot be yet")
+    is_allocatable = "allocatable" in entity.attributes
+    if is_dummy and is_allocatable and cobounds.rank_of(entity) > 1:
+        message = f"'{name}' is an allocatable dummy argument with several dimensions of images, which is not"
+        raise Refused(place, f"{message} supported yet")
     if is_dummy and locks.is_lock(entity):
         raise Refused(place, f"'{name}' is a dummy argument, which locks cannot be yet")
     if is_dummy and any(word.text == "recursive" for word in scope.statements[0].words):
         raise Refused(
             place, f"'{name}' is a dummy argument of a recursive procedure, which coarrays cannot be yet"
         )
-    if is_dummy and scope.parent is None and any(d.upper is None for d in entity.dimensions or ()):
+    if (
+        is_dummy
+        and not is_allocatable
+        and scope.parent is None
+        and any(d.upper is None for d in entity.dimensions or ())
+    ):
         message = f"give the coarray '{name}' bounds: it is an argument of a procedure outside of modules"
         raise Refused(place, message)
     if not kind or kind.startswith("class"):
@@ -153,6 +171,34 @@ def _point_at_dummy(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     if rank:
         lines.append(f"{entity.name}({', '.join(f'{lower}:' for lower, _ in bounds)}) => {entity.name}")
     unit.pointing.setdefault(scope.number, []).extend(lines)
+
+
+def _rebound(unit: FortranUnit, here: Scope, scope: Scope, entity: Entity) -> list[str]:
+    """Statements that look whether an allocatable coarray is allocated, and where: a procedure has it as a
+    dummy argument, and may have changed that.
+    """
+    name, symbol = entity.name, symbol_of(scope, entity)
+    lowers = [f"lbound({name}, {number + 1})" for number in range(len(entity.dimensions or ()))]
+    bind = coarray_call(unit, scope, entity, lowers, entity.word.place, "bind")
+    none = Call(unit.name("none"), [f"{symbol}__c.state = 0;"])
+    if arrays.is_dummy(scope, name):
+        bind.lines += [f"{symbol}__co[0] = 1;", f"{symbol}__co[1] = 0;"]
+    there, absent = (unit.generated.call(here, call) for call in (bind, none))
+    return [f"if (allocated({name})) then", there, "else", absent, "end if"]
+
+
+def _passed(unit: FortranUnit, statement: Statement) -> None:
+    """Allocatable coarrays may be other ones behind a call that they are arguments of."""
+    words, action = statement.words, action_of(statement)
+    if words[action].text != "call" or statement.number < statement.scope.first_executable:
+        return
+    lines: list[str] = []
+    for at in range(action + 2, len(words) - 1):
+        is_argument = words[at - 1].text in ("(", ",") and words[at + 1].text in (")", ",")
+        declared = unit.fortran.entity(words[at].text, statement.scope) if is_argument else None
+        if declared and declared[1].images is not None and "allocatable" in declared[1].attributes:
+            lines += _rebound(unit, statement.scope, *declared)
+    unit.generated.behind(statement.number, *lines)
 
 
 def _allocate(unit: FortranUnit, statement: Statement) -> None:

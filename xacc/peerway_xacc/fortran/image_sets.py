@@ -66,15 +66,20 @@ def number_in(
     return names[0], names[1]
 
 
-def surround(unit: FortranUnit, statement: Statement, is_about_images: bool) -> None:
+def surround(unit: FortranUnit, statement: Statement) -> None:
     """Execute a statement with the images that a directive before it names."""
     if statement.number not in unit.image_statements:
         return
     directive, nodes = unit.image_statements[statement.number]
-    if not is_about_images:
-        message = "this statement is neither SYNC nor a call of co_sum, co_max, co_min or co_broadcast"
-        raise Refused(statement.words[0].place, message, (directive.place, "image stands before it"))
     begin = Call(unit.name("images_begin"), [f"pwx_images_begin({nodes.address}, {where(directive.place)});"])
     end = Call(unit.name("images_end"), ["pwx_images_end();"])
     unit.generated.before(statement.number, unit.generated.call(statement.scope, begin))
     unit.generated.behind(statement.number, unit.generated.call(statement.scope, end))
+
+
+def check(unit: FortranUnit, statement: Statement, is_about_images: bool) -> None:
+    """Raises Refused where a directive names images for a statement that has none."""
+    if statement.number in unit.image_statements and not is_about_images:
+        directive, _ = unit.image_statements[statement.number]
+        message = "this statement is neither SYNC nor a call of co_sum, co_max, co_min or co_broadcast"
+        raise Refused(statement.words[0].place, message, (directive.place, "image stands before it"))

@@ -192,6 +192,10 @@ program coarrays
   later(0)[next] = -me
   sync all
   call check(later(0) == -before .and. later(7) == me, 'a coarray that is allocated again')
+  call resize(later, 7)
+  later(7)[next] = me
+  sync all
+  call check(later(7) == before .and. later(2) == 0, 'an allocatable argument')
   do i = 1, 3
     call allocates(10 * i)
   end do
@@ -234,6 +238,18 @@ contains
     call check(all(grid(1, :) == before) .and. all(grid(2:, :) == 0), 'an assumed-shape argument')
     sync all
   end subroutine shaped
+
+  subroutine resize(x, n)
+    real(dp), allocatable, intent(inout) :: x(:)[:]
+    integer, intent(in) :: n
+    x(1)[next] = 100 + me
+    sync all
+    call check(x(1) == 100 + before .and. x(0) == -before, 'an allocatable dummy argument')
+    deallocate (x)
+    allocate (x(n)[*])
+    x = 0
+    sync all
+  end subroutine resize
 
   subroutine part_of(part)
     integer, intent(inout) :: part(3)[*]
