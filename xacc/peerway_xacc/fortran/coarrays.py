@@ -5,7 +5,7 @@ from __future__ import annotations
 from peerway_xacc.fortran import arrays, cobounds, image_sets, images, locks
 from peerway_xacc.fortran.coarray_memory import coarray_call, symbol_of, where
 from peerway_xacc.fortran.coindexed import action_of
-from peerway_xacc.fortran.declarations import Entity
+from peerway_xacc.fortran.declarations import Entity, heading
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.transfers import transfer
@@ -23,6 +23,8 @@ def coarrays(unit: FortranUnit) -> None:
             if entity.images is not None:
                 with unit.diagnostics.collecting():
                     _declare(unit, scope, entity)
+    for statement in unit.structure.interfaces:
+        _declare_in_interface(unit, statement)
     for statement in unit.structure.statements:
         with unit.diagnostics.collecting():
             _allocate(unit, statement)
@@ -61,7 +63,9 @@ def _declare(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
         _strip(unit, mention.logical.number, mention.items[mention.number])
         unit.generated.behind(mention.logical.number)
     typed = entity.typed or entity.others[0]
-    _strip_attribute(unit, typed.logical.number)
+    number = typed.logical.number
+    if number in unit.structure.by_number:
+        _strip_attribute(unit, number, unit.structure.by_number[number].words)
     lowers = [dimension.lower or "1" for dimension in entity.dimensions or ()]
     calls = unit.set_up_calls.setdefault(scope.number, [])
     calls += image_sets.set_up(unit, scope, entity)
@@ -140,9 +144,21 @@ def _strip(unit: FortranUnit, number: int, item: list[Word]) -> None:
             return
 
 
-def _strip_attribute(unit: FortranUnit, number: int) -> None:
+def _declare_in_interface(unit: FortranUnit, statement: Statement) -> None:
+    """Take the images out of a declaration in an INTERFACE block, as they are in the procedure itself."""
+    head = heading(statement.logical, statement.words)
+    if head is None:
+        return
+    for item in split(head.items, ","):
+        has_images = head.images is not None or any(word.text == "[" for word in item)
+        _strip(unit, statement.number, item)
+        if has_images and "allocatable" in head.attributes:
+            unit.generated.next_to(statement.number, f"target :: {item[0].text}")
+    _strip_attribute(unit, statement.number, statement.words)
+
+
+def _strip_attribute(unit: FortranUnit, number: int, words: list[Word]) -> None:
     """Take `codimension[*]` out of the attributes of a declaration."""
-    words = unit.structure.by_number[number].words if number in unit.structure.by_number else []
     for at, word in enumerate(words[:-1]):
         if word.text == "codimension" and words[at + 1].text == "[" and at and words[at - 1].text == ",":
             end = words[closing(words, at + 1)].end
@@ -158,7 +174,8 @@ def _point_at_dummy(unit: FortranUnit, scope: Scope, entity: Entity) -> None:
     contiguous = ", contiguous" if rank else ""
     argument = arrays.argument_of(entity.name)
     pointer = f"{entity.type_text}, pointer{contiguous} :: {entity.name}{shape}"
-    size = "(*)" if rank else ""
+    declared = [f"{d.lower}:{d.upper}" if d.lower else f"{d.upper}" for d in entity.dimensions or ()]
+    size = f"({', '.join(declared)})" if rank else ""
     arrays.replace_dummy(unit, scope, entity, [pointer, f"{entity.type_text} :: {argument}{size}"])
     how, line = ("address", "return c0;") if rank else ("any", "return c0->base_addr;")
     call = Call(unit.name("address"), [line], others=[(how, argument)], pointer=True)

@@ -93,6 +93,7 @@ class Structure:
         self.scopes: list[Scope] = []
         self.statements: list[Statement] = []
         self.by_number: dict[int, Statement] = {}
+        self.interfaces: list[Statement] = []  # of INTERFACE blocks
         self._open: list[Scope] = []
         self._skip = ""  # until `end` of this: interface, type, enum
         self._type: DerivedType | None = None  # whose components come
@@ -132,6 +133,8 @@ class Structure:
 
     def _take(self, number: int, logical: Logical, words: list[Word]) -> None:
         texts = [word.text for word in words]
+        if self._skip == "interface" and self._open:
+            self.interfaces.append(Statement(logical, words, number, self._open[-1]))
         if self._skip:
             if texts[0] == f"end{self._skip}" or texts[:2] == ["end", self._skip]:
                 self._skip, self._type = "", None

@@ -11,7 +11,7 @@ from peerway_xacc.fortran.coindexed import Coindexed, action_of, coarray_at, fet
 from peerway_xacc.fortran.grammar import place_of
 from peerway_xacc.fortran.structure import Statement
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word
+from peerway_xacc.fortran.words import Word, closing
 from peerway_xacc.frontend.diagnostics import Refused
 
 _OPENING = ("do", "else", "elseif", "select", "case", "where", "elsewhere", "forall", "associate", "block")
@@ -24,6 +24,7 @@ def _coindexed(unit: FortranUnit, statement: Statement, at: int, end: int) -> li
     while at < end:
         reference = coarray_at(unit, statement, at)
         if reference is None:
+            _check_bracket(unit, statement, at)
             at += 1
             continue
         has_images = reference.images is not None
@@ -39,6 +40,18 @@ def _coindexed(unit: FortranUnit, statement: Statement, at: int, end: int) -> li
             at = reference.end
         at += 1
     return references
+
+
+def _check_bracket(unit: FortranUnit, statement: Statement, at: int) -> None:
+    """Raises Refused for images behind a variable that is no coarray."""
+    words = statement.words
+    end = closing(words, at + 1) if at + 1 < len(words) and words[at + 1].text == "(" else at
+    if words[at].kind != "name" or end + 1 >= len(words) or words[end + 1].text != "[":
+        return
+    declared = unit.fortran.entity(words[at].text, statement.scope)
+    if end == at or declared:
+        note = (declared[1].word.place, f"'{words[at].text}' is declared here") if declared else None
+        raise Refused(words[at].place, f"'{words[at].text}' is no coarray, so it has no images", note)
 
 
 def transfer(unit: FortranUnit, statement: Statement) -> None:

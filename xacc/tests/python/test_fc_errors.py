@@ -749,6 +749,17 @@ prog.f90:9:5: error: this_image is supported with a coarray and dim only
       |     ^~~~~~~~~~
 """,
     ),
+    "images of a variable": (
+        in_program("c(1)[2] = 3"),
+        """\
+prog.f90:9:1: error: 'c' is no coarray, so it has no images
+    9 | c(1)[2] = 3
+      | ^
+prog.f90:3:29: note: 'c' is declared here
+    3 |   real(8) :: a(n, n), b(0:n), c(n)
+      |                               ^
+""",
+    ),
     "dimensions of images": (
         in_program("integer :: x[2, *]", "x[1] = 3"),
         """\

@@ -31,6 +31,13 @@ program coarrays
   type(cell) :: cells(2)[*]
   type(point) :: points(2)[*], mine(2)
   character(5) :: word[*]
+  interface
+    subroutine declared(x, y, me, images)
+      integer, codimension[*] :: x
+      real(8) :: y(2:9)[*]
+      integer, intent(in) :: me, images
+    end subroutine declared
+  end interface
 
   me = this_image()
   all_of = num_images()
@@ -207,6 +214,8 @@ program coarrays
   sync all
   call outside(row(1:8), one, me, all_of, i)
   call check(i == 0 .and. row(4) == before .and. row(3) == 0, 'arguments of a procedure without an interface')
+  call declared(one, row(1:8), me, all_of)
+  call check(one == 500 + before .and. row(2) == before, 'arguments of a procedure with an interface')
 
 !$xmp post (p(next), 5)
 !$xmp wait (p(before), 5)
@@ -282,3 +291,13 @@ subroutine outside(x, scalar, me, images, wrong)
   sync all
   if (scalar /= mod(me + images - 2, images) + 1 .or. nint(x(5)) /= scalar) wrong = 1
 end subroutine outside
+
+subroutine declared(x, y, me, images)
+  implicit none
+  integer :: x[*]
+  real(8) :: y(2:9)[*]
+  integer, intent(in) :: me, images
+  x[mod(me, images) + 1] = 500 + me
+  y(3)[mod(me, images) + 1] = me
+  sync all
+end subroutine declared
