@@ -115,9 +115,6 @@ def _check(scope: Scope, entity: Entity, is_dummy: bool) -> None:
     """Raises Refused for a coarray that cannot be declared so."""
     place, name, kind = entity.word.place, entity.name, (entity.type_text or "").lower()
     is_allocatable = "allocatable" in entity.attributes
-    if is_dummy and is_allocatable and cobounds.rank_of(entity) > 1:
-        message = f"'{name}' is an allocatable dummy argument with several dimensions of images, which is not"
-        raise Refused(place, f"{message} supported yet")
     if is_dummy and locks.is_lock(entity):
         raise Refused(place, f"'{name}' is a dummy argument, which locks cannot be yet")
     if is_dummy and any(word.text == "recursive" for word in scope.statements[0].words):
@@ -199,7 +196,7 @@ def _rebound(unit: FortranUnit, here: Scope, scope: Scope, entity: Entity) -> li
     bind = coarray_call(unit, scope, entity, lowers, entity.word.place, "bind")
     none = Call(unit.name("none"), [f"{symbol}__c.state = 0;"])
     if arrays.is_dummy(scope, name):
-        bind.lines += [f"{symbol}__co[0] = 1;", f"{symbol}__co[1] = 0;"]
+        bind.lines.append(cobounds.registered(scope, entity, "bounds"))
     there, absent = (unit.generated.call(here, call) for call in (bind, none))
     return [f"if (allocated({name})) then", there, "else", absent, "end if"]
 
@@ -247,4 +244,5 @@ def _allocate(unit: FortranUnit, statement: Statement) -> None:
             bounds = split(part, ":")
             lowers.append(written(statement.logical, bounds[0]) if len(bounds) > 1 else "1")
         call = coarray_call(unit, scope, entity, lowers, item[0].place, "anew")
+        call.lines.append(cobounds.registered(scope, entity, "keep_bounds"))
         unit.generated.next_to(statement.number, unit.generated.call(statement.scope, call))

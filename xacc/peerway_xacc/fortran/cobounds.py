@@ -67,6 +67,12 @@ def keep(unit: FortranUnit, scope: Scope, entity: Entity, item: list[Word]) -> C
     return Call(unit.name("cobounds"), lines, arguments.texts)
 
 
+def registered(scope: Scope, entity: Entity, verb: str) -> str:
+    """C that keeps bounds with the memory of a coarray (keep_bounds), or takes them from there (bounds)."""
+    symbol = symbol_of(scope, entity)
+    return f"pwx_coarray_{verb}(&{symbol}__c, {symbol}__co, {2 * rank_of(entity)});"
+
+
 def image_number(scope: Scope, entity: Entity, subscripts: list[str], arguments: Arguments) -> str:
     """The number of an image, counted from 0, as C text, from its subscripts as Fortran text."""
     kept = f"{symbol_of(scope, entity)}__co"

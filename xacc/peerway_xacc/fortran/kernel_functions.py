@@ -166,6 +166,8 @@ def _is_at_16(names: KernelNames, word: Word, part: list[Word], kind: Type) -> b
     """
     if names.unit.array_at(word.text, names.scope) is None or word.text in names.own_arrays:
         return False
+    if kind.base == "type":  # C knows its size
+        return False
     array = names.array(word)
     numbers = [array.extents[0].rstrip("L"), array.lower[0].strip("()").rstrip("L")]
     first = split(part[2:-1], ",")[0]

@@ -1,6 +1,7 @@
 // What coarrays of Fortran have beyond those of C: DEALLOCATE, collective subroutines, and waiting for a
 // variable that another image changes.
 #include <thread>
+#include <vector>
 
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/base/operators.h"
@@ -20,6 +21,16 @@ void pwx_coarray_end(pwx_coarray* x, const pwx_where* where) {
     x->state = nullptr;
     x->base = nullptr;
   });
+}
+
+void pwx_coarray_keep_bounds(pwx_coarray* x, const long* bounds, int count) {
+  x->state->image_bounds.assign(bounds, bounds + count);
+}
+
+void pwx_coarray_bounds(const pwx_coarray* x, long* bounds, int count) {
+  const std::vector<long>& kept = x->state->image_bounds;
+  for (int at = 0; at < count; ++at)
+    bounds[at] = static_cast<size_t>(count) == kept.size() ? kept[static_cast<size_t>(at)] : at % 2 == 0;
 }
 
 void pwx_co_reduce(pwx_op op, pwx_type type, void* value, size_t count, const pwx_where* where) {

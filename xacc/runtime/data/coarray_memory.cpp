@@ -58,7 +58,8 @@ void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, in
     auto state = std::unique_ptr<pwx_coarray_state>(new pwx_coarray_state{
         pwx::SymmetricMemory(x->base == nullptr ? program.context.allocate(peerway::host, bytes)
                                                 : program.context.register_memory(x->base, bytes)),
-        nullptr});
+        nullptr,
+        {}});
     x->base = state->memory.here().address();
     x->state = state.get();
     pwx::coarrays().push_back(std::move(state));

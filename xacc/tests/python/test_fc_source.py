@@ -91,6 +91,7 @@ PIECES = st.sampled_from([
     "!$acc parallel loop", "!$acc end", "!$acc kernels", "reduction(+:", "!$acc", "i", ",", "=", "1", "=>",
     "end if", "else", "call ", "!$xmp local_alias", "!$xmp align a(i) with t(i)", "[", "]", "real :: ",
     "%x", "%m(1, 2)", "type(point) :: a", "end type", "type, extends(t) :: u", "point(1, 2)", "type(t) :: t",
+    "!$xmp coarray on p :: a", "!$xmp image (p)", "[2, *]", "this_image(", "call co_sum(", "[1]%x",
 ])  # fmt: skip
 
 

@@ -399,6 +399,10 @@ PWX_API void pwx_coarray_bind(pwx_coarray* x, void* argument, const char* name, 
                               int ndims, const long* sizes, const pwx_where* where);
 /* Ends a coarray, which may be no coarray yet; collective over all images. */
 PWX_API void pwx_coarray_end(pwx_coarray* x, const pwx_where* where);
+/* The bounds of the images of an allocatable coarray of Fortran, for dummy arguments: of each dimension the
+ * lower bound and the extent. */
+PWX_API void pwx_coarray_keep_bounds(pwx_coarray* x, const long* bounds, int count);
+PWX_API void pwx_coarray_bounds(const pwx_coarray* x, long* bounds, int count);
 /* Lets other images reach the copy on the GPU, too. Collective over all images, after pwx_coarray_init. */
 PWX_API void pwx_coarray_on_gpus(pwx_coarray* x, const pwx_where* where);
 /* Which sides of a transfer are copies on GPUs: the coarray's, or the local one, whose `base` is then an

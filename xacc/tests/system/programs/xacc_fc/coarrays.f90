@@ -203,6 +203,7 @@ program coarrays
   later(7)[next] = me
   sync all
   call check(later(7) == before .and. later(2) == 0, 'an allocatable argument')
+  call counted(cube)
   do i = 1, 3
     call allocates(10 * i)
   end do
@@ -259,6 +260,12 @@ contains
     x = 0
     sync all
   end subroutine resize
+
+  subroutine counted(x)
+    real, allocatable :: x(:)[:, :, :]
+    call check(x(1)[mod(next - 1, 2) + 1, mod((next - 1)/2, 2), 1 + (next - 1)/4] == next, 'bounds of an argument')
+    call check(ubound(x, 1) == 2 .and. ucobound(x, 2) == 1, 'ucobound of an argument')
+  end subroutine counted
 
   subroutine part_of(part)
     integer, intent(inout) :: part(3)[*]

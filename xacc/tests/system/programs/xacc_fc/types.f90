@@ -100,6 +100,7 @@ contains
         next(i, j)%x = u(i, j - 1)%x + 2*u(i, j + 1)%x
         if (u(i, j + 1)%inside) next(i, j)%y = -next(i, j)%y
         next(i, j)%link(0) = u(i, j + 1)%link(-1)
+        next(i, j)%mass = next(i, j)%mass + both(u(2, j))
       end do
     end do
 !$acc end data
@@ -114,6 +115,11 @@ contains
     print '(a, es24.15)', 'particles', total
 !$xmp end task
   end subroutine particles
+
+  pure real function both(of)
+    type(particle), intent(in) :: of(2)
+    both = of(1)%mass - of(2)%mass
+  end function both
 
   ! Variables of a type: their values go to each kernel, and come back where clauses say so.
   subroutine scalars(n)
