@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -222,6 +223,32 @@ def test_fortran_beside_c_on_a_gpu() -> None:
         f"{ratios['himeno', 'MI=257', 'MJ=257', 'MK=513']}, the hop at 16⁴ {ratios['hop', 'EDGE=16']} and at "
         f"32⁴ {ratios['hop', 'EDGE=32']}."
     ) in text
+
+
+def outcome_of(line: dict[str, Any]) -> str:
+    """How a coarray program of the peer compiler ended, as the page groups them."""
+    outcome, reason = line["outcome"], line.get("reason", "")
+    if "xmpf_" in reason or "requires a scalar LOGICAL" in reason:  # without a type their value is a REAL
+        return "call functions of the Omni compiler's own library"
+    return {
+        "passed": "pass",
+        "part of a program": "are parts of programs",
+        "not linked": "are parts of programs",
+        "not compiled by gfortran": "are refused by gfortran",
+        "refused": "are refused by `peerway fc`",
+        "failed": "fail",
+    }[outcome]
+
+
+def test_coarray_programs_of_the_peer_compiler() -> None:
+    programs = lines("xacc/fortran-coarrays.jsonl")
+    counts = Counter(map(outcome_of, programs))
+    checking = sum(line["checks"] for line in programs if line["outcome"] == "passed")
+    text = page("docs/xacc/fortran.md")
+    assert f"the other {len(programs)} coarray programs" in text
+    for outcome, count in counts.items():
+        assert f"| {outcome} | {count} |" in text
+    assert f"| pass | {counts['pass']} | {checking} of them check what they compute" in text
 
 
 def test_fortran_programs_of_the_peer_compiler() -> None:

@@ -222,6 +222,8 @@ def _equal(words: list[Word]) -> int | None:
     at = 1
     while at < len(words) and (words[at].text == "(" or words[at].kind == "component"):
         at = closing(words, at) + 1
+    if at < len(words) and words[at].text == "[":
+        raise Refused(words[0].place, f"a kernel cannot assign to '{words[0].text}' of another image")
     is_assignment = words[0].kind == "name" and at < len(words) - 1 and words[at].text == "="
     return at if is_assignment else None
 

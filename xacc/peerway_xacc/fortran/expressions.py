@@ -156,6 +156,9 @@ class _Reader:
         if word.kind != "name":
             raise Refused(word.place, f"expected a value, found '{word.text}', which kernels do not have yet")
         value = self._variable_or_call(word)
+        if self._next() == "[":
+            message = f"'{word.text}' of another image in a kernel; assign it to a variable before"
+            raise Refused(word.place, message)
         while self.at < len(self.words) and self.words[self.at].kind == "component":
             value = self._component(value)
         return value

@@ -103,8 +103,6 @@ class KernelNames:
         declared = self.entity(word)
         if declared is None:
             return self.types.of(self.scope, Entity(word.text, word), word.place)
-        if declared[1].images is not None or "codimension" in declared[1].attributes:
-            raise Refused(word.place, f"'{word.text}' is a coarray, which kernels do not have yet")
         return self.types.of(*declared, word.place)
 
     def scalar(self, word: Word) -> Value:

@@ -500,6 +500,22 @@ prog.f90:11:14: error: expected an operator, found '%'
       |              ^
 """,
     ),
+    "acc image": (
+        with_types("integer :: x(8)[*]", "!$acc parallel loop", "do i = 1, 8", "  y(i) = x(i)[2]", "end do"),
+        """\
+prog.f90:12:10: error: 'x' of another image in a kernel; assign it to a variable before
+   12 |   y(i) = x(i)[2]
+      |          ^
+""",
+    ),
+    "acc image changed": (
+        with_types("integer :: x(8)[*]", "!$acc parallel loop", "do i = 1, 8", "  x(i)[2] = i", "end do"),
+        """\
+prog.f90:12:3: error: a kernel cannot assign to 'x' of another image
+   12 |   x(i)[2] = i
+      |   ^
+""",
+    ),
     "acc no do": (
         in_program("!$acc parallel loop", "b(1) = 1"),
         """\

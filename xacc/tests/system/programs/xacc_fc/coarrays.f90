@@ -16,7 +16,7 @@ program coarrays
   integer :: flag[*], status, sums(3)
   logical :: acquired, ready[*]
   real(dp) :: smallest
-  integer :: me, all_of, next, before, i
+  integer :: me, all_of, next, before, i, j
   integer, codimension[*] :: one
   integer :: grid(3, 4)[*], local(3, 4), shifted(2)[-1:0, 3:*]
   real, allocatable :: cube(:)[:, :, :], ours(:)[:]
@@ -53,6 +53,16 @@ program coarrays
   sync all
 
   call check(one[next] == 10 * next .and. one == 10 * me, 'a scalar of another image')
+  local = 0
+!$acc data copyin(grid) copyout(local)
+!$acc parallel loop collapse(2)
+  do j = 1, 4
+    do i = 1, 3
+      local(i, j) = grid(i, j) + one
+    end do
+  end do
+!$acc end data
+  call check(sum(local) == 12*(110*me) + 78, 'a coarray in a kernel')
   call check(sum(row(2:8:3)[before]) == 3 * before, 'a section with a step')
   call check(row(int(row(0)[mod(int(row(1)[next]), all_of) + 1]) - 1)[one[next]/10] == next, 'images within images')
   row(5:int(row(5)[1]) + 3)[before] = -5
