@@ -771,7 +771,7 @@ prog.f90:9:5: error: this_image is supported with a coarray and dim only
 prog.f90:9:1: error: 'c' is no coarray, so it has no images
     9 | c(1)[2] = 3
       | ^
-prog.f90:3:29: note: 'c' is declared here
+prog.f90:3:31: note: 'c' is declared here
     3 |   real(8) :: a(n, n), b(0:n), c(n)
       |                               ^
 """,
@@ -779,9 +779,9 @@ prog.f90:3:29: note: 'c' is declared here
     "dimensions of images": (
         in_program("integer :: x[2, *]", "x[1] = 3"),
         """\
-prog.f90:10:1: error: 'x' has 2 dimensions of images
+prog.f90:10:3: error: 'x' has 2 dimensions of images
    10 | x[1] = 3
-      | ^~~~
+      |   ^
 """,
     ),
     "allocate without dimensions of images": (

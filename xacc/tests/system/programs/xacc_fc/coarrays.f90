@@ -225,6 +225,7 @@ program coarrays
   sync all
   call outside(row(1:8), one, me, all_of, i)
   call check(i == 0 .and. row(4) == before .and. row(3) == 0, 'arguments of a procedure without an interface')
+  sync all
   call declared(one, row(1:8), me, all_of)
   call check(one == 500 + before .and. row(2) == before, 'arguments of a procedure with an interface')
 
