@@ -42,7 +42,7 @@ ELSEWHERE = {
     "docs/xacc/directives.md 2": "an excerpt of what `peerway cc` generates",
     "docs/xacc/directives.md 3": "an excerpt of what `peerway cc` generates",
     **{
-        f"docs/xacc/fortran.md {n}": "xacc/tests/system/test_fc_programs.py runs it beside its form in Fortran"
+        f"docs/xacc/fortran.md {n}": "xacc/tests/system/test_fc_programs.py runs it beside Fortran"
         for n in range(1, 4)
     },
     "docs/xacc/fortran.md 4": "an excerpt of examples/xacc/cg.c",
