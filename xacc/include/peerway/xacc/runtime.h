@@ -453,8 +453,7 @@ PWX_API void pwx_look_again(const pwx_where* where);
 /* Until the end, the images of statements are these nodes; at a rank that is none of them, itself alone. */
 PWX_API void pwx_images_begin(const pwx_nodes* nodes, const pwx_where* where);
 PWX_API void pwx_images_end(void);
-/* This rank's number among the images of a coarray that has nodes, from 1; 0 at others. How many there are.
- */
+/* This rank's number among the images of a coarray that has nodes, from 1, or 0; and how many there are. */
 PWX_API long pwx_coarray_this_image(const pwx_coarray* x);
 PWX_API long pwx_coarray_num_image(const pwx_coarray* x);
 PWX_API void pwx_sync_memory(const pwx_where* where);
