@@ -195,8 +195,7 @@ def _rebound(unit: FortranUnit, here: Scope, scope: Scope, entity: Entity) -> li
     lowers = [f"lbound({name}, {number + 1})" for number in range(len(entity.dimensions or ()))]
     bind = coarray_call(unit, scope, entity, lowers, entity.word.place, "bind")
     none = Call(unit.name("none"), [f"{symbol}__c.state = 0;"])
-    if arrays.is_dummy(scope, name):
-        bind.lines.append(cobounds.registered(scope, entity, "bounds"))
+    bind.lines.append(cobounds.registered(scope, entity, "bounds"))
     there, absent = (unit.generated.call(here, call) for call in (bind, none))
     return [f"if (allocated({name})) then", there, "else", absent, "end if"]
 

@@ -203,6 +203,9 @@ program coarrays
   sync all
 
   deallocate (later)
+  allocate (later(0)[*])
+  call check(size(later(:)[next]) == 0, 'a coarray without elements')
+  deallocate (later)
   allocate (later(0:7)[*])
   later = me
   sync all
