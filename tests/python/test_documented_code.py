@@ -41,7 +41,11 @@ ELSEWHERE = {
     "docs/xacc/directives.md 1": "an excerpt of a program with directives",
     "docs/xacc/directives.md 2": "an excerpt of what `peerway cc` generates",
     "docs/xacc/directives.md 3": "an excerpt of what `peerway cc` generates",
-    "docs/xacc/fortran.md 1": "an excerpt of examples/xacc/cg.c",
+    **{
+        f"docs/xacc/fortran.md {n}": "xacc/tests/system/test_fc_programs.py runs it beside Fortran"
+        for n in range(1, 4)
+    },
+    "docs/xacc/fortran.md 4": "an excerpt of examples/xacc/cg.c",
 }
 BLOCKS = blocks("c", "cpp", "c++")
 

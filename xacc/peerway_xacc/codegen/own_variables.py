@@ -137,7 +137,9 @@ def on_thread(unit: Unit, annotated: AnnotatedStatement, directive: d.Acc, impli
 
 
 def changed(unit: Unit, annotated: AnnotatedStatement) -> set[str]:
-    """The outer scalars that a statement changes outside its shared loops, and that no clause names."""
+    """The outer scalars and structs that a statement changes outside its shared loops, and that no clause
+    names.
+    """
     region = Range(annotated.statement.start, annotated.statement.end)
     settled = declared_on_device(unit, annotated.statement) | indices_in(unit, annotated.statement)
     for inside, other in unit.compute.regions:
@@ -157,6 +159,7 @@ def changed(unit: Unit, annotated: AnnotatedStatement) -> set[str]:
     for use in used_in(annotated.function.uses, region):
         variable = use.variable
         outside = variable.file_scope or not region.start <= variable.declarator.start < region.end
-        if outside and use.written and variable.scalar and variable.pointee is None and not use.subscripts:
+        single = variable.pointee is None and not variable.sizes
+        if outside and use.written and single:
             names.add(variable.name)
     return names - settled

@@ -6,6 +6,8 @@ by value, and has each statement in the line that the program has it in, so erro
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from peerway_xacc.fortran import acc_data
 from peerway_xacc.fortran.acc_clauses import COMPUTE, AccClause, AccDirective, read
 from peerway_xacc.fortran.acc_kernel import Acc, kernel
@@ -14,6 +16,7 @@ from peerway_xacc.fortran.blocks import Assign, Blocks, CallOf, Loop, Node, walk
 from peerway_xacc.fortran.do_loops import loop_end, read_do
 from peerway_xacc.fortran.kernel_functions import Procedures
 from peerway_xacc.fortran.kernel_names import KernelNames
+from peerway_xacc.fortran.members import with_members
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.types import Types
 from peerway_xacc.fortran.unit import FortranUnit
@@ -28,7 +31,14 @@ def lower(unit: FortranUnit) -> Acc:
         if isinstance(base, d.Acc):
             with unit.diagnostics.collecting():
                 line = unit.reads[id(base)]
-                acc.directives[line.number] = read(unit.structure.text, line.logical, line.number)
+                directive = read(unit.structure.text, line.logical, line.number)
+                scope = _scope(unit, line.number)
+                directive.clauses = [
+                    replace(clause, words=tuple(with_members(unit, scope, list(clause.words))))
+                    if clause.words else clause
+                    for clause in directive.clauses
+                ]  # fmt: skip
+                acc.directives[line.number] = directive
     for number, directive in sorted(acc.directives.items()):
         if number not in acc.done:
             with unit.diagnostics.collecting():

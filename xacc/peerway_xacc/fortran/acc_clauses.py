@@ -52,6 +52,9 @@ class AccClause:
             if part[0].kind != "name":
                 raise Refused(part[0].place, f"expected the name of a variable, found '{part[0].text}'")
             section = None
+            if len(part) > 1 and part[1].kind == "component":
+                message = "a component in a clause of acc must be an array that is allocatable, a pointer or "
+                raise Refused(part[0].place, f"{message}distributed; name the variable '{part[0].text}'")
             if len(part) > 1:
                 if part[1].text != "(" or closing(part, 1) != len(part) - 1:
                     raise Refused(part[1].place, f"expected a section of '{part[0].text}', as (1:n)")

@@ -276,7 +276,7 @@ def whole(names: KernelNames, array: ArrayOf, item: Item) -> str:
         raise Refused(item.word.place, message)
     upper = names.value(_texts(last[1]))
     text = " * ".join([*array.extents[:-1], f"({upper} - {array.lower[-1]} + 1)"])
-    name = f"pwn_{array.name}"
+    name = array.count_name
     line = f"const long {name} = {text};"
     if not any(f" {name} = " in known for known in names.declared):
         names.declared.append(line)

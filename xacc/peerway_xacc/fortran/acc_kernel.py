@@ -132,6 +132,10 @@ def _emit(
     parameters = ["const long* pwv", *(f"void* pwc{number}" for number in range(len(names.passed)))]
     unused = "".join(f" (void)pwc{number};" for number in range(len(names.passed)))
     start = f"void {name}({', '.join(parameters)}) {{ (void)pwv;{unused} {' '.join(names.declared)}"
+    for definition in names.types.derived.definitions:
+        if definition not in acc.functions:
+            acc.functions.add(definition)
+            acc.written.put(line - 1, definition)
     for function in names.functions.values():
         if function not in acc.functions:
             acc.functions.add(function)
@@ -160,7 +164,8 @@ def _emit(
     for local in sorted({*names.local, *names.own_arrays}):
         declared = unit.fortran.entity(local, scope)
         if declared and declared[0] is scope:  # so that the compiler does not call it unused
-            lines.insert(0, f"if (.false.) {local} = 0")
+            derived = declared[1].type_text and names.types.of(*declared, directive.place).base == "type"
+            lines.insert(0, f"if (.false.) {local} = {local if derived else 0}")
     unit.generated.behind(last, *lines)
     explained = next(item for item in unit.directives if unit.number_of(item) == directive.number)
     unit.explain(explained, f"acc {directive.construct}: the function {name} of C")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from peerway_xacc.fortran import acc_data
 from peerway_xacc.fortran.acc_clauses import AccClause, AccDirective
 from peerway_xacc.fortran.blocks import Loop, walk
-from peerway_xacc.fortran.kernel_names import KernelNames, c_name
+from peerway_xacc.fortran.c_names import c_name
+from peerway_xacc.fortran.kernel_names import KernelNames
 from peerway_xacc.fortran.words import Word, split
 from peerway_xacc.frontend import grammar_acc
 from peerway_xacc.frontend.diagnostics import Refused
@@ -82,6 +83,9 @@ class Heads:
     def _scalar(self, word: Word, clause: str) -> str:
         if self.names.is_array(word):
             raise Refused(word.place, f"{clause} of the array '{word.text}' is not possible in a kernel yet")
+        kind = self.names.type_of(word)
+        if kind.base == "type":
+            raise Refused(word.place, f"{clause} of '{word.text}' of {kind.fortran} is not possible")
         self.names.assigned.add(word.text)
         return self.names.scalar(word).text
 

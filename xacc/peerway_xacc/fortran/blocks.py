@@ -5,10 +5,11 @@ others.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from peerway_xacc.fortran.acc_clauses import AccDirective
 from peerway_xacc.fortran.do_loops import Do, do_header, loop_end, read_do
+from peerway_xacc.fortran.members import with_members
 from peerway_xacc.fortran.structure import Statement
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.words import Word, closing, split
@@ -95,6 +96,7 @@ class Blocks:
             statement = self._unit.structure.by_number.get(number)
             if statement is None:
                 continue
+            statement = _with_components(self._unit, statement)
             node = self._node(statement)
             if node is None:
                 continue
@@ -192,9 +194,14 @@ class Blocks:
             if depth == 0 and (ends or (texts[0] in ("else", "elseif") and texts[1:2] != ["="])):
                 nodes = self._until(statement.number - 1)
                 self._at = statement.number + 1
-                return nodes, statement
+                return nodes, _with_components(self._unit, statement)
             depth += is_if - ends
         raise Refused(begin.words[0].place, "this IF has no end")
+
+
+def _with_components(unit: FortranUnit, statement: Statement) -> Statement:
+    """A statement whose names of components are words of their own, which no variable has."""
+    return replace(statement, words=with_members(unit, statement.scope, statement.words))
 
 
 def _call(statement: Statement, words: list[Word]) -> CallOf:
@@ -213,8 +220,10 @@ def _call(statement: Statement, words: list[Word]) -> CallOf:
 def _equal(words: list[Word]) -> int | None:
     """Where the `=` of an assignment is."""
     at = 1
-    if len(words) > 1 and words[1].text == "(":
-        at = closing(words, 1) + 1
+    while at < len(words) and (words[at].text == "(" or words[at].kind == "component"):
+        at = closing(words, at) + 1
+    if at < len(words) and words[at].text == "[":
+        raise Refused(words[0].place, f"a kernel cannot assign to '{words[0].text}' of another image")
     is_assignment = words[0].kind == "name" and at < len(words) - 1 and words[at].text == "="
     return at if is_assignment else None
 

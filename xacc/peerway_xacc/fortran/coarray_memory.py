@@ -31,7 +31,7 @@ def coarray_call(
     rank = len(lowers)
     arguments = Arguments()
     lines = [f"{symbol}__clb[{rank - 1 - at}] = {arguments.c_text(text)};" for at, text in enumerate(lowers)]
-    sizes = ", ".join(f"c0->dim[{rank - 1 - d}].extent" for d in range(rank)) or "1"
+    sizes = ", ".join(f"pwx_f_extent(c0, {rank - 1 - d})" for d in range(rank)) or "1"
     rest = f"{quoted(entity.name)}, c0->elem_len, {rank}, (const long[]){{{sizes}}}, {where(place)});"
     if how == "bind":
         lines.append(f"pwx_coarray_bind(&{symbol}__c, c0->base_addr, {rest}")

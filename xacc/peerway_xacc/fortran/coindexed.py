@@ -1,13 +1,10 @@
-"""What other images have, in statements: `x(1:3)[2]` is put or fetched by a call beside the statement.
-
-`x(1:3)[2] = expr` puts a temporary that has the type of x, so Fortran converts and spreads the value. In an
-expression, `x(1:3)[2]` becomes a temporary that a call before the statement fills.
-"""
+"""References to what other images have, `x(1:3)[2]`: their sections and images, and temporaries for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway_xacc.fortran import cobounds
 from peerway_xacc.fortran.coarray_memory import symbol_of, where
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
@@ -16,8 +13,6 @@ from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.words import Word, closing, split
 from peerway_xacc.frontend.diagnostics import Refused, counted
-
-_OPENING = ("do", "else", "elseif", "select", "case", "where", "elsewhere", "forall", "associate", "block")
 
 
 @dataclass(frozen=True)
@@ -69,6 +64,15 @@ def edited(unit: FortranUnit, statement: Statement, words: list[Word]) -> str:
     return unit.generated.edited(statement.number, words[0].start, words[-1].end) if words else ""
 
 
+def call_items(words: list[Word], opening: int) -> tuple[list[list[Word]], dict[str, list[Word]]]:
+    """What stands between parentheses: the items, and those with a name by it."""
+    if opening >= len(words) or words[opening].text != "(":
+        return [], {}
+    items = [item for item in split(words[opening + 1 : closing(words, opening)], ",") if item]
+    named = {item[0].text: item[2:] for item in items if len(item) > 2 and item[1].text == "="}
+    return [item for item in items if not (len(item) > 2 and item[1].text == "=")], named
+
+
 # ---- references ----
 
 
@@ -88,69 +92,6 @@ def coarray_at(unit: FortranUnit, statement: Statement, at: int) -> Coindexed | 
         end = closing(words, opening)
         images = words[opening + 1 : end]
     return Coindexed(*declared, words[at : end + 1], subscripts, images, at, end)
-
-
-def _coindexed(unit: FortranUnit, statement: Statement) -> list[Coindexed]:
-    references: list[Coindexed] = []
-    words, at = statement.words, 0
-    while at < len(words):
-        reference = coarray_at(unit, statement, at)
-        if reference is None:
-            at += 1
-            continue
-        behind = words[reference.end + 1].text if reference.end + 1 < len(words) else ""
-        has_images = reference.images is not None
-        of_component = behind == "%" and any(word.text == "[" for word in words[reference.end :])
-        if (has_images and behind in ("%", "(")) or (not has_images and of_component):
-            message = f"a component of the coarray '{words[at].text}' at another image is not supported yet"
-            raise Refused(words[at].place, message)
-        if has_images:
-            references.append(reference)
-            at = reference.end
-        at += 1
-    return references
-
-
-def transfer(unit: FortranUnit, statement: Statement) -> None:
-    """Replace what other images have by temporaries, and calls that bring or take these."""
-    words = statement.words
-    if statement.number < statement.scope.first_executable or words[0].text in ("allocate", "deallocate"):
-        return
-    references = _coindexed(unit, statement)
-    if not references:
-        return
-    _check_construct(statement, references[0])
-    action = action_of(statement)
-    condition = [reference for reference in references if reference.start < action]
-    rest = [reference for reference in references if reference not in condition]
-    put = next(
-        (reference for reference in rest if reference.start == action and _is_assigned(words, reference)),
-        None,
-    )
-    before = [line for reference in condition for line in _get(unit, statement, reference)]
-    inner = [line for reference in rest if reference is not put for line in _get(unit, statement, reference)]
-    behind: list[str] = []
-    if put:
-        prepared, behind = _put(unit, statement, put)
-        inner += prepared
-    unit.generated.before(statement.number, *before)
-    surround(unit, statement, action if rest else 0, inner, behind)
-
-
-def _check_construct(statement: Statement, reference: Coindexed) -> None:
-    words = statement.words
-    construct = words[2].text if len(words) > 2 and words[1].text == ":" else words[0].text
-    is_name = len(words) > 1 and words[1].text in ("=", "(", "%")
-    if construct in _OPENING and (not is_name or construct in ("elseif", "select", "case", "where")):
-        raise Refused(
-            place_of(reference.words),
-            f"a coarray of another image in {construct.upper()} is not supported yet; "
-            "assign it to a variable before",
-        )
-
-
-def _is_assigned(words: list[Word], reference: Coindexed) -> bool:
-    return reference.end + 1 < len(words) and words[reference.end + 1].text == "="
 
 
 def _sections(
@@ -198,32 +139,21 @@ def image_of(unit: FortranUnit, statement: Statement, reference: Coindexed, argu
     if reference.images is None:
         return "xmpc_this_image()"
     subscripts = [edited(unit, statement, part) for part in split(reference.images, ",")]
-    sizes = [part.strip() for part in reference.entity.images.split(",")]
-    if len(subscripts) != len(sizes) and "allocatable" not in reference.entity.attributes:
-        message = f"'{reference.entity.name}' has {counted(len(sizes), 'dimension')} of images"
+    if len(subscripts) != cobounds.rank_of(reference.entity):
+        dimensions = counted(cobounds.rank_of(reference.entity), "dimension")
+        message = f"'{reference.entity.name}' has {dimensions} of images"
         raise Refused(place_of(reference.images or reference.words), message)
-    if len(subscripts) > 1 and (":" in reference.entity.images):
-        raise Refused(
-            place_of(reference.words),
-            "an image has one number here; more dimensions need their sizes, as in [2, *]",
-        )
-    text, size = "0", "1"
-    for number, subscript in enumerate(subscripts):
-        text += f" + ({arguments.c_text(subscript)} - 1) * ({size})"
-        if number + 1 < len(subscripts):
-            size += f" * ({arguments.c_text(sizes[number])})"
-    return text
+    return cobounds.image_number(reference.scope, reference.entity, subscripts, arguments)
 
 
 # ---- transfers ----
 
 
-def _temporary(
-    unit: FortranUnit, statement: Statement, reference: Coindexed, rank: int, local: str
+def temporary(
+    unit: FortranUnit, statement: Statement, kind: str | None, rank: int, local: str
 ) -> tuple[str, list[str]]:
-    """A variable with the type of a coarray and the shape of a section, and the statements that make it."""
+    """A variable of a type, with the shape of a section, and the statements that make it."""
     name = unit.output.new_name("pwx_c").replace("__", "")
-    kind = reference.entity.type_text
     if rank == 0:
         unit.temporaries.setdefault(statement.scope.number, []).append(f"{kind} :: {name}")
         return name, [f"{name} = {local}"]
@@ -232,17 +162,11 @@ def _temporary(
     return name, [f"if (allocated({name})) deallocate({name})", f"allocate({name}, source={local})"]
 
 
-def _get(unit: FortranUnit, statement: Statement, reference: Coindexed) -> list[str]:
-    name, _, lines = fetched(unit, statement, reference)
-    unit.generated.edit(statement.number, reference.words[0].start, reference.words[-1].end, name)
-    return lines
-
-
 def fetched(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[str, int, list[str]]:
     """A temporary with its rank, and the statements that fetch what an image has into it."""
     arguments = Arguments()
     section, rank, local = _sections(unit, statement, reference, arguments)
-    name, lines = _temporary(unit, statement, reference, rank, local)
+    name, lines = temporary(unit, statement, reference.entity.type_text, rank, local)
     image = image_of(unit, statement, reference, arguments)
     place = where(reference.words[0].place)
     call = Call(unit.name("get"), [
@@ -252,18 +176,11 @@ def fetched(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tu
     return name, rank, [*lines, unit.generated.call(statement.scope, call)]
 
 
-def _put(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[list[str], list[str]]:
-    name, rank, lines, call = sent(unit, statement, reference)
-    whole = f"({','.join(':' * rank)})" if rank else ""
-    unit.generated.edit(statement.number, reference.words[0].start, reference.words[-1].end, name + whole)
-    return lines, [call]
-
-
 def sent(unit: FortranUnit, statement: Statement, reference: Coindexed) -> tuple[str, int, list[str], str]:
     """A temporary with its rank, the statements that make it, and the one that puts it to an image."""
     arguments = Arguments()
     section, rank, local = _sections(unit, statement, reference, arguments)
-    name, lines = _temporary(unit, statement, reference, rank, local)
+    name, lines = temporary(unit, statement, reference.entity.type_text, rank, local)
     image = image_of(unit, statement, reference, arguments)
     place = where(reference.words[0].place)
     call = Call(unit.name("put"), [

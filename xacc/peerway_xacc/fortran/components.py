@@ -6,6 +6,7 @@ array, so `c%a(i)` stays as the program has it. Every variable of the type must 
 
 from __future__ import annotations
 
+from peerway_xacc.fortran import derived_types
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.specification import DerivedType
 from peerway_xacc.fortran.structure import Scope, Statement
@@ -51,12 +52,14 @@ def _meant(
         variables = [scope.entities[base]]
     else:
         defined = _defined(unit, scope, base)
-        variables = [entity for entity in scope.entities.values() if defined and _type_name(entity) == base]
+        variables = [
+            entity for entity in scope.entities.values() if defined and derived_types.name_of(entity) == base
+        ]
         if not variables:
             message = f"'{base}' is neither a variable of this scope nor a type that has variables here"
             raise Refused(name.place, message)
     for variable in variables:
-        defined = _defined(unit, scope, _type_name(variable))
+        defined = _defined(unit, scope, derived_types.name_of(variable))
         if defined is None or component not in defined.components:
             note = (variable.word.place, f"'{variable.name}' is declared here")
             raise Refused(name.place, f"'{variable.name}' has no component '{component}'", note)
@@ -76,26 +79,10 @@ def _entity(name: str, variable: Entity, component: Entity) -> Entity:
     )  # fmt: skip
 
 
-def _type_name(entity: Entity) -> str:
-    """The derived type of an entity; empty for a type that is none."""
-    text = "".join((entity.type_text or "").lower().split())
-    for kind in ("type(", "class("):
-        if text.startswith(kind):
-            return text[len(kind) :].split("(")[0].rstrip(")")
-    return ""
-
-
 def _defined(unit: FortranUnit, scope: Scope, name: str) -> DerivedType | None:
     """The type that a name means in a scope."""
-    for around in scope.chain():
-        if name in around.types:
-            return around.types[name]
-        for module, only in around.modules:
-            used = unit.fortran.module(module)
-            known = name if only is None else only.get(name, name if "" in only else None)
-            if used and known in used.types:
-                return used.types[known]
-    return None
+    declared = derived_types.defined(unit, scope, name)
+    return declared[1] if declared else None
 
 
 def _check(scope: Scope, variable: Entity, component: str, name: Name) -> None:
@@ -128,7 +115,7 @@ def _check_others(unit: FortranUnit, scope: Scope, defined: DerivedType, compone
         for entity in larger.components.values()
     ]
     for entity, kind in places:
-        if entity.component or _defined(unit, scope, _type_name(entity)) is not defined:
+        if entity.component or _defined(unit, scope, derived_types.name_of(entity)) is not defined:
             continue
         if all(f"{entity.name}%{name}" in scope.entities for name in components):
             continue

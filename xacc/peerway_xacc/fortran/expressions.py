@@ -6,7 +6,9 @@ import re
 from typing import Protocol
 
 from peerway_xacc.fortran import intrinsics
-from peerway_xacc.fortran.types import DOUBLE, LOGICAL, REAL, Type
+from peerway_xacc.fortran.component_values import offset_of, whole_array
+from peerway_xacc.fortran.derived_types import Derived
+from peerway_xacc.fortran.intrinsic_types import DOUBLE, LOGICAL, REAL, Type
 from peerway_xacc.fortran.values import Value, promoted
 from peerway_xacc.fortran.words import Word, closing, split
 from peerway_xacc.frontend.diagnostics import Refused
@@ -59,10 +61,17 @@ class Expressions:
 
     def read(self, words: list[Word]) -> Value:
         """All the words as one expression."""
-        reader = _Reader(words, self._names)
+        return self._all(_Reader(words, self._names))
+
+    def array_of(self, words: list[Word]) -> Value:
+        """A component that is an array, or the element where an argument begins: C has a pointer there."""
+        return self._all(_Reader(words, self._names, whole=True))
+
+    def _all(self, reader: _Reader) -> Value:
         value = reader.level(0)
-        if reader.at < len(words):
-            raise Refused(words[reader.at].place, f"expected an operator, found '{words[reader.at].text}'")
+        if reader.at < len(reader.words):
+            word = reader.words[reader.at]
+            raise Refused(word.place, f"expected an operator, found '{word.text}'")
         return value
 
     def integer(self, words: list[Word]) -> Value:
@@ -81,10 +90,11 @@ class Expressions:
 
 
 class _Reader:
-    def __init__(self, words: list[Word], names: Names) -> None:
+    def __init__(self, words: list[Word], names: Names, whole: bool = False) -> None:
         self.words = words
         self.at = 0
         self._names = names
+        self._whole = whole  # may the words end with a component that is an array?
 
     def _next(self) -> str:
         return self.words[self.at].text if self.at < len(self.words) else ""
@@ -145,18 +155,58 @@ class _Reader:
             raise Refused(word.place, "characters are not possible in a kernel")
         if word.kind != "name":
             raise Refused(word.place, f"expected a value, found '{word.text}', which kernels do not have yet")
-        if self._next() == "%":
-            message = f"'{word.text}' is of a derived type, whose components kernels do not have yet"
-            raise Refused(word.place, f"{message}; copy what you need to variables before")
+        value = self._variable_or_call(word)
+        if self._next() == "[":
+            message = f"'{word.text}' of another image in a kernel; assign it to a variable before"
+            raise Refused(word.place, message)
+        while self.at < len(self.words) and self.words[self.at].kind == "component":
+            value = self._component(value)
+        return value
+
+    def _variable_or_call(self, word: Word) -> Value:
         if self._next() != "(":
             if self._names.is_array(word):
-                message = f"the whole array '{word.text}' in an expression: kernels need elements, so write"
-                raise Refused(word.place, f"{message} a loop over them")
+                raise Refused(word.place, whole_array(word.text))
             return self._names.scalar(word)
+        parts = self._parts()
+        return self._called(word, parts if parts != [[]] else [])
+
+    def _parts(self) -> list[list[Word]]:
+        """What is between the parentheses that come next."""
         end = closing(self.words, self.at)
         parts = split(self.words[self.at + 1 : end], ",")
         self.at = end + 1
-        return self._called(word, parts if parts != [[]] else [])
+        return parts
+
+    def _component(self, value: Value) -> Value:
+        """The component that comes next of a value, or an element of it."""
+        word = self._take()
+        name = word.text[1:]
+        found = value.type.find(name) if isinstance(value.type, Derived) else None
+        if found is None:
+            raise Refused(word.place, f"{value.type.fortran} has no component '{name}'")
+        text, component = f"{value.text}{found[0]}", found[1]
+        if component.type is None:
+            message = f"the component '{name}' is allocatable or a pointer, which kernels cannot use yet"
+            raise Refused(word.place, message)
+        if not component.extents:
+            if self._next() == "(" or (self._whole and self.at == len(self.words)):
+                raise Refused(word.place, f"the component '{name}' is no array")
+            return Value(text, component.type)
+        if self._next() != "(":
+            if self._whole and self.at == len(self.words):
+                return Value(text, component.type)
+            raise Refused(word.place, whole_array(name))
+        parts = self._parts()
+        self._check_element(word, name, parts)
+        subscripts = [_subscript(self._value(part), part[0]) for part in parts]
+        return Value(f"{text}[{offset_of(component, subscripts, word)}]", component.type)
+
+    def _check_element(self, word: Word, name: str, parts: list[list[Word]]) -> None:
+        for part in parts:
+            if len(split(part, ":")) > 1 or not part:
+                message = f"a section of '{name}': kernels need elements, so write a loop over them"
+                raise Refused(word.place, message)
 
     def _bracket(self) -> Value:
         end = closing(self.words, self.at - 1)
@@ -164,6 +214,7 @@ class _Reader:
         self.at = end + 1
         values = [_Reader(part, self._names).level(0) for part in parts if part]
         if len(values) == 2:
+            promoted(values[0].type, values[1].type, self.words[end])
             single = all(value.type != DOUBLE for value in values)
             return intrinsics.complex_of(values[0], values[1], Type("complex", 4 if single else 8))
         if len(values) != 1:
@@ -172,10 +223,7 @@ class _Reader:
 
     def _called(self, word: Word, parts: list[list[Word]]) -> Value:
         if self._names.is_array(word):
-            for part in parts:
-                if len(split(part, ":")) > 1 or not part:
-                    message = f"a section of '{word.text}': kernels need elements, so write a loop over them"
-                    raise Refused(word.place, message)
+            self._check_element(word, word.text, parts)
             return self._names.element(word, [_subscript(self._value(part), part[0]) for part in parts])
         if [] in parts:
             raise Refused(word.place, f"an argument of '{word.text}' is missing")
@@ -204,6 +252,9 @@ class _Reader:
                 raise Refused(part[0].place, "arguments with names are not possible in a kernel yet")
             else:
                 plain.append(self._value(part))
+                if isinstance(plain[-1].type, Derived) and word.text != "merge":
+                    message = f"{word.text} of {plain[-1].type.fortran} is not possible in a kernel"
+                    raise Refused(word.place, message)
         return intrinsics.call(word, plain, kind)
 
     def _number(self, word: Word) -> Value:

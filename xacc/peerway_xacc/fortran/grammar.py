@@ -160,6 +160,21 @@ class LocalAlias(d.Directive):
     array: Name | None = None
 
 
+@dataclass
+class CoarrayOn(d.Directive):
+    """`coarray on p :: x, y`: the images of these coarrays are the nodes of p."""
+
+    nodes: Name | None = None
+    names: list[Name] = field(default_factory=list)
+
+
+@dataclass
+class ImageOn(d.Directive):
+    """`image (p)`: the images of the next statement are the nodes of p."""
+
+    nodes: Name | None = None
+
+
 @dataclass(frozen=True)
 class Read:
     """A directive, and the expressions that it needs."""
@@ -184,10 +199,9 @@ def read(text: FortranText, logical: Logical, number: int, shared: Arguments) ->
         return Read(_acc(pragma, base, words), logical, number, Arguments())
     if words[0].text in ("end", *(f"end{kind}" for kind in _ENDS)):
         return Read(_end(pragma, words), logical, number, Arguments())
-    if words[0].text == "local_alias":
-        return Read(
-            _local_alias(FortranParser(pragma, logical, Arguments()), pragma), logical, number, Arguments()
-        )
+    if words[0].text in _OF_FORTRAN:
+        parser = FortranParser(pragma, logical, Arguments())
+        return Read(_OF_FORTRAN[words[0].text](parser, pragma), logical, number, Arguments())
     own = Arguments()
     arguments = shared if words[0].text in _WORDS_OF_MAPPING else own
     directive = grammar_xmp.parse(pragma, FortranParser(pragma, logical, arguments))
@@ -226,6 +240,33 @@ def _local_alias(parser: FortranParser, pragma: Pragma) -> LocalAlias:
     return LocalAlias(
         word.place, pragma.start, pragma.end, pragma.file, name=name, array=array, spelling="xmp local_alias"
     )
+
+
+def _coarray_on(parser: FortranParser, pragma: Pragma) -> CoarrayOn:
+    word = parser.name("a directive of XcalableMP")
+    parser.expect("on", "behind coarray")
+    nodes = parser.name("the name of nodes")
+    parser.expect(":", "of '::' behind the nodes")
+    parser.expect(":", "of '::' behind the nodes")
+    names = parser.some(lambda: parser.name("the name of a coarray"))
+    parser.end()
+    return CoarrayOn(
+        word.place, pragma.start, pragma.end, pragma.file, nodes=nodes, names=names, spelling="xmp coarray"
+    )
+
+
+def _image_on(parser: FortranParser, pragma: Pragma) -> ImageOn:
+    word = parser.name("a directive of XcalableMP")
+    parser.expect("(", "behind image")
+    nodes = parser.name("the name of nodes")
+    parser.expect(")", "behind the nodes")
+    parser.end()
+    return ImageOn(word.place, pragma.start, pragma.end, pragma.file, nodes=nodes, spelling="xmp image")
+
+
+_OF_FORTRAN: dict[str, Callable[[FortranParser, Pragma], d.Directive]] = {
+    "local_alias": _local_alias, "coarray": _coarray_on, "image": _image_on,
+}  # fmt: skip
 
 
 def _acc(pragma: Pragma, base: d.Directive, words: list[Word]) -> d.Acc:

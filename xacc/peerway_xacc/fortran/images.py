@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from peerway_xacc.fortran.coarray_memory import symbol_of, where
+from peerway_xacc.fortran import cobounds, locks
+from peerway_xacc.fortran.coarray_memory import where
 from peerway_xacc.fortran.coindexed import (
-    Coindexed,
     action_of,
+    call_items,
     coarray_at,
     edited,
     fetched,
-    image_of,
     sent,
     surround,
 )
-from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments
 from peerway_xacc.fortran.structure import Scope, Statement
 from peerway_xacc.fortran.unit import FortranUnit
-from peerway_xacc.fortran.words import Word, closing, split, written
-from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.fortran.words import Word, closing, written
+from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.tokens import quoted
 
 _REDUCTIONS = {"co_sum": "PWX_SUM", "co_max": "PWX_MAX", "co_min": "PWX_MIN"}
 _ATOMICS = ("atomic_define", "atomic_ref")
-_STATES = (
-    "use, intrinsic :: iso_fortran_env, only: pwx_locked => stat_locked, pwx_unlocked => stat_unlocked, "
-    "pwx_locked_there => stat_locked_other_image"
-)
-
-
-def is_lock(entity: Entity) -> bool:
-    """Is a coarray one of locks?"""
-    return (entity.type_text or "").lower().replace(" ", "") == "type(lock_type)"
 
 
 def replaced(unit: FortranUnit, statement: Statement) -> bool:
@@ -45,7 +35,7 @@ def replaced(unit: FortranUnit, statement: Statement) -> bool:
     if unit.fortran.entity(first, statement.scope) is not None or _is_assignment(words[action:]):
         return False
     if first in ("lock", "unlock") and words[action + 1 : action + 2] and words[action + 1].text == "(":
-        _lock(unit, statement, action)
+        locks.lock(unit, statement, action)
         return True
     return _synchronised(unit, statement, action)
 
@@ -61,15 +51,6 @@ def _is_assignment(words: list[Word]) -> bool:
     return len(words) > 1 and words[1].text == "(" and closing(words, 1) + 1 < len(words)
 
 
-def _items(words: list[Word], opening: int) -> tuple[list[list[Word]], dict[str, list[Word]]]:
-    """What stands between parentheses: the items, and those with a name by it."""
-    if opening >= len(words) or words[opening].text != "(":
-        return [], {}
-    items = [item for item in split(words[opening + 1 : closing(words, opening)], ",") if item]
-    named = {item[0].text: item[2:] for item in items if len(item) > 2 and item[1].text == "="}
-    return [item for item in items if not (len(item) > 2 and item[1].text == "=")], named
-
-
 # ---- synchronisation ----
 
 
@@ -82,7 +63,7 @@ def _synchronised(unit: FortranUnit, statement: Statement, at: int) -> bool:
     ):
         return False
     kind = first[4:] if joined else words[at + 1].text
-    plain, named = _items(words, at + (1 if joined else 2))
+    plain, named = call_items(words, at + (1 if joined else 2))
     place = where(words[at].place)
     others: list[tuple[str, str]] = []
     line = f"pwx_sync_{kind}({place});"
@@ -107,93 +88,19 @@ def _call(unit: FortranUnit, statement: Statement, at: int, call: Call, named: d
 
 
 def inquire(unit: FortranUnit, statement: Statement) -> None:
-    """this_image() and num_images()."""
+    """this_image, num_images and the functions about bounds of images; those in brackets first."""
     words = statement.words
-    for at, word in enumerate(words[:-1]):
-        if word.text not in ("this_image", "num_images") or words[at + 1].text != "(":
+    for at in range(len(words) - 2, -1, -1):
+        word = words[at]
+        if word.text not in cobounds.FUNCTIONS or words[at + 1].text != "(":
             continue
-        if unit.fortran.entity(word.text, statement.scope) is not None:
+        if unit.fortran.entity(word.text, statement.scope) is not None or (at and words[at - 1].text == "%"):
             continue
-        if at + 2 < len(words) and words[at + 2].text != ")":
-            raise Refused(word.place, f"{word.text} with arguments is not supported yet")
-        name = f"xmp_{word.text}"
-        unit.generated.edit(statement.number, word.start, word.end, name)
-        unit.generated.declare(statement.scope, f"integer, external :: {name}")
+        text = cobounds.inquiry(unit, statement, at)
+        unit.generated.edit(statement.number, word.start, words[closing(words, at + 1)].end, text)
 
 
-# ---- locks ----
-
-
-def declare_lock(unit: FortranUnit, entity: Entity) -> None:
-    """The lock's own memory in the program is of no use; the type is not one without coarrays."""
-    typed = entity.typed
-    if typed is None or entity.name != typed.word.text:
-        raise Refused(entity.word.place, f"declare '{entity.name}' with its type")
-    if "allocatable" in entity.attributes:
-        raise Refused(entity.word.place, f"'{entity.name}' is allocatable; locks are not supported so yet")
-    words = unit.structure.by_number[typed.logical.number].words
-    unit.generated.edit(typed.logical.number, words[0].start, words[closing(words, 1)].end, "integer(1)")
-
-
-def set_up_lock(unit: FortranUnit, scope: Scope, entity: Entity, lowers: list[str]) -> Call:
-    """The call that sets a coarray of locks up, once."""
-    symbol, arguments = symbol_of(scope, entity), Arguments()
-    rank = len(lowers)
-    lines = [f"{symbol}__clb[{rank - 1 - at}] = {arguments.c_text(text)};" for at, text in enumerate(lowers)]
-    lines += [f"{symbol}__c.size[{rank - 1 - d}] = c0->dim[{d}].extent;" for d in range(rank)]
-    count = f"(long)pwx_f_count(c0), {where(entity.word.place)}"
-    lines.append(f"if (!{symbol}__k.state) pwx_locks_init(&{symbol}__k, {quoted(entity.name)}, {count});")
-    return Call(unit.name("locks"), lines, arguments.texts, [("any", entity.name)])
-
-
-def _lock(unit: FortranUnit, statement: Statement, at: int) -> None:
-    words = statement.words
-    verb = words[at].text
-    plain, named = _items(words, at + 1)
-    reference = coarray_at(unit, statement, at + 2) if len(plain) == 1 else None
-    if reference is None or not is_lock(reference.entity):
-        raise Refused(words[at].place, f"{verb.upper()} needs a coarray of type(lock_type)")
-    allowed = ("stat", "errmsg", "acquired_lock") if verb == "lock" else ("stat", "errmsg")
-    wrong = next((name for name in named if name not in allowed), None)
-    if wrong:
-        raise Refused(words[at].place, f"{verb.upper()} has no {wrong}=; there are {', '.join(allowed)}")
-    arguments = Arguments()
-    variable = f"pwx_k{statement.number}"
-    which = f"&{reference.symbol}__k, {_element(unit, statement, reference, arguments)}, "
-    which += image_of(unit, statement, reference, arguments)
-    fails = f"{int('stat' in named)}, {where(words[at].place)}"
-    lines = [f"c0[1] = pwx_unlock({which}, {fails});"]
-    if verb == "lock":
-        acquired = "&acquired" if "acquired_lock" in named else "0"
-        lines = ["int acquired = 0;", f"c0[1] = pwx_lock({which}, {acquired}, {fails});", "c0[0] = acquired;"]
-    call = Call(unit.name(verb), lines, arguments.texts, [("numbers", variable)])
-    unit.generated.declare(statement.scope, f"integer(8) :: {variable}(2)")
-    text = unit.generated.call(statement.scope, call)
-    unit.generated.edit(statement.number, words[at].start, len(statement.logical.text), text)
-    behind = []
-    if "acquired_lock" in named:
-        behind.append(f"{written(statement.logical, named['acquired_lock'])} = {variable}(1) /= 0")
-    if "stat" in named:
-        unit.uses_of.setdefault(statement.scope.number, set()).add(_STATES)
-        states = "[0, pwx_locked, pwx_unlocked, pwx_locked_there]"
-        unit.generated.declare(statement.scope, f"integer, parameter :: pwx_states(0:3) = {states}")
-        behind.append(f"{written(statement.logical, named['stat'])} = pwx_states({variable}(2))")
-    surround(unit, statement, at if behind else 0, [], behind)
-
-
-def _element(unit: FortranUnit, statement: Statement, reference: Coindexed, arguments: Arguments) -> str:
-    """Which of the locks of an image is meant, as C text."""
-    rank = len(reference.entity.dimensions or ())
-    parts = split(reference.subscripts, ",") if reference.subscripts else []
-    if len(parts) != rank or any(len(split(part, ":")) > 1 for part in parts):
-        message = f"'{reference.entity.name}' has {counted(rank, 'dimension')}; name one of its locks"
-        raise Refused(reference.words[0].place, message)
-    text = "0"
-    for at in range(rank - 1, -1, -1):
-        d = rank - 1 - at
-        index = arguments.c_text(edited(unit, statement, parts[at]))
-        text = f"({text}) * {reference.symbol}__c.size[{d}] + ({index} - {reference.symbol}__clb[{d}])"
-    return text
+# ---- critical ----
 
 
 def criticals(unit: FortranUnit, scope: Scope) -> None:
@@ -211,7 +118,7 @@ def criticals(unit: FortranUnit, scope: Scope) -> None:
                 place = where(words[named].place)
                 unit.program_setups.append(f'pwx_locks_init(&{name}, "critical", 1, {place});')
                 call = Call(unit.name("enter"), [f"pwx_lock(&{name}, 0, 0, 0, 0, {place});"])
-                _, items = _items(words, named + 1)
+                _, items = call_items(words, named + 1)
                 _call(unit, statement, 0, call, items)
         elif texts[:2] == ["end", "critical"] or texts[0] == "endcritical":
             if not inside:
@@ -250,29 +157,50 @@ def _called(unit: FortranUnit, statement: Statement, at: int, callee: str) -> bo
 
 def _collective(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:
     word = statement.words[at + 1]
-    plain, named = _items(statement.words, at + 2)
-    value = plain[0] if plain else named.get("a")
+    plain, named = call_items(statement.words, at + 2)
+    value = plain.pop(0) if plain else named.get("a") or named.get("source")
     if value is None:
         raise Refused(word.place, f"{callee} needs a variable")
-    text, place = written(statement.logical, value), where(word.place)
+    result = named.get("result")
+    if callee in _REDUCTIONS and plain and _is_result(unit, statement, plain[0]):
+        result = plain.pop(0)
+    text, place = written(statement.logical, result or value), where(word.place)
     arguments = Arguments()
     if callee == "co_broadcast":
-        source = plain[1] if len(plain) > 1 else named.get("source_image")
+        source = plain[0] if plain else named.get("source_image")
         if source is None:
             raise Refused(word.place, "co_broadcast needs the image that has the value")
         image = arguments.c_text(edited(unit, statement, source))
         line = f"pwx_co_broadcast({image} - 1, c0->base_addr, pwx_f_count(c0) * c0->elem_len, {place});"
     else:
         line = f"pwx_f_co_reduce({_REDUCTIONS[callee]}, c0, {quoted(text)}, {place});"
-    if len(plain) > 2 and "stat" not in named:
-        named = {**named, "stat": plain[2]}
-    _call(unit, statement, at, Call(unit.name("co"), [line], arguments.texts, [("any", text)]), named)
+    if len(plain) > 1 and "stat" not in named:
+        named = {**named, "stat": plain[1]}
+    call = Call(unit.name("co"), [line], arguments.texts, [("any", text)])
+    if result is None:
+        _call(unit, statement, at, call, named)
+        return
+    copy = f"{text} = {written(statement.logical, value)}"
+    unit.generated.edit(statement.number, statement.words[at].start, len(statement.logical.text), copy)
+    surround(unit, statement, at, [], [unit.generated.call(statement.scope, call)])
+
+
+def _is_result(unit: FortranUnit, statement: Statement, item: list[Word]) -> bool:
+    """Is the second argument of a reduction the variable that gets the result, as the Omni compiler has it?
+    The result image of Fortran 2018 is one integer.
+    """
+    declared = unit.fortran.entity(item[0].text, statement.scope) if item[0].kind == "name" else None
+    if declared is None or "parameter" in declared[1].attributes:
+        return False
+    kind, dimensions = (declared[1].type_text or "integer").lower(), declared[1].dimensions
+    is_section = any(word.text == ":" for word in item)
+    return not kind.startswith("integer") or is_section or (dimensions is not None and len(item) == 1)
 
 
 def _atomic(unit: FortranUnit, statement: Statement, at: int, callee: str) -> None:
     """`call atomic_define(x[2], value)` puts one element, and `call atomic_ref(value, x[2])` gets it."""
     words, logical = statement.words, statement.logical
-    parts, named = _items(words, at + 2)
+    parts, named = call_items(words, at + 2)
     if len(parts) < 2:
         raise Refused(words[at + 1].place, f"{callee} needs an atom and a value, in their order")
     atom, value = (parts[0], parts[1]) if callee == "atomic_define" else (parts[1], parts[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peerway_xacc.fortran.types import DOUBLE, INTEGER, LOGICAL, REAL, Type
+from peerway_xacc.fortran.intrinsic_types import DOUBLE, INTEGER, LOGICAL, REAL, Type
 from peerway_xacc.fortran.values import Value, promoted
 from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from peerway_xacc.fortran.acc_clauses import AccDirective
 from peerway_xacc.fortran.blocks import Assign, CallOf, If, Jump, Loop, Node, walk
+from peerway_xacc.fortran.c_names import c_name
 from peerway_xacc.fortran.do_loops import Do
-from peerway_xacc.fortran.kernel_names import KernelNames, c_name
-from peerway_xacc.fortran.types import LONG
+from peerway_xacc.fortran.intrinsic_types import LONG
+from peerway_xacc.fortran.kernel_names import KernelNames
 from peerway_xacc.fortran.values import converted
 from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused
@@ -176,7 +177,8 @@ class KernelCode:
             if not uses:
                 continue
             if isinstance(inner, Assign):
-                return uses[0], any(word.text == name for word in inner.value)
+                changes_part = inner.target[0].text == name and len(inner.target) > 1
+                return uses[0], changes_part or any(word.text == name for word in inner.value)
             is_index = isinstance(inner, Loop) and inner.do and inner.do.index.text == name
             return uses[0], not (is_index and _never_outside(node, name))
         raise AssertionError("a variable that a body declares is used in it")

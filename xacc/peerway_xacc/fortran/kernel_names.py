@@ -7,27 +7,21 @@ from typing import Protocol
 
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.fortran.blocks import CallOf
+from peerway_xacc.fortran.c_names import c_name, number_text
+from peerway_xacc.fortran.component_values import constructed
 from peerway_xacc.fortran.declarations import Dimension, Entity
+from peerway_xacc.fortran.derived_types import defined
 from peerway_xacc.fortran.expressions import Expressions
 from peerway_xacc.fortran.grammar import Arguments
+from peerway_xacc.fortran.intrinsic_types import INTEGER, LONG, Type
 from peerway_xacc.fortran.structure import Scope
-from peerway_xacc.fortran.types import INTEGER, LONG, Type, Types
+from peerway_xacc.fortran.types import Types
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.values import Value
 from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused, counted
+from peerway_xacc.frontend.tokens import quoted
 
-# Names that C or its headers have.
-_WORDS_OF_C = """
-    auto break case char const continue default do double else enum extern float for goto if inline int long
-    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
-    while asm typeof unix linux bool true false complex imaginary class new delete this template operator
-    private public protected namespace using try catch throw abs labs sqrt exp log log10 sin cos tan asin
-    acos atan sinh cosh tanh asinh acosh atanh erf erfc tgamma lgamma gamma pow fmod fabs floor ceil round
-    trunc copysign atan2 hypot fmax fmin creal cimag conj cabs cexp clog csin ccos csqrt y0 y1 yn j0 j1 jn
-    main assert offsetof and or not xor signbit isnan isinf isfinite half warp block grid dim3
-"""
-_RESERVED = frozenset(_WORDS_OF_C.split())
 _UNKNOWN_EXTENT = ""
 
 
@@ -44,7 +38,12 @@ class ArrayOf:
     @property
     def count(self) -> str:
         """The number of its elements; empty where that is not known."""
-        return "" if _UNKNOWN_EXTENT in self.extents else f"pwn_{self.name}"
+        return "" if _UNKNOWN_EXTENT in self.extents else self.count_name
+
+    @property
+    def count_name(self) -> str:
+        """What has the number of its elements, in C."""
+        return f"pwn_{c_name(self.name)}"
 
 
 class Calls(Protocol):
@@ -104,8 +103,6 @@ class KernelNames:
         declared = self.entity(word)
         if declared is None:
             return self.types.of(self.scope, Entity(word.text, word), word.place)
-        if declared[1].images is not None or "codimension" in declared[1].attributes:
-            raise Refused(word.place, f"'{word.text}' is a coarray, which kernels do not have yet")
         return self.types.of(*declared, word.place)
 
     def scalar(self, word: Word) -> Value:
@@ -126,6 +123,7 @@ class KernelNames:
             value_text = self.value(name)
             self.declared.append(f"const {kind.c_text} {c_name(name)} = ({kind.c_text}){value_text};")
         else:
+            self._check_size(kind, name)
             changes = name in self.assigned
             argument = self._pass(kind, "", name)
             const = "" if changes else "const "
@@ -137,6 +135,7 @@ class KernelNames:
     def initial(self, name: str, kind: Type) -> str:
         """The value that a variable has before the construct, as C text."""
         text = f"pwb_{name}"
+        self._check_size(kind, name)
         argument = self._pass(kind, "", name)
         line = f"const {kind.c_text} {text} = *(const {kind.c_text}*){argument};"
         if line not in self.declared and not any(f" {text} = " in line for line in self.declared):
@@ -179,7 +178,10 @@ class KernelNames:
         return Value(f"(int){self.value(f'{function}({chr(44).join(texts)})')}", INTEGER)
 
     def call(self, word: Word, arguments: list[list[Word]]) -> Value:
-        """A call of a function of the program."""
+        """A call of a function of the program, or a value of a derived type from its components."""
+        if defined(self.unit, self.scope, word.text):
+            derived = self.types.derived.of(self.scope, word.text, word.text, word.place)
+            return constructed(self.expressions, derived, word, arguments)
         return self.procedures.value(self, word, arguments)
 
     # ---- arguments ----
@@ -213,6 +215,7 @@ class KernelNames:
             self.declared.append(f"{kind.c_text} {c_name(name)}[{count}];")
             self.arrays[name] = ArrayOf(name, kind, lower, extents, -1)
             return self.arrays[name]
+        self._check_size(kind, name)
         argument = self._pass(kind, "(*)", name)
         const = "" if name in self.written else "const "
         address = f"pwf_aligned({argument})" if self.unit.array_at(name, self.scope) else argument
@@ -238,6 +241,14 @@ class KernelNames:
                 raise Refused(word.place, message)
             count *= max(0, high - low + 1)
         self.own_arrays[word.text] = str(count)
+
+    def _check_size(self, kind: Type, name: str) -> None:
+        """A derived type has the same memory in both languages."""
+        if kind.base == "type":
+            bits = self.value(f"storage_size({name})")
+            check = f"pwf_check_size({bits}, sizeof({kind.c_text}), {quoted(kind.fortran)});"
+            if check not in self.declared:
+                self.declared.append(check)
 
     def _pass(self, kind: Type, dimensions: str, fortran: str) -> str:
         passed = (kind, dimensions, fortran)
@@ -275,17 +286,6 @@ class KernelNames:
         bounds = tuple((bound.lower or "1", bound.upper) for bound in entity.dimensions)
         key = (id(array.function), id(array.template), tuple(array.dimensions), shadows, bounds)
         return self.shapes.setdefault(key, array.name)
-
-
-def c_name(name: str) -> str:
-    """A variable's name in C."""
-    return f"{name}_" if name in _RESERVED else name
-
-
-def number_text(value: int, kind: Type) -> str:
-    """An integer as C text."""
-    text = f"{value}L" if kind.kind == 8 else str(value)
-    return f"({text})" if value < 0 else text
 
 
 def _minus(subscript: str, lower: str) -> str:

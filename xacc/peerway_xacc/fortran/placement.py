@@ -31,7 +31,7 @@ class _Uses:
                     self.note(condition or (), around)
                     self.visit(body, around)
             elif isinstance(node, Assign):
-                if len(node.target) == 1:
+                if len(node.target) == 1 or node.target[1].kind == "component":
                     self.changed.add(node.target[0].text)
                 self.note((*node.target, *node.value), around)
             elif isinstance(node, CallOf):

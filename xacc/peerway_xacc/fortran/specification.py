@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from peerway_xacc.fortran.declarations import INTRINSIC, Entity
+from peerway_xacc.fortran.declarations import INTRINSIC, Entity, declare
+from peerway_xacc.fortran.source import Logical
 from peerway_xacc.fortran.words import Word
 
 _SPECIFICATIONS = {
@@ -25,13 +26,28 @@ class DerivedType:
     name: str
     word: Word
     components: dict[str, Entity] = field(default_factory=dict)
+    parent: str = ""  # the type that it extends
+    has_procedures: bool = False
+    unknown: str = ""  # the first word of a declaration that no component of data has
 
 
 def derived_type(words: list[Word]) -> DerivedType | None:
     """The type that `type :: name` or `type name` begins to define."""
     texts = [word.text for word in words]
     at = len(texts) - texts[::-1].index(":") if ":" in texts else 1
-    return DerivedType(texts[at], words[at]) if at < len(words) and words[at].kind == "name" else None
+    if at >= len(words) or words[at].kind != "name":
+        return None
+    extends = texts.index("extends") if "extends" in texts[:at] else at
+    parent = texts[extends + 2] if extends + 2 < at else ""
+    return DerivedType(texts[at], words[at], parent=parent)
+
+
+def declare_component(defined: DerivedType, logical: Logical, words: list[Word]) -> None:
+    """Note what a statement in the definition of a type declares."""
+    first = words[0].text
+    if first in ("procedure", "generic", "final", "union", "map", "structure"):
+        defined.unknown = defined.unknown or first
+    declare(defined.components, logical, words)
 
 
 def is_specification(entities: dict[str, Entity], texts: list[str]) -> bool:

@@ -13,6 +13,7 @@ from peerway_xacc.fortran.specification import (
     FIRST,
     DerivedType,
     Used,
+    declare_component,
     derived_type,
     is_specification,
     used_module,
@@ -92,6 +93,7 @@ class Structure:
         self.scopes: list[Scope] = []
         self.statements: list[Statement] = []
         self.by_number: dict[int, Statement] = {}
+        self.interfaces: list[Statement] = []  # of INTERFACE blocks
         self._open: list[Scope] = []
         self._skip = ""  # until `end` of this: interface, type, enum
         self._type: DerivedType | None = None  # whose components come
@@ -131,13 +133,15 @@ class Structure:
 
     def _take(self, number: int, logical: Logical, words: list[Word]) -> None:
         texts = [word.text for word in words]
+        if self._skip == "interface" and self._open:
+            self.interfaces.append(Statement(logical, words, number, self._open[-1]))
         if self._skip:
             if texts[0] == f"end{self._skip}" or texts[:2] == ["end", self._skip]:
                 self._skip, self._type = "", None
-            elif texts[0] == "contains":
-                self._type = None  # its procedures follow
+            elif self._type and texts[0] == "contains":
+                self._type.has_procedures, self._type = True, None
             elif self._type:
-                declare(self._type.components, logical, words)
+                declare_component(self._type, logical, words)
             return
         if self._opens(number, logical, words, texts):
             return

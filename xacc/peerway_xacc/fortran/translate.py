@@ -20,6 +20,7 @@ from peerway_xacc.fortran import (
     communication,
     components,
     gmove,
+    image_sets,
     inquiry,
     local_alias,
     loops,
@@ -29,7 +30,7 @@ from peerway_xacc.fortran import (
     uses,
 )
 from peerway_xacc.fortran.generated import Generated
-from peerway_xacc.fortran.grammar import Arguments, End, LocalAlias, Read, read
+from peerway_xacc.fortran.grammar import Arguments, CoarrayOn, End, ImageOn, LocalAlias, Read, read
 from peerway_xacc.fortran.source import Form, FortranText, logical_lines
 from peerway_xacc.fortran.structure import Scope, Structure
 from peerway_xacc.fortran.unit import FortranOutput, FortranScopes, FortranSyntax, FortranUnit, linkage
@@ -50,6 +51,8 @@ _MAPPING: dict[type, Callable[[FortranUnit, Any], None]] = {
 _LOWERING: dict[type, Callable[[FortranUnit, Any], None]] = {
     d.TemplateFix: declare.template_fix,
     LocalAlias: local_alias.lower,
+    CoarrayOn: image_sets.coarray_on,
+    ImageOn: image_sets.image_on,
     d.Reflect: communication.reflect,
     d.Barrier: messages.barrier,
     d.WaitAsync: messages.wait_async,

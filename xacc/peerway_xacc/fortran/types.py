@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from peerway_xacc.fortran.declarations import Entity
+from peerway_xacc.fortran.derived_types import DerivedTypes
+from peerway_xacc.fortran.intrinsic_types import DOUBLE, Type
 from peerway_xacc.fortran.source import Logical
 from peerway_xacc.fortran.structure import Scope
 from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.words import Word, closing, split, written
 from peerway_xacc.frontend.diagnostics import Place, Refused
 
-_INTEROPERABLE = {
-    ("integer", 1): "c_int8_t", ("integer", 2): "c_int16_t", ("integer", 4): "c_int32_t",
-    ("integer", 8): "c_int64_t", ("real", 4): "c_float", ("real", 8): "c_double",
-    ("complex", 4): "c_float_complex", ("complex", 8): "c_double_complex",
-}  # fmt: skip
-_C = {
-    ("integer", 1): "signed char", ("integer", 2): "short", ("integer", 4): "int", ("integer", 8): "long",
-    ("logical", 1): "signed char", ("logical", 2): "short", ("logical", 4): "int", ("logical", 8): "long",
-    ("real", 4): "float", ("real", 8): "double",
-    ("complex", 4): "float _Complex", ("complex", 8): "double _Complex",
-}  # fmt: skip
 # Constants of ISO_FORTRAN_ENV and ISO_C_BINDING, on the 64-bit Linux that Peerway is for.
 _KINDS = {
     "int8": 1, "int16": 2, "int32": 4, "int64": 8, "real32": 4, "real64": 8, "c_float": 4, "c_double": 8,
@@ -35,47 +25,13 @@ _DIGITS = {"integer": ((1, 2), (2, 4), (4, 9), (8, 18)), "real": ((4, 6), (8, 15
 _TYPE = re.compile(r"(double\s*precision|double\s*complex|integer|real|complex|logical|type|class|character)")
 
 
-@dataclass(frozen=True)
-class Type:
-    """`integer`, `real`, `complex` or `logical`, and its kind, which is a number of bytes (of one part)."""
-
-    base: str
-    kind: int
-
-    @property
-    def c_text(self) -> str:
-        """The type of C with the same memory."""
-        return _C[self.base, self.kind]
-
-    @property
-    def bytes(self) -> int:
-        """The size of a value."""
-        return self.kind * (2 if self.base == "complex" else 1)
-
-    @property
-    def interface(self) -> str:
-        """The type in the interface of a function of C, which the Fortran compiler compares; logicals have
-        none.
-        """
-        kind = _INTEROPERABLE.get((self.base, self.kind))
-        return f"{self.base}({kind})" if kind else "type(*)"
-
-    @property
-    def fortran(self) -> str:
-        """The type as Fortran writes it."""
-        return f"{self.base}({self.kind})"
-
-
-INTEGER, LONG, REAL, DOUBLE = Type("integer", 4), Type("integer", 8), Type("real", 4), Type("real", 8)
-LOGICAL = Type("logical", 4)
-
-
 class Types:
     """The types of the names of a file."""
 
     def __init__(self, unit: FortranUnit) -> None:
         self._unit = unit
         self._known: dict[tuple[int, str], Type] = {}
+        self.derived = DerivedTypes(unit, self)
 
     def of(self, scope: Scope, entity: Entity, place: Place) -> Type:
         """The type of what a scope declares. Raises Refused for a type that kernels do not have."""
@@ -94,13 +50,15 @@ class Types:
             return DOUBLE
         if base == "doublecomplex":
             return Type("complex", 8)
+        rest = text[match.end() :].strip() if match else ""
+        if base == "type" and (of_type := re.fullmatch(r"\(\s*([a-z]\w*)\s*\)", rest)):
+            return self.derived.of(scope, of_type[1], name, place)
         if base not in ("integer", "real", "complex", "logical"):
             raise Refused(place, f"'{name}' is of {text}, which kernels do not have yet")
-        assert match is not None
-        kind = self._kind(scope, base, text[match.end() :].strip(), name, place)
-        if (base, kind) not in _C:
+        kind = Type(base, self._kind(scope, base, rest, name, place))
+        if not kind.in_kernels:
             raise Refused(place, f"'{name}' is of {text}, a kind that kernels do not have")
-        return Type(base, kind)
+        return kind
 
     def _kind(self, scope: Scope, base: str, text: str, name: str, place: Place) -> int:
         if not text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from peerway_xacc.analysis.mapping import Declared, DistributedArray, Scopes
+from peerway_xacc.analysis.mapping import Declared, DistributedArray, NodeArray, Scopes
 from peerway_xacc.fortran.declarations import Entity
 from peerway_xacc.fortran.generated import Call, Generated
 from peerway_xacc.fortran.grammar import Arguments, Read
@@ -35,6 +35,7 @@ class FortranSyntax(Syntax):
         self.file = structure.text.file
         self.functions = list(structure.scopes)
         self._entities: dict[tuple[int, str], Variable] = {}
+        self.members: dict[tuple[int, str], tuple[Scope, Entity]] = {}  # by a scope's number and c%a
 
     def function_at(self, file: str, offset: int) -> Scope | None:
         """The innermost program unit or procedure that an offset is in."""
@@ -48,6 +49,8 @@ class FortranSyntax(Syntax):
     def entity(self, name: str, scope: Scope | None) -> tuple[Scope, Entity] | None:
         """What a scope, or one around it, declares of a name; that of a component is `variable%component`."""
         base, _, component = name.partition("%")
+        if scope and (scope.number, name) in self.members:
+            return self.members[scope.number, name]
         if component:
             declared = self.entity(base, scope)
             known = f"{declared[1].name}%{component}" if declared else ""
@@ -174,6 +177,9 @@ class FortranUnit(Unit):
     set_up_calls: dict[int, list[Call]] = field(default_factory=dict)  # of coarrays, by the scope's number
     temporaries: dict[int, list[str]] = field(default_factory=dict)  # declarations behind those of a scope
     pointing: dict[int, list[str]] = field(default_factory=dict)  # statements before those calls
+    # The nodes of coarrays by the number of the scope and the name, and those of statements by their numbers.
+    image_nodes: dict[tuple[int, str], NodeArray] = field(default_factory=dict)
+    image_statements: dict[int, tuple[d.Directive, NodeArray]] = field(default_factory=dict)
     leaving: dict[int, list[str]] = field(default_factory=dict)  # C where a procedure ends, by its number
     uses_of: dict[int, set[str]] = field(default_factory=dict)  # USE statements that a scope needs
     program_setups: list[str] = field(default_factory=list)  # C that all processes run as the program begins

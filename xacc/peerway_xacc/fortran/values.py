@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway_xacc.fortran.types import Type
+from peerway_xacc.fortran.intrinsic_types import Type
 from peerway_xacc.fortran.words import Word
 from peerway_xacc.frontend.diagnostics import Refused
 
@@ -19,6 +19,8 @@ class Value:
 
 def converted(value: Value, to: Type, place_of: Word) -> str:
     """A value as assignment converts it."""
+    if "type" in (value.type.base, to.base) and value.type != to:
+        raise Refused(place_of.place, f"{value.type.fortran} cannot become {to.fortran}")
     if (value.type.base == "logical") != (to.base == "logical"):
         raise Refused(place_of.place, f"{value.type.fortran} cannot become {to.fortran}")
     if to.base != "complex" and value.type.base == "complex":
@@ -29,7 +31,7 @@ def converted(value: Value, to: Type, place_of: Word) -> str:
 
 def promoted(lhs: Type, rhs: Type, word: Word) -> Type:
     """The type of an operation on two numbers."""
-    if "logical" in (lhs.base, rhs.base):
+    if {"logical", "type"} & {lhs.base, rhs.base}:
         raise Refused(word.place, f"'{word.text}' is not for {lhs.fortran} and {rhs.fortran}")
     order = ("integer", "real", "complex")
     base = max(lhs.base, rhs.base, key=order.index)

@@ -77,6 +77,18 @@ def split(words: list[Word], mark: str) -> list[list[Word]]:
     return parts
 
 
+def joined(words: list[Word]) -> list[Word]:
+    """The words with each `%` and the name of the component behind it as one word, `%name`."""
+    result: list[Word] = []
+    for word in words:
+        if result and result[-1].text == "%" and word.kind == "name":
+            mark = result.pop()
+            result.append(Word("component", f"%{word.text}", word.place, mark.start, word.end))
+        else:
+            result.append(word)
+    return result
+
+
 def written(logical: Logical, words: list[Word]) -> str:
     """What the program has for some tokens in a row; nothing for none."""
     return logical.text[words[0].start : words[-1].end] if words else ""

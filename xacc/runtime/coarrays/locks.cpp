@@ -46,12 +46,12 @@ std::vector<std::unique_ptr<pwx_locks_state>>& all_locks() {
 class Lock {
  public:
   Lock(const pwx_locks& locks, long element, long image) : state_(*locks.state) {
-    if (image < 0 || image >= program().size())
-      refuse("lock ", locks.name, " at image ", image, "; there are images 0 to ", program().size() - 1);
+    const auto rank =
+        static_cast<size_t>(rank_of_image(image, text("lock ", locks.name, " at image ", image)));
     if (element < 0 || element >= locks.count)
       refuse("lock ", element, " of ", locks.name, ", which has ", locks.count);
-    auto& remote = state_.remotes[static_cast<size_t>(image)];
-    if (!remote) remote = program().context.import(state_.keys[static_cast<size_t>(image)]);
+    auto& remote = state_.remotes[rank];
+    if (!remote) remote = program().context.import(state_.keys[rank]);
     remote_ = &*remote;
     first_ = static_cast<uint64_t>(element) * images() * sizeof(Ticket);
   }

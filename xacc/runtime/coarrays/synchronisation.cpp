@@ -1,5 +1,6 @@
 #include "xacc/runtime/coarrays/synchronisation.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,11 +18,10 @@ void synchronise_with(const std::vector<int>& images) {
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   for (const int image : images) {
-    if (image < 0 || image >= program().size())
-      refuse("sync with image ", image, "; there are images 0 to ", program().size() - 1);
-    if (image == program().rank()) continue;
-    out.push_back({image, nullptr, 0});
-    in.push_back({image, nullptr, 0});
+    const int rank = rank_of_image(image, text("sync with image ", image));
+    if (rank == program().rank()) continue;
+    out.push_back({rank, nullptr, 0});
+    in.push_back({rank, nullptr, 0});
   }
   complete_segment();
   program().mail.exchange(out, in);
@@ -35,6 +35,12 @@ int node_of(const pwx_ref& ref, const char* action) {
 
 }  // namespace
 
+int rank_of_image(long image, const std::string& action) {
+  const Set& images = program().executing();
+  if (image < 0 || image >= images.size()) refuse(action, "; there are images 0 to ", images.size() - 1);
+  return images.ranks[static_cast<size_t>(image)];
+}
+
 void complete_segment() {
   wait_for_unqueued();
   peerway::check(program().context.flush());
@@ -44,6 +50,25 @@ void complete_segment() {
 
 extern "C" {
 
+void pwx_images_begin(const pwx_nodes* nodes, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::Program& program = pwx::program();
+    std::vector<int> ranks(nodes->ranks, nodes->ranks + nodes->total);
+    if (std::ranges::find(ranks, program.rank()) == ranks.end()) ranks = {program.rank()};
+    program.push(program.sets.of(ranks));
+  });
+}
+
+void pwx_images_end() { pwx::program().pop(); }
+
+long pwx_coarray_this_image(const pwx_coarray* x) {
+  const int* const end = x->on->ranks + x->on->total;
+  const int* const mine = std::find(x->on->ranks, end, pwx::program().rank());
+  return mine == end ? 0 : mine - x->on->ranks + 1;
+}
+
+long pwx_coarray_num_image(const pwx_coarray* x) { return x->on->total; }
+
 void pwx_sync_memory(const pwx_where* where) {
   pwx::guarded(where, [&] { pwx::complete_segment(); });
 }
@@ -51,7 +76,7 @@ void pwx_sync_memory(const pwx_where* where) {
 void pwx_sync_all(const pwx_where* where) {
   pwx::guarded(where, [&] {
     pwx::complete_segment();
-    pwx::barrier(pwx::program(), pwx::program().all());
+    pwx::barrier(pwx::program(), pwx::program().executing());
   });
 }
 

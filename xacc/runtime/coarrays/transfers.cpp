@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/coarrays/synchronisation.h"
 #include "xacc/runtime/data/coarray_memory.h"
 #include "xacc/runtime/data/present.h"
 #include "xacc/runtime/gpu/gpu.h"
@@ -20,12 +21,18 @@ struct Ends {
   SectionLayout there, here;
 };
 
-/// The layouts of `section` of the coarray at `image` and of `other` in this image's memory. Throws Failure
-/// if they do not fit.
-Ends sides_of(const pwx_coarray& x, long image, const pwx_triplet* section, const pwx_section& other) {
+/// The rank that has an image of a coarray. Throws Failure if there is no such image, or no memory.
+int rank_of(const pwx_coarray& x, long image) {
   if (x.state == nullptr) refuse("coarray ", x.name == nullptr ? "" : x.name, " is not allocated");
-  if (image < 0 || image >= program().size())
-    refuse("image ", image, " of coarray ", x.name, "; there are images 0 to ", program().size() - 1);
+  if (x.on == nullptr) return rank_of_image(image, text("image ", image, " of coarray ", x.name));
+  if (image < 0 || image >= x.on->total)
+    refuse("image ", image, " of coarray ", x.name, "; there are images 0 to ", x.on->total - 1);
+  return x.on->ranks[image];
+}
+
+/// The layouts of `section` of the coarray and of `other` in this image's memory. Throws Failure if they do
+/// not fit.
+Ends sides_of(const pwx_coarray& x, const pwx_triplet* section, const pwx_section& other) {
   if (other.array != nullptr)
     refuse("coarray ", x.name, " together with the distributed array ", other.array->name,
            " is not supported yet; copy by a local array");
@@ -57,10 +64,10 @@ struct Local {
 };
 
 /// The remote side of a transfer: the coarray's memory, or its copy on the GPU.
-peerway::Remote& remote_of(const pwx_coarray& x, long image, bool on_gpu) {
-  if (!on_gpu) return x.state->memory.at(image);
+peerway::Remote& remote_of(const pwx_coarray& x, int rank, bool on_gpu) {
+  if (!on_gpu) return x.state->memory.at(rank);
   if (x.state->on_gpus == nullptr) refuse("coarray ", x.name, " was not made for transfers between GPUs");
-  return x.state->on_gpus->remote(image, x.name);
+  return x.state->on_gpus->remote(rank, x.name);
 }
 
 /// The registered memory of this image's GPU that contains a section.
@@ -72,7 +79,8 @@ Local local_on_gpu(const pwx_section& other, SectionLayout layout) {
 
 void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pwx_section& other,
          int places) {
-  const Ends sides = sides_of(to, image, section, other);
+  const int rank = rank_of(to, image);
+  const Ends sides = sides_of(to, section, other);
   const bool scalar = sides.here.counts.empty() && !sides.there.counts.empty();
   if (!scalar) same_counts(to, sides);
   const size_t bytes = sides.there.elements() * to.element_bytes;
@@ -81,10 +89,10 @@ void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pw
   if ((places & PWX_COARRAY_HERE) != 0) {
     const Local local = local_on_gpu(other, sides.here);
     for (const BlockPair& pair : blocks_between(in_whole(to, sides.there), local.layout))
-      check(program().context.put(remote_of(to, image, (places & PWX_COARRAY_THERE) != 0).block(pair.to),
+      check(program().context.put(remote_of(to, rank, (places & PWX_COARRAY_THERE) != 0).block(pair.to),
                                   local.region->block(pair.from)));
     // kernels may overwrite the source after this
-    return check(program().context.flush(static_cast<int>(image)));
+    return check(program().context.flush(rank));
   }
   const auto span = bounce().take(bytes);
   std::byte* packed = bounce().at(span);
@@ -92,24 +100,25 @@ void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pw
   for (size_t copies = scalar ? sides.there.elements() : 1; copies-- > 0;)
     pack(packed + copies * to.element_bytes, from, sides.here);
   const bool to_gpu = (places & PWX_COARRAY_THERE) != 0;
-  if (image == program().rank() && !to_gpu)
+  if (rank == program().rank() && !to_gpu)
     return unpack(static_cast<std::byte*>(to.base), packed, sides.there);
-  peerway::Remote& remote = remote_of(to, image, to_gpu);
+  peerway::Remote& remote = remote_of(to, rank, to_gpu);
   for (const BlockPair& pair : blocks_between(in_whole(to, sides.there), packed_as(sides.there, span.offset)))
     check(program().context.put(remote.block(pair.to), {span.of, pair.from}));
 }
 
 void get(const pwx_section& other, const pwx_coarray& from, long image, const pwx_triplet* section,
          int places) {
-  const Ends sides = sides_of(from, image, section, other);
+  const int rank = rank_of(from, image);
+  const Ends sides = sides_of(from, section, other);
   const bool scalar = sides.there.counts.empty() && !sides.here.counts.empty();
   if (!scalar) same_counts(from, sides);
   const size_t bytes = sides.there.elements() * from.element_bytes;
   if (bytes == 0) return;
   const bool from_gpu = (places & PWX_COARRAY_THERE) != 0;
-  const auto complete = [&] { check(program().context.flush(static_cast<int>(image))); };
+  const auto complete = [&] { check(program().context.flush(rank)); };
   const auto fetch = [&](pw_region* into, const SectionLayout& layout) {
-    peerway::Remote& remote = remote_of(from, image, from_gpu);
+    peerway::Remote& remote = remote_of(from, rank, from_gpu);
     complete();  // after this image's own puts
     for (const BlockPair& pair : blocks_between(in_whole(from, sides.there), layout))
       check(program().context.get({into, pair.from}, remote.block(pair.to)));
@@ -122,7 +131,7 @@ void get(const pwx_section& other, const pwx_coarray& from, long image, const pw
   }
   const auto span = bounce().take(bytes);
   std::byte* packed = bounce().at(span);
-  if (image == program().rank() && !from_gpu)
+  if (rank == program().rank() && !from_gpu)
     pack(packed, static_cast<const std::byte*>(from.base), sides.there);
   else
     fetch(span.of, packed_as(sides.there, span.offset));

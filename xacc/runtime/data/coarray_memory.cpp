@@ -1,5 +1,6 @@
 #include "xacc/runtime/data/coarray_memory.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -51,14 +52,17 @@ void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, in
     x->ndims = ndims;
     size_t bytes = element_bytes;
     for (int d = 0; d < ndims; ++d) {
-      if (sizes[d] < 1) pwx::refuse("coarray ", name, " has a size of ", sizes[d], "; it must be at least 1");
+      if (sizes[d] < 0)
+        pwx::refuse("coarray ", name, " has a size of ", sizes[d], "; it must not be negative");
       x->size[d] = sizes[d];
       bytes *= static_cast<size_t>(sizes[d]);
     }
+    bytes = std::max(bytes, size_t{1});  // an empty one is a coarray, too
     auto state = std::unique_ptr<pwx_coarray_state>(new pwx_coarray_state{
         pwx::SymmetricMemory(x->base == nullptr ? program.context.allocate(peerway::host, bytes)
                                                 : program.context.register_memory(x->base, bytes)),
-        nullptr});
+        nullptr,
+        {}});
     x->base = state->memory.here().address();
     x->state = state.get();
     pwx::coarrays().push_back(std::move(state));

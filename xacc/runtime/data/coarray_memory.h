@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "xacc/runtime/data/coarrays_on_gpus.h"
 #include "xacc/runtime/program/symmetric_memory.h"
@@ -11,6 +12,7 @@
 struct pwx_coarray_state {
   pwx::SymmetricMemory memory;
   std::unique_ptr<pwx::CoarrayOnGpus> on_gpus;  ///< set by pwx_coarray_on_gpus
+  std::vector<long> image_bounds;               ///< set by pwx_coarray_keep_bounds
 };
 
 namespace pwx {

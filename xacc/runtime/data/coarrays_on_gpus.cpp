@@ -30,18 +30,18 @@ peerway::Region& CoarrayOnGpus::memory() {
   return *memory_;
 }
 
-peerway::Remote& CoarrayOnGpus::remote(long image, const char* name) {
-  auto& there = remotes_[static_cast<size_t>(image)];
+peerway::Remote& CoarrayOnGpus::remote(int rank, const char* name) {
+  auto& there = remotes_[static_cast<size_t>(rank)];
   if (there) return *there;
   peerway::Context& context = program().context;
   peerway::Region copy = context.allocate(peerway::host, kMailboxBytes);
-  peerway::check(context.get(copy.span(0, kMailboxBytes), mailboxes_.at(image).span(0, kMailboxBytes)));
-  peerway::check(context.flush(static_cast<int>(image)));
+  peerway::check(context.get(copy.span(0, kMailboxBytes), mailboxes_.at(rank).span(0, kMailboxBytes)));
+  peerway::check(context.flush(rank));
   const auto* const box = static_cast<const std::byte*>(copy.address());
   uint64_t length = 0;
   std::memcpy(&length, box, sizeof length);
   if (length == 0)
-    refuse("coarray ", name, " is not on the GPU of image ", image,
+    refuse("coarray ", name, " is not on the GPU of image ", rank,
            "; all images name it in acc declare or enter data, and synchronise, before one reaches it there");
   there = context.import({box + sizeof length, length});
   return *there;

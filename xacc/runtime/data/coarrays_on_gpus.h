@@ -18,7 +18,7 @@ class CoarrayOnGpus {
   /// This image's copy, which the first call makes.
   peerway::Region& memory();
   /// Another image's copy. Throws Failure if it has none yet.
-  peerway::Remote& remote(long image, const char* name);
+  peerway::Remote& remote(int rank, const char* name);
 
  private:
   size_t bytes_;

@@ -80,9 +80,10 @@ int xmp_all_num_nodes() {
 }
 int xmpc_node_num() { return xmp_node_num() - 1; }
 int xmpc_all_node_num() { return xmp_all_node_num() - 1; }
-int xmpc_this_image() { return xmp_all_node_num() - 1; }
-int xmpc_num_images() { return xmp_all_num_nodes(); }
-int xmp_num_images() { return xmp_all_num_nodes(); }
+// The images are the nodes that execute.
+int xmpc_this_image() { return xmp_node_num() - 1; }
+int xmpc_num_images() { return xmp_num_nodes(); }
+int xmp_num_images() { return xmp_num_nodes(); }
 
 double xmp_wtime() {
   pwx::guarded(&kXmp, [] { pwx::wait_for_unqueued(); });  // the program's earlier work must be done

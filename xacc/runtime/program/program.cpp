@@ -40,10 +40,11 @@ void notify_of_printed_error() {
   if (Program* const program = program_if_begun()) program->mail.say_goodbye();
 }
 
-/// Registered with atexit. A rank that calls exit waits here for the others. A forked child of a rank does
-/// nothing, and leaves all to its parent.
-void end() {
-  if (the_program == nullptr || has_ended || is_forked_child) return;
+/// Registered with on_exit. A rank that ends waits here for the others, unless it has failed: they may wait
+/// for it in vain, and the launcher ends them. A forked child of a rank does nothing, and leaves all to its
+/// parent.
+void end(int status, void* /*unused*/) {
+  if (the_program == nullptr || has_ended || is_forked_child || status != 0) return;
   static const pwx_where at_exit{"exit", 0};
   guarded(&at_exit, [] {
     ending.before_barrier();
@@ -78,7 +79,7 @@ Program& program() {
     agree_on_errors_by({error_was_printed_by_another, notify_of_printed_error});
     the_program = new Program;
     ::pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
-    std::atexit(end);
+    ::on_exit(end, nullptr);
   }
   return *the_program;
 }

@@ -1,4 +1,4 @@
-// Memory that every image has, and that all images can reach.
+// Memory that every image has, and that all images can reach. The images are the nodes that execute.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,16 @@ namespace pwx {
 
 class SymmetricMemory {
  public:
-  /// Collective over all images.
-  explicit SymmetricMemory(peerway::Region memory)
-      : memory_(std::move(memory)),
-        keys_(program().team.all_gather(memory_.key())),
-        remotes_(static_cast<size_t>(program().size())) {}
+  /// Collective over the nodes that execute.
+  explicit SymmetricMemory(peerway::Region memory);
 
   [[nodiscard]] peerway::Region& here() { return memory_; }
-  [[nodiscard]] peerway::Remote& at(long image) {
-    auto& there = remotes_[static_cast<size_t>(image)];
-    if (!there) there = program().context.import(keys_[static_cast<size_t>(image)]);
-    return *there;
-  }
+  /// The memory of a rank. Throws Failure if that rank did not take part in making it.
+  [[nodiscard]] peerway::Remote& at(int rank);
 
  private:
   peerway::Region memory_;
-  std::vector<peerway::Key> keys_;
+  std::vector<peerway::Key> keys_;  ///< by rank; empty of ranks that did not take part
   std::vector<std::optional<peerway::Remote>> remotes_;
 };
 

@@ -28,7 +28,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])
-@pytest.mark.parametrize("name", ["acc", "laplace", "himeno", "cg", "ep"])
+@pytest.mark.parametrize("name", ["acc", "types", "laplace", "himeno", "cg", "ep"])
 def test_loops_run_on_gpus(programs: Path, kernels: Path, tmp_path: Path, name: str, nodes: int) -> None:
     settings = {"PEERWAY_CACHE": str(kernels), "PEERWAY_ACC": "gpu"}
     command = [PEERWAY, "run", "-n", nodes, "--grace", 60, "--", programs / name]

@@ -9,6 +9,28 @@ from pathlib import Path
 import pytest
 from fc_programs import compiled, in_program
 
+TYPES = """\
+program prog
+  type :: cell
+    real :: x, v(2, 0:3)
+    real, pointer :: far
+  end type cell
+  type(cell) :: c(8), one, two
+  integer :: i
+  real :: y(8)
+"""  # eight lines, as in_program
+
+
+def with_types(*lines: str) -> str:
+    """Variables of a type and these lines in the main program; the first is line 9."""
+    return TYPES + "".join(f"{line}\n" for line in lines) + "end program prog\n"
+
+
+def in_loop(statement: str) -> str:
+    """A statement in a kernel, in line 11."""
+    return with_types("!$acc parallel loop", "do i = 1, 8", f"  {statement}", "end do")
+
+
 ERRORS = {
     "unknown directive": (
         in_program("!$xmp reflekt (a)"),
@@ -240,11 +262,258 @@ prog.f90:11:7: error: expected a condition, found integer(4)
 """,
     ),
     "acc comp": (
-        in_program("!$acc parallel loop", "do i = 1, n", "  b(i) = z%x", "end do"),
+        in_loop("y(i) = z%x"),
         """\
-prog.f90:11:10: error: 'z' is of a derived type, whose components kernels do not have yet; copy what you need to variables before
-   11 |   b(i) = z%x
+prog.f90:11:12: error: real(4) has no component 'x'
+   11 |   y(i) = z%x
+      |            ^
+""",
+    ),
+    "acc no such component": (
+        in_loop("y(i) = c(i)%z"),
+        """\
+prog.f90:11:15: error: type(cell) has no component 'z'
+   11 |   y(i) = c(i)%z
+      |               ^
+""",
+    ),
+    "acc component that is an array": (
+        in_loop("y(i) = c(i)%v + 1"),
+        """\
+prog.f90:11:15: error: the whole array 'v' in an expression: kernels need elements, so write a loop over them
+   11 |   y(i) = c(i)%v + 1
+      |               ^
+""",
+    ),
+    "acc component with a section": (
+        in_loop("y(i) = c(i)%v(1, :)"),
+        """\
+prog.f90:11:15: error: a section of 'v': kernels need elements, so write a loop over them
+   11 |   y(i) = c(i)%v(1, :)
+      |               ^
+""",
+    ),
+    "acc component subscripts": (
+        in_loop("y(i) = c(i)%v(1)"),
+        """\
+prog.f90:11:15: error: 1 subscript for 'v', which has 2 dimensions
+   11 |   y(i) = c(i)%v(1)
+      |               ^
+""",
+    ),
+    "acc component that is no array": (
+        in_loop("y(i) = c(i)%x(1)"),
+        """\
+prog.f90:11:15: error: the component 'x' is no array
+   11 |   y(i) = c(i)%x(1)
+      |               ^
+""",
+    ),
+    "acc component of an array": (
+        in_loop("y(i) = c%x"),
+        """\
+prog.f90:11:10: error: the whole array 'c' in an expression: kernels need elements, so write a loop over them
+   11 |   y(i) = c%x
       |          ^
+""",
+    ),
+    "acc pointer component": (
+        in_loop("y(i) = c(i)%far"),
+        """\
+prog.f90:11:15: error: the component 'far' is allocatable or a pointer, which kernels cannot use yet
+   11 |   y(i) = c(i)%far
+      |               ^~~
+""",
+    ),
+    "acc sum of types": (
+        in_loop("c(i) = c(i) + c(1)"),
+        """\
+prog.f90:11:15: error: '+' is not for type(cell) and type(cell)
+   11 |   c(i) = c(i) + c(1)
+      |               ^
+""",
+    ),
+    "acc type into a number": (
+        in_loop("y(i) = one"),
+        """\
+prog.f90:11:10: error: type(cell) cannot become real(4)
+   11 |   y(i) = one
+      |          ^~~
+""",
+    ),
+    "acc number into a type": (
+        in_loop("c(i) = 1"),
+        """\
+prog.f90:11:10: error: integer(4) cannot become type(cell)
+   11 |   c(i) = 1
+      |          ^
+""",
+    ),
+    "acc compared types": (
+        in_loop("if (one == two) y(i) = 1"),
+        """\
+prog.f90:11:11: error: '==' is not for type(cell) and type(cell)
+   11 |   if (one == two) y(i) = 1
+      |           ^~
+""",
+    ),
+    "acc function of a type": (
+        in_loop("y(i) = sqrt(one)"),
+        """\
+prog.f90:11:10: error: sqrt of type(cell) is not possible in a kernel
+   11 |   y(i) = sqrt(one)
+      |          ^~~~
+""",
+    ),
+    "acc reduction of a type": (
+        with_types("!$acc parallel loop reduction(+: one)", "do i = 1, 8", "  one%x = one%x + i", "end do"),
+        """\
+prog.f90:9:34: error: reduction of 'one' of type(cell) is not possible
+    9 | !$acc parallel loop reduction(+: one)
+      |                                  ^~~
+""",
+    ),
+    "acc component in a clause": (
+        with_types("!$acc parallel loop reduction(+: one%x)", "do i = 1, 8", "  one%x = one%x + i", "end do"),
+        """\
+prog.f90:9:34: error: a component in a clause of acc must be an array that is allocatable, a pointer or distributed; name the variable 'one'
+    9 | !$acc parallel loop reduction(+: one%x)
+      |                                  ^~~
+""",
+    ),
+    "acc type with procedures": (
+        "module m\n  type :: t\n    integer :: n\n  contains\n    procedure :: s\n  end type t\ncontains\n  subroutine s(this)\n    class(t) :: this\n  end subroutine s\nend module m\nprogram prog\n  use m\n  type(t) :: a(4)\n!$acc parallel loop\n  do i = 1, 4\n    a(i)%n = i\n  end do\nend program prog\n",
+        """\
+prog.f90:17:5: error: the type of 'a' has procedures, which kernels do not have yet
+   17 |     a(i)%n = i
+      |     ^
+prog.f90:2:11: note: the type is defined here
+    2 |   type :: t
+      |           ^
+""",
+    ),
+    "acc type unknown": (
+        "program prog\n  use other\n  type(cell) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i)%x = 1\n  end do\nend program prog\n",
+        """\
+prog.f90:6:5: error: the type of 'c', cell, is not known here; define it in this file or in a module that is compiled by peerway fc
+    6 |     c(i)%x = 1
+      |     ^
+""",
+    ),
+    "acc type in itself": (
+        "program prog\n  type :: t\n    type(t) :: inner\n  end type t\n  type(t) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i) = c(1)\n  end do\nend program prog\n",
+        """\
+prog.f90:3:16: error: 't' has itself as a component
+    3 |     type(t) :: inner
+      |                ^~~~~
+prog.f90:2:11: note: its definition
+    2 |   type :: t
+      |           ^
+""",
+    ),
+    "acc type of characters": (
+        "program prog\n  type :: t\n    character(3) :: name\n  end type t\n  type(t) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i) = c(1)\n  end do\nend program prog\n",
+        """\
+prog.f90:3:21: error: the component 'name' is of character(3), which kernels do not have yet
+    3 |     character(3) :: name
+      |                     ^~~~
+""",
+    ),
+    "acc empty type": (
+        "program prog\n  type :: t\n  end type t\n  type(t) :: c(8)\n!$acc parallel loop\n  do i = 1, 8\n    c(i) = c(1)\n  end do\nend program prog\n",
+        """\
+prog.f90:7:5: error: the type of 'c' has no components, which kernels do not have yet
+    7 |     c(i) = c(1)
+      |     ^
+prog.f90:2:11: note: the type is defined here
+    2 |   type :: t
+      |           ^
+""",
+    ),
+    "acc component argument": (
+        with_types(
+            "!$acc parallel loop",
+            "do i = 1, 8",
+            "  call s(c(i)%x)",
+            "end do",
+            "contains",
+            "  subroutine s(a)",
+            "    real :: a(2)",
+            "    a(1) = 1",
+            "  end subroutine s",
+        ),
+        """\
+prog.f90:11:15: error: the component 'x' is no array
+   11 |   call s(c(i)%x)
+      |               ^
+""",
+    ),
+    "acc component argument type": (
+        with_types(
+            "!$acc parallel loop",
+            "do i = 1, 8",
+            "  call s(c(i)%v)",
+            "end do",
+            "contains",
+            "  subroutine s(a)",
+            "    real(8) :: a(2)",
+            "    a(1) = 1",
+            "  end subroutine s",
+        ),
+        """\
+prog.f90:11:10: error: argument 'a' of 's' is of real(8), and this of real(4)
+   11 |   call s(c(i)%v)
+      |          ^
+""",
+    ),
+    "acc expression changes": (
+        with_types(
+            "!$acc parallel loop",
+            "do i = 1, 8",
+            "  call s(y(i) + 1)",
+            "end do",
+            "contains",
+            "  subroutine s(a)",
+            "    real :: a",
+            "    a = 1",
+            "  end subroutine s",
+        ),
+        """\
+prog.f90:11:10: error: 's' changes its argument 'a', so a variable of real(4) must be here
+   11 |   call s(y(i) + 1)
+      |          ^
+""",
+    ),
+    "acc constructor": (
+        in_loop("c(i) = cell(1.0, 2.0, null())"),
+        """\
+prog.f90:11:10: error: type(cell) has components that are no single values; assign them one by one
+   11 |   c(i) = cell(1.0, 2.0, null())
+      |          ^~~~
+""",
+    ),
+    "percent end": (
+        in_loop("y(i) = c(i)%"),
+        """\
+prog.f90:11:14: error: expected an operator, found '%'
+   11 |   y(i) = c(i)%
+      |              ^
+""",
+    ),
+    "acc image": (
+        with_types("integer :: x(8)[*]", "!$acc parallel loop", "do i = 1, 8", "  y(i) = x(i)[2]", "end do"),
+        """\
+prog.f90:12:10: error: 'x' of another image in a kernel; assign it to a variable before
+   12 |   y(i) = x(i)[2]
+      |          ^
+""",
+    ),
+    "acc image changed": (
+        with_types("integer :: x(8)[*]", "!$acc parallel loop", "do i = 1, 8", "  x(i)[2] = i", "end do"),
+        """\
+prog.f90:12:3: error: a kernel cannot assign to 'x' of another image
+   12 |   x(i)[2] = i
+      |   ^
 """,
     ),
     "acc no do": (
@@ -440,6 +709,111 @@ prog.f90:14:1: error: 'one' is used as a whole, without its distributed array 'o
 prog.f90:12:13: error: 'cell' is neither a variable of this scope nor a type that has variables here
    12 | !$xmp align cell%x(i) with t(i)
       |             ^~~~~~
+""",
+    ),
+    "coarray on no nodes": (
+        in_program("integer :: x[*]", "!$xmp coarray on q :: x"),
+        """\
+prog.f90:10:18: error: there is no node array 'q'; declare it with '!$xmp nodes'
+   10 | !$xmp coarray on q :: x
+      |                  ^
+""",
+    ),
+    "coarray on of no coarray": (
+        in_program("integer :: x", "!$xmp coarray on p :: x"),
+        """\
+prog.f90:10:23: error: 'x' is no coarray that this scope declares
+   10 | !$xmp coarray on p :: x
+      |                       ^
+""",
+    ),
+    "coarray without on": (
+        in_program("integer :: x[*]", "!$xmp coarray x"),
+        """\
+prog.f90:10:15: error: expected 'on' behind coarray, found 'x'
+   10 | !$xmp coarray x
+      |               ^
+""",
+    ),
+    "image before something else": (
+        in_program("!$xmp image (p)", "c(1) = 2"),
+        """\
+prog.f90:9:7: error: expected SYNC or the call of a collective subroutine behind this directive
+    9 | !$xmp image (p)
+      |       ^~~~~
+prog.f90:10:1: note: this follows
+   10 | c(1) = 2
+      | ^
+""",
+    ),
+    "image before another call": (
+        in_program("!$xmp image (p)", "call s"),
+        """\
+prog.f90:10:1: error: this statement is neither SYNC nor a call of co_sum, co_max, co_min or co_broadcast
+   10 | call s
+      | ^~~~
+prog.f90:9:7: note: image stands before it
+    9 | !$xmp image (p)
+      |       ^~~~~
+""",
+    ),
+    "this_image of a variable": (
+        in_program("i = this_image(c)"),
+        """\
+prog.f90:9:5: error: this_image is supported with a coarray and dim only
+    9 | i = this_image(c)
+      |     ^~~~~~~~~~
+""",
+    ),
+    "images of a variable": (
+        in_program("c(1)[2] = 3"),
+        """\
+prog.f90:9:1: error: 'c' is no coarray, so it has no images
+    9 | c(1)[2] = 3
+      | ^
+prog.f90:3:31: note: 'c' is declared here
+    3 |   real(8) :: a(n, n), b(0:n), c(n)
+      |                               ^
+""",
+    ),
+    "dimensions of images": (
+        in_program("integer :: x[2, *]", "x[1] = 3"),
+        """\
+prog.f90:10:3: error: 'x' has 2 dimensions of images
+   10 | x[1] = 3
+      |   ^
+""",
+    ),
+    "allocate without dimensions of images": (
+        in_program("integer, allocatable :: x[:, :]", "allocate (x[*])"),
+        """\
+prog.f90:10:11: error: allocate 'x' with 2 dimensions of images, as in [2, *]
+   10 | allocate (x[*])
+      |           ^
+""",
+    ),
+    "a component of several elements at another image": (
+        with_types("type(cell) :: x(2)[*]", "x(:)[1]%x = 3"),
+        """\
+prog.f90:10:1: error: a component of several elements at another image cannot be assigned to; assign to one element
+   10 | x(:)[1]%x = 3
+      | ^~~~~~~
+""",
+    ),
+    "a pointer at another image": (
+        with_types("type(cell) :: x(2)[*]", "x(1)[1]%far = 3"),
+        """\
+prog.f90:10:9: error: the component 'far' is allocatable or a pointer, which is not supported at another image yet
+   10 | x(1)[1]%far = 3
+      |         ^~~
+""",
+    ),
+    "a section as a subscript at another image": (
+        in_program("integer :: x(8)[*]", "x(x(1:2)[1])[2] = 3"),
+        """\
+prog.f90:10:3: error: a section of another image as a subscript is not supported; assign it to a variable before
+   10 | x(x(1:2)[1])[2] = 3
+      |   ^~~~~~~~~
 """,
     ),
     "local alias with bounds": (
@@ -772,6 +1146,17 @@ def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
     assert (
         errors.splitlines()[0] == "maps.inc:2:7: error: unknown directive 'templat'; did you mean template?"
     )
+
+
+def test_a_coarray_of_a_procedure_is_saved(tmp_path: Path) -> None:
+    source = "subroutine s\n  integer :: x(2)[*]\n  x = 1\nend subroutine s\n"
+    compilation = compiled(tmp_path, source)
+    assert "save :: x" in compilation.text
+    assert (compilation.status, compilation.errors) == (0, """\
+prog.f90:2:14: warning: the coarray 'x' of a procedure must be SAVE or ALLOCATABLE; it is taken as SAVE
+    2 |   integer :: x(2)[*]
+      |              ^
+""")  # fmt: skip
 
 
 def test_a_loop_without_a_kernel_is_a_warning_at_its_line(tmp_path: Path) -> None:

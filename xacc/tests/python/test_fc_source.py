@@ -83,13 +83,15 @@ def test_a_long_statement_is_continued(tmp_path: Path) -> None:
 
 SOURCES = {
     name: (PROGRAMS / f"{name}.f90").read_text().split("\n")
-    for name in ("directives", "acc", "parts", "coarrays")
+    for name in ("directives", "acc", "types", "parts", "coarrays")
 }
 PIECES = st.sampled_from([
     "(", ")", "!$xmp", "!$xmp end task", "'", '"', "&", ";", "end", "do", "do 10", "10 continue", "contains",
     "module m", "use m", ":", "::", "%", "*", "a", "\x00", "\xff", "interface", "type t", "if (", "allocate(",
     "!$acc parallel loop", "!$acc end", "!$acc kernels", "reduction(+:", "!$acc", "i", ",", "=", "1", "=>",
     "end if", "else", "call ", "!$xmp local_alias", "!$xmp align a(i) with t(i)", "[", "]", "real :: ",
+    "%x", "%m(1, 2)", "type(point) :: a", "end type", "type, extends(t) :: u", "point(1, 2)", "type(t) :: t",
+    "!$xmp coarray on p :: a", "!$xmp image (p)", "[2, *]", "this_image(", "call co_sum(", "[1]%x",
 ])  # fmt: skip
 
 
@@ -127,7 +129,7 @@ def test_any_text_is_translated_or_refused(
 @given(data=st.data())
 def test_any_text_with_kernels_is_compiled_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     """The C that loops of acc become goes through the phases of `peerway cc`, which refuse nothing of it."""
-    lines = SOURCES["acc"]
+    lines = SOURCES[data.draw(st.sampled_from(["acc", "types"]))]
     result = compiled(tmp_path, changed(lines, data).encode(errors="replace"))
     assert result.text if result.status == 0 else result.errors
 

@@ -14,6 +14,7 @@ from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, run
 
 SOURCES = {
     "acc": PROGRAMS / "xacc_fc" / "acc.f90",
+    "types": PROGRAMS / "xacc_fc" / "types.f90",
     "laplace": SAMPLES / "laplace.f90",
     "himeno": SAMPLES / "himeno.f90",
     "cg": SAMPLES / "cg.f90",

@@ -98,6 +98,57 @@ def test_others_reach_a_coarray_of_an_image_that_has_ended(tmp_path: Path) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
+SETS = """\
+program sets
+  implicit none
+!$xmp nodes p(*)
+!$xmp nodes q(2) = p(2:3)
+  integer :: y(2)[-1:*], me, wrong, total
+!$xmp coarray on q :: y
+  me = this_image()
+  wrong = 0
+  y = 10*me
+  sync all
+  if (this_image(y, 1) /= merge(me - 3, 0, me > 1)) wrong = wrong + 1
+  if (ucobound(y, 1) /= 0 .or. image_index(y, [0]) /= 2 .or. image_index(y, [1]) /= 0) wrong = wrong + 10
+  if (y(2)[-1] /= 20 .or. y(1)[0] /= 30) wrong = wrong + 100
+  sync all
+!$xmp task on q(2)
+  y(1)[-1] = 7
+!$xmp end task
+  sync all
+  if (y(1) /= merge(7, 10*me, me == 2)) wrong = wrong + 1000
+  total = me
+!$xmp image (q)
+  call co_sum(total)
+  if (total /= merge(5, 1, me > 1)) wrong = wrong + 10000
+  if (me > 1) then
+!$xmp image (q)
+    sync all
+  end if
+  sync all
+  print '(i0)', wrong
+end program sets
+"""
+
+
+def test_nodes_are_the_images_of_a_coarray_and_of_a_statement(tmp_path: Path) -> None:
+    (tmp_path / "sets.f90").write_text(SETS)
+    done = run(PEERWAY, "run", "-n", 3, "--", compiled(tmp_path, "sets.f90"), folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n" * 3, "")
+
+
+@pytest.mark.parametrize("stop", ["error stop 3", "call exit(3)"])
+def test_an_image_that_fails_ends_the_job(tmp_path: Path, stop: str) -> None:
+    """The others, which wait for it, do not keep it from ending."""
+    (tmp_path / "fails.f90").write_text(
+        f"program fails\n  integer :: x[*]\n  if (this_image() == 2) {stop}\n  sync all\nend program fails\n"
+    )
+    done = run(PEERWAY, "run", "-n", 3, "--", compiled(tmp_path, "fails.f90"), folder=tmp_path)
+    assert done.returncode != 0
+    assert "exited with status 3" in done.stderr
+
+
 def test_a_module_of_another_file_keeps_its_mapping(tmp_path: Path) -> None:
     """Compiled apart and linked, the two files are the same program."""
     fields, _, main = (FORTRAN / "directives.f90").read_text().partition("program directives")
@@ -199,6 +250,24 @@ def test_loops_of_acc_run_on_cpus_and_on_a_simulated_gpu(tmp_path: Path, fake_gp
         compilation = run(PEERWAY, "fc", "-O1", "-c", f"{name}.f90", folder=tmp_path)
         assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
     program = compiled(tmp_path, "kinds.o", "fields.o", "main.o")
+    for nodes, settings in ((1, {}), (3, {"OMP_NUM_THREADS": "2"}), (1, fake_gpu), (3, fake_gpu)):
+        done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, **settings)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_alike(done.stdout, wanted)
+
+
+def test_kernels_have_components_of_derived_types(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    """Without SEQUENCE, with it and BIND(C), extended, nested; the module is compiled apart."""
+    plain = run("gfortran", "-O1", FORTRAN / "types.f90", "-o", "plain", folder=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    wanted = run("./plain", folder=tmp_path).stdout
+    text = (FORTRAN / "types.f90").read_text()
+    fields = text.index("module fields")
+    for name, part in (("parts", text[:fields]), ("main", text[fields:])):
+        (tmp_path / f"{name}.f90").write_text(part)
+        compilation = run(PEERWAY, "fc", "-O1", "-c", f"{name}.f90", folder=tmp_path)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    program = compiled(tmp_path, "parts.o", "main.o")
     for nodes, settings in ((1, {}), (3, {"OMP_NUM_THREADS": "2"}), (1, fake_gpu), (3, fake_gpu)):
         done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=tmp_path, **settings)
         assert (done.returncode, done.stderr) == (0, "")
@@ -313,3 +382,22 @@ def test_the_first_program_of_the_page_prints_what_the_page_says(tmp_path: Path)
     done = run(PEERWAY, "run", "-n", 4, "--", compiled(tmp_path, "sum.f90", "-O2"), folder=tmp_path)
     said = blocks("console")["docs/xacc/fortran.md 1"].splitlines()[-1]
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")
+
+
+@pytest.mark.parametrize(("name", "in_c", "in_fortran"), [("sum", 1, 1), ("ring", 2, 4), ("particles", 3, 5)])
+def test_the_pairs_of_the_page_print_the_same(
+    tmp_path: Path, fake_gpu: dict[str, str], name: str, in_c: int, in_fortran: int
+) -> None:
+    (tmp_path / f"{name}.c").write_text(blocks("c")[f"docs/xacc/fortran.md {in_c}"])
+    (tmp_path / f"{name}.f90").write_text(blocks("fortran")[f"docs/xacc/fortran.md {in_fortran}"])
+    for words in (("cc", f"{name}.c", "-o", "of_c"), ("fc", f"{name}.f90", "-o", "of_fortran")):
+        compilation = run(PEERWAY, *words, "-O2", folder=tmp_path)
+        assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
+    texts = []
+    for program in ("of_c", "of_fortran"):
+        for settings in ({}, fake_gpu):
+            done = run(PEERWAY, "run", "-n", 3, "--", f"./{program}", folder=tmp_path, **settings)
+            assert (done.returncode, done.stderr) == (0, "")
+            texts.append(done.stdout)
+    assert texts[0].strip()
+    assert texts == texts[:1] * 4

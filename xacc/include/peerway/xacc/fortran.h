@@ -58,9 +58,14 @@ PWX_UNUSED pwx_type pwx_f_type(const CFI_cdesc_t* value, pwx_op op, const char* 
             value->elem_len);
 }
 
+/* gfortran gives an empty section an extent below 0. */
+PWX_UNUSED long pwx_f_extent(const CFI_cdesc_t* value, int d) {
+  return value->dim[d].extent < 0 ? 0 : (long)value->dim[d].extent;
+}
+
 PWX_UNUSED size_t pwx_f_count(const CFI_cdesc_t* value) {
   size_t count = 1;
-  for (int d = 0; d < value->rank; ++d) count *= (size_t)value->dim[d].extent;
+  for (int d = 0; d < value->rank; ++d) count *= (size_t)pwx_f_extent(value, d);
   return count;
 }
 
@@ -277,8 +282,8 @@ PWX_UNUSED pwx_section pwx_f_section(const CFI_cdesc_t* value) {
   section.ndims = value->rank;
   for (int d = 0; d < value->rank; ++d) {
     const int to = value->rank - 1 - d;
-    section.extent[to] = value->dim[d].extent;
-    section.dim[to] = (pwx_triplet){0, value->dim[d].extent, 1, 0};
+    section.extent[to] = pwx_f_extent(value, d);
+    section.dim[to] = (pwx_triplet){0, section.extent[to], 1, 0};
   }
   return section;
 }

@@ -6,6 +6,7 @@
 
 #include <complex.h>
 #include <math.h>
+#include <peerway/xacc/runtime.h>
 
 /* The memory of a whole distributed array, whose copy on a GPU begins at a multiple of 16 bytes. */
 static inline void* pwf_aligned(void* at) { return at; }
@@ -13,6 +14,13 @@ static inline void* pwf_aligned(void* at) { return at; }
 static inline void* pwf_at_16(const void* at) {
   if ((unsigned long)at % 16 != 0) __builtin_unreachable();
   return (void*)at;
+}
+
+/* The bits of a derived type as the Fortran compiler has it, and its bytes as a struct of C. */
+static inline void pwf_check_size(long bits, unsigned long bytes, const char* type) {
+  if (bits != 8 * (long)bytes)
+    pwx_error(0, "%s has %ld bytes in Fortran and %lu in C; give it BIND(C) or SEQUENCE", type, bits / 8,
+              bytes);
 }
 
 static inline int pwf_max_i(int a, int b) { return a > b ? a : b; }

@@ -387,10 +387,11 @@ typedef struct pwx_coarray {
   long size[PWX_MAX_DIMS];
   void* base; /* this image's memory */
   struct pwx_coarray_state* state;
+  const pwx_nodes* on; /* the nodes that are its images; NULL: those that execute */
 } pwx_coarray;
 
-/* Initialises a coarray; collective over all images. Images count from 0. `base` is the program's own
- * memory, or NULL to allocate it. */
+/* Initialises a coarray; collective over all images, which are the nodes that execute. Images count from 0.
+ * `base` is the program's own memory, or NULL to allocate it. */
 PWX_API void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, int ndims,
                               const long* sizes, const pwx_where* where);
 /* Binds a dummy argument: `x` becomes the part at `argument` of a coarray that this image has. */
@@ -398,6 +399,10 @@ PWX_API void pwx_coarray_bind(pwx_coarray* x, void* argument, const char* name, 
                               int ndims, const long* sizes, const pwx_where* where);
 /* Ends a coarray, which may be no coarray yet; collective over all images. */
 PWX_API void pwx_coarray_end(pwx_coarray* x, const pwx_where* where);
+/* The bounds of the images of an allocatable coarray of Fortran, for dummy arguments: of each dimension the
+ * lower bound and the extent. */
+PWX_API void pwx_coarray_keep_bounds(pwx_coarray* x, const long* bounds, int count);
+PWX_API void pwx_coarray_bounds(const pwx_coarray* x, long* bounds, int count);
 /* Lets other images reach the copy on the GPU, too. Collective over all images, after pwx_coarray_init. */
 PWX_API void pwx_coarray_on_gpus(pwx_coarray* x, const pwx_where* where);
 /* Which sides of a transfer are copies on GPUs: the coarray's, or the local one, whose `base` is then an
@@ -445,6 +450,12 @@ PWX_API void pwx_co_broadcast(long image, void* value, size_t bytes, const pwx_w
 /* To call between two looks at a variable that another image changes: an error if one has ended. */
 PWX_API void pwx_look_again(const pwx_where* where);
 
+/* Until the end, the images of statements are these nodes; at a rank that is none of them, itself alone. */
+PWX_API void pwx_images_begin(const pwx_nodes* nodes, const pwx_where* where);
+PWX_API void pwx_images_end(void);
+/* This rank's number among the images of a coarray that has nodes, from 1, or 0; and how many there are. */
+PWX_API long pwx_coarray_this_image(const pwx_coarray* x);
+PWX_API long pwx_coarray_num_image(const pwx_coarray* x);
 PWX_API void pwx_sync_memory(const pwx_where* where);
 PWX_API void pwx_sync_all(const pwx_where* where);
 PWX_API void pwx_sync_image(long image, const pwx_where* where);

@@ -16,6 +16,10 @@ static double a[N][M], b[N][M];
 #pragma xmp align a[i][*] with t(i)
 #pragma xmp align b[i][*] with t(i)
 
+struct ends {
+  int low, high;
+};
+
 #pragma acc routine seq
 static double twice(double v) { return 2 * v; }
 
@@ -53,6 +57,10 @@ static void nests(void) {
     for (i = 0; i < 50; i++) bits |= 1L << i;
   }
   CHECK(bits == (1L << 50) - 1);
+  struct ends ends = {3, 4};
+#pragma acc kernels
+  ends.high = 7;
+  CHECK(ends.low == 3 && ends.high == 7);
 }
 
 static void counts(void) {
