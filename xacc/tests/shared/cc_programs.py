@@ -22,7 +22,7 @@ RANK_REDUCTION = (KERNELS / "rank_reduction.cuh").read_text()
 
 
 def rank_reduction(name: str, kind: str) -> str:
-    """The kernel that adds values of this type on the GPUs of several ranks, as the run-time library has it."""
+    """The kernel that adds values of this type on GPUs of several ranks, as the run-time library has it."""
     return (
         f'extern "C" __global__ void {name}({kind}* values, long count,\n'
         "    const pw_all_reduce_handle ranks, unsigned long long* epochs) {\n"
