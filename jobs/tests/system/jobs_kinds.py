@@ -9,7 +9,7 @@ GPUs are those of fake_nvml.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from peerway_measure.rehearse.cluster.gpus import PROGRAM, gpu_uuid
@@ -19,7 +19,7 @@ SLEEP = "exec sleep 300"
 
 # Smaller thresholds for jobs of partition lite, so that small jobs suffice for a finding.
 LITE = {
-    "gpu-idle-after-activity": 'long = "5s"',
+    "gpu-idle-after-activity": 'long = "2s"',
     "short-swarm": "many = 5",
     "cpu-low": "serial = 0.02\n  low = 0.035",
     "nothing-computes": "little = 0.02",
@@ -121,9 +121,14 @@ def quiet(folder: Path) -> dict[str, Kind]:
             "gpu-low", "gpu-too-big", "strands-gpus", options=("-c8",),
         ),
         "unbalanced": a100(2, f"{apart[0]} & {apart[1]} & wait", "gpu-unbalanced"),
-        "hangs": a100(
-            1, f"{gpu('a100-1', '--utilization 0.9', seconds=3)}; {SLEEP}", "gpu-idle-after-activity",
-            may=("gpu-low", "gpu-too-big"),
+        # It ends by itself: when all jobs are cancelled at once, the machine is so busy that agents are late,
+        # and a gap in the data ends the idle time.
+        "hangs": replace(
+            a100(
+                1, f"{gpu('a100-1', '--utilization 0.9', seconds=3)}; exec sleep 30",
+                "gpu-idle-after-activity", may=("gpu-low", "gpu-too-big"),
+            ),
+            ends=True,
         ),
         "serial": Kind("ann", ("-p", "cpu", "-w", "cpu-1", "-c8"), LOOP, ("serial",)),  # any core will do
         "nothing": cpu("ben", 1, "-c2", SLEEP, "nothing-computes"),
