@@ -126,7 +126,7 @@ def quiet(folder: Path) -> dict[str, Kind]:
         "hangs": replace(
             a100(
                 1, f"{gpu('a100-1', '--utilization 0.9', seconds=3)}; exec sleep 30",
-                "gpu-idle-after-activity", may=("gpu-low", "gpu-too-big"),
+                "gpu-idle-after-activity", options=("--time=2",), may=("gpu-low", "gpu-too-big"),
             ),
             ends=True,
         ),

@@ -70,7 +70,14 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     help="Show the methods of this collective among --ranks ranks of this host, instead of transfers. Sizes "
     "are those of the array, or of the part of each rank.",
 )
-@click.option("--ranks", type=click.IntRange(1, 4096), default=2, show_default=True, help="Of --collective.")
+@click.option(
+    "--ranks",
+    type=click.IntRange(1, 4096),
+    metavar="N",
+    default=2,
+    show_default=True,
+    help="How many ranks take part in --collective.",
+)
 @click.option(
     "--order",
     type=click.Choice(ORDERS),
