@@ -182,6 +182,29 @@ static void plans(void) {
   OK(pw_plan_free(plan));
 }
 
+static void collectives(void) {
+  pw_collective sum = {.size = sizeof sum,
+                       .kind = PW_ALL_REDUCE,
+                       .element = PW_FLOAT64,
+                       .reduction = PW_SUM,
+                       .order = PW_ORDER_ANY,
+                       .to = region,
+                       .from = region,
+                       .count = 4};
+  double* elements = (double*)bytes;
+  pw_plan* plan;
+  pw_all_reduce_handle handle;
+  for (int i = 0; i < 4; ++i) elements[i] = i;
+  OK(pw_collective_create(context, &sum, &plan));
+  OK(pw_plan_start(plan, NULL));
+  OK(pw_plan_finish(plan, 20 * SECOND));
+  CHECK(elements[3] == 3);
+  CHECK(pw_plan_get_all_reduce_handle(plan, &handle) == PW_UNSUPPORTED);
+  OK(pw_plan_free(plan));
+  sum.order = (pw_order)2;
+  CHECK(pw_collective_create(context, &sum, &plan) == PW_INVALID_ARGUMENT);
+}
+
 static void kernels(void) { /* on the host, which has none */
   pw_remote_handle remote_handle;
   pw_notify_handle notify_handle;
@@ -209,6 +232,7 @@ int main(void) {
   open_all();
   move();
   plans();
+  collectives();
   kernels();
   OK(pw_signal_free(signal_));
   OK(pw_remote_free(far_signal));

@@ -49,6 +49,21 @@ typedef struct pw_lane_handle {
   pw_guard guard;
 } pw_lane_handle;
 
+/* The lanes of an all-reduce, for kernels that combine elements themselves (peerway/device/all_reduce.cuh).
+ * Arrays have an entry for each member of the group, in its order; that of this rank is unused. */
+#define PW_KERNEL_MEMBERS 16u
+typedef struct pw_all_reduce_handle {
+  unsigned version;
+  unsigned unit;                 /* bytes of data in a packet: 8 or 4 */
+  unsigned members;              /* at most PW_KERNEL_MEMBERS */
+  unsigned own;                  /* this rank's number in the group */
+  unsigned long long slot_bytes; /* of one slot: twice the data that fits; two slots are used in turn */
+  unsigned char* to[PW_KERNEL_MEMBERS];         /* the slots at each member that this rank fills */
+  const unsigned char* from[PW_KERNEL_MEMBERS]; /* this rank's slots that each member fills */
+  int rank[PW_KERNEL_MEMBERS];
+  pw_guard guard;
+} pw_all_reduce_handle;
+
 /* A prepared plan: peerway::device::start() and finish() take it. */
 typedef struct pw_plan_handle {
   unsigned version;
@@ -89,7 +104,7 @@ typedef struct pw_fifo_entry {
 /* A FIFO from kernels of one device to the proxy (peerway/device/fifo.cuh). */
 typedef struct pw_fifo_handle {
   unsigned version;
-  pw_fifo_entry* entries;          /* a ring in host memory */
+  pw_fifo_entry* entries;          /* a ring buffer in host memory */
   unsigned long long count;        /* number of entries: a power of two */
   const unsigned long long* taken; /* in host memory: the last number that the proxy has read */
   const unsigned long long* done;  /* in host memory: the last number that is complete at both ends */

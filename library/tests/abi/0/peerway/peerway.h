@@ -148,8 +148,9 @@ PW_API pw_status pw_context_close(pw_context* context);
  * context's threads and connections end with the last of these objects. */
 PW_API pw_status pw_context_free(pw_context* context);
 
-/* Restricts later operations to the named paths, separated by commas ("peer/copy,staged"). A name without a
- * method ("peer") allows all methods of that path. NULL or "route" lets the route table choose again. */
+/* Restricts later operations to the named paths, separated by commas ("peer/copy,staged"). A name without its
+ * second part ("peer") allows all paths that begin with it. NULL or "route" lets the route table choose
+ * again. */
 PW_API pw_status pw_context_use(pw_context* context, const char* paths);
 
 /* How the host waits: for signals, for operations to complete, for plans and streams. */
@@ -166,10 +167,10 @@ PW_API pw_wait_policy pw_context_wait_policy(const pw_context* context);
 
 typedef struct pw_region pw_region;
 
-typedef enum pw_device_kind { PW_HOST = 0, PW_CUDA = 1 } pw_device_kind;
+typedef enum pw_device_kind { PW_HOST = 0, PW_CUDA = 1, PW_HIP = 2 } pw_device_kind;
 typedef struct pw_device { /* passed by value: it never grows */
   pw_device_kind kind;
-  int32_t index; /* CUDA ordinal in this process; -1: the one bound to this rank (setting `device`) */
+  int32_t index; /* CUDA or HIP ordinal in this process; -1: the one bound to this rank (setting `device`) */
 } pw_device;
 
 /* Allocates and registers memory that peers on this host can map. The memory stays until pw_region_free. */
@@ -438,9 +439,10 @@ PW_API pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns);
  * plan never moves anything again. */
 PW_API pw_status pw_plan_status(pw_plan* plan);
 
-/* Tells what the plan moves and by which method: a line for each put and get, then for each send, then for
- * each receive, such as "send 393216 bytes to rank 1, tag 7: plan/lines, in 64 pieces". There is no
- * line break after the last one. The text is valid until the plan is freed. */
+/* Tells what the plan moves and by which method: of a collective first a line with its name and method; a
+ * line for each put and get, then for each send, then for each receive, such as "send 393216 bytes to rank 1,
+ * tag 7: plan/lines, in 64 pieces". There is no line break after the last one. The text is valid until the
+ * plan is freed. */
 PW_API pw_status pw_plan_describe(pw_plan* plan, const char** text);
 
 /* Fills the struct that is passed to a kernel by value, so that the kernel can start and finish the plan
@@ -457,6 +459,13 @@ typedef enum pw_direction { PW_RECEIVE = 0, PW_SEND = 1 } pw_direction;
 struct pw_lane_handle;
 PW_API pw_status pw_plan_get_lane(pw_plan* plan, pw_direction direction, int rank, int tag,
                                   struct pw_lane_handle* handle);
+
+/* Gives a kernel the lanes of an all-reduce of GPU memory, so that the kernel combines elements itself as it
+ * computes them (peerway/device/all_reduce.cuh). PW_UNSUPPORTED if the plan is something else, has more than
+ * PW_KERNEL_MEMBERS members, or if its messages are not one-shot by packets or lines. Such a plan is used
+ * only through this handle or only by start and finish, never both. */
+struct pw_all_reduce_handle;
+PW_API pw_status pw_plan_get_all_reduce_handle(pw_plan* plan, struct pw_all_reduce_handle* handle);
 
 /* The plan must not be between a start and its finish, and no graph or kernel that holds it may run any
  * more. */
@@ -551,6 +560,83 @@ typedef enum pw_halo_parts { PW_HALO_FACES = 0, PW_HALO_CORNERS = 1 } pw_halo_pa
  * like any plan; between the two the program may compute all elements that no halo touches. */
 PW_API pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t count,
                                 const pw_grid* grid, pw_halo_parts parts, pw_plan** plan);
+
+/* ---- collective: what all ranks of a group do together ---- */
+
+typedef enum pw_collective_kind {
+  PW_ALL_REDUCE = 0,     /* every rank gets the elements of all ranks combined: `count` of them */
+  PW_REDUCE_SCATTER = 1, /* the same, but each rank gets only its part */
+  PW_ALL_GATHER = 2,     /* every rank gets the parts of all ranks, in the order of the group */
+  PW_BROADCAST = 3,      /* every rank gets the `count` elements of the root; all ranks use `to` alone */
+  PW_ALL_TO_ALL = 4,     /* each rank gets a part from each rank */
+  PW_BARRIER = 5         /* no data: a finish returns when all ranks have started */
+} pw_collective_kind;
+
+typedef enum pw_element {
+  PW_INT8 = 0,
+  PW_UINT8 = 1,
+  PW_INT16 = 2,
+  PW_UINT16 = 3,
+  PW_INT32 = 4,
+  PW_UINT32 = 5,
+  PW_INT64 = 6,
+  PW_UINT64 = 7,
+  PW_FLOAT16 = 8,
+  PW_BFLOAT16 = 9,
+  PW_FLOAT32 = 10,
+  PW_FLOAT64 = 11,
+  PW_FLOAT8_E4M3 = 12, /* the types of 8 bits of the Open Compute Project: up to 448, without infinities */
+  PW_FLOAT8_E5M2 = 13
+} pw_element;
+
+/* PW_AND and PW_OR combine bits, and only of integers. */
+typedef enum pw_reduction {
+  PW_SUM = 0,
+  PW_MIN = 1,
+  PW_MAX = 2,
+  PW_PROD = 3,
+  PW_AND = 4,
+  PW_OR = 5
+} pw_reduction;
+
+/* In which order the operands of ranks are combined. PW_ORDER_OF_GROUP: one after another, in the order of
+   the group, so that all ranks, starts, methods and devices give the same bits. PW_ORDER_ANY: as the method
+   that is expected to be fastest does it; all ranks and all starts of a plan still give the same bits.
+   Integers have the same bits in any order, so it makes no difference to them. */
+typedef enum pw_order { PW_ORDER_OF_GROUP = 0, PW_ORDER_ANY = 1 } pw_order;
+
+typedef struct pw_collective {
+  PW_SIZE_OF(struct pw_collective);
+  pw_collective_kind kind;
+  pw_element element;
+  pw_reduction reduction; /* of PW_ALL_REDUCE and PW_REDUCE_SCATTER */
+  int root;               /* of PW_BROADCAST: a rank of the team */
+  pw_region* to;          /* where this rank gets elements; NULL if it gets none */
+  uint64_t to_offset;     /* in bytes */
+  const pw_region* from;  /* where this rank's own elements are; NULL if it has none */
+  uint64_t from_offset;
+  uint64_t count;         /* elements; where ranks have parts: of each part, if `counts` is NULL */
+  const uint64_t* counts; /* elements of the part of each rank, in the order of the group; of PW_ALL_TO_ALL:
+                             that this rank sends to each rank */
+  const uint64_t*
+      receive_counts; /* of PW_ALL_TO_ALL: elements that this rank gets from each rank; NULL: `counts` */
+  size_t part_count;  /* entries of `counts` and of `receive_counts`: as many as the group has ranks */
+  const int* ranks;   /* the group: ranks of the team, in the same order at all; NULL: all ranks */
+  size_t rank_count;
+  pw_device device; /* where the plan runs if this rank has no memory in it; otherwise ignored */
+  pw_order order;   /* of PW_ALL_REDUCE and PW_REDUCE_SCATTER */
+} pw_collective;
+
+/* Makes a prepared plan that carries out the collective at each start and its finish. All ranks of the group
+ * call it, with equal numbers; ranks that call it with others all get an error with both descriptions.
+ *
+ * Elements are combined in the order of the group, each 16-bit floating-point number in 32 bits and rounded
+ * once. So all ranks get the same bits, at every start and by every method.
+ *
+ * `to` and `from` may be the same memory (PW_ALL_REDUCE), and the smaller one may be this rank's part of the
+ * larger one (PW_REDUCE_SCATTER, PW_ALL_GATHER). Otherwise they must not overlap. Both must lie in memory of
+ * one device. */
+PW_API pw_status pw_collective_create(pw_context* context, const pw_collective* collective, pw_plan** plan);
 
 #ifdef __cplusplus
 }
