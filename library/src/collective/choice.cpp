@@ -18,11 +18,11 @@ const ChoiceSetting<MethodSetting> collective_method{
 namespace pw::collective {
 namespace {
 
-/// What a member sends in one round, to its own host and to others, and the time of a CPU for that and for
-/// what it combines.
-struct RoundWork {
-  uint64_t near_bytes = 0, far_bytes = 0;
-  double cpu_us = 0;
+/// What a member sends in a round, to other hosts and to its own, and what the round takes it. Of a method:
+/// for each figure the sum, over its rounds, of the largest of any member.
+struct Work {
+  uint64_t far_bytes = 0, near_bytes = 0;
+  double us = 0;
 };
 
 class Estimator {
@@ -30,58 +30,52 @@ class Estimator {
   Estimator(const CollectiveRequest& request, const Hosts& hosts, const MessageCost& cost)
       : request_(request), hosts_(hosts), cost_(cost) {}
 
-  /// The time of the method in microseconds.
-  [[nodiscard]] double time_of(CollectiveMethod method) const {
-    return sum_of_rounds(method, [&](const RoundWork& work) {
-      return request_.device_kind == PW_HOST ? work.cpu_us : gpu_us(work);
-    });
-  }
-
-  /// The bytes that members send one after another, to other hosts and to their own.
-  [[nodiscard]] std::pair<double, double> bytes_of_method(CollectiveMethod method) const {
-    const auto bytes = [&](uint64_t RoundWork::* sent) {
-      return sum_of_rounds(method, [&](const RoundWork& work) { return static_cast<double>(work.*sent); });
-    };
-    return {bytes(&RoundWork::far_bytes), bytes(&RoundWork::near_bytes)};
-  }
-
- private:
-  /// Adds up, over the rounds, the largest that `of_work(work)` is for any member.
-  template <typename OfWork>
-  [[nodiscard]] double sum_of_rounds(CollectiveMethod method, OfWork&& of_work) const {
-    std::vector<double> longest;
+  [[nodiscard]] Work work_of_method(CollectiveMethod method) const {
+    std::vector<Work> largest;
     for (uint32_t member = 0; member < request_.members(); ++member) {
-      const std::vector<RoundWork> rounds = work_of(member, method);
-      longest.resize(std::max(longest.size(), rounds.size()), 0);
-      for (size_t round = 0; round < rounds.size(); ++round)
-        longest[round] = std::max(longest[round], of_work(rounds[round]));
+      const std::vector<Work> rounds = work_of(member, method);
+      largest.resize(std::max(largest.size(), rounds.size()));
+      for (size_t round = 0; round < rounds.size(); ++round) {
+        largest[round].far_bytes = std::max(largest[round].far_bytes, rounds[round].far_bytes);
+        largest[round].near_bytes = std::max(largest[round].near_bytes, rounds[round].near_bytes);
+        largest[round].us = std::max(largest[round].us, rounds[round].us);
+      }
     }
-    double sum = 0;
-    for (const double time : longest) sum += time;
+    Work sum;
+    for (const Work& of_round : largest) {
+      sum.far_bytes += of_round.far_bytes;
+      sum.near_bytes += of_round.near_bytes;
+      sum.us += of_round.us;
+    }
     return sum;
   }
 
-  [[nodiscard]] std::vector<RoundWork> work_of(uint32_t member, CollectiveMethod method) const {
+ private:
+  // The work of a member in each round.
+  [[nodiscard]] std::vector<Work> work_of(uint32_t member, CollectiveMethod method) const {
+    const bool on_cpu = request_.device_kind == PW_HOST;
     const Schedule schedule = schedule_of(request_, hosts_, method, member, false);
-    std::vector<RoundWork> rounds;
-    const auto in_round = [&](uint32_t round) -> RoundWork& {
+    std::vector<Work> rounds;
+    const auto in_round = [&](uint32_t round) -> Work& {
       rounds.resize(std::max<size_t>(rounds.size(), round + 1));
       return rounds[round];
     };
     for (const MemberMessage& message : schedule.sends) {
-      RoundWork& work = in_round(message.round);
+      Work& work = in_round(message.round);
       const bool same_host = hosts_[member] == hosts_[message.member];
       (same_host ? work.near_bytes : work.far_bytes) += message.range.bytes;
-      work.cpu_us += cost_(same_host, message.range.bytes);
+      if (on_cpu) work.us += cost_(same_host, message.range.bytes);
     }
     for (const Combination& combination : schedule.combinations) {
-      const double read = cost_(true, combination.local.bytes) - cost_(true, 1);
-      in_round(combination.round).cpu_us += combination.operands * read;
+      const double read = on_cpu ? cost_(true, combination.local.bytes) - cost_(true, 1) : 0;
+      in_round(combination.round).us += combination.operands * read;
     }
+    if (!on_cpu)
+      for (Work& work : rounds) work.us = gpu_us(work);
     return rounds;
   }
 
-  [[nodiscard]] double gpu_us(const RoundWork& work) const {
+  [[nodiscard]] double gpu_us(const Work& work) const {
     const auto us = [&](bool same_host, uint64_t bytes) { return bytes > 0 ? cost_(same_host, bytes) : 0; };
     return std::max(us(true, work.near_bytes), us(false, work.far_bytes));
   }
@@ -98,15 +92,16 @@ std::vector<Estimate> estimates_of(const CollectiveRequest& request, const Hosts
   const bool several_hosts = std::ranges::any_of(hosts, [](uint32_t host) { return host > 0; });
   const bool known = std::isfinite(cost(true, 1)) && (!several_hosts || std::isfinite(cost(false, 1)));
   const Estimator estimator(request, hosts, cost);
+  std::vector<std::pair<Work, CollectiveMethod>> all;
+  for (const CollectiveMethod method : methods) all.emplace_back(estimator.work_of_method(method), method);
+  std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {
+    if (known) return a.first.us < b.first.us;
+    return std::pair(a.first.far_bytes, a.first.near_bytes) <
+           std::pair(b.first.far_bytes, b.first.near_bytes);
+  });
   std::vector<Estimate> estimates;
-  for (const CollectiveMethod method : methods)
-    estimates.push_back(
-        {method, known ? estimator.time_of(method) : std::numeric_limits<double>::infinity()});
-  if (known)
-    std::ranges::stable_sort(estimates, {}, &Estimate::us);
-  else
-    std::ranges::stable_sort(
-        estimates, {}, [&](const Estimate& estimate) { return estimator.bytes_of_method(estimate.method); });
+  for (const auto& [work, method] : all)
+    estimates.push_back({method, known ? work.us : std::numeric_limits<double>::infinity()});
   return estimates;
 }
 

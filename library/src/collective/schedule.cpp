@@ -16,27 +16,19 @@ bool has_hierarchy(const Hosts& hosts) {
          std::ranges::all_of(members, [&](uint32_t count) { return count == members.front(); });
 }
 
-Schedule all_reduce(const CollectiveRequest& request, const Hosts& hosts, CollectiveMethod method,
-                    uint32_t member) {
-  ScheduleBuilder builder(request, member);
+void all_reduce(ScheduleBuilder& builder, const Hosts& hosts, CollectiveMethod method) {
   switch (method) {
     case CollectiveMethod::one_shot:
-      all_reduce_one_shot(builder);
-      break;
+      return all_reduce_one_shot(builder);
     case CollectiveMethod::two_shot:
-      all_reduce_two_shot(builder);
-      break;
+      return all_reduce_two_shot(builder);
     case CollectiveMethod::tree:
-      all_reduce_tree(builder);
-      break;
+      return all_reduce_tree(builder);
     case CollectiveMethod::ring:
-      all_reduce_ring(builder);
-      break;
+      return all_reduce_ring(builder);
     case CollectiveMethod::hierarchical:
-      all_reduce_hierarchical(builder, hosts);
-      break;
+      return all_reduce_hierarchical(builder, hosts);
   }
-  return builder.take();
 }
 
 }  // namespace
@@ -93,10 +85,12 @@ std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const
 
 Schedule schedule_of(const CollectiveRequest& request, const Hosts& hosts, CollectiveMethod method,
                      uint32_t member, bool in_place) {
-  if (request.kind == PW_ALL_REDUCE) return all_reduce(request, hosts, method, member);
   const bool tree = method == CollectiveMethod::tree, ring = method == CollectiveMethod::ring;
   ScheduleBuilder builder(request, member);
   switch (request.kind) {
+    case PW_ALL_REDUCE:
+      all_reduce(builder, hosts, method);
+      break;
     case PW_REDUCE_SCATTER:
       ring ? reduce_scatter_ring(builder) : reduce_scatter_one_shot(builder);
       break;
@@ -113,7 +107,6 @@ Schedule schedule_of(const CollectiveRequest& request, const Hosts& hosts, Colle
     case PW_BARRIER:
       tree ? barrier_tree(builder) : barrier_one_shot(builder);
       break;
-    case PW_ALL_REDUCE:
     case PW_ALL_TO_ALL:
       all_to_all_one_shot(builder);
       break;
