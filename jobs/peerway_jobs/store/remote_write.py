@@ -95,15 +95,14 @@ class RemoteWrite:
             end = begin + len(names) * len(part.values)
             missing = b"" if is_whole else absent[begin:end].tobytes()
             begin = end
-            same = (
-                len({*map(len, names)}) == 1
-            )  # then other nodes have the same shape, whatever their names are
+            # If so, other nodes have the same shape, whatever their names are.
+            same = len({*map(len, names)}) == 1
             keys.append((tuple(part.values), (len(names[0]), len(names)) if same else tuple(names), missing))
             if same:
                 several = names * len(part.values)
-                devices += (
-                    [n for n, gone in zip(several, missing, strict=True) if not gone] if missing else several
-                )
+                if missing:
+                    several = [name for name, gone in zip(several, missing, strict=True) if not gone]
+                devices += several
         shape = self._shape(len(node), tuple(keys))
         return shape.filled(node, b"".join(devices), values[~absent].view(np.uint8), stamp)
 
