@@ -25,6 +25,7 @@ LITE = {
     "nothing-computes": "little = 0.02",
     "serial": "most = 0.02\n  little = 0.01",
     "cpu-starved-gpu": "saturated = 0.05",
+    "spread": "idle_cores = 0.03",  # of two cores, a node of many that compute gets a tenth of one
 }
 
 
