@@ -42,7 +42,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also what is marked long: make test-long")
 
 
-def pytest_configure() -> None:
+class FailuresAtOnce:
+    """Names a failed test at once in the output, which else only shows an F until all tests have ended."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter is not None:
+            reporter.write(f"\nFAILED {report.nodeid}\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(FailuresAtOnce(config))
     gc.disable()  # what is collected lives to the end: looking through it again and again took a third
 
 
