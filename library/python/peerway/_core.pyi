@@ -436,7 +436,11 @@ class TraceReplay:
 # Only where the build had jaxlib.
 jax_targets: dict[str, tuple[object, object]]
 
-def open_jax_exchange(
-    plan: Plan, region: Region, sends: list[tuple[int, int]], receives: list[tuple[int, int]]
+def open_jax_calls(
+    plan: Plan,
+    sources: Region,
+    source_spans: list[tuple[int, int]],
+    results: Region,
+    result_spans: list[tuple[int, int]],
 ) -> int: ...
-def close_jax_exchange(number: int) -> None: ...
+def close_jax_calls(number: int) -> None: ...

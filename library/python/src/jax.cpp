@@ -19,65 +19,64 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-/// Memory of a message in the plan's region.
+/// Memory of an array in a region of the plan.
 struct Slot {
   std::byte* address;
   uint64_t bytes;
 };
 
-/// A plan whose messages lie in slots, in the order of the arrays that a start takes and a finish gives.
-struct Exchange {
+/// A plan with the slots of the arrays that a start takes and a finish gives, in their order.
+struct Calls {
   std::weak_ptr<peerway::Plan> plan;  ///< closing a plan waits for all who hold it
   pw_device device;
-  std::vector<Slot> sends, receives;
+  std::vector<Slot> sources, results;
 };
 
-/// The open exchanges by number: a compiled function has the number, and may be called after the exchange
-/// was closed.
-class Exchanges {
+/// The open plans by number: a compiled function has the number, and may be called after the plan was closed.
+class OpenCalls {
  public:
-  int64_t add(Exchange exchange) {
+  int64_t add(Calls calls) {
     const std::lock_guard lock(mutex_);
-    exchanges_.emplace(++last_, std::make_shared<Exchange>(std::move(exchange)));
+    calls_.emplace(++last_, std::make_shared<Calls>(std::move(calls)));
     return last_;
   }
   void remove(int64_t number) {
-    std::shared_ptr<Exchange> last;  // ends after the lock
+    std::shared_ptr<Calls> last;  // ends after the lock
     const std::lock_guard lock(mutex_);
-    if (const auto entry = exchanges_.find(number); entry != exchanges_.end()) {
+    if (const auto entry = calls_.find(number); entry != calls_.end()) {
       last = std::move(entry->second);
-      exchanges_.erase(entry);
+      calls_.erase(entry);
     }
   }
-  std::shared_ptr<Exchange> find(int64_t number) {
+  std::shared_ptr<Calls> find(int64_t number) {
     const std::lock_guard lock(mutex_);
-    const auto entry = exchanges_.find(number);
-    if (entry == exchanges_.end()) throw_closed();
+    const auto entry = calls_.find(number);
+    if (entry == calls_.end()) throw_closed();
     return entry->second;
   }
   [[noreturn]] static void throw_closed() {
     throw peerway::Error(peerway::Status::closed,
-                         "peerway: a compiled function uses an exchange that was closed; keep the exchange "
-                         "open, or trace the function again with another one.");
+                         "peerway: a compiled function uses an exchange, a halo or a collective that was "
+                         "closed; keep it open, or trace the function again with another one.");
   }
 
  private:
   std::mutex mutex_;
-  std::map<int64_t, std::shared_ptr<Exchange>> exchanges_;
+  std::map<int64_t, std::shared_ptr<Calls>> calls_;
   int64_t last_ = 0;
 };
 
-Exchanges& exchanges() {
-  static Exchanges all;
+OpenCalls& open_calls() {
+  static OpenCalls all;
   return all;
 }
 
-/// An exchange whose plan, and so its memory, stays open while this lives. Throws Closed.
+/// Calls whose plan, and so its memory, stays open while this lives. Throws Closed.
 struct Held {
-  explicit Held(int64_t number) : exchange(exchanges().find(number)), plan(exchange->plan.lock()) {
-    if (plan == nullptr) Exchanges::throw_closed();
+  explicit Held(int64_t number) : calls(open_calls().find(number)), plan(calls->plan.lock()) {
+    if (plan == nullptr) OpenCalls::throw_closed();
   }
-  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<Calls> calls;
   std::shared_ptr<peerway::Plan> plan;
 };
 
@@ -100,8 +99,8 @@ void copy_in_stream(void* to, const void* from, uint64_t bytes, void* stream) {
 void check_size(size_t index, uint64_t bytes, const Slot& slot) {
   if (bytes != slot.bytes)
     throw peerway::Error(peerway::Status::invalid_argument,
-                         "peerway: array " + std::to_string(index) + " of an exchange has " +
-                             std::to_string(bytes) + " bytes; the exchange was made for " +
+                         "peerway: array " + std::to_string(index) + " of a plan's start or finish has " +
+                             std::to_string(bytes) + " bytes; the plan was made for " +
                              std::to_string(slot.bytes));
 }
 
@@ -117,27 +116,27 @@ ffi::Error guarded(Body&& body) {
 }
 
 template <typename Copy>
-void fill(const Exchange& exchange, const ffi::RemainingArgs& arrays, Copy&& copy) {
-  for (size_t i = 0; i < exchange.sends.size(); ++i) {
+void fill(const std::vector<Slot>& slots, const ffi::RemainingArgs& arrays, Copy&& copy) {
+  for (size_t i = 0; i < slots.size(); ++i) {
     const auto array = arrays.get<ffi::AnyBuffer>(i).value();
-    check_size(i, array.size_bytes(), exchange.sends[i]);
-    copy(exchange.sends[i].address, array.untyped_data(), array.size_bytes());
+    check_size(i, array.size_bytes(), slots[i]);
+    copy(slots[i].address, array.untyped_data(), array.size_bytes());
   }
 }
 
 template <typename Copy>
-void drain(const Exchange& exchange, const ffi::RemainingRets& arrays, Copy&& copy) {
-  for (size_t i = 0; i < exchange.receives.size(); ++i) {
+void drain(const std::vector<Slot>& slots, const ffi::RemainingRets& arrays, Copy&& copy) {
+  for (size_t i = 0; i < slots.size(); ++i) {
     auto array = arrays.get<ffi::AnyBuffer>(i).value();
-    check_size(i, array->size_bytes(), exchange.receives[i]);
-    copy(array->untyped_data(), exchange.receives[i].address, array->size_bytes());
+    check_size(i, array->size_bytes(), slots[i]);
+    copy(array->untyped_data(), slots[i].address, array->size_bytes());
   }
 }
 
 ffi::Error start_on_host(int64_t number, ffi::RemainingArgs arrays, ffi::RemainingRets) {
   return guarded([&] {
     const Held held(number);
-    fill(*held.exchange, arrays,
+    fill(held.calls->sources, arrays,
          [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
     peerway::check(held.plan->start());
   });
@@ -147,7 +146,7 @@ ffi::Error finish_on_host(int64_t number, ffi::RemainingArgs, ffi::RemainingRets
   return guarded([&] {
     const Held held(number);
     peerway::check(held.plan->finish());
-    drain(*held.exchange, arrays,
+    drain(held.calls->results, arrays,
           [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
   });
 }
@@ -156,39 +155,41 @@ ffi::Error start_on_gpu(void* stream, int64_t number, ffi::RemainingArgs arrays,
   return guarded([&] {
     const Held held(number);
     peerway::check(held.plan->status());  // a plan that was cancelled would move nothing, without a word
-    fill(*held.exchange, arrays,
+    fill(held.calls->sources, arrays,
          [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
-    peerway::check(held.plan->start({held.exchange->device, stream}));
+    peerway::check(held.plan->start({held.calls->device, stream}));
   });
 }
 
 ffi::Error finish_on_gpu(void* stream, int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
   return guarded([&] {
     const Held held(number);
-    peerway::check(held.plan->finish({held.exchange->device, stream}));
-    drain(*held.exchange, arrays,
+    peerway::check(held.plan->finish({held.calls->device, stream}));
+    drain(held.calls->results, arrays,
           [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
   });
 }
 
 XLA_FFI_DEFINE_HANDLER(kStartOnHost, start_on_host,
-                       ffi::Ffi::Bind().Attr<int64_t>("exchange").RemainingArgs().RemainingRets());
+                       ffi::Ffi::Bind().Attr<int64_t>("plan").RemainingArgs().RemainingRets());
 XLA_FFI_DEFINE_HANDLER(kFinishOnHost, finish_on_host,
-                       ffi::Ffi::Bind().Attr<int64_t>("exchange").RemainingArgs().RemainingRets());
+                       ffi::Ffi::Bind().Attr<int64_t>("plan").RemainingArgs().RemainingRets());
 XLA_FFI_DEFINE_HANDLER(kStartOnGpu, start_on_gpu,
                        ffi::Ffi::Bind()
                            .Ctx<ffi::PlatformStream<void*>>()
-                           .Attr<int64_t>("exchange")
+                           .Attr<int64_t>("plan")
                            .RemainingArgs()
                            .RemainingRets());
 XLA_FFI_DEFINE_HANDLER(kFinishOnGpu, finish_on_gpu,
                        ffi::Ffi::Bind()
                            .Ctx<ffi::PlatformStream<void*>>()
-                           .Attr<int64_t>("exchange")
+                           .Attr<int64_t>("plan")
                            .RemainingArgs()
                            .RemainingRets());
 
-std::vector<Slot> slots_of(Region& region, const std::vector<std::pair<uint64_t, uint64_t>>& spans) {
+using Spans = std::vector<std::pair<uint64_t, uint64_t>>;  ///< offsets and bytes
+
+std::vector<Slot> slots_of(Region& region, const Spans& spans) {
   std::vector<Slot> slots;
   for (const auto& [offset, bytes] : spans)
     slots.push_back({static_cast<std::byte*>(region->address()) + offset, bytes});
@@ -204,15 +205,15 @@ void bind_jax(nb::module_& module) {
   targets["CUDA"] = nb::make_tuple(target(kStartOnGpu), target(kFinishOnGpu));
   module.attr("jax_targets") = targets;
   module.def(
-      "open_jax_exchange",
-      [](Plan& plan, Region& region, const std::vector<std::pair<uint64_t, uint64_t>>& sends,
-         const std::vector<std::pair<uint64_t, uint64_t>>& receives) {
-        return exchanges().add(
-            {plan.hold("open"), region->device(), slots_of(region, sends), slots_of(region, receives)});
+      "open_jax_calls",
+      [](Plan& plan, Region& sources, const Spans& source_spans, Region& results, const Spans& result_spans) {
+        return open_calls().add({plan.hold("open"), sources->device(), slots_of(sources, source_spans),
+                                 slots_of(results, result_spans)});
       },
-      nb::arg("plan"), nb::arg("region"), nb::arg("sends"), nb::arg("receives"));
+      nb::arg("plan"), nb::arg("sources"), nb::arg("source_spans"), nb::arg("results"),
+      nb::arg("result_spans"));
   module.def(
-      "close_jax_exchange", [](int64_t number) { exchanges().remove(number); }, nb::arg("number"),
+      "close_jax_calls", [](int64_t number) { open_calls().remove(number); }, nb::arg("number"),
       nb::call_guard<Calling>());
 }
 

@@ -1,16 +1,16 @@
-"""Exchanges and halos inside compiled functions of JAX on GPUs, in XLA's stream."""
+"""Plans inside compiled functions of JAX on GPUs, in XLA's stream."""
 
 from __future__ import annotations
 
 import pytest
-from jax_halos import expect_loss_is_told, expect_right_halos
+from jax_plans import expect_loss_is_told, expect_right_collectives, expect_right_halos
 
 from peerway import _core
 
 pytest.importorskip("jax", reason="no JAX (pip install jax)")
 pytestmark = pytest.mark.skipif(not hasattr(_core, "jax_targets"), reason="this build had no jaxlib")
 # JAX takes most of a GPU's memory at once, unless it is told not to.
-SETTINGS = {"HALO_DEVICE": "cuda", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+SETTINGS = {"JAX_PLANS_DEVICE": "cuda", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -20,7 +20,15 @@ def test_halos_are_refreshed_inside_compiled_loops(gpus: int, ranks: int) -> Non
     expect_right_halos(ranks, **SETTINGS)
 
 
-def test_a_lost_rank_is_told(gpus: int) -> None:
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_collectives_inside_compiled_functions_are_right(gpus: int, ranks: int) -> None:
+    if ranks > gpus:
+        pytest.skip(f"{gpus} GPUs; this needs {ranks}")
+    expect_right_collectives(ranks, **SETTINGS)
+
+
+@pytest.mark.parametrize("plan", ["exchange", "collective"])
+def test_a_lost_rank_is_told(gpus: int, plan: str) -> None:
     if gpus < 2:
         pytest.skip("one GPU; this needs 2")
-    expect_loss_is_told(**SETTINGS)
+    expect_loss_is_told(plan, **SETTINGS)

@@ -1,4 +1,4 @@
-"""Arrays of JAX on the CPU, in and out by DLPack, and exchanges inside compiled functions. JAX itself never
+"""Arrays of JAX on the CPU, in and out by DLPack, and plans inside compiled functions. JAX itself never
 changes an array; a halo that it was given does, in place.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from jax_halos import HALOS, expect_loss_is_told, expect_right_halos
+from jax_plans import HALOS, expect_loss_is_told, expect_right_collectives, expect_right_halos
 
 import peerway
 from peerway import _core
@@ -83,5 +83,12 @@ def test_halos_are_refreshed_inside_compiled_loops(ranks: int) -> None:
 
 
 @calls
-def test_a_compiled_function_ends_with_the_error_of_a_lost_rank() -> None:
-    expect_loss_is_told()
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(4, marks=pytest.mark.long)])
+def test_collectives_inside_compiled_functions_are_right(ranks: int) -> None:
+    expect_right_collectives(ranks)
+
+
+@calls
+@pytest.mark.parametrize("plan", ["exchange", "collective"])
+def test_a_compiled_function_ends_with_the_error_of_a_lost_rank(plan: str) -> None:
+    expect_loss_is_told(plan)

@@ -1,118 +1,19 @@
-"""Exchanges and halos inside compiled functions of JAX: the start and the finish of a plan are two calls in
-the function, and on a GPU both are enqueued in XLA's stream.
-
-    halo = Halo(ctx, u.shape, u.dtype, grid=(2, 2), shadow=1, periodic=True, device="cuda")
-
-    @partial(jax.jit, donate_argnums=0)
-    def step(u):
-        started = halo.start(u)
-        inner = interior(u)                    # meanwhile
-        return join(inner, border(halo.finish(u, started)))
-
-JAX chooses where arrays are at each call, and a plan needs memory that stays where it is. So a start copies
-what it sends into memory of the plan, and a finish copies what came out of it: faces, never the whole array.
-"""
+"""The halo of an array that JAX computes, refreshed inside compiled functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax  # type: ignore[import-not-found, unused-ignore]
 import numpy as np
 
-from peerway import _core
-from peerway._arguments.element_types import element_of
 from peerway._arguments.validation import number
 from peerway.context import Context
-from peerway.errors import InvalidArgument, Unavailable
+from peerway.errors import InvalidArgument
 from peerway.halo import Sides, check_grid, places_of, sides_of
-from peerway.plan import Plan
-
-_ALIGNMENT = 256  # the alignment of each array in the plan's memory, in bytes
-
-
-class Message(NamedTuple):
-    """An array that another rank gets, or that comes from it."""
-
-    rank: int
-    tag: int  # distinguishes the messages between two ranks in one direction
-    shape: tuple[int, ...]
-    dtype: Any
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the array."""
-        return prod(self.shape) * element_of(self.dtype).size
-
-
-class Exchange:
-    """A plan of sends and receives that functions compiled by JAX start and finish.
-
-    Making one is collective over the team. Each start takes the arrays to send, in the order of `sends`; its
-    finish gives those received, in the order of `receives`. A start must not begin before the finish of the
-    one before it has been called: let its arrays depend on what that finish gave, as they do in a loop.
-
-    Raises Unavailable if this build of Peerway has no calls for JAX.
-    """
-
-    def __init__(
-        self, ctx: Context, sends: Sequence[Message], receives: Sequence[Message], device: str = "host"
-    ) -> None:
-        _register_targets()
-        self._sends, self._receives = tuple(sends), tuple(receives)
-        spans, whole = _spans([*self._sends, *self._receives])
-        self._region = ctx.allocate(device, max(whole, 1))
-        builder = ctx.plan(device)
-        for message, (offset, size) in zip(self._sends, spans, strict=False):
-            builder.send(message.rank, message.tag, self._region[offset, size])
-        for message, (offset, size) in zip(self._receives, spans[len(self._sends) :], strict=True):
-            builder.receive(message.rank, message.tag, self._region[offset, size])
-        self._plan: Plan = builder.prepare()
-        self._number = np.int64(
-            _core.open_jax_exchange(
-                self._plan._core, self._region._core, spans[: len(self._sends)], spans[len(self._sends) :]
-            )
-        )
-
-    def start(self, *arrays: Any) -> Any:
-        """Sends the arrays and returns a token for the finish. Works in and outside of compiled functions.
-
-        Raises InvalidArgument for arrays of another number, shape or type than the exchange was made for.
-        """
-        given = [jax.numpy.asarray(array) for array in arrays]
-        if len(given) != len(self._sends):
-            raise InvalidArgument(
-                f"peerway: start: {len(given)} arrays for an exchange that sends {len(self._sends)}."
-            )
-        for place, (array, message) in enumerate(zip(given, self._sends, strict=True)):
-            if tuple(array.shape) != tuple(message.shape) or array.dtype != np.dtype(message.dtype):
-                raise InvalidArgument(
-                    f"peerway: start: array {place} is {array.dtype} of shape {tuple(array.shape)}; the "
-                    f"exchange was made for {np.dtype(message.dtype)} of shape {tuple(message.shape)}."
-                )
-        call: Any = jax.ffi.ffi_call("peerway_start", _result((), np.uint8), has_side_effect=True)
-        return call(*given, exchange=self._number)
-
-    def finish(self, token: Any) -> list[Any]:
-        """Waits for the arrays that the other ranks have sent, and returns them."""
-        results = [_result(message.shape, message.dtype) for message in self._receives]
-        call: Any = jax.ffi.ffi_call("peerway_finish", results, has_side_effect=True)
-        return list(call(token, exchange=self._number))
-
-    def check(self) -> None:
-        """Raises the error that cancelled the plan, if it was cancelled. On a GPU a finish whose peer was
-        lost ends without an error, and the arrays that it gave are not valid.
-        """
-        self._plan.check()
-
-    def close(self) -> None:
-        """Ends the exchange once all functions that use it have ended. Closing twice does nothing."""
-        _core.close_jax_exchange(int(self._number))
-        self._plan.close()
-        self._region.close()
+from peerway.jax.exchange import Exchange, Message
 
 
 class Halo:
@@ -187,37 +88,6 @@ class Halo:
     def close(self) -> None:
         """As Exchange.close."""
         self._exchange.close()
-
-
-def _result(shape: tuple[int, ...], dtype: Any) -> Any:
-    return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call, unused-ignore]
-
-
-def _register_targets() -> None:
-    """Register the calls with XLA, once in a process."""
-    if not hasattr(_core, "jax_targets"):
-        raise Unavailable(
-            "peerway: this build has no calls for JAX: they are built where jaxlib is installed. Install "
-            "jaxlib, then build Peerway from source with --no-build-isolation."
-        )
-    if _registered:
-        return
-    for platform, targets in _core.jax_targets.items():
-        for name, target in zip(("peerway_start", "peerway_finish"), targets, strict=True):
-            jax.ffi.register_ffi_target(name, target, platform=platform)
-    _registered.append(True)
-
-
-_registered: list[bool] = []
-
-
-def _spans(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], int]:
-    """The offset and bytes of each message in one piece of memory, and the bytes of all messages."""
-    spans, end = [], 0
-    for message in messages:
-        spans.append((end, message.bytes))
-        end += -(-message.bytes // _ALIGNMENT) * _ALIGNMENT
-    return spans, end
 
 
 def _directions(dimensions: int, corners: bool) -> list[tuple[int, ...]]:

@@ -1,6 +1,6 @@
-"""Halos and exchanges inside compiled functions of JAX, on the ranks of one set; a JSON line for each job.
+"""Plans inside compiled functions of JAX, on the ranks of one set; a JSON line for each job.
 
-Each word of the command line is a job: a JSON list of its name and its arguments. HALO_DEVICE=cuda puts the
+Each word of the command line is a job: a JSON list of its name and its arguments. JAX_PLANS_DEVICE=cuda puts the
 arrays and plans on the GPU of each rank.
 """
 
@@ -16,9 +16,10 @@ import jax
 import numpy as np
 
 import peerway
+from peerway import jax as calls
 from peerway.jax import Exchange, Halo, Message
 
-DEVICE = os.environ.get("HALO_DEVICE", "host")
+DEVICE = os.environ.get("JAX_PLANS_DEVICE", "host")
 jax.config.update("jax_platforms", "cpu" if DEVICE == "host" else DEVICE)
 if DEVICE != "host":
     jax.config.update("jax_cuda_visible_devices", os.environ["PEERWAY_LOCAL_RANK"])
@@ -100,6 +101,55 @@ def ring(ctx: peerway.Context) -> list[list[float]]:
     return answers
 
 
+def differing_results(ctx: peerway.Context, dtype: str, ranks: list[int] | None) -> list[str]:
+    """The collectives whose results are wrong, in a compiled function that calls each of them three times."""
+    members = list(range(ctx.size)) if ranks is None else ranks
+    if ctx.rank not in members:
+        return []
+    parts, place = len(members), members.index(ctx.rank)
+    # Small whole numbers, which all types add without rounding.
+    arrays = [np.arange(parts * 6).reshape(parts, 3, 2) % 5 + rank for rank in members]
+    own = arrays[place]
+    expected = {
+        "all_reduce": sum(arrays),
+        "largest": np.max(arrays, axis=0),
+        "reduce_scatter": sum(arrays)[place],
+        "all_gather": np.stack(arrays),
+        "broadcast": arrays[-1],
+        "all_to_all": np.stack([array[place] for array in arrays]),
+    }
+    collectives = {
+        "all_reduce": calls.all_reduce(ctx, own.shape, dtype, ranks=ranks, device=DEVICE),
+        "largest": calls.all_reduce(ctx, own.shape, dtype, "max", ranks, "any", DEVICE),
+        "reduce_scatter": calls.reduce_scatter(ctx, own.shape, dtype, ranks=ranks, device=DEVICE),
+        "all_gather": calls.all_gather(ctx, own.shape, dtype, ranks, DEVICE),
+        "broadcast": calls.broadcast(ctx, own.shape, dtype, members[-1], ranks, DEVICE),
+        "all_to_all": calls.all_to_all(ctx, own.shape, dtype, ranks, DEVICE),
+    }
+
+    @jax.jit
+    def rounds(x: Any) -> dict[str, Any]:
+        def each_once(_: Any, results: dict[str, Any]) -> dict[str, Any]:
+            again = x + 0 * results["broadcast"]  # the next start follows the finish before it
+            for name, collective in collectives.items():
+                results = {**results, name: collective(again)}
+                again = x + 0 * results[name].reshape(-1)[0]
+            return results
+
+        return jax.lax.fori_loop(0, 2, each_once, each_once(0, {"broadcast": x}))
+
+    results = rounds(jax.numpy.asarray(own, dtype))
+    wrong = [
+        name
+        for name, result in results.items()
+        if np.asarray(result).dtype != np.dtype(dtype)
+        or not np.array_equal(np.asarray(result).astype(int), expected[name])
+    ]
+    for collective in collectives.values():
+        collective.close()
+    return wrong
+
+
 def mistakes(ctx: peerway.Context) -> dict[str, str]:
     """What is said of each mistake; all ranks make the same."""
     to_itself = [Message(ctx.rank, 0, (4,), np.float64)]
@@ -117,29 +167,41 @@ def mistakes(ctx: peerway.Context) -> dict[str, str]:
     note("count", exchange.start)
     note("grid", lambda: Halo(ctx, (4, 4), float, (ctx.size + 1,)))
     note("narrow", lambda: Halo(ctx, (4,), float, (ctx.size,), shadow=2))
+    total = calls.all_reduce(ctx, (4,), np.float32, device=DEVICE)
+    note("collective", lambda: total(jax.numpy.zeros(4, np.int32)))
+    note("parts", lambda: calls.reduce_scatter(ctx, (ctx.size + 1, 2), float, device=DEVICE))
     compiled = jax.jit(lambda u: exchange.finish(exchange.start(u))).lower(jax.numpy.zeros(4)).compile()
     exchange.close()
     note("closed", lambda: jax.block_until_ready(compiled(jax.numpy.zeros(4))))
     return errors
 
 
-def lost(ctx: peerway.Context) -> str:
+def lost(ctx: peerway.Context, name: str) -> str:
     """What the compiled loop of a rank says whose partner is killed."""
-    other = 1 - ctx.rank
-    message = [Message(other, 0, (4,), np.float64)]
-    exchange = Exchange(ctx, message, message, DEVICE)
-    step = jax.jit(lambda u: exchange.finish(exchange.start(u))[0])
+    plan: Any
+    if name == "exchange":
+        message = [Message(1 - ctx.rank, 0, (4,), np.float64)]
+        plan = Exchange(ctx, message, message, DEVICE)
+    else:
+        plan = calls.all_reduce(ctx, (4,), np.float64, device=DEVICE)
+    step = jax.jit(lambda u: plan.finish(plan.start(u))[0])
     u = jax.numpy.zeros(4)
     print(json.dumps("begun"), flush=True)
     while True:
         try:
             u = jax.block_until_ready(step(u))
-            exchange.check()
+            plan.check()
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
 
-JOBS = {"differing": differing, "lost": lost, "mistakes": mistakes, "ring": ring}
+JOBS = {
+    "differing": differing,
+    "differing_results": differing_results,
+    "lost": lost,
+    "mistakes": mistakes,
+    "ring": ring,
+}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of `peerway.jax` run on the ranks of programs/jax_halo.py, on CPUs and on GPUs."""
+"""What the tests of `peerway.jax` run on the ranks of programs/jax_plans.py, on CPUs and on GPUs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ HALOS: dict[int, list[tuple[list[int], list[int], list[list[int]], bool]]] = {
 MISTAKES: dict[str, list[str]] = {
     "shape": ["InvalidArgument", "array 0 is float64 of shape (5,)", "made for float64 of shape (4,)"],
     "type": ["InvalidArgument", "array 0 is float32"],
-    "count": ["InvalidArgument", "0 arrays for an exchange that sends 1"],
+    "count": ["InvalidArgument", "0 arrays; the exchange takes 1"],
     "grid": ["InvalidArgument", "a process grid of"],
     "narrow": ["InvalidArgument", "4 elements in dimension 0 with a shadow of 2:2 leave 0"],
-    "closed": ["a compiled function uses an exchange that was closed"],
+    "closed": ["a compiled function uses an exchange, a halo or a collective that was closed"],
+    "collective": ["InvalidArgument", "array 0 is int32", "the collective was made for float32"],
+    "parts": ["InvalidArgument", "reduce_scatter: `source` has", "the elements of all parts"],
 }
 
 
@@ -31,7 +33,7 @@ def expect_right_halos(ranks: int, **settings: str) -> None:
     names = ("extents", "grid", "layers", "corners")
     words = [json.dumps(["differing", dict(zip(names, case, strict=True))]) for case in HALOS[ranks]]
     words += ['["ring"]', '["mistakes"]']
-    with Ranks("jax_halo.py", ranks, *words, **settings) as running:
+    with Ranks("jax_plans.py", ranks, *words, **settings) as running:
         for case in HALOS[ranks]:
             assert running.read_all() == [0] * ranks, case
         for rank, answer in enumerate(running.read_all()):
@@ -43,9 +45,20 @@ def expect_right_halos(ranks: int, **settings: str) -> None:
         running.end()
 
 
-def expect_loss_is_told(**settings: str) -> None:
+def expect_right_collectives(ranks: int, **settings: str) -> None:
+    """Run collectives of several types on so many ranks, and on some of four."""
+    cases: list[list[object]] = [["differing_results", dtype, None] for dtype in ("float32", "bfloat16", "int64")]
+    if ranks == 4:
+        cases.append(["differing_results", "float64", [3, 1]])
+    with Ranks("jax_plans.py", ranks, *map(json.dumps, cases), **settings) as running:
+        for case in cases:
+            assert running.read_all() == [[]] * ranks, case
+        running.end()
+
+
+def expect_loss_is_told(plan: str, **settings: str) -> None:
     """Kill a rank while both are in a compiled loop: the other's loop ends with the error."""
-    with Ranks("jax_halo.py", 2, '["lost"]', **settings) as running:
+    with Ranks("jax_plans.py", 2, json.dumps(["lost", plan]), **settings) as running:
         assert running.read_all() == ["begun"] * 2
         running.kill(1)
         assert "rank 1" in (answer := running.read(0)), answer

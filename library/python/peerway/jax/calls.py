@@ -1,0 +1,147 @@
+"""A plan as two calls in functions that JAX compiles, and the memory of the plan that they copy to and from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple, Self
+
+import jax  # type: ignore[import-not-found, unused-ignore]
+import numpy as np
+
+from peerway import _core
+from peerway._arguments.arrays import Memory, view_over
+from peerway._arguments.element_types import element_of
+from peerway.context import Context
+from peerway.errors import InvalidArgument, Unavailable
+from peerway.memory import Region
+from peerway.plan import Plan
+
+_ALIGNMENT = 256  # the alignment of each array in the plan's memory, in bytes
+
+
+class ArrayType(NamedTuple):
+    """The shape and the type of the elements of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, shape: Sequence[int], dtype: Any) -> Self:
+        """Raises InvalidArgument for elements that are not plain bytes."""
+        element_of(dtype)
+        return cls(tuple(shape), np.dtype(dtype))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype} of shape {self.shape}"
+
+
+class PlanArrays:
+    """Arrays of a plan, one after another in a region of their own.
+
+    Attributes:
+        types: the type of each array.
+        spans: the offset and the bytes of each array in the region.
+        region: their memory.
+    """
+
+    def __init__(self, ctx: Context, device: str, types: Iterable[ArrayType]) -> None:
+        self.types = tuple(types)
+        self.spans: list[tuple[int, int]] = []
+        end = 0
+        for array_type in self.types:
+            self.spans.append((end, array_type.bytes))
+            end += -(-array_type.bytes // _ALIGNMENT) * _ALIGNMENT
+        self.region: Region = ctx.allocate(device, max(end, 1))
+
+    def only(self) -> Any:
+        """The only array, in the plan's memory, as plans take it."""
+        (array_type,) = self.types
+        memory = Memory(self.region, self.region.address, self.region.device)
+        return view_over(memory, array_type.dtype, array_type.shape)
+
+
+class PlanCalls:
+    """The start and the finish of a plan, as calls in functions that JAX compiles.
+
+    Raises Unavailable if this build of Peerway has no calls for JAX.
+    """
+
+    _noun = "plan"  # what error texts call this
+
+    def __init__(self, plan: Plan, sources: PlanArrays, results: PlanArrays) -> None:
+        register_targets()
+        self._plan, self._sources, self._results = plan, sources, results
+        self._number = np.int64(
+            _core.open_jax_calls(
+                plan._core, sources.region._core, sources.spans, results.region._core, results.spans
+            )
+        )
+
+    def start(self, *arrays: Any) -> Any:
+        """Starts the plan with these arrays, and returns a token for the finish. Works in and outside of
+        compiled functions.
+
+        Raises InvalidArgument for arrays of another number, shape or type than the plan was made for.
+        """
+        types = self._sources.types
+        given = [jax.numpy.asarray(array) for array in arrays]
+        if len(given) != len(types):
+            raise InvalidArgument(f"peerway: start: {len(given)} arrays; the {self._noun} takes {len(types)}.")
+        for place, (array, expected) in enumerate(zip(given, types, strict=True)):
+            found = ArrayType(tuple(array.shape), array.dtype)
+            if found != expected:
+                raise InvalidArgument(
+                    f"peerway: start: array {place} is {found}; the {self._noun} was made for {expected}."
+                )
+        token = jax.ShapeDtypeStruct((), np.uint8)  # type: ignore[no-untyped-call, unused-ignore]
+        call: Any = jax.ffi.ffi_call("peerway_start", token, has_side_effect=True)
+        return call(*given, plan=self._number)
+
+    def finish(self, token: Any) -> list[Any]:
+        """Waits until the plan has ended, and returns its results."""
+        types: list[Any] = [
+            jax.ShapeDtypeStruct(*result)  # type: ignore[no-untyped-call, unused-ignore]
+            for result in self._results.types
+        ]
+        call: Any = jax.ffi.ffi_call("peerway_finish", types, has_side_effect=True)
+        return list(call(token, plan=self._number))
+
+    def check(self) -> None:
+        """Raises the error that cancelled the plan, if it was cancelled. On a GPU a finish whose peer was
+        lost ends without an error, and the arrays that it gave are not valid.
+        """
+        self._plan.check()
+
+    def close(self) -> None:
+        """Ends the plan, once all functions that use it have ended. Closing twice does nothing."""
+        _core.close_jax_calls(int(self._number))
+        self._plan.close()
+        self._sources.region.close()
+        self._results.region.close()
+
+
+def register_targets() -> None:
+    """Registers the calls with XLA, once in a process.
+
+    Raises Unavailable if this build of Peerway has no calls for JAX.
+    """
+    if not hasattr(_core, "jax_targets"):
+        raise Unavailable(
+            "peerway: this build has no calls for JAX: they are built where jaxlib is installed. Install "
+            "jaxlib, then build Peerway from source with --no-build-isolation."
+        )
+    if _registered:
+        return
+    for platform, targets in _core.jax_targets.items():
+        for name, target in zip(("peerway_start", "peerway_finish"), targets, strict=True):
+            jax.ffi.register_ffi_target(name, target, platform=platform)
+    _registered.append(True)
+
+
+_registered: list[bool] = []
