@@ -158,7 +158,8 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
                        "sizes and strides of both ends to that",
                        message, match->unit()));
   std::byte* slots =
-      (sends ? match->slots->address_on(device_) : negotiation_->slots()->address()) + match->slots_at;
+      (sends ? match->slots->address_on(device_) : negotiation_->slots_of(*match).address()) +
+      match->slots_at;
   handle = {PW_HANDLE_VERSION, match->unit(), reinterpret_cast<unsigned char*>(slots),
             match->slot_bytes, rank,          whole.guard};
   return PW_OK;

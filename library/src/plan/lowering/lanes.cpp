@@ -91,7 +91,7 @@ void Lowering::add_receive(const Negotiation& negotiation, const Lane& lane) {
     return;
   }
   step.to = lane.region->address() + lane.block.offset;
-  step.from = negotiation.slots()->address() + lane.slots_at;
+  step.from = negotiation.slots_of(lane).address() + lane.slots_at;
   step.from_odd_offset = static_cast<int64_t>(lane.slot_bytes);
   step.layout = lane.layout;
   step.pieces = lane.pieces;

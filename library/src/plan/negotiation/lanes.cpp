@@ -67,6 +67,8 @@ std::vector<LaneOffer> get_lanes(ByteReader& from) {
   return lanes;
 }
 
+uint64_t rounded_up(uint64_t bytes, uint64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
 uint32_t pieces(uint64_t bytes, uint64_t of_piece, uint32_t most) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, most));
 }
@@ -142,11 +144,17 @@ uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& st
 }
 
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
-  if (device_kind == PW_HOST) return (bytes + kLine - 1) / kLine * kLine;
+  if (slots_in_mailbox(device_kind, bytes)) return rounded_up(bytes, sizeof(uint64_t));
+  if (device_kind == PW_HOST) return rounded_up(bytes, kLine);
   const uint64_t words = bytes / unit;
-  const uint64_t of_packets = (words * (unit == 8 ? 16 : 8) + kLine - 1) / kLine * kLine;
+  const uint64_t of_packets = rounded_up(words * (unit == 8 ? 16 : 8), kLine);
   const uint64_t of_lines = (words + kWordsOfLine - 1) / kWordsOfLine * kLine;
   return std::max(of_packets, of_lines);
+}
+
+bool slots_in_mailbox(uint8_t device_kind, uint64_t bytes) {
+  return device_kind == PW_HOST &&
+         sizeof(uint64_t) + 2 * rounded_up(bytes, sizeof(uint64_t)) <= kCacheLine;
 }
 
 uint32_t packet_pieces(uint64_t bytes, uint32_t unit) {

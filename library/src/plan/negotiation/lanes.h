@@ -31,6 +31,7 @@ inline constexpr uint64_t kLine =
     128;  ///< bytes of a line, and of a cache line of GPUs; two lanes share none
 inline constexpr uint32_t kMostPieces = 128;  ///< limit of the workers that share a lane, or that share all
                                               ///< lanes by lines or all straight ones
+inline constexpr uint64_t kCacheLine = 64;  ///< of CPUs
 inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of one lane, in a mailbox
 
 /// What a rank tells its partner of one of its sends or receives. (A path's Offer in transport/path.h is
@@ -87,6 +88,9 @@ uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& st
 /// slot of the host holds only data. On a GPU packets and lines also carry flags; the slot has room for
 /// either, because a kernel that uses the lane itself (pw_plan_get_lane) sends packets.
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
+/// Whether both slots of such a message lie in the mailbox, behind the lane's first word. On the host small
+/// messages do: then the word and the data are in one cache line, and reading the data costs no second miss.
+bool slots_in_mailbox(uint8_t device_kind, uint64_t bytes);
 
 /// How many workers of a GPU share a lane of packets.
 uint32_t packet_pieces(uint64_t bytes, uint32_t unit);

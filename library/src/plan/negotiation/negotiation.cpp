@@ -68,11 +68,15 @@ std::shared_ptr<Region> Negotiation::allocate_cleared(uint64_t bytes) {
   return memory;
 }
 
-// Allocates two slots for each receive through slots. The senders have chosen the methods by now.
+// Finds room for the two slots of each receive through slots. The senders have chosen the methods by now.
 void Negotiation::open_slots() {
   uint64_t bytes = 0;
   for (Lane& lane : receives_) {
     if (!through_slots(lane.method)) continue;
+    if (slots_in_mailbox(lane)) {
+      lane.slots_at = lane.offer.words + sizeof(uint64_t);
+      continue;
+    }
     lane.slots_at = bytes;
     bytes += 2 * lane.slot_bytes;
   }
@@ -256,7 +260,7 @@ void Negotiation::import_opened(const PeerMessages& opened) {
         lane.far_signal = import_of(lane.rank, KeyType::signal, signal_key);
         continue;
       }
-      Remote*& theirs = slots[lane.rank];
+      Remote*& theirs = slots_in_mailbox(lane) ? lane.mailbox : slots[lane.rank];
       if (theirs == nullptr) theirs = import_of(lane.rank, KeyType::region, slots_key);
       check_inside("slots", slots_at, 2 * lane.slot_bytes, theirs->bytes());
       lane.slots_at = slots_at;

@@ -33,7 +33,7 @@ struct Lane : LaneEnd {
   SendMethod method = SendMethod::posted;
   uint32_t pieces = 1;      ///< number of workers of a GPU that share the lane
   uint64_t slot_bytes = 0;  ///< size of one slot
-  uint64_t slots_at = 0;  ///< offset of the lane's two slots in the memory that the receiver opened for slots
+  uint64_t slots_at = 0;    ///< offset of the lane's two slots in the receiver's memory for them
   Remote* slots = nullptr;  ///< send: that memory
 
   [[nodiscard]] uint32_t unit() const { return std::min(offer.unit, theirs.unit); }  ///< for both ends
@@ -52,12 +52,18 @@ class Negotiation {
   [[nodiscard]] const std::vector<Lane>& sends() const { return sends_; }
   [[nodiscard]] const std::vector<Lane>& receives() const { return receives_; }
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.rank == context_.team().rank(); }
-  /// Memory of this rank to which partners write: the mailbox has the words of all lanes, and beside it there
-  /// are the slots of the receives. Null if the plan needs none.
+  /// Memory of this rank to which partners write: the mailbox has the words of all lanes. Null if the plan has
+  /// no lanes.
   [[nodiscard]] Region* mailbox() const { return mailbox_.get(); }
-  [[nodiscard]] Region* slots() const { return slots_.get(); }
+  /// The memory with the slots of a receive.
+  [[nodiscard]] const Region& slots_of(const Lane& receive) const {
+    return slots_in_mailbox(receive) ? *mailbox_ : *slots_;
+  }
 
  private:
+  [[nodiscard]] bool slots_in_mailbox(const Lane& lane) const {
+    return pw::slots_in_mailbox(device_kind(), lane.offer.bytes);
+  }
   [[nodiscard]] uint8_t device_kind() const { return static_cast<uint8_t>(device_.id().kind); }
   std::shared_ptr<Region> allocate_cleared(uint64_t bytes);
   PeerMessages exchange_with_partners(Exchange& exchange, const std::function<Bytes(int rank)>& write);
@@ -79,7 +85,7 @@ class Negotiation {
   const bool common_start_;
   std::vector<Lane> sends_, receives_;
   std::shared_ptr<Region> mailbox_;
-  std::shared_ptr<Region> slots_;
+  std::shared_ptr<Region> slots_;  ///< those that are not in the mailbox; null if there are none
   std::vector<std::shared_ptr<Remote>> remotes_;  ///< what lanes write to
   std::vector<std::unique_ptr<Signal>> signals_;  ///< of posted lanes
 };

@@ -69,6 +69,16 @@ TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {
   EXPECT_EQ(unit_of(memory.data(), shape, {32}), 1u);
 }
 
+TEST(Lanes, SlotsOfSmallMessagesOfTheHostShareACacheLineWithTheirWord) {
+  for (const uint64_t bytes : {0, 8, 17, 24}) {
+    EXPECT_TRUE(slots_in_mailbox(PW_HOST, bytes)) << bytes;
+    EXPECT_LE(sizeof(uint64_t) + 2 * slot_bytes(PW_HOST, bytes, 8), kCacheLine) << bytes;
+  }
+  EXPECT_EQ(slot_bytes(PW_HOST, 17, 1), 24u);
+  EXPECT_FALSE(slots_in_mailbox(PW_HOST, 25));
+  EXPECT_FALSE(slots_in_mailbox(PW_CUDA, 8)) << "there the data and its flag are one packet";
+}
+
 TEST(Lanes, SlotsHoldDataAndFlags) {
   EXPECT_EQ(slot_bytes(PW_HOST, 100, 4), 128u);
   EXPECT_EQ(slot_bytes(PW_CUDA, 128, 8), 256u) << "a flag for each four bytes";
