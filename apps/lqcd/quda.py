@@ -65,7 +65,9 @@ def build(source: Path, folder: Path, eigen: str) -> None:
         file = copy / name
         text, changes = re.subn(pattern, lambda _, new=replacement: new, file.read_text(), count=0)  # type: ignore[misc]
         if not changes:
-            raise click.ClickException(f"{file} lacks what CUDA 13 refuses: {pattern}; is it another version?")
+            raise click.ClickException(
+                f"{file} lacks what CUDA 13 refuses: {pattern}; is it another version?"
+            )
         file.write_text(text)
     out = str(folder.resolve() / "build")
     options = (*OPTIONS, f"-DEIGEN_INCLUDE_DIR_HINTS={eigen}")

@@ -47,7 +47,9 @@ def expect_right_halos(ranks: int, **settings: str) -> None:
 
 def expect_right_collectives(ranks: int, **settings: str) -> None:
     """Run collectives of several types on so many ranks, and on some of four."""
-    cases: list[list[object]] = [["differing_results", dtype, None] for dtype in ("float32", "bfloat16", "int64")]
+    cases: list[list[object]] = [
+        ["differing_results", dtype, None] for dtype in ("float32", "bfloat16", "int64")
+    ]
     if ranks == 4:
         cases.append(["differing_results", "float64", [3, 1]])
     with Ranks("jax_plans.py", ranks, *map(json.dumps, cases), **settings) as running:

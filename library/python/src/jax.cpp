@@ -174,18 +174,12 @@ XLA_FFI_DEFINE_HANDLER(kStartOnHost, start_on_host,
                        ffi::Ffi::Bind().Attr<int64_t>("plan").RemainingArgs().RemainingRets());
 XLA_FFI_DEFINE_HANDLER(kFinishOnHost, finish_on_host,
                        ffi::Ffi::Bind().Attr<int64_t>("plan").RemainingArgs().RemainingRets());
-XLA_FFI_DEFINE_HANDLER(kStartOnGpu, start_on_gpu,
-                       ffi::Ffi::Bind()
-                           .Ctx<ffi::PlatformStream<void*>>()
-                           .Attr<int64_t>("plan")
-                           .RemainingArgs()
-                           .RemainingRets());
-XLA_FFI_DEFINE_HANDLER(kFinishOnGpu, finish_on_gpu,
-                       ffi::Ffi::Bind()
-                           .Ctx<ffi::PlatformStream<void*>>()
-                           .Attr<int64_t>("plan")
-                           .RemainingArgs()
-                           .RemainingRets());
+XLA_FFI_DEFINE_HANDLER(
+    kStartOnGpu, start_on_gpu,
+    ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>().Attr<int64_t>("plan").RemainingArgs().RemainingRets());
+XLA_FFI_DEFINE_HANDLER(
+    kFinishOnGpu, finish_on_gpu,
+    ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>().Attr<int64_t>("plan").RemainingArgs().RemainingRets());
 
 using Spans = std::vector<std::pair<uint64_t, uint64_t>>;  ///< offsets and bytes
 

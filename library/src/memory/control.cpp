@@ -13,7 +13,6 @@
 namespace pw {
 ControlSegment::ControlSegment()
     : descriptor_(make_memfd("peerway-control", sizeof(Control), sizeof(Control))),
-      process_(getpid()),
       used_units_(kSignalWords / kSignalUnit) {
   void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
   if (address == MAP_FAILED) throw Error(PW_NO_MEMORY, "mapping the control segment" + errno_text(errno));
@@ -24,8 +23,6 @@ ControlSegment::ControlSegment()
   let_sleepers_order();
   allow_attachment();
 }
-
-bool ControlSegment::mine() const { return getpid() == process_; }
 
 void ControlSegment::close_for_all() {
   if (!mine()) return;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/forked.h"
 #include "base/waiting.h"
 #include "base/wakeup_pipe.h"
 
@@ -62,7 +63,7 @@ class ControlSegment {
 
   /// False in a forked child. The child has copies of this rank's objects, and what it does to them must not
   /// reach the shared memory.
-  [[nodiscard]] bool mine() const;
+  [[nodiscard]] bool mine() const { return !in_forked_child(); }
 
   /// Tells peers, and this rank's own waits, that the context is closed.
   void close_for_all();
@@ -76,9 +77,9 @@ class ControlSegment {
   void give_words(uint32_t first, uint32_t words);
 
  private:
+  ForkGuard fork_guard_;
   Descriptor descriptor_;
   WakeupPipe wakeup_pipe_;
-  int process_;
   std::shared_ptr<Control> control_;
   std::shared_ptr<Waiting> waiting_;
   std::mutex mutex_;

@@ -69,7 +69,7 @@ class Plan {
   /// Called before finish() sleeps: lets the device give the notice. Returns what will wake the thread.
   Wakes request_notice(const std::shared_ptr<Notice>& notice);
   /// Records that the part begins on the stream (none: from the host). Fails if it is not its turn.
-  pw_status record_part(PlanPart part, std::optional<void*> stream);
+  pw_status record_part(PlanPart part, std::optional<void*> stream, uint64_t* number);
   pw_status begin_finish();
 
   Context& context_;

@@ -25,7 +25,7 @@ pw_status Plan::status() const {
 
 // A start must come after the finish of the start before. The lowering relies on this (in_step_with): a
 // message from a rank shows that the rank has taken everything that was sent to it in earlier epochs.
-pw_status Plan::record_part(PlanPart part, std::optional<void*> stream) {
+pw_status Plan::record_part(PlanPart part, std::optional<void*> stream, uint64_t* number) {
   std::lock_guard lock(mutex_);
   if (part != PlanPart::finish && started_ && !(in_kernels_ && stream_))
     return fail(PW_INVALID_ARGUMENT,
@@ -33,6 +33,7 @@ pw_status Plan::record_part(PlanPart part, std::optional<void*> stream) {
                        stream_ ? "on a stream" : "from the host"));
   started_ = part == PlanPart::start;
   if (part != PlanPart::finish) stream_ = stream;
+  if (number != nullptr) *number = ++number_;
   return PW_OK;
 }
 
@@ -41,11 +42,8 @@ pw_status Plan::start(uint64_t* number) {
   std::optional<trace::Operation> operation;
   if (trace::recording()) operation.emplace(PW_TRACE_PLAN_START, -1, operations_.sent_bytes());
   if (const pw_status cancelled = status(); cancelled != PW_OK) return cancelled;
-  if (const pw_status noted = record_part(PlanPart::start, std::nullopt); noted != PW_OK) return noted;
-  if (number != nullptr) {
-    std::lock_guard lock(mutex_);
-    *number = ++number_;
-  }
+  if (const pw_status noted = record_part(PlanPart::start, std::nullopt, number); noted != PW_OK)
+    return noted;
   return runner_->begin(PlanPart::start, std::nullopt);
 }
 
@@ -94,10 +92,14 @@ pw_status Plan::finish(uint64_t timeout_ns) {
   pw_status failed = PW_OK;
   // The wait names this rank itself, which is never lost: if a rank that the plan depends on is lost, the
   // plan is cancelled, and the runner ends.
-  const auto notice = std::make_shared<Notice>(context_.waiting());
+  std::shared_ptr<Notice> notice;
   const pw_status waited = context_.progress().wait(
       {context_.team(), context_.team().rank(), deadline, "a plan"}, proxy_.get(),
-      [&] { return notice->given() || runner_->done(failed); }, [&] { return request_notice(notice); });
+      [&] { return (notice != nullptr && notice->given()) || runner_->done(failed); },
+      [&] {
+        notice = std::make_shared<Notice>(context_.waiting());
+        return request_notice(notice);
+      });
   if (waited == PW_TIMEOUT)
     return fail(PW_TIMEOUT,
                 format("waited {:.3g} s for a plan of {} to finish. It goes on: finish it again, and "
@@ -116,7 +118,7 @@ pw_status Plan::enqueue(void* stream, PlanPart part) {
   if (!device_.owns_stream(stream, why_not))
     return fail(PW_INVALID_ARGUMENT,
                 format("this stream cannot run a plan of {}: {}", to_string(device_.id()), why_not));
-  if (const pw_status noted = record_part(part, stream); noted != PW_OK) return noted;
+  if (const pw_status noted = record_part(part, stream, nullptr); noted != PW_OK) return noted;
   return runner_->enqueue(stream, part);
 }
 
@@ -157,9 +159,8 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
                 format("{} go in words of {} bytes; a kernel needs words of 4 or 8: align the memory, "
                        "sizes and strides of both ends to that",
                        message, match->unit()));
-  std::byte* slots =
-      (sends ? match->slots->address_on(device_) : negotiation_->slots_of(*match).address()) +
-      match->slots_at;
+  std::byte* slots = (sends ? match->slots->address_on(device_) : negotiation_->slots_of(*match).address()) +
+                     match->slots_at;
   handle = {PW_HANDLE_VERSION, match->unit(), reinterpret_cast<unsigned char*>(slots),
             match->slot_bytes, rank,          whole.guard};
   return PW_OK;

@@ -1,5 +1,5 @@
-"""Plans inside compiled functions of JAX: exchanges, halos and collectives. The start and the finish of a plan
-are two calls in the function, and on a GPU both are enqueued in XLA's stream.
+"""Plans inside compiled functions of JAX: exchanges, halos and collectives. The start and the finish of a
+plan are two calls in the function, and on a GPU both are enqueued in XLA's stream.
 
     halo = Halo(ctx, u.shape, u.dtype, grid=(2, 2), shadow=1, periodic=True, device="cuda")
     total = all_reduce(ctx, (), u.dtype, device="cuda")

@@ -1,4 +1,4 @@
-"""A plan as two calls in functions that JAX compiles, and the memory of the plan that they copy to and from."""
+"""A plan as two calls in functions that JAX compiles, and the memory that they copy to and from."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ class PlanCalls:
         types = self._sources.types
         given = [jax.numpy.asarray(array) for array in arrays]
         if len(given) != len(types):
-            raise InvalidArgument(f"peerway: start: {len(given)} arrays; the {self._noun} takes {len(types)}.")
+            raise InvalidArgument(
+                f"peerway: start: {len(given)} arrays; the {self._noun} takes {len(types)}."
+            )
         for place, (array, expected) in enumerate(zip(given, types, strict=True)):
             found = ArrayType(tuple(array.shape), array.dtype)
             if found != expected:

@@ -67,7 +67,9 @@ std::vector<LaneOffer> get_lanes(ByteReader& from) {
   return lanes;
 }
 
-uint64_t rounded_up(uint64_t bytes, uint64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+uint64_t rounded_up(uint64_t bytes, uint64_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
 
 uint32_t pieces(uint64_t bytes, uint64_t of_piece, uint32_t most) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, most));
@@ -153,8 +155,7 @@ uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
 }
 
 bool slots_in_mailbox(uint8_t device_kind, uint64_t bytes) {
-  return device_kind == PW_HOST &&
-         sizeof(uint64_t) + 2 * rounded_up(bytes, sizeof(uint64_t)) <= kCacheLine;
+  return device_kind == PW_HOST && sizeof(uint64_t) + 2 * rounded_up(bytes, sizeof(uint64_t)) <= kCacheLine;
 }
 
 uint32_t packet_pieces(uint64_t bytes, uint32_t unit) {

@@ -31,7 +31,7 @@ inline constexpr uint64_t kLine =
     128;  ///< bytes of a line, and of a cache line of GPUs; two lanes share none
 inline constexpr uint32_t kMostPieces = 128;  ///< limit of the workers that share a lane, or that share all
                                               ///< lanes by lines or all straight ones
-inline constexpr uint64_t kCacheLine = 64;  ///< of CPUs
+inline constexpr uint64_t kCacheLine = 64;    ///< of CPUs
 inline constexpr uint64_t kBytesOfWords = kMostPieces * sizeof(uint64_t);  ///< of one lane, in a mailbox
 
 /// What a rank tells its partner of one of its sends or receives. (A path's Offer in transport/path.h is

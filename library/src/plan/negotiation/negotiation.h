@@ -52,8 +52,8 @@ class Negotiation {
   [[nodiscard]] const std::vector<Lane>& sends() const { return sends_; }
   [[nodiscard]] const std::vector<Lane>& receives() const { return receives_; }
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.rank == context_.team().rank(); }
-  /// Memory of this rank to which partners write: the mailbox has the words of all lanes. Null if the plan has
-  /// no lanes.
+  /// Memory of this rank to which partners write: the mailbox has the words of all lanes. Null if the plan
+  /// has no lanes.
   [[nodiscard]] Region* mailbox() const { return mailbox_.get(); }
   /// The memory with the slots of a receive.
   [[nodiscard]] const Region& slots_of(const Lane& receive) const {

@@ -1,7 +1,7 @@
 """Plans inside compiled functions of JAX, on the ranks of one set; a JSON line for each job.
 
-Each word of the command line is a job: a JSON list of its name and its arguments. JAX_PLANS_DEVICE=cuda puts the
-arrays and plans on the GPU of each rank.
+Each word of the command line is a job: a JSON list of its name and its arguments. JAX_PLANS_DEVICE=cuda puts
+the arrays and plans on the GPU of each rank.
 """
 
 from __future__ import annotations
