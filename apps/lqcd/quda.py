@@ -38,12 +38,14 @@ OPTIONS = (
 # What CUDA 13 refuses of the version of October 2024, and the script that CMake would download: the file, a
 # regular expression and what takes its place.
 CHANGES = (
-    ("cmake/CPM.cmake", r"(?s).*", "function(CPMAddPackage)\nendfunction()\n"),
+    ("cmake/CPM.cmake", r"(?s).+", "function(CPMAddPackage)\nendfunction()\n"),
     ("lib/targets/cuda/device.cpp",
      r"(?s)void print_device_properties\(\)\n    \{.*?\n    \}\n", "void print_device_properties() { }\n"),
     ("lib/targets/cuda/quda_api.cpp", r"cudaMemPrefetchAsync\(ptr, count, dev_id, get_stream\(stream\)\)",
      "cudaMemPrefetchAsync(ptr, count, cudaMemLocation {dev_id < 0 ? cudaMemLocationTypeHost : "
      "cudaMemLocationTypeDevice, dev_id < 0 ? 0 : dev_id}, 0, get_stream(stream))"),
+    ("include/targets/cuda/FFT_Plans.h",
+     r".*CUFFT_(INCOMPLETE_PARAMETER_LIST|PARSE_ERROR|LICENSE_ERROR).*\n", ""),
     ("include/targets/cuda/block_reduce_helper.h", r", __COMPUTE_CAPABILITY__>", ">"),
 )  # fmt: skip
 
@@ -51,6 +53,11 @@ CHANGES = (
 @click.group(help=__doc__)
 def main() -> None:
     """The commands below."""
+
+
+def replaced(text: str, pattern: str, replacement: str) -> tuple[str, int]:
+    """The text with every match replaced, as it is written, and the number of matches."""
+    return re.subn(pattern, lambda _: replacement, text)
 
 
 @main.command()
@@ -63,7 +70,7 @@ def build(source: Path, folder: Path, eigen: str) -> None:
     shutil.copytree(source, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
     for name, pattern, replacement in CHANGES:
         file = copy / name
-        text, changes = re.subn(pattern, lambda _, new=replacement: new, file.read_text(), count=0)  # type: ignore[misc]
+        text, changes = replaced(file.read_text(), pattern, replacement)
         if not changes:
             raise click.ClickException(
                 f"{file} lacks what CUDA 13 refuses: {pattern}; is it another version?"

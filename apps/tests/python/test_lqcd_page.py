@@ -57,6 +57,36 @@ def iteration(runs: list[dict[str, Any]]) -> float:
     return float(row(runs)[3])
 
 
+def test_beside_quda() -> None:
+    def iteration_of(run: dict[str, Any]) -> float:
+        if run["program"] == "quda":
+            return float(run["iteration_us"])
+        return float(run["solves_s"][-1] / run["nconv"][-1] * 1e6)
+
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for line in (RESULTS / "lqcd" / "quda-h200-x1.jsonl").read_text().splitlines():
+        run = json.loads(line)
+        runs.setdefault((EDGES[run["lattice"][0]], run["program"]), []).append(run)
+    figures = {
+        key: [median(run["hop_us"] for run in of_key), median(map(iteration_of, of_key))]
+        for key, of_key in runs.items()
+    }
+    shown = table_behind("(`results/lqcd/quda-h200-x1.jsonl`)")
+    assert shown == {
+        key: [f"`{key[1]}`", *(f"{figure:.1f}" for figure in of_key)] for key, of_key in figures.items()
+    }
+    ratios = [
+        [ours / theirs for ours, theirs in zip(figures[edge, "xacc"], figures[edge, "quda"], strict=True)]
+        for edge in EDGES.values()
+    ]
+    assert [f"{hop:.2f}" for hop, _ in ratios] == ["0.73", "0.73"]
+    assert "takes 0.73 times as long as QUDA's" in page_text()
+    assert f"{ratios[0][1]:.2f} times at 16⁴ and {ratios[1][1]:.2f} times at 32⁴" in page_text()
+    assert all(
+        run["deviation"] < 1e-15 for of_key in runs.values() for run in of_key if run["program"] == "quda"
+    )
+
+
 def test_one_gpu() -> None:
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     found = [json.loads(line) for line in (RESULTS / "h200-x1" / "lqcd.jsonl").read_text().splitlines()]
