@@ -164,6 +164,8 @@ CLASSES = {
     "peerway cc -O3 -DEDGE=16 -DROWS -DPT=2 apps/lqcd/xacc.c -lm -o lqcd": VERB,
     "peerway run -n 2 -- ./lqcd --gauge random:1 --check --repeat 500": VERB,
     "python apps/lqcd/evaluate.py --edges 16 --grids 1x1,2x2 --rounds 5 --out lqcd.jsonl": SCRIPT,
+    "python apps/lqcd/quda.py build --source quda --folder build/quda": SCRIPT,
+    "python apps/lqcd/quda.py run --folder build/quda --out quda.jsonl": SCRIPT,
     "peerway trace -- mpirun -n 2 ./program": VERB,
     "python apps/hpl/build.py": SCRIPT,
     "peerway run -n 4 -- build/hpl/hpl --n 20000 --nb 192 --grid 2x2": HPL,
