@@ -29,6 +29,7 @@ pytest_plugins = ("process_fixtures", "gpu_fixtures")
 # first, so that none runs on when the rest has ended; the order changes nothing else.
 LONGEST = (
     "test_jobs_served.py", "test_campaign_slurm.py", "test_jobs_agents.py", "test_rehearse.py",
+    "test_wheel.py", "test_compare_node_types.py",
     "test_xacc_programs.py", "test_bench.py", "test_hpl.py", "test_jobs_browser.py", "test_campaign.py",
     "test_trace.py", "test_fc_programs.py", "test_hpl_device_code.py", "test_xacc_acc.py", "test_jobs_api.py",
     "test_jobs_store.py", "test_transfers.py", "test_run.py", "test_trace_mpi.py", "test_cc_kernels.py",
