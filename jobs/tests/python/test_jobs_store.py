@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from jobs_scene import BOOT, START, Job, filed, put
-from victoria_cluster import Cluster
+from victoria_cluster import PROGRAMS, Cluster, RealCluster
 
 from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
@@ -87,7 +87,13 @@ SERVERS: dict[str, Callable[[Path, int], list[str]]] = {
 
 @pytest.fixture(
     scope="module",
-    params=["embedded", "prometheus", "cluster", pytest.param("victoria-metrics", marks=pytest.mark.long)],
+    params=[
+        "embedded",
+        "prometheus",
+        "cluster",
+        pytest.param("victoria-metrics", marks=pytest.mark.long),
+        pytest.param("real-cluster", marks=pytest.mark.long),
+    ],
 )
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     folder = tmp_path_factory.mktemp("samples")
@@ -95,6 +101,14 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         found = ChunkStore(folder)
         yield found
         found.close()
+        return
+    if request.param == "real-cluster":
+        if missing := [program for program in PROGRAMS if not shutil.which(program)]:
+            pytest.skip(f"there is no {', '.join(missing)} (VictoriaMetrics' cluster version)")
+        with contextlib.ExitStack() as stack:
+            found = AheadStore(RealCluster(folder, stack).store(), folder / "ahead")
+            yield found
+            found.close()
         return
     name = "victoria-metrics" if request.param == "cluster" else request.param
     if not shutil.which(name):

@@ -1,20 +1,80 @@
-"""A double of a cluster of VictoriaMetrics: a vminsert, a vmselect and two vmstorage before one real server.
+"""A cluster of VictoriaMetrics: a real one, where its programs are, and a double of it.
 
-As in a cluster, each knows only its own paths, and vminsert answers 400 to others.
+The double has a vminsert, a vmselect and two vmstorage before one real server. As in a cluster, each knows
+only its own paths, and vminsert answers 400 to others.
 """
 
 from __future__ import annotations
 
 import contextlib
+import socket
+import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from peerway_jobs.store.promql import PromStore
 
 Answer = tuple[int, bytes]
+# Of the cluster version; no package of Debian has them. Built by Go from the module
+# github.com/VictoriaMetrics/VictoriaMetrics, at a version that ends in -cluster.
+PROGRAMS = ("vmstorage", "vminsert", "vmselect")
+STARTS_S = 30  # a guard against hangs
+
+
+class RealCluster:
+    """A vminsert, a vmselect and two vmstorage, whose programs are on the PATH."""
+
+    def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+        inserts, selects, self._storages = [], [], []
+        for number in range(2):
+            insert, select = free_address(), free_address()
+            more = (
+                f"-storageDataPath={folder}/{number}",
+                f"-vminsertAddr={insert}",
+                f"-vmselectAddr={select}",
+            )
+            self._storages.append(self._start("vmstorage", *more))
+            inserts.append(insert)
+            selects.append(select)
+        self._insert = self._start("vminsert", f"-storageNode={','.join(inserts)}")
+        self._select = self._start(
+            "vmselect", f"-storageNode={','.join(selects)}", f"-cacheDataPath={folder}/cache",
+            "-search.latencyOffset=0s",
+        )  # fmt: skip
+
+    def store(self) -> PromStore:
+        """A store at these addresses."""
+        return PromStore(
+            f"http://{self._insert}/insert/7/prometheus",
+            f"http://{self._select}/select/7/prometheus",
+            [f"http://{storage}" for storage in self._storages],
+        )
+
+    def _start(self, program: str, *options: str) -> str:
+        """Start a program, wait until it answers, and return its address."""
+        address = free_address()
+        common = (f"-httpListenAddr={address}", "-loggerLevel=ERROR", "-memory.allowedBytes=64MB")
+        process = self._stack.enter_context(subprocess.Popen([program, *common, *options]))
+        self._stack.callback(process.terminate)
+        for _ in range(STARTS_S * 20):
+            assert process.poll() is None, f"{program} ended with status {process.returncode}"
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://{address}/health", timeout=1).close()
+                return address
+            time.sleep(0.05)
+        raise AssertionError(f"{program} does not answer")
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 class Cluster:
