@@ -112,6 +112,17 @@ def count_of(dimension: Dimension) -> str:
 BLOCKS = "  for (unsigned x__q = blockIdx.x; x__q < x__all; x__q += gridDim.x)"
 
 
+# A thread does two iterations of x at once: the compiler moves the loads of both before the first store, so
+# that twice as many bytes are under way.
+PAIRS = (
+    "  for (unsigned x__p = blockIdx.x * blockDim.x + threadIdx.x; x__p < x__all; "
+    "x__p += 2 * gridDim.x * blockDim.x)\n"
+    "  #pragma unroll\n"
+    "  for (unsigned x__k = 0; x__k < 2; ++x__k)"
+)
+OF_PAIR = "    const unsigned x__q = x__p + x__k * gridDim.x * blockDim.x;\n    if (x__q >= x__all) break;"
+
+
 def stride(letter: str) -> str:
     if letter == "x":
         return (

@@ -10,7 +10,17 @@ from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import atomic, vector
 from peerway_xacc.codegen.argument_forms import Argument, declared
 from peerway_xacc.codegen.device_code import around, blank_directives, in_device_code
-from peerway_xacc.codegen.grid import BLOCKS, Dimension, bounds, described, grouped, indices, stride
+from peerway_xacc.codegen.grid import (
+    BLOCKS,
+    OF_PAIR,
+    PAIRS,
+    Dimension,
+    bounds,
+    described,
+    grouped,
+    indices,
+    stride,
+)
 from peerway_xacc.codegen.kernel_arguments import Clauses, arguments_of
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Variable, used_in
@@ -25,6 +35,9 @@ DEVICE_OPERATORS = {
     "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "max": "pwx_max", "min": "pwx_min",
     "&": "pwx_bit_and", "|": "pwx_bit_or", "^": "pwx_bit_xor", "&&": "pwx_and", "||": "pwx_or",
 }  # fmt: skip
+
+
+_ELEMENTS_OF_STREAM = 3
 
 
 @dataclass
@@ -83,7 +96,8 @@ def build(
         for extent, value in extents.items()
     ]
     arguments += bounds(dimensions, groups)
-    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared))
+    in_pairs = not shared and not reductions and _streams(unit, annotated, groups, inside)
+    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared), in_pairs)
     return Kernel(
         name,
         dimensions,
@@ -92,6 +106,17 @@ def build(
         reductions,
         in_device_code(unit, around(unit, text, annotated.function, inside) + text),
         by_block=bool(shared),
+    )
+
+
+def _streams(unit: Unit, annotated: AnnotatedStatement, groups: list[list[Dimension]], inside: Range) -> bool:
+    """Whether an iteration does no more than STREAM's: it uses at most three elements, and has no loop."""
+    if groups[1] or not groups[0]:
+        return False
+    elements = sum(bool(use.subscripts) for use in used_in(annotated.function.uses, inside))
+    loops = (loop.start for loop in unit.syntax.loops_in(unit.file, annotated.statement))
+    return 0 < elements <= _ELEMENTS_OF_STREAM and not any(
+        inside.start <= start < inside.end for start in loops
     )
 
 
@@ -142,6 +167,7 @@ def _text(
     body: str,
     inside: Range,
     by_block: bool,
+    in_pairs: bool,
 ) -> str:
     parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
@@ -152,10 +178,12 @@ def _text(
         lines.append(f"  {kind} {variable.name} = {DEVICE_OPERATORS[operator]}::neutral<{kind}>();")
     for letter, group in reversed(list(zip("xyz", groups, strict=True))):
         if group:
-            lines.append(BLOCKS if by_block else stride(letter))
+            lines.append(BLOCKS if by_block else PAIRS if in_pairs else stride(letter))
     if not groups[0]:
         lines.append("  PWX_ONE_THREAD")
     lines.append("  {")
+    if in_pairs:
+        lines.append(OF_PAIR)
     for letter, group in zip("xyz", groups, strict=True):
         lines += [f"    {line}" for line in indices(letter, group)]
     lines += [f"    {line}" for line in locals_]

@@ -268,6 +268,35 @@ def test_only_sizes_that_are_not_known_are_multiplied_at_run_time() -> None:
         assert f"PWX_ALIGNED({name}.at);" in kernel
 
 
+@pytest.mark.parametrize(
+    ("statement", "in_pairs"),
+    [
+        ("c[i] = a[i];", True),
+        ("c[i] = a[i] + b[i];", True),
+        ("{ a[i] = 1; c[i] = 2; }", True),
+        ("c[i] += a[i] * b[i] + a[i + 1];", False),  # an iteration has loads enough
+        ("for (int k = 0; k < i; k++) c[i] += a[k];", False),
+        ("total += a[i];", False),
+    ],
+)
+def test_threads_do_two_iterations_at_once_if_these_only_stream(
+    tmp_path: Path, statement: str, in_pairs: bool
+) -> None:
+    reduction = "reduction(+ : total)" if "total" in statement else ""
+    source = f"""\
+double stream(int n, double *a, double *b, double *c) {{
+  double total = 0;
+#pragma acc parallel loop {reduction}
+  for (int i = 0; i < n; i++) {statement}
+  return total;
+}}
+"""
+    result = compiled(tmp_path, source)
+    assert result.errors == ""
+    [text] = kernels(result.text).values()
+    assert ("for (unsigned x__k = 0; x__k < 2; ++x__k)" in text) == in_pairs
+
+
 def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
     result = compiled(tmp_path, ROWS)
     assert result.errors == ""
