@@ -20,6 +20,8 @@ UNIT_LIMIT, PYTEST_LIMIT, LONG_LIMIT = 600, 3600, 6 * 3600
 # autogroup.
 IDLE = ["sh", "-c", '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@"', "idle"]
 FUZZ_LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
+# More failed tests than this have a reason of their own, and are not run again.
+MOST_AGAIN = 5
 # Fuzzers of input that comes only from ranks of the same job or from the user's own files get half the time.
 TRUSTED = {"fuzz_collective", "fuzz_note", "fuzz_offer", "fuzz_rules"}
 
@@ -32,6 +34,7 @@ class Totals:
     skipped: int = 0
     skips: list[str] = field(default_factory=list)
     failures: list[tuple[str, list[str]]] = field(default_factory=list)
+    passed_alone: list[str] = field(default_factory=list)  # when they were run again, after a failure
 
     def add(self, passed: int = 0, skipped: int = 0) -> None:
         """Add counts of tests that did not fail."""
@@ -189,3 +192,24 @@ def pytest(totals: Totals, name: str, *options: object, **env: str) -> None:
             totals.fail(f"{case.get('file')}::{case.get('name')}", matches.text or "")
     lines = log.read_text(errors="replace").splitlines()
     totals.skips += [line for line in lines if line.startswith("SKIPPED")]
+
+
+def run_again(totals: Totals) -> None:
+    """Run the Python tests that failed once more, now with the machine to themselves. Those that pass then
+    count as passed and are named: other tests had taken the time, memory or cache that they needed.
+    """
+    tests = [name.removeprefix("FAILED ") for name, _ in totals.failures]
+    if (
+        not tests
+        or len(tests) > MOST_AGAIN
+        or not all((ROOT / test.split("::")[0]).exists() for test in tests)
+    ):
+        return
+    again = Totals()
+    pytest(again, "again", *tests, "--long")
+    failed = {name.removeprefix("FAILED ") for name, _ in again.failures}
+    if not failed <= set(tests):  # pytest itself failed
+        return
+    totals.passed_alone = [test for test in tests if test not in failed]
+    totals.passed += len(totals.passed_alone)
+    totals.failures = [failure for failure in totals.failures if failure[0].removeprefix("FAILED ") in failed]

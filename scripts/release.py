@@ -96,7 +96,9 @@ def check_long_tests() -> str:
             f"{counts}; {len(untested)} files have changed since commit {commit:.12}, such as {untested[0]}: "
             "run make test-long again"
         )
-    return f"{counts}, of commit {commit:.12}"
+    alone = record.get("passed_alone", [])
+    again = f"; passed only when run again, alone: {', '.join(alone)}" if alone else ""
+    return f"{counts}, of commit {commit:.12}{again}"
 
 
 def write_notes() -> str:

@@ -7,9 +7,10 @@ fuzzed parsers the stored inputs; the Python tests with those between processes,
 wait; and those on virtual clusters, which mostly wait. Last come the few that need the machine for
 themselves. With --long, what takes long comes on top: the unit tests under ASan+UBSan, those with threads
 under TSan, each fuzzer for a minute, and the Python tests that are marked `long`; ranks then poll, as is the
-default. Compilers of sanitized code get what tests leave idle, so that no rank misses its turn. With
---sanitized, only the unit tests run, under ASan+UBSan. Logs, results and times are in out/test; the record of
-the last long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
+default. If a few Python tests fail, they run once more, alone, and the record names those that pass then.
+Compilers of sanitized code get what tests leave idle, so that no rank misses its turn. With --sanitized, only
+the unit tests run, under ASan+UBSan. Logs, results and times are in out/test; the record of the last long run
+is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -179,6 +180,7 @@ def record(command: str, tested: str, totals: Totals, started: float) -> str:
         "machine": f"{platform.machine()}, {CORES} cores",
         "summary": totals.line(),
         "wall_s": round(time.monotonic() - started, 1),
+        "passed_alone": totals.passed_alone,
         "skipped_or_failed": sorted([*totals.skips, *(name for name, _ in totals.failures)]),
     }
     return "".join(json.dumps(line) + "\n" for line in (head, *TIMES))
@@ -226,7 +228,11 @@ def test() -> int:
         if not long:
             say(f"test: {LEFT_OUT}")
         all_tests(totals, long)
+        if long:
+            checks.run_again(totals)
     totals.show()
+    for name in totals.passed_alone:
+        say(f"  failed beside other tests, and passed when it ran alone: {name}")
     say(f"test: {time.monotonic() - started:.0f} s, logs in out/test")
     text = record(command, tested, totals, started)
     (OUT / "times.jsonl").write_text(text)

@@ -147,6 +147,43 @@ def test_a_python_test_that_fails_is_shown_and_named(
     assert "sums are wrong" in shown
 
 
+@pytest.mark.parametrize(
+    ("failed", "failed_again", "passed_alone"),
+    [
+        (["a.py::test_x"], [], ["a.py::test_x"]),
+        (["a.py::test_x", "a.py::test_y[1]"], ["a.py::test_y[1]"], ["a.py::test_x"]),
+        (["a.py::test_x"], ["again: pytest ended with status 2"], []),
+        (["a.py::test_x", "unit: Lanes.Fit"], None, []),  # not only tests of Python
+        ([f"a.py::test_{n}" for n in range(checks.MOST_AGAIN + 1)], None, []),
+        ([], None, []),
+    ],
+)
+def test_few_python_tests_that_failed_run_once_more(
+    failed: list[str],
+    failed_again: list[str] | None,
+    passed_alone: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "a.py").touch()
+    totals, runs = Totals(passed=10), []
+    for name in failed:
+        totals.fail(name, "why")
+
+    def run(again: Totals, name: str, *options: object) -> None:
+        runs.append((name, *options))
+        for test in failed_again or []:
+            again.fail(test, "why")
+
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    monkeypatch.setattr(checks, "pytest", run)
+    checks.run_again(totals)
+    assert runs == ([] if failed_again is None else [("again", *failed, "--long")])
+    assert totals.passed_alone == passed_alone
+    assert totals.passed == 10 + len(passed_alone)
+    assert [name for name, _ in totals.failures] == [f"FAILED {n}" for n in failed if n not in passed_alone]
+
+
 def test_a_run_of_python_tests_that_ends_otherwise_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
