@@ -1,4 +1,4 @@
-"""A cluster of VictoriaMetrics: a real one, where its programs are, and a double of it.
+"""Two clusters of VictoriaMetrics for tests: a real one, if its programs are installed, and a double.
 
 The double has a vminsert, a vmselect and two vmstorage before one real server. As in a cluster, each knows
 only its own paths, and vminsert answers 400 to others.
@@ -27,21 +27,18 @@ STARTS_S = 30  # a guard against hangs
 
 
 class RealCluster:
-    """A vminsert, a vmselect and two vmstorage, whose programs are on the PATH."""
+    """A vminsert, a vmselect and two vmstorage, whose programs are on the PATH; `folder` has their output."""
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._folder, self._stack = folder, stack
-        inserts, selects, self._storages = [], [], []
-        for number in range(2):
-            insert, select = free_address(), free_address()
-            more = (
-                f"-storageDataPath={folder}/{number}",
-                f"-vminsertAddr={insert}",
-                f"-vmselectAddr={select}",
+        inserts, selects = free_addresses(2), free_addresses(2)
+        self._storages = [
+            self._start(
+                "vmstorage", f"-storageDataPath={folder}/{number}",
+                f"-vminsertAddr={inserts[number]}", f"-vmselectAddr={selects[number]}",
             )
-            self._storages.append(self._start("vmstorage", *more))
-            inserts.append(insert)
-            selects.append(select)
+            for number in range(2)
+        ]  # fmt: skip
         self._insert = self._start("vminsert", f"-storageNode={','.join(inserts)}")
         self._select = self._start(
             "vmselect", f"-storageNode={','.join(selects)}", f"-cacheDataPath={folder}/cache",
@@ -58,23 +55,30 @@ class RealCluster:
 
     def _start(self, program: str, *options: str) -> str:
         """Start a program, wait until it answers, and return its address."""
-        address = free_address()
+        (address,) = free_addresses(1)
         common = (f"-httpListenAddr={address}", "-loggerLevel=ERROR", "-memory.allowedBytes=64MB")
-        process = self._stack.enter_context(subprocess.Popen([program, *common, *options]))
+        output = self._folder / f"{program}-{address}.log"
+        log = self._stack.enter_context(output.open("wb"))
+        process = self._stack.enter_context(
+            subprocess.Popen([program, *common, *options], stdout=log, stderr=log)
+        )
         self._stack.callback(process.terminate)
-        for _ in range(STARTS_S * 20):
-            assert process.poll() is None, f"{program} ended with status {process.returncode}"
+        deadline = time.monotonic() + STARTS_S
+        while time.monotonic() < deadline and process.poll() is None:
             with contextlib.suppress(OSError):
                 urllib.request.urlopen(f"http://{address}/health", timeout=1).close()
                 return address
             time.sleep(0.05)
-        raise AssertionError(f"{program} does not answer")
+        raise AssertionError(f"{program} does not answer:\n{output.read_text()}")
 
 
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+def free_addresses(count: int) -> list[str]:
+    """So many addresses of this host that nobody listens at."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
 
 
 class Cluster:
