@@ -1,9 +1,9 @@
-"""Time QUDA's operator of Wilson and its conjugate gradients beside those of `xacc`, in turn on one GPU.
+"""Time QUDA's Wilson operator and its conjugate gradients beside those of `xacc`, in turn on one GPU.
 
     python apps/lqcd/quda.py build --source QUDA --folder build/quda      # with nvcc and Eigen 3
     python apps/lqcd/quda.py run --folder build/quda --edges 16,32 --out quda.jsonl
 
-QUDA is built from a clone of its repository, with the operator of Wilson alone, in double precision and
+QUDA is built from a clone of its repository, with the Wilson operator alone, in double precision and
 without compressed links, as the programs of this folder compute. Its own tests time the operator and compare
 it with a plain implementation. The gauge fields are random in both, but not the same, so solves are compared
 by the time of an iteration.
@@ -35,8 +35,8 @@ OPTIONS = (
     "-DQUDA_BUILD_NATIVE_LAPACK=OFF", "-DQUDA_BUILD_NATIVE_FFT=OFF", "-DQUDA_INTERFACE_MILC=OFF",
     "-DQUDA_BUILD_ALL_TESTS=OFF",
 )  # fmt: skip
-# What CUDA 13 refuses of the version of October 2024, and the script that CMake would download: the file, a
-# regular expression and what takes its place.
+# Edits with which QUDA of October 2024 builds with CUDA 13 and without a network: the file, a regular
+# expression, and what takes the place of each match.
 CHANGES = (
     ("cmake/CPM.cmake", r"(?s).+", "function(CPMAddPackage)\nendfunction()\n"),
     ("lib/targets/cuda/device.cpp",
@@ -67,6 +67,8 @@ def replaced(text: str, pattern: str, replacement: str) -> tuple[str, int]:
 def build(source: Path, folder: Path, eigen: str) -> None:
     """Build QUDA's two tests in FOLDER from a copy of its SOURCE."""
     copy = folder.resolve() / "source"
+    if copy.is_relative_to(source.resolve()):
+        raise click.ClickException(f"{folder} is in {source}, which is copied there; give another folder")
     shutil.copytree(source, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
     for name, pattern, replacement in CHANGES:
         file = copy / name
@@ -91,7 +93,11 @@ def test_command(folder: Path, test: str, edge: int, *options: object) -> list[s
 
 
 def output_of(folder: Path, command: list[str]) -> str:
-    """What a test prints. It keeps its choice of launches in FOLDER. Raises WrongRun if it fails."""
+    """What a test prints. It keeps its choice of launches in FOLDER. Raises CannotBuild if it was not built,
+    and WrongRun if it fails.
+    """
+    if not Path(command[0]).exists():
+        raise CannotBuild(f"there is no {command[0]}; first run: python apps/lqcd/quda.py build")
     environment = {**os.environ, "QUDA_RESOURCE_PATH": str(folder)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -148,8 +154,8 @@ def measure(folder: Path, edge: int, repeat: int) -> dict[str, Any]:
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
 def compare(folder: Path, edges: list[int], rounds: int, repeat: int, out: Path) -> None:
     """Time QUDA and `xacc` in turn, and write a line for each run."""
-    same = {"host": machine.known()["host"], "driver": machine.cuda_driver(), "version": _core.version()}
-    same |= {"device": machine.device_name("cuda:0"), "command": machine.command()}
+    run_facts = {"host": machine.known()["host"], "driver": machine.cuda_driver(), "version": _core.version()}
+    run_facts |= {"device": machine.device_name("cuda:0"), "command": machine.command()}
     options = ["--gauge", "random:1", "--sources", "3", "--repeat", str(repeat)]
     with out.open("a") as file:
         for number in range(1, rounds + 1):
@@ -161,7 +167,7 @@ def compare(folder: Path, edges: list[int], rounds: int, repeat: int, out: Path)
                     raise click.ClickException(str(why)) from None
                 for result in results:
                     lattice = {"record": "quda", "lattice": [edge] * 4, "round": number}
-                    print(json.dumps({**result, **lattice, **same}), file=file, flush=True)
+                    print(json.dumps({**result, **lattice, **run_facts}), file=file, flush=True)
                     click.echo(
                         f"{result['program']:5s} {edge:3d}⁴  hop {result['hop_us']:8.2f}  "
                         f"iteration {result['iteration_us']:9.2f} us"
