@@ -24,6 +24,7 @@ MISTAKES: dict[str, list[str]] = {
     "narrow": ["InvalidArgument", "4 elements in dimension 0 with a shadow of 2:2 leave 0"],
     "closed": ["a compiled function uses an exchange, a halo or a collective that was closed"],
     "collective": ["InvalidArgument", "array 0 is int32", "the collective was made for float32"],
+    "twice": ["was started before and is not finished"],
     "parts": ["InvalidArgument", "reduce_scatter: `source` has", "the elements of all parts"],
 }
 

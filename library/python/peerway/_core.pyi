@@ -436,11 +436,11 @@ class TraceReplay:
 # Only where the build had jaxlib.
 jax_targets: dict[str, tuple[object, object]]
 
-def open_jax_calls(
+def open_jax_plan(
     plan: Plan,
     sources: Region,
     source_spans: list[tuple[int, int]],
     results: Region,
     result_spans: list[tuple[int, int]],
 ) -> int: ...
-def close_jax_calls(number: int) -> None: ...
+def close_jax_plan(number: int) -> None: ...

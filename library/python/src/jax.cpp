@@ -1,12 +1,13 @@
 // What compiled functions of JAX call: a start copies arrays into the memory of a plan and starts the plan, a
 // finish finishes it and copies what came into new arrays. On a GPU all of that is enqueued in XLA's stream.
-// library/python/peerway/jax.py makes the plans and writes the calls into the function.
+// library/python/peerway/jax makes the plans and writes the calls into the function.
 #include <dlfcn.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <xla/ffi/api/ffi.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -20,38 +21,53 @@ namespace {
 namespace ffi = xla::ffi;
 
 /// Memory of an array in a region of the plan.
-struct Slot {
+struct ArrayMemory {
   std::byte* address;
   uint64_t bytes;
 };
 
-/// A plan with the slots of the arrays that a start takes and a finish gives, in their order.
-struct Calls {
+/// A plan with the memory of the arrays that a start takes and a finish gives, in their order.
+struct OpenPlan {
   std::weak_ptr<peerway::Plan> plan;  ///< closing a plan waits for all who hold it
   pw_device device;
-  std::vector<Slot> sources, results;
+  std::vector<ArrayMemory> sources, results;
+  std::atomic<bool> started = false;  ///< from a start until its finish has copied the results out
+
+  OpenPlan(std::weak_ptr<peerway::Plan> of, pw_device on, std::vector<ArrayMemory> from,
+           std::vector<ArrayMemory> to)
+      : plan(std::move(of)), device(on), sources(std::move(from)), results(std::move(to)) {}
+
+  /// XLA may call independent starts in any order, also at once, so this comes before the memory is written.
+  void begin() {
+    if (started.exchange(true))
+      throw peerway::Error(
+          peerway::Status::invalid_argument,
+          "peerway: a compiled function starts an exchange, a halo or a collective that was started before "
+          "and is not finished. Give the later start the results of the earlier finish: start(..., "
+          "after=results). If a function ended between the two, close it and make it again.");
+  }
 };
 
 /// The open plans by number: a compiled function has the number, and may be called after the plan was closed.
-class OpenCalls {
+class OpenPlans {
  public:
-  int64_t add(Calls calls) {
+  int64_t add(std::shared_ptr<OpenPlan> plan) {
     const std::lock_guard lock(mutex_);
-    calls_.emplace(++last_, std::make_shared<Calls>(std::move(calls)));
+    plans_.emplace(++last_, std::move(plan));
     return last_;
   }
   void remove(int64_t number) {
-    std::shared_ptr<Calls> last;  // ends after the lock
+    std::shared_ptr<OpenPlan> last;  // ends after the lock
     const std::lock_guard lock(mutex_);
-    if (const auto entry = calls_.find(number); entry != calls_.end()) {
+    if (const auto entry = plans_.find(number); entry != plans_.end()) {
       last = std::move(entry->second);
-      calls_.erase(entry);
+      plans_.erase(entry);
     }
   }
-  std::shared_ptr<Calls> find(int64_t number) {
+  std::shared_ptr<OpenPlan> find(int64_t number) {
     const std::lock_guard lock(mutex_);
-    const auto entry = calls_.find(number);
-    if (entry == calls_.end()) throw_closed();
+    const auto entry = plans_.find(number);
+    if (entry == plans_.end()) throw_closed();
     return entry->second;
   }
   [[noreturn]] static void throw_closed() {
@@ -62,21 +78,21 @@ class OpenCalls {
 
  private:
   std::mutex mutex_;
-  std::map<int64_t, std::shared_ptr<Calls>> calls_;
+  std::map<int64_t, std::shared_ptr<OpenPlan>> plans_;
   int64_t last_ = 0;
 };
 
-OpenCalls& open_calls() {
-  static OpenCalls all;
+OpenPlans& open_plans() {
+  static OpenPlans all;
   return all;
 }
 
-/// Calls whose plan, and so its memory, stays open while this lives. Throws Closed.
+/// A plan that stays open while this lives, and its memory with it. Throws Closed.
 struct Held {
-  explicit Held(int64_t number) : calls(open_calls().find(number)), plan(calls->plan.lock()) {
-    if (plan == nullptr) OpenCalls::throw_closed();
+  explicit Held(int64_t number) : open(open_plans().find(number)), plan(open->plan.lock()) {
+    if (plan == nullptr) OpenPlans::throw_closed();
   }
-  std::shared_ptr<Calls> calls;
+  std::shared_ptr<OpenPlan> open;
   std::shared_ptr<peerway::Plan> plan;
 };
 
@@ -96,12 +112,12 @@ void copy_in_stream(void* to, const void* from, uint64_t bytes, void* stream) {
                                                       std::to_string(status));
 }
 
-void check_size(size_t index, uint64_t bytes, const Slot& slot) {
-  if (bytes != slot.bytes)
+void check_size(size_t index, uint64_t bytes, const ArrayMemory& memory) {
+  if (bytes != memory.bytes)
     throw peerway::Error(peerway::Status::invalid_argument,
                          "peerway: array " + std::to_string(index) + " of a plan's start or finish has " +
                              std::to_string(bytes) + " bytes; the plan was made for " +
-                             std::to_string(slot.bytes));
+                             std::to_string(memory.bytes));
 }
 
 /// Runs `body`; what it throws becomes the error of the compiled function.
@@ -116,38 +132,65 @@ ffi::Error guarded(Body&& body) {
 }
 
 template <typename Copy>
-void fill(const std::vector<Slot>& slots, const ffi::RemainingArgs& arrays, Copy&& copy) {
-  for (size_t i = 0; i < slots.size(); ++i) {
+void fill(const std::vector<ArrayMemory>& memory, const ffi::RemainingArgs& arrays, Copy&& copy) {
+  for (size_t i = 0; i < memory.size(); ++i) {
     const auto array = arrays.get<ffi::AnyBuffer>(i).value();
-    check_size(i, array.size_bytes(), slots[i]);
-    copy(slots[i].address, array.untyped_data(), array.size_bytes());
+    check_size(i, array.size_bytes(), memory[i]);
+    copy(memory[i].address, array.untyped_data(), array.size_bytes());
   }
 }
 
 template <typename Copy>
-void drain(const std::vector<Slot>& slots, const ffi::RemainingRets& arrays, Copy&& copy) {
-  for (size_t i = 0; i < slots.size(); ++i) {
+void drain(const std::vector<ArrayMemory>& memory, const ffi::RemainingRets& arrays, Copy&& copy) {
+  for (size_t i = 0; i < memory.size(); ++i) {
     auto array = arrays.get<ffi::AnyBuffer>(i).value();
-    check_size(i, array->size_bytes(), slots[i]);
-    copy(array->untyped_data(), slots[i].address, array->size_bytes());
+    check_size(i, array->size_bytes(), memory[i]);
+    copy(array->untyped_data(), memory[i].address, array->size_bytes());
   }
 }
 
+/// Begins a start of a plan, and ends it again if `body` throws.
+template <typename Body>
+void started(OpenPlan& plan, Body&& body) {
+  plan.begin();
+  try {
+    body();
+  } catch (...) {
+    plan.started = false;
+    throw;
+  }
+}
+
+/// Runs `body`, the finish of a plan. After it the plan may be started again, or says why it was cancelled.
+template <typename Body>
+void finished(OpenPlan& plan, Body&& body) {
+  struct End {
+    OpenPlan& plan;
+    ~End() { plan.started = false; }
+  } end{plan};
+  body();
+}
+
+void copy_on_host(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+
+// The arrays behind those of the plan are those that the start comes after.
 ffi::Error start_on_host(int64_t number, ffi::RemainingArgs arrays, ffi::RemainingRets) {
   return guarded([&] {
     const Held held(number);
-    fill(held.calls->sources, arrays,
-         [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
-    peerway::check(held.plan->start());
+    started(*held.open, [&] {
+      fill(held.open->sources, arrays, copy_on_host);
+      peerway::check(held.plan->start());
+    });
   });
 }
 
 ffi::Error finish_on_host(int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
   return guarded([&] {
     const Held held(number);
-    peerway::check(held.plan->finish());
-    drain(held.calls->results, arrays,
-          [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); });
+    finished(*held.open, [&] {
+      peerway::check(held.plan->finish());
+      drain(held.open->results, arrays, copy_on_host);
+    });
   });
 }
 
@@ -155,18 +198,23 @@ ffi::Error start_on_gpu(void* stream, int64_t number, ffi::RemainingArgs arrays,
   return guarded([&] {
     const Held held(number);
     peerway::check(held.plan->status());  // a plan that was cancelled would move nothing, without a word
-    fill(held.calls->sources, arrays,
-         [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
-    peerway::check(held.plan->start({held.calls->device, stream}));
+    started(*held.open, [&] {
+      fill(held.open->sources, arrays,
+           [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
+      peerway::check(held.plan->start({held.open->device, stream}));
+    });
   });
 }
 
 ffi::Error finish_on_gpu(void* stream, int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
   return guarded([&] {
     const Held held(number);
-    peerway::check(held.plan->finish({held.calls->device, stream}));
-    drain(held.calls->results, arrays,
-          [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
+    finished(*held.open, [&] {
+      peerway::check(held.plan->finish({held.open->device, stream}));
+      drain(held.open->results, arrays, [stream](void* to, const void* from, uint64_t bytes) {
+        copy_in_stream(to, from, bytes, stream);
+      });
+    });
   });
 }
 
@@ -183,11 +231,11 @@ XLA_FFI_DEFINE_HANDLER(
 
 using Spans = std::vector<std::pair<uint64_t, uint64_t>>;  ///< offsets and bytes
 
-std::vector<Slot> slots_of(Region& region, const Spans& spans) {
-  std::vector<Slot> slots;
+std::vector<ArrayMemory> arrays_in(Region& region, const Spans& spans) {
+  std::vector<ArrayMemory> arrays;
   for (const auto& [offset, bytes] : spans)
-    slots.push_back({static_cast<std::byte*>(region->address()) + offset, bytes});
-  return slots;
+    arrays.push_back({static_cast<std::byte*>(region->address()) + offset, bytes});
+  return arrays;
 }
 
 }  // namespace
@@ -199,15 +247,16 @@ void bind_jax(nb::module_& module) {
   targets["CUDA"] = nb::make_tuple(target(kStartOnGpu), target(kFinishOnGpu));
   module.attr("jax_targets") = targets;
   module.def(
-      "open_jax_calls",
+      "open_jax_plan",
       [](Plan& plan, Region& sources, const Spans& source_spans, Region& results, const Spans& result_spans) {
-        return open_calls().add({plan.hold("open"), sources->device(), slots_of(sources, source_spans),
-                                 slots_of(results, result_spans)});
+        return open_plans().add(std::make_shared<OpenPlan>(plan.hold("open"), sources->device(),
+                                                           arrays_in(sources, source_spans),
+                                                           arrays_in(results, result_spans)));
       },
       nb::arg("plan"), nb::arg("sources"), nb::arg("source_spans"), nb::arg("results"),
       nb::arg("result_spans"));
   module.def(
-      "close_jax_calls", [](int64_t number) { open_calls().remove(number); }, nb::arg("number"),
+      "close_jax_plan", [](int64_t number) { open_plans().remove(number); }, nb::arg("number"),
       nb::call_guard<Calling>());
 }
 

@@ -1,4 +1,6 @@
-"""A plan as two calls in functions that JAX compiles, and the memory that they copy to and from."""
+"""The start and the finish of a plan, as calls in functions that JAX compiles, and the memory that they copy
+to and from.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,8 @@ class PlanArrays:
             end += -(-array_type.bytes // _ALIGNMENT) * _ALIGNMENT
         self.region: Region = ctx.allocate(device, max(end, 1))
 
-    def only(self) -> Any:
-        """The only array, in the plan's memory, as plans take it."""
+    def single_array(self) -> Any:
+        """The array of a plan that has one, in the plan's memory, as plans take it."""
         (array_type,) = self.types
         memory = Memory(self.region, self.region.address, self.region.device)
         return view_over(memory, array_type.dtype, array_type.shape)
@@ -78,16 +80,18 @@ class PlanCalls:
         register_targets()
         self._plan, self._sources, self._results = plan, sources, results
         self._number = np.int64(
-            _core.open_jax_calls(
+            _core.open_jax_plan(
                 plan._core, sources.region._core, sources.spans, results.region._core, results.spans
             )
         )
 
-    def start(self, *arrays: Any) -> Any:
-        """Starts the plan with these arrays, and returns a token for the finish. Works in and outside of
-        compiled functions.
+    def start(self, *arrays: Any, after: Any = None) -> Any:
+        """Starts the plan with these arrays, and returns a token for its own finish. Works in and outside of
+        compiled functions. `after`: arrays that must have been computed before, such as the results of the
+        finish before it, as JAX nests them (pytrees).
 
-        Raises InvalidArgument for arrays of another number, shape or type than the plan was made for.
+        Raises InvalidArgument for arrays of another number, shape or type than the plan was made for. A start
+        that comes before the finish of the last one is an error of the compiled function.
         """
         types = self._sources.types
         given = [jax.numpy.asarray(array) for array in arrays]
@@ -103,7 +107,8 @@ class PlanCalls:
                 )
         token = jax.ShapeDtypeStruct((), np.uint8)  # type: ignore[no-untyped-call, unused-ignore]
         call: Any = jax.ffi.ffi_call("peerway_start", token, has_side_effect=True)
-        return call(*given, plan=self._number)
+        earlier = [jax.numpy.asarray(array) for array in jax.tree_util.tree_leaves(after)]
+        return call(*given, *earlier, plan=self._number)
 
     def finish(self, token: Any) -> list[Any]:
         """Waits until the plan has ended, and returns its results."""
@@ -121,8 +126,10 @@ class PlanCalls:
         self._plan.check()
 
     def close(self) -> None:
-        """Ends the plan, once all functions that use it have ended. Closing twice does nothing."""
-        _core.close_jax_calls(int(self._number))
+        """Ends the plan. A function that uses it afterwards, or is between its start and its finish, ends
+        with an error. Closing twice does nothing.
+        """
+        _core.close_jax_plan(int(self._number))
         self._plan.close()
         self._sources.region.close()
         self._results.region.close()

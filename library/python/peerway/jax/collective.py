@@ -22,16 +22,16 @@ class Collective(PlanCalls):
     """A collective that functions compiled by JAX start and finish. The functions of this module make it;
     making one is collective over its ranks.
 
-    `collective(x)` starts it with this rank's array and returns its result. With `start` and `finish`, a
-    function computes something else meanwhile. A start must not begin before the finish of the one before it
-    has been called: let its array depend on that finish's result, as it does in a loop.
+    `collective(x)` starts it with this rank's array and returns its result; with `start` and `finish` XLA may
+    compute something else meanwhile. It must be finished before it is started again: give a start what the
+    finish before it returned as `after`, unless its array is computed from that anyway.
     """
 
     _noun = "collective"
 
-    def __call__(self, array: Any) -> Any:
+    def __call__(self, array: Any, after: Any = None) -> Any:
         """A start, its finish, and the result."""
-        (result,) = self.finish(self.start(array))
+        (result,) = self.finish(self.start(array, after=after))
         return result
 
 
@@ -52,7 +52,7 @@ def all_reduce(
     other functions likewise.
     """
     whole = ArrayType.of(shape, dtype)
-    return _in_place(ctx, device, whole, lambda array: ctx.all_reduce(array, None, op, ranks, order))
+    return _one_buffer(ctx, device, whole, lambda array: ctx.all_reduce(array, None, op, ranks, order))
 
 
 def reduce_scatter(
@@ -69,7 +69,7 @@ def reduce_scatter(
     """
     whole = ArrayType.of(shape, dtype)
     part = ArrayType(whole.shape[1:], whole.dtype)
-    return _between(
+    return _two_buffers(
         ctx, device, whole, part, lambda source, to: ctx.reduce_scatter(to, source, op, None, ranks, order)
     )
 
@@ -86,7 +86,7 @@ def all_gather(
     """
     part = ArrayType.of(shape, dtype)
     whole = ArrayType((ctx.size if ranks is None else len(ranks), *part.shape), part.dtype)
-    return _between(ctx, device, part, whole, lambda source, to: ctx.all_gather(to, source, None, ranks))
+    return _two_buffers(ctx, device, part, whole, lambda source, to: ctx.all_gather(to, source, None, ranks))
 
 
 def broadcast(
@@ -99,7 +99,7 @@ def broadcast(
 ) -> Collective:
     """Makes a collective whose result is, at every rank, the array of rank `root`."""
     whole = ArrayType.of(shape, dtype)
-    return _in_place(ctx, device, whole, lambda array: ctx.broadcast(array, root, ranks))
+    return _one_buffer(ctx, device, whole, lambda array: ctx.broadcast(array, root, ranks))
 
 
 def all_to_all(
@@ -113,18 +113,18 @@ def all_to_all(
     whose result, of the same shape, has the parts that the ranks had for this one.
     """
     whole = ArrayType.of(shape, dtype)
-    return _between(
+    return _two_buffers(
         ctx, device, whole, whole, lambda source, to: ctx.all_to_all(to, source, None, None, ranks)
     )
 
 
-def _in_place(ctx: Context, device: str, whole: ArrayType, plan_of: Callable[[Any], Plan]) -> Collective:
+def _one_buffer(ctx: Context, device: str, whole: ArrayType, plan_of: Callable[[Any], Plan]) -> Collective:
     register_targets()
     memory = PlanArrays(ctx, device, [whole])
-    return Collective(plan_of(memory.only()), memory, memory)
+    return Collective(plan_of(memory.single_array()), memory, memory)
 
 
-def _between(
+def _two_buffers(
     ctx: Context,
     device: str,
     source: ArrayType,
@@ -133,4 +133,4 @@ def _between(
 ) -> Collective:
     register_targets()
     sources, results = PlanArrays(ctx, device, [source]), PlanArrays(ctx, device, [result])
-    return Collective(plan_of(sources.only(), results.only()), sources, results)
+    return Collective(plan_of(sources.single_array(), results.single_array()), sources, results)

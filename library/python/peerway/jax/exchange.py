@@ -22,8 +22,9 @@ class Exchange(PlanCalls):
     """A plan of sends and receives that functions compiled by JAX start and finish.
 
     Making one is collective over the team. Each start takes the arrays to send, in the order of `sends`; its
-    finish gives those received, in the order of `receives`. A start must not begin before the finish of the
-    one before it has been called: let its arrays depend on what that finish gave, as they do in a loop.
+    finish returns those received, in the order of `receives`. It must be finished before it is started again:
+    give a start what the finish before it returned as `after`, unless its arrays are computed from that
+    anyway.
 
     Raises Unavailable if this build of Peerway has no calls for JAX.
     """

@@ -69,7 +69,9 @@ class Halo:
             raise InvalidArgument(
                 f"peerway: start: an array of shape {tuple(u.shape)} for a halo made for {self.shape}."
             )
-        return self._exchange.start(*(u[face] for face in self._sent))
+        # The border may not depend on the halo, so without this XLA could start before the last finish.
+        halo = [u[tuple(part.start for part in face)] for face in self._received]
+        return self._exchange.start(*(u[face] for face in self._sent), after=halo)
 
     def finish(self, u: Any, token: Any) -> Any:
         """Returns `u` with its halo refreshed; in place where JAX may reuse the memory of `u`."""
