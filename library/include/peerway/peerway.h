@@ -431,8 +431,8 @@ PW_API pw_status pw_plan_start_on(pw_plan* plan, pw_stream stream);
 PW_API pw_status pw_plan_finish_on(pw_plan* plan, pw_stream stream);
 PW_API pw_status pw_plan_run_on(pw_plan* plan, pw_stream stream);
 
-/* Limits each wait of the plan in streams and kernels. Until the first call the setting `plan_timeout`
- * applies. */
+/* Limits each wait of the plan, on the host, in streams and in kernels: after it the plan is cancelled. Until
+ * the first call the setting `plan_timeout` applies. */
 PW_API pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns);
 
 /* Returns PW_OK, or why the plan was cancelled: PW_PEER_LOST, PW_TIMEOUT, PW_CLOSED or PW_DEVICE. A cancelled

@@ -50,8 +50,8 @@ class Plan:
         return None
 
     def finish(self, stream: object = None, timeout: float | None = None) -> None:
-        """Finishes the plan: waits on the host, or enqueues the wait in `stream`. `timeout` (seconds) limits
-        a wait on the host; set_timeout() limits those in streams.
+        """Finishes the plan: waits on the host, or enqueues the wait in `stream`. After `timeout` seconds a
+        wait on the host raises Timeout, and may be called again. set_timeout() limits waits of either kind.
 
         Raises Timeout, PeerLost or Closed.
         """
@@ -74,8 +74,8 @@ class Plan:
             self._core.run_on(stream_handle(stream, self._device))
 
     def set_timeout(self, timeout: float | None) -> None:
-        """Limits each wait of the plan in streams and kernels to `timeout` seconds. None: only the loss of a
-        rank or the end of the context ends them.
+        """Limits each wait of the plan, on the host, in streams and in kernels, to `timeout` seconds; then
+        the plan is cancelled. None: only the loss of a rank or the end of the context ends them.
         """
         self._core.set_timeout(seconds(timeout))
 

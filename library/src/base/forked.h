@@ -1,7 +1,8 @@
 // Children of fork(). A child has a copy of its parent's teams and contexts but none of their threads, and
 // what it did to shared memory and sockets would affect the parent. So in a child of a process that was in a
-// team every call is refused, and functions that free do nothing. A child that runs another program (exec),
-// or whose parent was in no team, is a normal process.
+// team or had a context every call is refused, and functions that free do nothing. A child that runs another
+// program (exec), or whose parent had neither, is a normal process. A child that was made without the C
+// library's fork (clone, _Fork) is not recognized: it must run another program or call nothing of Peerway.
 #pragma once
 
 #include <atomic>

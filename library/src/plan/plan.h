@@ -68,8 +68,9 @@ class Plan {
   pw_status give_to_kernels(pw_plan_handle& handle);
   /// Called before finish() sleeps: lets the device give the notice. Returns what will wake the thread.
   Wakes request_notice(const std::shared_ptr<Notice>& notice);
-  /// Records that the part begins on the stream (none: from the host). Fails if it is not its turn.
-  pw_status record_part(PlanPart part, std::optional<void*> stream, uint64_t* number);
+  /// Records that the part begins on the stream (none: from the host), and returns the number of a start.
+  /// Fails if it is not the part's turn.
+  pw_status enter_part(PlanPart part, std::optional<void*> stream, uint64_t* start_number);
   pw_status begin_finish();
 
   Context& context_;
@@ -86,7 +87,7 @@ class Plan {
   std::mutex mutex_;                    ///< protects the members below
   bool started_ = false;           ///< whether a start from the host or on a stream is not finished there
   bool finishing_ = false;         ///< whether the host's finish has begun
-  uint64_t number_ = 0;            ///< number of the last start from the host
+  uint64_t number_ = 0;            ///< number of the last start
   bool in_kernels_ = false;        ///< whether kernels may finish what was started on a stream
   std::optional<void*> stream_{};  ///< the stream of the last start; none: it was from the host
 };

@@ -25,15 +25,17 @@ pw_status Plan::status() const {
 
 // A start must come after the finish of the start before. The lowering relies on this (in_step_with): a
 // message from a rank shows that the rank has taken everything that was sent to it in earlier epochs.
-pw_status Plan::record_part(PlanPart part, std::optional<void*> stream, uint64_t* number) {
+pw_status Plan::enter_part(PlanPart part, std::optional<void*> stream, uint64_t* start_number) {
   std::lock_guard lock(mutex_);
   if (part != PlanPart::finish && started_ && !(in_kernels_ && stream_))
     return fail(PW_INVALID_ARGUMENT,
                 format("this plan was started {} and is not finished; finish it before the next start",
                        stream_ ? "on a stream" : "from the host"));
   started_ = part == PlanPart::start;
-  if (part != PlanPart::finish) stream_ = stream;
-  if (number != nullptr) *number = ++number_;
+  if (part == PlanPart::finish) return PW_OK;
+  stream_ = stream;
+  ++number_;  // also on a stream, so that a request for an earlier start does not finish this one
+  if (start_number != nullptr) *start_number = number_;
   return PW_OK;
 }
 
@@ -42,8 +44,7 @@ pw_status Plan::start(uint64_t* number) {
   std::optional<trace::Operation> operation;
   if (trace::recording()) operation.emplace(PW_TRACE_PLAN_START, -1, operations_.sent_bytes());
   if (const pw_status cancelled = status(); cancelled != PW_OK) return cancelled;
-  if (const pw_status noted = record_part(PlanPart::start, std::nullopt, number); noted != PW_OK)
-    return noted;
+  if (const pw_status noted = enter_part(PlanPart::start, std::nullopt, number); noted != PW_OK) return noted;
   return runner_->begin(PlanPart::start, std::nullopt);
 }
 
@@ -118,7 +119,7 @@ pw_status Plan::enqueue(void* stream, PlanPart part) {
   if (!device_.owns_stream(stream, why_not))
     return fail(PW_INVALID_ARGUMENT,
                 format("this stream cannot run a plan of {}: {}", to_string(device_.id()), why_not));
-  if (const pw_status noted = record_part(part, stream, nullptr); noted != PW_OK) return noted;
+  if (const pw_status noted = enter_part(part, stream, nullptr); noted != PW_OK) return noted;
   return runner_->enqueue(stream, part);
 }
 

@@ -77,6 +77,27 @@ def test_sends_meet_receives_in_the_order_of_a_stream() -> None:
     )
 
 
+def test_a_request_leaves_a_later_start_on_a_stream_alone() -> None:
+    ranks(
+        """
+        import peerway
+        with peerway.Context() as ctx:
+            region = ctx.allocate("host", 16)
+            plan = ctx.plan().send(0, 1, region[:8]).receive(0, 1, region[8:16]).prepare()
+            stream = ctx.stream("host")
+            for _ in range(3):
+                request = plan.start()
+                plan.finish(timeout=60)
+                plan.start(stream)
+                assert request.complete()
+                plan.finish(stream)
+                stream.wait(timeout=60)
+            plan.check()
+        """,
+        count=1,
+    )
+
+
 def test_a_plan_that_is_not_prepared_says_what_to_do() -> None:
     with peerway.Context() as ctx:
         builder = ctx.plan()

@@ -212,7 +212,7 @@ void Negotiation::agree_on_methods(const PeerMessages& reported) {
       lane.pieces = 1;
     } else if (!sends) {
       lane.method = there.method;
-      lane.pieces = there.pieces;
+      lane.pieces = device_kind() == PW_HOST ? 1 : there.pieces;  // one thread, and one word of the mailbox
     }
     lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit());
   };

@@ -33,7 +33,7 @@ struct Lane : LaneEnd {
   SendMethod method = SendMethod::posted;
   uint32_t pieces = 1;      ///< number of workers of a GPU that share the lane
   uint64_t slot_bytes = 0;  ///< size of one slot
-  uint64_t slots_at = 0;    ///< offset of the lane's two slots in the receiver's memory for them
+  uint64_t slots_at = 0;    ///< offset of the lane's two slots in the receiver's mailbox or slot region
   Remote* slots = nullptr;  ///< send: that memory
 
   [[nodiscard]] uint32_t unit() const { return std::min(offer.unit, theirs.unit); }  ///< for both ends
@@ -52,8 +52,8 @@ class Negotiation {
   [[nodiscard]] const std::vector<Lane>& sends() const { return sends_; }
   [[nodiscard]] const std::vector<Lane>& receives() const { return receives_; }
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.rank == context_.team().rank(); }
-  /// Memory of this rank to which partners write: the mailbox has the words of all lanes. Null if the plan
-  /// has no lanes.
+  /// Memory of this rank to which partners write: the mailbox has the words of all lanes, and on the host
+  /// their small slots. Null if the plan has no lanes.
   [[nodiscard]] Region* mailbox() const { return mailbox_.get(); }
   /// The memory with the slots of a receive.
   [[nodiscard]] const Region& slots_of(const Lane& receive) const {

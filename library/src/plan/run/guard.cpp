@@ -11,7 +11,7 @@ namespace settings {
 
 const SecondsSetting plan_timeout{
     "plan_timeout", "60",
-    "Limit of each wait of a plan in a stream or a kernel; the death of a peer ends it earlier."};
+    "Limit of each wait of a plan, after which it is cancelled; the death of a peer ends it earlier."};
 
 }  // namespace settings
 
