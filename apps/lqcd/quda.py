@@ -155,7 +155,10 @@ def measure(folder: Path, edge: int, repeat: int) -> dict[str, Any]:
 def compare(folder: Path, edges: list[int], rounds: int, repeat: int, out: Path) -> None:
     """Time QUDA and `xacc` in turn, and write a line for each run."""
     run_facts = {"host": machine.known()["host"], "driver": machine.cuda_driver(), "version": _core.version()}
-    run_facts |= {"device": machine.device_name("cuda:0"), "command": machine.command()}
+    run_facts |= {
+        "device": machine.device_name("cuda:0"),
+        "command": machine.command().replace("quda.py", "python apps/lqcd/quda.py", 1),
+    }
     options = ["--gauge", "random:1", "--sources", "3", "--repeat", str(repeat)]
     with out.open("a") as file:
         for number in range(1, rounds + 1):
