@@ -40,9 +40,10 @@ struct LaneOffer {
   int32_t rank = 0;  ///< the rank at the other end
   int32_t tag = 0;
   uint64_t bytes = 0;
-  uint32_t unit = 8;   ///< largest word, at most 8 bytes, that this end's addresses and strides allow
-  uint64_t words = 0;  ///< offset in the rank's mailbox of the lane's kMostPieces words, which the other end
-                       ///< writes: for a send that the receiver is ready, for a receive that data has arrived
+  uint32_t unit = 8;    ///< largest word, at most 8 bytes, that this end's addresses and strides allow
+  uint64_t words = 0;   ///< offset in the rank's mailbox of the lane's kMostPieces words, which the other end
+                        ///< writes: for a send that the receiver is ready, for a receive that data has
+                        ///< arrived, and behind the first word small messages (slots_in_mailbox)
   uint32_t region = 0;  ///< receive: index of its region's key in PlanOffer::regions
   pw_block block{};     ///< receive: where the bytes lie in the region
 };
