@@ -96,13 +96,17 @@ struct Held {
   std::shared_ptr<peerway::Plan> plan;
 };
 
-/// Copies between memory of one GPU in the order of a stream, by the driver, which XLA has loaded.
+/// A function of CUDA's driver, which XLA has loaded; null if there is none.
+template <typename Function>
+Function driver_function(const char* name) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  return driver == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(driver, name));
+}
+
+/// Copies between memory of one GPU in the order of a stream.
 void copy_in_stream(void* to, const void* from, uint64_t bytes, void* stream) {
   using CopyAsync = int (*)(uint64_t, uint64_t, size_t, void*);
-  static const auto copy = [] {
-    void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    return driver == nullptr ? nullptr : reinterpret_cast<CopyAsync>(dlsym(driver, "cuMemcpyDtoDAsync_v2"));
-  }();
+  static const auto copy = driver_function<CopyAsync>("cuMemcpyDtoDAsync_v2");
   const int status =
       copy == nullptr ? -1
                       : copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, stream);
@@ -110,6 +114,38 @@ void copy_in_stream(void* to, const void* from, uint64_t bytes, void* stream) {
     throw peerway::Error(peerway::Status::device, "peerway: a copy of " + std::to_string(bytes) +
                                                       " bytes for JAX failed; CUDA error " +
                                                       std::to_string(status));
+}
+
+/// Throws InvalidArgument if JAX computes on the CPU, and the plan's memory is on a GPU.
+void check_host(const pw_device& device) {
+  if (device.kind != PW_HOST)
+    throw peerway::Error(peerway::Status::invalid_argument,
+                         "peerway: a compiled function runs on the CPU, and the plan that it uses is on a "
+                         "GPU; make the plan with device=\"host\"");
+}
+
+/// Throws InvalidArgument if JAX's array is not on the GPU of the plan: JAX takes the first GPU that it sees,
+/// and a plan that of its rank.
+void check_gpu(const pw_device& device, const void* array) {
+  if (device.kind == PW_HOST)
+    throw peerway::Error(peerway::Status::invalid_argument,
+                         "peerway: a compiled function runs on a GPU, and the plan that it uses is on the "
+                         "host; make the plan with device=\"cuda\"");
+  using GetAttribute = int (*)(void*, int, uint64_t);
+  constexpr int kDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+  static const auto get_attribute = driver_function<GetAttribute>("cuPointerGetAttribute");
+  int ordinal = device.index;
+  if (get_attribute == nullptr ||
+      get_attribute(&ordinal, kDeviceOrdinal, reinterpret_cast<uint64_t>(array)) != 0 ||
+      ordinal == device.index)
+    return;
+  const std::string own = "cuda:" + std::to_string(device.index);
+  throw peerway::Error(peerway::Status::invalid_argument,
+                       "peerway: a compiled function has its arrays on cuda:" + std::to_string(ordinal) +
+                           ", and the plan that it uses is on " + own +
+                           ", the GPU of this rank. Let JAX compute there, before it makes arrays: "
+                           "jax.config.update(\"jax_default_device\", jax.devices()[" +
+                           std::to_string(device.index) + "])");
 }
 
 void check_size(size_t index, uint64_t bytes, const ArrayMemory& memory) {
@@ -177,6 +213,7 @@ void copy_on_host(void* to, const void* from, uint64_t bytes) { std::memcpy(to, 
 ffi::Error start_on_host(int64_t number, ffi::RemainingArgs arrays, ffi::RemainingRets) {
   return guarded([&] {
     const Held held(number);
+    check_host(held.open->device);
     started(*held.open, [&] {
       fill(held.open->sources, arrays, copy_on_host);
       peerway::check(held.plan->start());
@@ -187,6 +224,7 @@ ffi::Error start_on_host(int64_t number, ffi::RemainingArgs arrays, ffi::Remaini
 ffi::Error finish_on_host(int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
   return guarded([&] {
     const Held held(number);
+    check_host(held.open->device);
     finished(*held.open, [&] {
       peerway::check(held.plan->finish());
       drain(held.open->results, arrays, copy_on_host);
@@ -198,6 +236,7 @@ ffi::Error start_on_gpu(void* stream, int64_t number, ffi::RemainingArgs arrays,
   return guarded([&] {
     const Held held(number);
     peerway::check(held.plan->status());  // a plan that was cancelled would move nothing, without a word
+    if (!arrays.empty()) check_gpu(held.open->device, arrays.get<ffi::AnyBuffer>(0).value().untyped_data());
     started(*held.open, [&] {
       fill(held.open->sources, arrays,
            [stream](void* to, const void* from, uint64_t bytes) { copy_in_stream(to, from, bytes, stream); });
@@ -209,6 +248,7 @@ ffi::Error start_on_gpu(void* stream, int64_t number, ffi::RemainingArgs arrays,
 ffi::Error finish_on_gpu(void* stream, int64_t number, ffi::RemainingArgs, ffi::RemainingRets arrays) {
   return guarded([&] {
     const Held held(number);
+    if (!arrays.empty()) check_gpu(held.open->device, arrays.get<ffi::AnyBuffer>(0).value()->untyped_data());
     finished(*held.open, [&] {
       peerway::check(held.plan->finish({held.open->device, stream}));
       drain(held.open->results, arrays, [stream](void* to, const void* from, uint64_t bytes) {

@@ -1,7 +1,7 @@
 """Plans inside compiled functions of JAX, on the ranks of one set; a JSON line for each job.
 
 Each word of the command line is a job: a JSON list of its name and its arguments. JAX_PLANS_DEVICE=cuda puts
-the arrays and plans on the GPU of each rank.
+the arrays and plans on the GPU of each rank; with JAX_PLANS_HIDDEN a rank sees no other GPU.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import sys
 from functools import partial
 from typing import Any
 
+if "JAX_PLANS_HIDDEN" in os.environ:  # CUDA reads it when it is first used
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["PEERWAY_LOCAL_RANK"]
+
 import jax
 import numpy as np
 
@@ -21,8 +24,8 @@ from peerway.jax import Exchange, Halo, Message
 
 DEVICE = os.environ.get("JAX_PLANS_DEVICE", "host")
 jax.config.update("jax_platforms", "cpu" if DEVICE == "host" else DEVICE)
-if DEVICE != "host":
-    jax.config.update("jax_cuda_visible_devices", os.environ["PEERWAY_LOCAL_RANK"])
+if DEVICE != "host" and "JAX_PLANS_HIDDEN" not in os.environ:
+    jax.config.update("jax_default_device", jax.devices()[int(os.environ["PEERWAY_LOCAL_RANK"])])
 jax.config.update("jax_enable_x64", True)
 
 
@@ -180,6 +183,16 @@ def mistakes(ctx: peerway.Context) -> dict[str, str]:
     return errors
 
 
+def on_first_gpu(ctx: peerway.Context) -> str:
+    """What a rank says that starts a plan with arrays of the first GPU."""
+    total = calls.all_reduce(ctx, (4,), np.float32, device=DEVICE)
+    with jax.default_device(jax.devices()[0]):
+        try:
+            return str(float(jax.jit(total)(jax.numpy.ones(4, np.float32))[0]))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+
 def lost(ctx: peerway.Context, name: str) -> str:
     """What the compiled loop of a rank says whose partner is killed."""
     plan: Any
@@ -204,6 +217,7 @@ JOBS = {
     "differing_results": differing_results,
     "lost": lost,
     "mistakes": mistakes,
+    "on_first_gpu": on_first_gpu,
     "ring": ring,
 }
 
