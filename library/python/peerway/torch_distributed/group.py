@@ -13,7 +13,7 @@ from torch.distributed import ReduceOp
 
 from peerway.torch_distributed import operations
 from peerway.torch_distributed.group_base import GroupBase, Tensors
-from peerway.torch_distributed.reductions import as_real, name_of, reduction_of
+from peerway.torch_distributed.reductions import as_real, reduction_of
 from peerway.torch_distributed.work import JoinedWork
 
 
@@ -75,7 +75,7 @@ class ProcessGroup(GroupBase):
                 operations.copy_back(to, result)
 
         everything = [*outputs, *(source for sources in inputs for source in sources)]
-        return self._submit(f"reduce_scatter ({name_of(op)})", call, everything, outputs, opts)
+        return self._submit("reduce_scatter", call, everything, outputs, opts, op)
 
     def reduce_scatter_tensor_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
         op = _operation_of(opts)
@@ -93,8 +93,7 @@ class ProcessGroup(GroupBase):
 
         for to, _ in reals:
             reduction_of(op, to.dtype, self._size)  # refuses what there is not, before anything moves
-        title = f"reduce_scatter_tensor ({name_of(op)})"
-        return self._submit(title, call, [*outputs, *inputs], outputs, opts)
+        return self._submit("reduce_scatter_tensor", call, [*outputs, *inputs], outputs, opts, op)
 
     def alltoall_base(
         self,
@@ -209,7 +208,7 @@ class ProcessGroup(GroupBase):
             for dtype, group in groups.items():
                 operations.all_reduce(engine, group, reductions[dtype], root)
 
-        return self._submit(f"{name} ({name_of(op)})", call, tensors, tensors, opts)
+        return self._submit(name, call, tensors, tensors, opts, op)
 
     def _exchange(self, name: str, outputs: Tensors, inputs: Tensors) -> Any:
         """Sends each rank its tensor, and receives from each; ranks agree in pairs about sizes."""

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from peerway.errors import Error
 from peerway.torch_distributed.engine import Engine
 from peerway.torch_distributed.on_host import HostEngine
+from peerway.torch_distributed.reductions import name_of
 from peerway.torch_distributed.work import JoinedWork
 
 Tensors = Sequence[torch.Tensor]
@@ -101,11 +102,17 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     # How operations begin.
 
     def _submit(
-        self, name: str, call: Callable[[Engine], None], tensors: Tensors, outputs: Tensors, opts: Any
+        self,
+        name: str,
+        call: Callable[[Engine], None],
+        tensors: Tensors,
+        outputs: Tensors,
+        opts: Any,
+        op: Any = None,
     ) -> Any:
         engine = self._engine_of(name, tensors)
         waits = not getattr(opts, "asyncOp", True) and self._coalesced is None
-        title = partial(_title, name, tensors[0] if tensors else None)
+        title = partial(_title, name, tensors[0] if tensors else None, op=op)
         return self._noted(engine.submit(partial(call, engine), tensors, outputs, title, waits))
 
     def _transfer(self, name: str, rank: int, sends: bool, tensor: torch.Tensor, tag: int = 0) -> Any:
@@ -162,8 +169,10 @@ def _has_chosen_gpu() -> bool:
     return bool(torch.cuda.is_available() and torch.cuda.is_initialized())
 
 
-def _title(name: str, tensor: torch.Tensor | None, peer: str = "") -> str:
+def _title(name: str, tensor: torch.Tensor | None, peer: str = "", op: Any = None) -> str:
     """What an operation is called in errors."""
+    if op is not None:
+        name = f"{name} ({name_of(op)})"
     if tensor is None:
         return name
     return f"{name} of {tensor.numel()} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}{peer}"

@@ -40,6 +40,8 @@ class GpuEngine(Engine):
         self._stream = torch.cuda.Stream(device, priority=-1)
         self._previous: Any = None  # the stream of the last collective outside of graphs
         self._recent: dict[int, Any] = {}  # the cores of the last plans that were started
+        # For run(): kind, number and stream. Only _enqueue sets it, under _lock.
+        self._queue: tuple[str, int, int] | None = None
         self.channels |= open_channels(self, StreamChannel)
         self._streams = {key: torch.cuda.Stream(device, priority=-1) for key in self.channels}
 
@@ -50,9 +52,8 @@ class GpuEngine(Engine):
         return f"{self.device_kind}:{self.device.index}"
 
     def run(self, plan: Any) -> None:
-        """Enqueues a start and its finish in the current stream."""
-        queue = torch.cuda.current_stream(self.device).cuda_stream
-        plan._core.run_on((self.device_kind, self.device.index, queue))
+        """Enqueues a start and its finish in the stream of the operation that is being enqueued."""
+        plan._core.run_on(self._queue)
         self._recent[id(plan)] = plan._core
         if len(self._recent) > RECENT:
             del self._recent[next(iter(self._recent))]
@@ -67,7 +68,7 @@ class GpuEngine(Engine):
     ) -> StreamWork:
         """Enqueues a collective in the program's stream if it waits at once, else in that of the group."""
         with self._lock:
-            current = torch.cuda.current_stream(self.device)
+            current = self._current_stream()
             captured = torch.cuda.is_current_stream_capturing()
             stream = current if waits and not captured else self._stream
             if not captured:
@@ -84,13 +85,13 @@ class GpuEngine(Engine):
         stream = self._streams[peer, sends]
         move = partial(self.channels[peer, sends].move, tensor, tag)
         with self._lock:
-            current = torch.cuda.current_stream(self.device)
+            current = self._current_stream()
             event = self._enqueue(move, [tensor], current, stream, title)
         return StreamWork(stream, event, [tensor], self._check_recent)
 
     def copy(self, to: torch.Tensor, source: torch.Tensor, title: Title) -> StreamWork:
         """Copies a tensor within this rank, in the current stream."""
-        stream = torch.cuda.current_stream(self.device)
+        stream = self._current_stream()
         with self._lock:
             event = self._enqueue(partial(copy_within, to, source), [], stream, stream, title)
         return StreamWork(stream, event, [to], self._check_recent)
@@ -98,6 +99,9 @@ class GpuEngine(Engine):
     def check(self) -> None:
         """Raises the error that cancelled a plan of this group, if one was."""
         self._check(list(self._plans))
+
+    def _current_stream(self) -> Any:
+        return torch.cuda.current_stream(self.device.index)  # a torch.device would take twice as long
 
     def _check_recent(self) -> None:
         self._check(list(self._recent.values()))
@@ -125,6 +129,7 @@ class GpuEngine(Engine):
         None if the current stream is the same.
         """
         self._check_recent()
+        self._queue = (self.device_kind, self.device.index, stream.cuda_stream)
         mode = torch.inference_mode() if any(tensor.is_inference() for tensor in tensors) else nullcontext()
         try:
             if stream == current:

@@ -43,8 +43,11 @@ class Reduction(NamedTuple):
 
 def name_of(op: Any) -> str:
     """The name of a reduce operation, such as "SUM"."""
-    kind = op if isinstance(op, ReduceOp.RedOpType) else op.__getstate__()[0]
-    return str(kind.name)
+    return str(_kind_of(op).name)
+
+
+def _kind_of(op: Any) -> Any:
+    return op if isinstance(op, ReduceOp.RedOpType) else op.op
 
 
 def reduction_of(op: Any, dtype: torch.dtype, size: int) -> Reduction:
@@ -54,13 +57,14 @@ def reduction_of(op: Any, dtype: torch.dtype, size: int) -> Reduction:
 
     Raises ValueError for operations that the type does not have.
     """
-    name = name_of(op)
-    reduction = _reduction(name, dtype, size)
-    return reduction._replace(factor=op.__getstate__()[1]) if name == "PREMUL_SUM" else reduction
+    kind = _kind_of(op)
+    reduction = _reduction(kind, dtype, size)
+    return reduction._replace(factor=op.__getstate__()[1]) if kind == ReduceOp.PREMUL_SUM else reduction
 
 
 @cache
-def _reduction(name: str, dtype: torch.dtype, size: int) -> Reduction:
+def _reduction(kind: Any, dtype: torch.dtype, size: int) -> Reduction:
+    name = str(kind.name)
     operation = (_OF_BOOL if dtype == torch.bool else _OPERATIONS).get(name)
     if operation is None:
         known = ", ".join(_OF_BOOL if dtype == torch.bool else _OPERATIONS)

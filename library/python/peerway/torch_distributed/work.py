@@ -168,7 +168,7 @@ class StreamWork(Work):  # type: ignore[misc, unused-ignore]
         with one already; a later one is raised by the group's next call.
         """
         del timeout  # the group's own applies: the wait is in the stream
-        current = torch.cuda.current_stream(self._stream.device)
+        current = torch.cuda.current_stream(self._stream.device_index)
         if self._event is not None or current != self._stream:
             self._check()
         if current != self._stream:
