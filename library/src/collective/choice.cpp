@@ -27,8 +27,8 @@ struct Work {
 
 class Estimator {
  public:
-  Estimator(const CollectiveRequest& request, const Hosts& hosts, const MessageCost& cost)
-      : request_(request), hosts_(hosts), cost_(cost) {}
+  Estimator(const CollectiveRequest& request, const Hosts& hosts, const CollectiveCosts& costs)
+      : request_(request), hosts_(hosts), costs_(costs) {}
 
   [[nodiscard]] Work work_of_method(CollectiveMethod method) const {
     std::vector<Work> largest;
@@ -64,34 +64,46 @@ class Estimator {
       Work& work = in_round(message.round);
       const bool same_host = hosts_[member] == hosts_[message.member];
       (same_host ? work.near_bytes : work.far_bytes) += message.range.bytes;
-      if (on_cpu) work.us += cost_(same_host, message.range.bytes);
+      if (on_cpu) work.us += costs_.message(same_host, message.range.bytes);
     }
-    for (const Combination& combination : schedule.combinations) {
-      const double read = on_cpu ? cost_(true, combination.local.bytes) - cost_(true, 1) : 0;
-      in_round(combination.round).us += combination.operands * read;
-    }
+    for (const Combination& combination : schedule.combinations)
+      in_round(combination.round).us += on_cpu ? on_cpu_us(combination) : on_gpu_us(combination);
     if (!on_cpu)
-      for (Work& work : rounds) work.us = gpu_us(work);
+      for (Work& work : rounds) work.us += on_gpu_us(work);
     return rounds;
   }
 
-  [[nodiscard]] double gpu_us(const Work& work) const {
-    const auto us = [&](bool same_host, uint64_t bytes) { return bytes > 0 ? cost_(same_host, bytes) : 0; };
-    return std::max(us(true, work.near_bytes), us(false, work.far_bytes));
+  [[nodiscard]] double on_cpu_us(const Combination& combination) const {
+    return combination.operands * (costs_.message(true, combination.local.bytes) - costs_.message(true, 1));
+  }
+
+  // It reads the operands and writes the result.
+  [[nodiscard]] double on_gpu_us(const Combination& combination) const {
+    if (costs_.memory_bytes_per_us == 0) return 0;
+    return (combination.operands + 1) * static_cast<double>(combination.local.bytes) /
+           costs_.memory_bytes_per_us;
+  }
+
+  [[nodiscard]] double on_gpu_us(const Work& messages) const {
+    const auto us = [&](bool same_host, uint64_t bytes) {
+      return bytes > 0 ? costs_.message(same_host, bytes) : 0;
+    };
+    return std::max(us(true, messages.near_bytes), us(false, messages.far_bytes));
   }
 
   const CollectiveRequest& request_;
   const Hosts& hosts_;
-  const MessageCost& cost_;
+  const CollectiveCosts& costs_;
 };
 
 }  // namespace
 
 std::vector<Estimate> estimates_of(const CollectiveRequest& request, const Hosts& hosts,
-                                   std::span<const CollectiveMethod> methods, const MessageCost& cost) {
+                                   std::span<const CollectiveMethod> methods, const CollectiveCosts& costs) {
   const bool several_hosts = std::ranges::any_of(hosts, [](uint32_t host) { return host > 0; });
-  const bool known = std::isfinite(cost(true, 1)) && (!several_hosts || std::isfinite(cost(false, 1)));
-  const Estimator estimator(request, hosts, cost);
+  const bool known =
+      std::isfinite(costs.message(true, 1)) && (!several_hosts || std::isfinite(costs.message(false, 1)));
+  const Estimator estimator(request, hosts, costs);
   std::vector<std::pair<Work, CollectiveMethod>> all;
   for (const CollectiveMethod method : methods) all.emplace_back(estimator.work_of_method(method), method);
   std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {

@@ -23,6 +23,12 @@ namespace pw::collective {
 /// one; infinite if it is not known.
 using MessageCost = std::function<double(bool same_host, uint64_t bytes)>;
 
+/// What estimates are made from.
+struct CollectiveCosts {
+  MessageCost message;
+  double memory_bytes_per_us = 0;  ///< that a GPU reads and writes when it combines; 0 if not known
+};
+
 /// A method, and its estimated time in microseconds; infinite if it is not known.
 struct Estimate {
   CollectiveMethod method{};
@@ -35,10 +41,9 @@ struct Estimate {
 ///
 /// The time of a method is, summed over its rounds, that of the member that takes longest. A CPU sends its
 /// messages one after another, and reads operands as fast as it copies messages. A GPU sends all messages of
-/// a round together, and combines so much faster than its links carry the operands that sums are not counted.
-/// Pure.
+/// a round together, and combines as fast as its memory allows. Pure.
 std::vector<Estimate> estimates_of(const CollectiveRequest& request, const Hosts& hosts,
-                                   std::span<const CollectiveMethod> methods, const MessageCost& cost);
+                                   std::span<const CollectiveMethod> methods, const CollectiveCosts& costs);
 
 /// Returns "one-shot 12.3 us, ring 15 us"; empty if costs are not known.
 std::string text_of(std::span<const Estimate> estimates);

@@ -240,7 +240,8 @@ ChosenMethod CollectiveMaker::choose_method() {
   const std::vector<collective::CollectiveMethod> methods = collective::methods_of(request_, hosts_);
   const std::vector<collective::Estimate> estimates = collective::estimates_of(
       request_, hosts_, methods,
-      [this](bool same_host, uint64_t bytes) { return cost_of_send(same_host, bytes); });
+      {[this](bool same_host, uint64_t bytes) { return cost_of_send(same_host, bytes); },
+       device_->memory_bytes_per_us()});
   const std::string text = collective::text_of(estimates);
   const std::string estimated = text.empty() ? "costs are not known" : format("estimated {}", text);
   const auto set = pw::settings::collective_method.value();

@@ -29,16 +29,18 @@ std::vector<EstimatesOfSize> estimates_for(pw_context* context, const pw_remote*
   constexpr uint64_t kLargest = uint64_t{1} << 30;
   const auto route = context->context->resolver().route_send(*region->region, *remote->remote,
                                                              methods_for(context, remote, region));
-  const MessageCost cost = [&](bool, uint64_t bytes) { return route->cost(bytes); };
+  pw::Device& device = region->region->device();
+  const CollectiveCosts costs{[&](bool, uint64_t bytes) { return route->cost(bytes); },
+                              device.memory_bytes_per_us()};
   const bool has_parts = kind == PW_REDUCE_SCATTER || kind == PW_ALL_GATHER;
-  CollectiveRequest request = request_among(ranks, kind, order, region->region->device().id().kind);
+  CollectiveRequest request = request_among(ranks, kind, order, device.id().kind);
   const Hosts hosts(ranks, 0);
   std::vector<EstimatesOfSize> all;
   for (uint64_t bytes = 8; bytes <= kLargest; bytes *= 2) {
     const uint64_t count = bytes / bytes_of(request.element);
     request.count = has_parts ? 0 : count;
     request.counts.assign(has_parts ? ranks : 0, count);
-    all.push_back({bytes, estimates_of(request, hosts, methods_of(request, hosts), cost)});
+    all.push_back({bytes, estimates_of(request, hosts, methods_of(request, hosts), costs)});
   }
   return all;
 }

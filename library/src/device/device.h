@@ -127,6 +127,9 @@ class Device {
   [[nodiscard]] virtual DeviceId id() const = 0;
   [[nodiscard]] virtual std::string name() const = 0;  ///< "NVIDIA H200", the CPU's model
   [[nodiscard]] virtual std::array<std::byte, 16> uuid() const = 0;
+  /// Bytes that a GPU reads and writes in its memory in a microsecond, by its clock and its bus; 0 if these
+  /// are not known. Memory that transfers more than twice a clock is faster.
+  [[nodiscard]] virtual double memory_bytes_per_us() const { return 0; }
 
   /// Returns the allocation around the `bytes` bytes at `address`, or nothing if the address is not this
   /// device's. The host accepts every address. The returned allocation may end before the range does.

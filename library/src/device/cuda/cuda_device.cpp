@@ -50,6 +50,13 @@ int CudaDevice::attribute(int which) const {
   return driver_.cuDeviceGetAttribute(&value, which, gpu_.ordinal) == CUDA_SUCCESS ? value : 0;
 }
 
+double CudaDevice::memory_bytes_per_us() const {
+  constexpr double kTransfersPerClock = 2, kBitsPerByte = 8;
+  const double clocks_per_us = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1e3;  // it is in kHz
+  return kTransfersPerClock * clocks_per_us * attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) /
+         kBitsPerByte;
+}
+
 CUcontext CudaDevice::context() {
   if (CUcontext open = context_.load(std::memory_order_acquire)) return open;
   std::lock_guard lock(mutex_);

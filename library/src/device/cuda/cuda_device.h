@@ -29,6 +29,7 @@ class CudaDevice : public Device {
   [[nodiscard]] DeviceId id() const override { return {driver_.vendor.kind, gpu_.ordinal}; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::array<std::byte, 16> uuid() const override { return peers_.own(); }
+  [[nodiscard]] double memory_bytes_per_us() const override;
 
   std::optional<Allocation> find(const void* address, uint64_t bytes) override;
   uint64_t allocation_id(const void* address) override;

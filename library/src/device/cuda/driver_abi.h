@@ -67,6 +67,8 @@ using CUhostFn = void (*)(void*);
   X(CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, 20)                             \
   X(CU_DEVICE_ATTRIBUTE_MAX_PITCH, 11)                                    \
   X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                         \
+  X(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 36)                            \
+  X(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 37)                      \
   X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                     \
   X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                     \
   X(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 91)      \

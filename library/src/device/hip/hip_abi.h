@@ -41,6 +41,8 @@ using cuda::CUuuid;
   X(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                \
   X(hipDeviceAttributeCanUseHostPointerForRegisteredMem, 4) \
   X(hipDeviceAttributeMaxPitch, 58)                         \
+  X(hipDeviceAttributeMemoryBusWidth, 59)                   \
+  X(hipDeviceAttributeMemoryClockRate, 60)                  \
   X(hipDeviceAttributeMultiprocessorCount, 63)              \
   X(hipDeviceAttributePciBusId, 67)                         \
   X(hipDeviceAttributePciDeviceId, 68)                      \

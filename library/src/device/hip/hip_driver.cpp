@@ -102,6 +102,12 @@ CUresult get_attribute(int* value, int which, CUdevice ordinal) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = attribute(hipDeviceAttributeMultiprocessorCount, ordinal);
       return hipSuccess;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      *value = attribute(hipDeviceAttributeMemoryClockRate, ordinal);
+      return hipSuccess;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      *value = attribute(hipDeviceAttributeMemoryBusWidth, ordinal);
+      return hipSuccess;
     case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
       *value = attribute(hipDeviceAttributeMaxPitch, ordinal);
       return hipSuccess;

@@ -143,8 +143,8 @@ CollectiveRequest sum_of(uint64_t count, uint32_t members, int32_t device_kind, 
 }
 
 std::vector<Estimate> estimates_for(const CollectiveRequest& request, const Hosts& hosts,
-                                    const MessageCost& cost) {
-  return estimates_of(request, hosts, methods_of(request, hosts), cost);
+                                    const MessageCost& cost, double memory_bytes_per_us = 0) {
+  return estimates_of(request, hosts, methods_of(request, hosts), {cost, memory_bytes_per_us});
 }
 
 struct ChoiceCase {
@@ -159,12 +159,24 @@ TEST(CollectiveMethods, SmallSumsAreOneShotAndLargeOnesTwoShot) {
   for (const ChoiceCase& at :
        {ChoiceCase{2, 2, PW_HOST, one_shot}, ChoiceCase{1 << 20, 2, PW_HOST, two_shot},  // each sums half
         ChoiceCase{2, 4, PW_CUDA, one_shot}, ChoiceCase{1 << 20, 4, PW_CUDA, two_shot},
-        // Two GPUs send as much by either method, and sums are not counted.
+        // Two GPUs send as much by either method, and how fast they sum is not known here.
         ChoiceCase{1 << 20, 2, PW_CUDA, one_shot}}) {
     const CollectiveRequest request = sum_of(at.count, at.members, at.device_kind, PW_ORDER_OF_GROUP);
     EXPECT_EQ(estimates_for(request, Hosts(at.members, 0), linear).front().method, at.method)
         << describe(request);
   }
+}
+
+TEST(CollectiveMethods, TwoGpusSumHalfEachOnceThatSavesMoreThanARound) {
+  using enum CollectiveMethod;
+  constexpr double kMemory = 10000;  // bytes in a microsecond, ten times those of a message
+  const auto method_of = [&](uint64_t count) {
+    const CollectiveRequest request = sum_of(count, 2, PW_CUDA, PW_ORDER_OF_GROUP);
+    return estimates_for(request, Hosts(2, 0), linear, kMemory).front().method;
+  };
+  // Three times the half of 4 * count bytes less are moved, and a second round costs 1 us.
+  EXPECT_EQ(method_of(1 << 10), one_shot);
+  EXPECT_EQ(method_of(1 << 11), two_shot);
 }
 
 // Among many members a CPU sends fewer messages by a tree, and between hosts fewer bytes by a hierarchy.
