@@ -1,9 +1,10 @@
-"""All-reduces through torch.distributed, by Peerway and by the other libraries that PyTorch has, in turn:
+"""Collectives on tensors, by Peerway and by the other libraries that PyTorch has, in turn:
 
 python apps/collectives/over_torch.py --ranks 4 --device cuda --out results/torch/all_reduce.jsonl
 
-On GPUs: NCCL and the kernels of symmetric memory, called one by one and in CUDA graphs. On CPUs: gloo. NVLink
-multicast is off for all of them, as hosts that several people share forbid it.
+Peerway runs twice: through torch.distributed, and as plans over the same tensors. The other libraries are
+NCCL and the kernels of symmetric memory on GPUs, and gloo on CPUs. On GPUs all are called one by one and in
+CUDA graphs. NVLink multicast is off for all of them, as hosts that several people share forbid it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,13 +26,15 @@ import click
 import torch
 import torch.distributed as dist
 
-import peerway.torch_distributed  # noqa: F401 (registers the backend)
+import peerway
+import peerway.torch_distributed  # registers the backend
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import record_lines
 
-SIZES = [8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]  # bytes
+OPERATIONS = ["all_reduce", "all_gather", "all_to_all"]
+SIZES = [8, *(4**power << 10 for power in range(1, 10))]  # bytes: 4 KiB to 256 MiB
 IN_GRAPH = 20  # calls of a graph
 WITHOUT_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
 
@@ -40,28 +44,53 @@ Call = Callable[[], Any]
 class Rank:
     """One rank of the measurement."""
 
-    def __init__(self, meeting: str, device: str) -> None:
-        rank, size = int(os.environ["PEERWAY_RANK"]), int(os.environ["PEERWAY_SIZE"])
-        self.device = device
+    def __init__(self, meeting: str, device: str, ctx: peerway.Context) -> None:
+        self.device, self.ctx = device, ctx
         if device == "cuda":
-            torch.cuda.set_device(rank % torch.cuda.device_count())
+            torch.cuda.set_device(ctx.rank % torch.cuda.device_count())
         else:
             torch.set_num_threads(1)
-        dist.init_process_group("peerway", init_method=f"file://{meeting}", rank=rank, world_size=size)
-        everybody = list(range(size))
+        dist.init_process_group(
+            "peerway", init_method=f"file://{meeting}", rank=ctx.rank, world_size=ctx.size
+        )
+        everybody = list(range(ctx.size))
         self.gloo = dist.new_group(everybody, backend="gloo")
-        has_gpus = device == "cuda" and torch.cuda.device_count() >= size
+        has_gpus = device == "cuda" and torch.cuda.device_count() >= ctx.size
         self.nccl = dist.new_group(everybody, backend="nccl") if has_gpus else None
 
-    def calls(self, count: int) -> Iterator[tuple[str, Call]]:
-        """The libraries, and a call of each that sums `count` float32."""
-        tensor = torch.zeros(count, device=self.device)
-        yield "peerway", lambda: dist.all_reduce(tensor)
+    def calls(self, operation: str, count: int) -> Iterator[tuple[str, Call]]:
+        """The libraries, and a call of each with a source of `count` float32. In an all-to-all the source has
+        the parts of all ranks, so `count` must be a multiple of their number.
+        """
+        source = torch.zeros(count, device=self.device)
+        results = {"all_reduce": 0, "all_gather": count * self.ctx.size, "all_to_all": count}
+        result = torch.zeros(results[operation], device=self.device)
+        yield "peerway", partial(_call, operation, result, source, None)
+        yield "peerway plan", self.plan(operation, result, source)
         if self.device == "cpu":
-            yield "gloo", lambda: dist.all_reduce(tensor, group=self.gloo)
+            yield "gloo", partial(_call, operation, result, source, self.gloo)
         if self.nccl is not None:
-            yield "nccl", lambda: dist.all_reduce(tensor, group=self.nccl)
-            yield from self.symmetric(count)
+            yield "nccl", partial(_call, operation, result, source, self.nccl)
+            if operation == "all_reduce":
+                yield from self.symmetric(count)
+
+    def plan(self, operation: str, result: torch.Tensor, source: torch.Tensor) -> Call:
+        """A start and a finish of a plan over the tensors, in the current stream."""
+        if operation == "all_reduce":
+            plan = self.ctx.all_reduce(source)
+        elif operation == "all_gather":
+            plan = self.ctx.all_gather(result, source)
+        else:
+            plan = self.ctx.all_to_all(result, source)
+        if self.device == "cpu":
+            return plan.run
+
+        def run() -> None:
+            stream = torch.cuda.current_stream()
+            plan.start(stream)
+            plan.finish(stream)
+
+        return run
 
     def symmetric(self, count: int) -> Iterator[tuple[str, Call]]:
         """The kernels of symmetric memory."""
@@ -105,6 +134,16 @@ class Rank:
         return [float(us) for us in slowest]
 
 
+def _call(operation: str, result: torch.Tensor, source: torch.Tensor, group: Any) -> None:
+    """A collective of torch.distributed. An all-reduce is in place, in `source`."""
+    if operation == "all_reduce":
+        dist.all_reduce(source, group=group)
+    elif operation == "all_gather":
+        dist.all_gather_into_tensor(result, source, group=group)
+    else:
+        dist.all_to_all_single(result, source, group=group)
+
+
 def _timed(call: Call) -> float:
     begin = time.perf_counter()
     call()
@@ -126,29 +165,32 @@ def _captured(call: Call) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def measure(meeting: str, device: str, samples: int, times: int) -> None:
+def measure(meeting: str, operation: str, device: str, samples: int, times: int) -> None:
     """What each rank does; rank 0 prints the results."""
-    rank = Rank(meeting, device)
     modes = ["eager", "graph"] if device == "cuda" else ["eager"]
-    for size in SIZES:
-        calls = list(rank.calls(size // 4))
-        number = max(samples if size <= 1 << 20 else samples // 10, 10)
-        for mode in modes:
-            us: dict[str, list[float]] = {name: [] for name, _ in calls}
-            for _ in range(times):
-                for name, call in calls:
-                    us[name] += rank.measured(call, mode, number)
-            for name, each in us.items():
-                if dist.get_rank() == 0:
-                    print(json.dumps(_record(name, size, mode, each)), flush=True)
-    dist.barrier()
-    dist.destroy_process_group()
+    with peerway.Context() as ctx:
+        rank = Rank(meeting, device, ctx)
+        for least in SIZES:
+            parts = ctx.size if operation == "all_to_all" else 1
+            count = -(-least // (4 * parts)) * parts
+            size, calls = 4 * count, list(rank.calls(operation, count))
+            number = max(samples if size <= 1 << 20 else samples // 10, 10)
+            for mode in modes:
+                us: dict[str, list[float]] = {name: [] for name, _ in calls}
+                for _ in range(times):
+                    for name, call in calls:
+                        us[name] += rank.measured(call, mode, number)
+                for name, each in us.items():
+                    if ctx.rank == 0:
+                        print(json.dumps(_record(operation, name, size, mode, each)), flush=True)
+        dist.barrier()
+        dist.destroy_process_group()
 
 
-def _record(library: str, size: int, mode: str, us: list[float]) -> dict[str, Any]:
+def _record(operation: str, library: str, size: int, mode: str, us: list[float]) -> dict[str, Any]:
     ordered = sorted(us)
     return {
-        "what": "all_reduce of float32 through torch.distributed, sum",
+        "what": f"{operation} of float32" + (", sum" if operation == "all_reduce" else ""),
         "library": library,
         "mode": mode,
         "bytes": size,
@@ -164,15 +206,18 @@ def _record(library: str, size: int, mode: str, us: list[float]) -> dict[str, An
 @click.command(help=__doc__)
 @click.option("--ranks", default=2, help="Number of ranks.")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="Where the tensors are.")
+@click.option("--operation", type=click.Choice(OPERATIONS), default="all_reduce", help="The collective.")
 @click.option("--samples", default=500, help="Samples of each library at a time, up to 1 MiB.")
 @click.option("--times", default=3, help="How often the libraries take turns.")
 @click.option("--out", type=click.Path(path_type=Path), help="Append the records to this file.")
 @click.option("--meeting", hidden=True, help="The file at which the ranks meet; given to ranks.")
-def main(ranks: int, device: str, samples: int, times: int, out: Path | None, meeting: str | None) -> None:
+def main(
+    ranks: int, device: str, operation: str, samples: int, times: int, out: Path | None, meeting: str | None
+) -> None:
     if meeting is not None:
-        measure(meeting, device, samples, times)
+        measure(meeting, operation, device, samples, times)
         return
-    options = [f"--device={device}", f"--samples={samples}", f"--times={times}"]
+    options = [f"--device={device}", f"--operation={operation}", f"--samples={samples}", f"--times={times}"]
     with tempfile.TemporaryDirectory() as folder:
         launcher = [sys.executable, "-m", "peerway", "run", "-n", str(ranks), "--"]
         command = [*launcher, sys.executable, __file__, *options]
