@@ -58,6 +58,7 @@ ON_THIS_HOST = {'"cuda"': '"host"', "grid=(2, 4)": "grid=(2, 2)", "range(1000)":
 NEEDS_MORE = {
     "docs/library/amd.md 1": "an AMD GPU; library/tests/system/test_fake_hip.py does the same on a double",
     "docs/library/jax.md 1": "jaxlib; library/tests/system/test_jax.py has such a step",
+    "docs/library/jax.md 2": "GPUs; library/tests/system/programs/jax_plans.py has this line",
     "docs/library/pytorch.md 1": "PyTorch; library/tests/system/test_torch_distributed.py begins so",
     "docs/library/teams.md 1": "mpi4py; test_python_api.py has a communicator that stands in for it",
 }
