@@ -27,8 +27,8 @@ struct Work {
 
 class Estimator {
  public:
-  Estimator(const CollectiveRequest& request, const Hosts& hosts, const CollectiveCosts& costs)
-      : request_(request), hosts_(hosts), costs_(costs) {}
+  Estimator(const CollectiveRequest& request, const Placement& placement, const CollectiveCosts& costs)
+      : request_(request), placement_(placement), costs_(costs) {}
 
   [[nodiscard]] Work work_of_method(CollectiveMethod method) const {
     std::vector<Work> largest;
@@ -54,7 +54,7 @@ class Estimator {
   // The work of a member in each round.
   [[nodiscard]] std::vector<Work> work_of(uint32_t member, CollectiveMethod method) const {
     const bool on_cpu = request_.device_kind == PW_HOST;
-    const Schedule schedule = schedule_of(request_, hosts_, method, member, false);
+    const Schedule schedule = schedule_of(request_, placement_, method, member, false);
     std::vector<Work> rounds;
     const auto in_round = [&](uint32_t round) -> Work& {
       rounds.resize(std::max<size_t>(rounds.size(), round + 1));
@@ -62,7 +62,7 @@ class Estimator {
     };
     for (const MemberMessage& message : schedule.sends) {
       Work& work = in_round(message.round);
-      const bool same_host = hosts_[member] == hosts_[message.member];
+      const bool same_host = placement_.hosts[member] == placement_.hosts[message.member];
       (same_host ? work.near_bytes : work.far_bytes) += message.range.bytes;
       if (on_cpu) work.us += costs_.message(same_host, message.range.bytes);
     }
@@ -92,18 +92,18 @@ class Estimator {
   }
 
   const CollectiveRequest& request_;
-  const Hosts& hosts_;
+  const Placement& placement_;
   const CollectiveCosts& costs_;
 };
 
 }  // namespace
 
-std::vector<Estimate> estimates_of(const CollectiveRequest& request, const Hosts& hosts,
+std::vector<Estimate> estimates_of(const CollectiveRequest& request, const Placement& placement,
                                    std::span<const CollectiveMethod> methods, const CollectiveCosts& costs) {
-  const bool several_hosts = std::ranges::any_of(hosts, [](uint32_t host) { return host > 0; });
+  const bool several_hosts = std::ranges::any_of(placement.hosts, [](uint32_t host) { return host > 0; });
   const bool known =
       std::isfinite(costs.message(true, 1)) && (!several_hosts || std::isfinite(costs.message(false, 1)));
-  const Estimator estimator(request, hosts, costs);
+  const Estimator estimator(request, placement, costs);
   std::vector<std::pair<Work, CollectiveMethod>> all;
   for (const CollectiveMethod method : methods) all.emplace_back(estimator.work_of_method(method), method);
   std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {

@@ -42,7 +42,7 @@ struct Estimate {
 /// The time of a method is, summed over its rounds, that of the member that takes longest. A CPU sends its
 /// messages one after another, and reads operands as fast as it copies messages. A GPU sends all messages of
 /// a round together, and combines as fast as its memory allows. Pure.
-std::vector<Estimate> estimates_of(const CollectiveRequest& request, const Hosts& hosts,
+std::vector<Estimate> estimates_of(const CollectiveRequest& request, const Placement& placement,
                                    std::span<const CollectiveMethod> methods, const CollectiveCosts& costs);
 
 /// Returns "one-shot 12.3 us, ring 15 us"; empty if costs are not known.

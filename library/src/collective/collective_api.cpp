@@ -50,6 +50,37 @@ struct ChosenMethod {
   std::string reason;  ///< for the description of the plan; empty if there is no other method
 };
 
+// What a rank tells the others about where it is.
+struct Whereabouts {
+  uint64_t host_id = 0;
+  std::vector<uint32_t> coordinates;  ///< in the network's topology; none if it has none
+
+  void write(pw::ByteWriter& to) const {
+    to.put(host_id);
+    to.put(static_cast<uint8_t>(coordinates.size()));
+    for (const uint32_t coordinate : coordinates) to.put(coordinate);
+  }
+  static Whereabouts read(pw::ByteReader& from) {
+    Whereabouts read{from.get<uint64_t>(), std::vector<uint32_t>(from.get<uint8_t>())};
+    for (uint32_t& coordinate : read.coordinates) coordinate = from.get<uint32_t>();
+    return read;
+  }
+};
+
+// Coordinates are used only if all members have as many of them: their NICs may differ.
+collective::Placement placement_of(const std::vector<Whereabouts>& members) {
+  std::vector<uint64_t> host_ids;
+  for (const Whereabouts& member : members) host_ids.push_back(member.host_id);
+  std::vector<std::vector<uint32_t>> coordinates;
+  const size_t dimensions = members.front().coordinates.size();
+  if (std::ranges::all_of(members, [&](const auto& each) { return each.coordinates.size() == dimensions; }))
+    for (size_t dimension = 0; dimension < dimensions; ++dimension) {
+      auto& along = coordinates.emplace_back();
+      for (const Whereabouts& member : members) along.push_back(member.coordinates[dimension]);
+    }
+  return {collective::hosts_of(host_ids), coordinates};
+}
+
 /// Makes one collective, from the arguments to the prepared plan.
 class CollectiveMaker {
  public:
@@ -103,7 +134,7 @@ class CollectiveMaker {
   std::shared_ptr<pw::Region> probe_;                ///< memory like that which will be sent to, for costs
   std::vector<std::shared_ptr<pw::Remote>> probes_;  ///< the other members', at the rank that decides
   std::vector<std::shared_ptr<const pw::route::Route>> near_routes_, far_routes_;  ///< to the probes
-  collective::Hosts hosts_;
+  collective::Placement placement_{};
   std::unique_ptr<pw_plan_builder> builder_;
 };
 
@@ -185,24 +216,24 @@ void CollectiveMaker::agree(pw::Exchange& exchange, bool choose) {
     probe_ = context_->allocate({id.kind, id.index}, kProbeBytes);
   }
   const pw::Bytes request = pack(request_);
-  const uint64_t own_host = pw::host_id(pw::settings::host_id.text());
+  const Whereabouts own{pw::host_id(pw::settings::host_id.text()), context_->coordinates()};
   const auto messages = exchange_with_members(exchange, [&](int rank) {
     pw::ByteWriter to;
     to.put_sized(request);
-    to.put(own_host);
+    own.write(to);
     to.put_sized(choose && rank == group_.front() ? context_->key_of(*probe_) : pw::Bytes());
     return to.take();
   });
-  std::vector<uint64_t> host_ids(group_.size(), own_host);
+  std::vector<Whereabouts> members(group_.size(), own);
   for (const auto& [rank, text] : messages) {
     pw::ByteReader from(text, "what a rank requests of a collective");
     pw::ByteReader theirs(from.take_sized(), "what a rank requests of a collective");
     check_same(team_.rank(), request_, rank, collective::parse_request(theirs));
-    host_ids[request_.member(rank)] = from.get<uint64_t>();
+    members[request_.member(rank)] = Whereabouts::read(from);
     const pw::ByteView key = from.take_sized();
     if (choose && decides()) probes_.push_back(context_->import(key));
   }
-  hosts_ = collective::hosts_of(host_ids);
+  placement_ = placement_of(members);
 }
 
 // The first member chooses, so that all do the same, and tells the others.
@@ -220,7 +251,7 @@ ChosenMethod CollectiveMaker::agreed_method(pw::Exchange& exchange) {
   const auto answers = exchange.exchange({{group_.front(), {}}}, pw::settings::timeout.nanoseconds());
   pw::ByteReader from(pw::message_of(answers, group_.front()), "the method of a collective");
   const auto method = static_cast<collective::CollectiveMethod>(from.get<uint8_t>());
-  const auto methods = collective::methods_of(request_, hosts_);
+  const auto methods = collective::methods_of(request_, placement_);
   if (std::ranges::find(methods, method) == methods.end())
     throw Error(PW_BAD_KEY, format("rank {} chose method {}, which {} does not have", group_.front(),
                                    static_cast<int>(method), describe(request_)));
@@ -233,13 +264,13 @@ ChosenMethod CollectiveMaker::choose_method() {
   for (const auto& probe : probes_) {
     const bool reached = context_->reaches(*device_, *probe);
     const pw::LaneReach reach{reached, reached, reached && device_->carries_lines(probe->key.exported)};
-    const bool same_host = hosts_[request_.member(probe->rank())] == hosts_[member_];
+    const bool same_host = placement_.hosts[request_.member(probe->rank())] == placement_.hosts[member_];
     (same_host ? near_routes_ : far_routes_)
         .push_back(context_->resolver().route_send(*probe_, *probe, pw::methods_of(kind, reach)));
   }
-  const std::vector<collective::CollectiveMethod> methods = collective::methods_of(request_, hosts_);
+  const std::vector<collective::CollectiveMethod> methods = collective::methods_of(request_, placement_);
   const std::vector<collective::Estimate> estimates = collective::estimates_of(
-      request_, hosts_, methods,
+      request_, placement_, methods,
       {[this](bool same_host, uint64_t bytes) { return cost_of_send(same_host, bytes); },
        device_->memory_bytes_per_us()});
   const std::string text = collective::text_of(estimates);
@@ -274,7 +305,7 @@ void CollectiveMaker::build(const ChosenMethod& chosen) {
   // A rank that others wait for may itself wait for one that is lost.
   for (const int rank : group_)
     if (rank != team_.rank()) operations.depend_on(rank);
-  add(schedule_of(request_, hosts_, chosen.method, member_, in_place_));
+  add(schedule_of(request_, placement_, chosen.method, member_, in_place_));
 }
 
 void CollectiveMaker::add(const collective::Schedule& schedule) {

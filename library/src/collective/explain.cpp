@@ -34,13 +34,13 @@ std::vector<EstimatesOfSize> estimates_for(pw_context* context, const pw_remote*
                               device.memory_bytes_per_us()};
   const bool has_parts = kind == PW_REDUCE_SCATTER || kind == PW_ALL_GATHER;
   CollectiveRequest request = request_among(ranks, kind, order, device.id().kind);
-  const Hosts hosts(ranks, 0);
+  const Placement one_host(Hosts(ranks, 0));
   std::vector<EstimatesOfSize> all;
   for (uint64_t bytes = 8; bytes <= kLargest; bytes *= 2) {
     const uint64_t count = bytes / bytes_of(request.element);
     request.count = has_parts ? 0 : count;
     request.counts.assign(has_parts ? ranks : 0, count);
-    all.push_back({bytes, estimates_of(request, hosts, methods_of(request, hosts), costs)});
+    all.push_back({bytes, estimates_of(request, one_host, methods_of(request, one_host), costs)});
   }
   return all;
 }

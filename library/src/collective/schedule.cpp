@@ -8,15 +8,7 @@
 namespace pw::collective {
 namespace {
 
-// Several hosts with as many members each, and more than one.
-bool has_hierarchy(const Hosts& hosts) {
-  std::vector<uint32_t> members(hosts.empty() ? 0 : *std::ranges::max_element(hosts) + 1, 0);
-  for (const uint32_t host : hosts) ++members[host];
-  return members.size() > 1 && members.front() > 1 &&
-         std::ranges::all_of(members, [&](uint32_t count) { return count == members.front(); });
-}
-
-void all_reduce(ScheduleBuilder& builder, const Hosts& hosts, CollectiveMethod method) {
+void all_reduce(ScheduleBuilder& builder, const Placement& placement, CollectiveMethod method) {
   switch (method) {
     case CollectiveMethod::one_shot:
       return all_reduce_one_shot(builder);
@@ -27,7 +19,7 @@ void all_reduce(ScheduleBuilder& builder, const Hosts& hosts, CollectiveMethod m
     case CollectiveMethod::ring:
       return all_reduce_ring(builder);
     case CollectiveMethod::hierarchical:
-      return all_reduce_hierarchical(builder, hosts);
+      return all_reduce_hierarchical(builder, placement.levels);
   }
 }
 
@@ -38,18 +30,7 @@ const char* name_of(CollectiveMethod method) {
   return kNames[static_cast<size_t>(method)];
 }
 
-Hosts hosts_of(const std::vector<uint64_t>& host_ids) {
-  Hosts hosts;
-  std::vector<uint64_t> known;
-  for (const uint64_t id : host_ids) {
-    const auto place = std::ranges::find(known, id);
-    hosts.push_back(static_cast<uint32_t>(place - known.begin()));
-    if (place == known.end()) known.push_back(id);
-  }
-  return hosts;
-}
-
-std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const Hosts& hosts) {
+std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const Placement& placement) {
   using enum CollectiveMethod;
   const bool several = request.members() > 2;
   std::vector<CollectiveMethod> methods{one_shot};
@@ -61,7 +42,7 @@ std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const
       add(request.members() > 1, two_shot);
       add(several && request.any_order(), tree);
       add(several && request.any_order(), ring);
-      add(request.any_order() && has_hierarchy(hosts), hierarchical);
+      add(request.any_order() && !placement.levels.empty(), hierarchical);
       break;
     case PW_REDUCE_SCATTER:
       add(several && request.any_order(), ring);
@@ -83,13 +64,13 @@ std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const
   return methods;
 }
 
-Schedule schedule_of(const CollectiveRequest& request, const Hosts& hosts, CollectiveMethod method,
+Schedule schedule_of(const CollectiveRequest& request, const Placement& placement, CollectiveMethod method,
                      uint32_t member, bool in_place) {
   const bool tree = method == CollectiveMethod::tree, ring = method == CollectiveMethod::ring;
   ScheduleBuilder builder(request, member);
   switch (request.kind) {
     case PW_ALL_REDUCE:
-      all_reduce(builder, hosts, method);
+      all_reduce(builder, placement, method);
       break;
     case PW_REDUCE_SCATTER:
       ring ? reduce_scatter_ring(builder) : reduce_scatter_one_shot(builder);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collective/placement.h"
 #include "collective/request.h"
 
 namespace pw::collective {
@@ -16,18 +17,12 @@ enum class CollectiveMethod : uint8_t {
   two_shot,      ///< each member first gets one part of the data and then sends that part to all others
   tree,          ///< in each round the number of members whose data a member has doubles
   ring,          ///< each member sends only to the next one; parts travel around the ring
-  hierarchical,  ///< the members of a host first share the work, and then each of them talks to other hosts
+  hierarchical,  ///< members share the work on their host, then along each dimension of the network
 };
 const char* name_of(CollectiveMethod method);
 
-/// On which host each member of a group is: the same number for members of one host, counted from 0.
-using Hosts = std::vector<uint32_t>;
-
-/// Numbers hosts in the order of their first members. `host_ids` has one for each member.
-Hosts hosts_of(const std::vector<uint64_t>& host_ids);
-
 /// Returns the methods that the collective has, the first of which is preferred.
-std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const Hosts& hosts);
+std::vector<CollectiveMethod> methods_of(const CollectiveRequest& request, const Placement& placement);
 
 /// Memory of a member.
 enum class Buffer : uint8_t { to, from, scratch };
@@ -64,7 +59,7 @@ struct Schedule {
 };
 
 /// `in_place`: a reduce_scatter or all_gather whose own part in the larger buffer is the smaller buffer.
-Schedule schedule_of(const CollectiveRequest& request, const Hosts& hosts, CollectiveMethod method,
+Schedule schedule_of(const CollectiveRequest& request, const Placement& placement, CollectiveMethod method,
                      uint32_t member, bool in_place);
 
 /// The bytes of `to` and `from` that a member needs. A broadcast uses `to` alone.

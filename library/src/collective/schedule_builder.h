@@ -96,6 +96,6 @@ void all_reduce_ring(ScheduleBuilder& builder);
 void reduce_scatter_ring(ScheduleBuilder& builder);
 void all_gather_ring(ScheduleBuilder& builder, bool in_place);
 
-void all_reduce_hierarchical(ScheduleBuilder& builder, const Hosts& hosts);
+void all_reduce_hierarchical(ScheduleBuilder& builder, const std::vector<Level>& levels);
 
 }  // namespace pw::collective

@@ -216,6 +216,12 @@ std::vector<std::byte> Context::key_of(Region& region) {
   return pack(key, seal_);
 }
 
+std::vector<uint32_t> Context::coordinates() const {
+  for (const auto& transport : transports_)
+    if (auto coordinates = transport->coordinates(); !coordinates.empty()) return coordinates;
+  return {};
+}
+
 void Context::attach_signals(Key& key) {
   for (const auto& transport : transports_) transport->attach_signals(key);
 }

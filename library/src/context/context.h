@@ -118,6 +118,9 @@ class Context {
   /// other ranks if the program allows no path that uses mapped memory.
   bool reaches(Device& device, Remote& remote);
 
+  /// Returns the coordinates of this rank's node in the first network that has a topology; none without one.
+  [[nodiscard]] std::vector<uint32_t> coordinates() const;
+
   /// Chooses the path of a transfer and makes what the path needs for it. Throws Error if there is no path.
   void prepare(const Transfer& transfer);
 

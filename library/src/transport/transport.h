@@ -3,6 +3,7 @@
 // Nothing above knows a transport by its type or name; transports.cpp lists them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -43,6 +44,10 @@ class Transport {
 
   /// Receives the data that open() returned at each rank, indexed by rank.
   virtual void receive_facts(const std::vector<Bytes>& /*ranks*/) {}
+
+  /// Returns the coordinates of this rank's node in the topology of the transport's network, one for each
+  /// dimension; none if the network has no topology, or is not open.
+  [[nodiscard]] virtual std::vector<uint32_t> coordinates() const { return {}; }
 
   /// Add to a key what peers need to reach the region, or the words of this rank's signals.
   virtual void attach(Key&, Region&) {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from launching import ranks as launched
 from ranks import Ranks
@@ -55,6 +57,21 @@ def test_collectives_between_hosts(size: int, method: str) -> None:
         settings["RANKS_PER_HOST"] = "2"
     with Ranks("far.py", size, "collectives.py", "allocated", "stream", "few", **settings) as ranks:
         assert ranks.read_all() == [[[], FEW]] * size
+        ranks.end()
+
+
+def test_on_a_torus_a_hierarchy_goes_through_its_dimensions(tmp_path: Path) -> None:
+    """Each rank is alone on its host, at a node of a grid of two by two."""
+    file = tmp_path / "grid.json"
+    file.write_text('{"extents": [2, 2]}')
+    settings = {"PEERWAY_NIC": f"torus?{file}", "PEERWAY_COLLECTIVE_METHOD": "hierarchical"}
+    with Ranks("far.py", 4, "collectives_described.py", **settings) as ranks:
+        for ordered, free, _ in ranks.read_all():
+            assert "there is no hierarchical here, which is set" in ordered
+            assert ": hierarchical (set; " in free
+        ranks.end()
+    with Ranks("far.py", 4, "collectives.py", "allocated", "stream", "few", **settings) as ranks:
+        assert ranks.read_all() == [[[], FEW]] * 4
         ranks.end()
 
 

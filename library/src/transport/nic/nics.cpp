@@ -133,6 +133,15 @@ Bytes Nics::open(const TransportAssumptions&) {
   return writer.take();
 }
 
+std::vector<uint32_t> Nics::coordinates() const {
+  for (const auto& nic : all_)
+    if (nic->engine() != nullptr && nic->engine()->info().dimensions > 0) {
+      const pw_nic_info& info = nic->engine()->info();
+      return {info.coordinate, info.coordinate + info.dimensions};
+    }
+  return {};
+}
+
 void Nics::receive_facts(const std::vector<Bytes>& ranks) {
   const auto rank_facts = std::make_shared<const RankFacts>(ranks);
   for (const auto& nic : all_) {

@@ -71,6 +71,7 @@ class Nics final : public Transport {
   /// cannot run.
   Bytes open(const TransportAssumptions&) override;
   void receive_facts(const std::vector<Bytes>& ranks) override;
+  [[nodiscard]] std::vector<uint32_t> coordinates() const override;
   void attach(Key& key, Region& region) override { attach_object(key, region); }
   void attach_signals(Key& key) override { attach_object(key, surroundings_.control); }
 

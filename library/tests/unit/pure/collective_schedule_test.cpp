@@ -47,9 +47,9 @@ CollectiveRequest request_for(pw_collective_kind kind, uint32_t members, uint64_
 // A member, with its buffers in one memory, where they overlap if the collective is in place.
 class Member {
  public:
-  Member(const CollectiveRequest& request, const Hosts& hosts, CollectiveMethod method, uint32_t member,
-         bool in_place)
-      : schedule(schedule_of(request, hosts, method, member, in_place)),
+  Member(const CollectiveRequest& request, const Placement& placement, CollectiveMethod method,
+         uint32_t member, bool in_place)
+      : schedule(schedule_of(request, placement, method, member, in_place)),
         to_bytes_(to_bytes(request, member)) {
     const uint64_t from_size = from_bytes(request, member), part = in_place ? part_begin(request, member) : 0;
     const bool from_in_to = in_place && request.kind != PW_REDUCE_SCATTER;
@@ -102,10 +102,11 @@ class Member {
 // goes on next is drawn, so that a message that arrives too early for its receiver changes a result.
 class Group {
  public:
-  Group(const CollectiveRequest& request, const Hosts& hosts, CollectiveMethod method, bool in_place = false)
+  Group(const CollectiveRequest& request, const Placement& placement, CollectiveMethod method,
+        bool in_place = false)
       : request_(request) {
     for (uint32_t m = 0; m < request.members(); ++m)
-      members_.emplace_back(request, hosts, method, m, in_place);
+      members_.emplace_back(request, placement, method, m, in_place);
   }
 
   Memory result(uint32_t member) const { return members_[member].result(); }
@@ -200,6 +201,59 @@ TEST(Schedules, AnAllReduceGivesTheSumToAll) {
         for (uint32_t m = 0; m < members; ++m)
           EXPECT_EQ(group.result(m), sums(members, 0, count)) << text << ", " << count;
       });
+}
+
+// Hosts at the nodes of a torus, `on_host` members on each, whose numbers go through the dimensions
+// backwards.
+Placement torus(const std::vector<uint32_t>& extents, uint32_t on_host) {
+  Hosts hosts;
+  std::vector<std::vector<uint32_t>> coordinates(extents.size());
+  uint32_t nodes = 1;
+  for (const uint32_t extent : extents) nodes *= extent;
+  for (uint32_t member = 0; member < nodes * on_host; ++member) {
+    hosts.push_back(member % nodes);
+    uint32_t rest = nodes - 1 - member % nodes;
+    for (size_t d = 0; d < extents.size(); rest /= extents[d++]) coordinates[d].push_back(rest % extents[d]);
+  }
+  return {hosts, coordinates};
+}
+
+struct TorusCase {
+  std::vector<uint32_t> extents;
+  uint32_t on_host;
+  size_t rounds, sends;
+};
+
+TEST(Schedules, AHierarchyGoesThroughTheDimensionsOfATorus) {
+  for (const TorusCase& at : {TorusCase{{4, 4}, 1, 4, 12}, TorusCase{{3, 2}, 2, 6, 8},
+                              TorusCase{{1, 5, 2}, 1, 4, 10}, TorusCase{{2, 2, 2, 2}, 1, 8, 8}}) {
+    const Placement placement = torus(at.extents, at.on_host);
+    const auto members = static_cast<uint32_t>(placement.hosts.size());
+    for (const uint64_t count : {uint64_t{1}, uint64_t{100}, uint64_t{1000}}) {
+      const CollectiveRequest request = request_for(PW_ALL_REDUCE, members, count);
+      ASSERT_EQ(methods_of(request, placement).back(), CollectiveMethod::hierarchical);
+      Group group(request, placement, CollectiveMethod::hierarchical);
+      group.run(static_cast<unsigned>(count));
+      for (uint32_t m = 0; m < members; ++m) EXPECT_EQ(group.result(m), sums(members, 0, count)) << m;
+    }
+    const CollectiveRequest large = request_for(PW_ALL_REDUCE, members, 4096);
+    const Schedule schedule = schedule_of(large, placement, CollectiveMethod::hierarchical, 0, false);
+    EXPECT_EQ(schedule.sends.size(), at.sends);
+    EXPECT_EQ(schedule.sends.back().round + 1, at.rounds);
+  }
+}
+
+TEST(Schedules, CoordinatesThatAreNoGridOfHostsLeaveTheHierarchyOfHosts) {
+  const CollectiveRequest request = request_for(PW_ALL_REDUCE, 4, 100);
+  const auto has_hierarchy = [&](const Placement& placement) {
+    return methods_of(request, placement).back() == CollectiveMethod::hierarchical;
+  };
+  const Hosts four{0, 1, 2, 3}, two{0, 0, 1, 1};
+  EXPECT_TRUE(has_hierarchy({four, {{0, 0, 7, 7}, {3, 5, 3, 5}}}));
+  EXPECT_FALSE(has_hierarchy({four, {{0, 1, 2, 3}}}));                // one dimension
+  EXPECT_FALSE(has_hierarchy({four, {{0, 0, 1, 2}, {0, 1, 0, 0}}}));  // no grid
+  EXPECT_TRUE(has_hierarchy({two, {{0, 1, 0, 1}, {0, 0, 1, 1}}}));    // of members, not of hosts
+  EXPECT_TRUE(has_hierarchy({two, {{0, 0, 3, 3}, {1, 1, 2, 2}}}));    // a diagonal, with two on each host
 }
 
 TEST(Schedules, AReduceScatterGivesEachItsPart) {
