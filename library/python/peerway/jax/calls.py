@@ -68,13 +68,30 @@ class PlanArrays:
         return view_over(memory, array_type.dtype, array_type.shape)
 
 
+class Started:
+    """What a start returns for its own finish: a pytree, which loops of JAX can carry.
+
+    Attributes:
+        token: an array of one uint8, which puts the finish behind the start; its value means nothing.
+        plan: the number of the plan that was started.
+    """
+
+    def __init__(self, token: Any, plan: int) -> None:
+        self.token, self.plan = token, plan
+
+
+jax.tree_util.register_pytree_node(
+    Started, lambda started: ((started.token,), started.plan), lambda plan, children: Started(*children, plan)
+)
+
+
 class PlanCalls:
     """The start and the finish of a plan, as calls in functions that JAX compiles.
 
     Raises Unavailable if this build of Peerway has no calls for JAX.
     """
 
-    _noun = "plan"  # what error texts call this
+    noun = "plan"  # what error texts call this
 
     def __init__(self, plan: Plan, sources: PlanArrays, results: PlanArrays) -> None:
         register_targets()
@@ -85,8 +102,8 @@ class PlanCalls:
             )
         )
 
-    def start(self, *arrays: Any, after: Any = None) -> Any:
-        """Starts the plan with these arrays, and returns a token for its own finish. Works in and outside of
+    def start(self, *arrays: Any, after: Any = None) -> Started:
+        """Starts the plan with these arrays, and returns what its own finish takes. Works in and outside of
         compiled functions. `after`: arrays that must have been computed before, such as the results of the
         finish before it, as JAX nests them (pytrees).
 
@@ -96,28 +113,34 @@ class PlanCalls:
         types = self._sources.types
         given = [jax.numpy.asarray(array) for array in arrays]
         if len(given) != len(types):
-            raise InvalidArgument(
-                f"peerway: start: {len(given)} arrays; the {self._noun} takes {len(types)}."
-            )
+            raise InvalidArgument(f"peerway: start: {len(given)} arrays; the {self.noun} takes {len(types)}.")
         for place, (array, expected) in enumerate(zip(given, types, strict=True)):
             found = ArrayType(tuple(array.shape), array.dtype)
             if found != expected:
                 raise InvalidArgument(
-                    f"peerway: start: array {place} is {found}; the {self._noun} was made for {expected}."
+                    f"peerway: start: array {place} is {found}; the {self.noun} was made for {expected}."
                 )
         token = jax.ShapeDtypeStruct((), np.uint8)  # type: ignore[no-untyped-call, unused-ignore]
         call: Any = jax.ffi.ffi_call("peerway_start", token, has_side_effect=True)
         earlier = [jax.numpy.asarray(array) for array in jax.tree_util.tree_leaves(after)]
-        return call(*given, *earlier, plan=self._number)
+        return Started(call(*given, *earlier, plan=self._number), int(self._number))
 
-    def finish(self, token: Any) -> list[Any]:
-        """Waits until the plan has ended, and returns its results."""
+    def finish(self, started: Started) -> list[Any]:
+        """Waits until the plan has ended, and returns its results.
+
+        Raises InvalidArgument for what another plan's start returned.
+        """
+        if not isinstance(started, Started) or started.plan != int(self._number):
+            raise InvalidArgument(
+                f"peerway: finish: `started` is not from a start of this {self.noun}; pass what that start "
+                "returned."
+            )
         types: list[Any] = [
             jax.ShapeDtypeStruct(*result)  # type: ignore[no-untyped-call, unused-ignore]
             for result in self._results.types
         ]
         call: Any = jax.ffi.ffi_call("peerway_finish", types, has_side_effect=True)
-        return list(call(token, plan=self._number))
+        return list(call(started.token, plan=self._number))
 
     def check(self) -> None:
         """Raises the error that cancelled the plan, if it was cancelled. On a GPU a finish whose peer was

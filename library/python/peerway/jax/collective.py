@@ -27,7 +27,7 @@ class Collective(PlanCalls):
     finish before it returned as `after`, unless its array is computed from that anyway.
     """
 
-    _noun = "collective"
+    noun = "collective"
 
     def __call__(self, array: Any, after: Any = None) -> Any:
         """A start, its finish, and the result."""

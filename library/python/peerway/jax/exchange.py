@@ -29,7 +29,7 @@ class Exchange(PlanCalls):
     Raises Unavailable if this build of Peerway has no calls for JAX.
     """
 
-    _noun = "exchange"
+    noun = "exchange"
 
     def __init__(
         self, ctx: Context, sends: Sequence[Message], receives: Sequence[Message], device: str = "host"

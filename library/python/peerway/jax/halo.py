@@ -13,6 +13,7 @@ from peerway._arguments.validation import number
 from peerway.context import Context
 from peerway.errors import InvalidArgument
 from peerway.halo import Sides, check_grid, places_of, sides_of
+from peerway.jax.calls import ArrayType, Started
 from peerway.jax.exchange import Exchange, Message
 
 
@@ -23,6 +24,9 @@ class Halo:
     have the same. `grid` is the process grid over the array's first dimensions, row after row; `shadow` the
     number of layers around them, or for each dimension a number or (lower, upper). Without `corners` a face
     covers only its owner's block.
+
+    Raises InvalidArgument for a grid, a shadow or elements that do not fit together, and Unavailable if this
+    build of Peerway has no calls for JAX.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class Halo:
         places = places_of(grid)
         check_grid(places, ctx.size)
         self.shape = tuple(number("Halo: an extent of `shape`", extent) for extent in shape)
+        self._type = ArrayType.of(self.shape, dtype)
         over = tuple(axis if axis < len(places) else -1 for axis in range(len(self.shape)))
         layers = sides_of("shadow", shadow, over)
         wrapped = (periodic,) * len(places) if isinstance(periodic, bool) else tuple(periodic)
@@ -62,20 +67,26 @@ class Halo:
                 receives.append(Message(rank, opposite, extent, dtype))
                 self._received.append(received)
         self._exchange = Exchange(ctx, sends, receives, device)
+        self._exchange.noun = "halo"
 
-    def start(self, u: Any) -> Any:
-        """Sends the borders of `u` and returns a token for the finish."""
-        if tuple(u.shape) != self.shape:
-            raise InvalidArgument(
-                f"peerway: start: an array of shape {tuple(u.shape)} for a halo made for {self.shape}."
-            )
+    def start(self, u: Any) -> Started:
+        """Sends the borders of `u`, this rank's part with its shadow, and returns what the finish takes.
+
+        Raises InvalidArgument for an array of another shape or type than the halo was made for.
+        """
+        given = ArrayType(tuple(u.shape), np.dtype(u.dtype))
+        if given != self._type:
+            raise InvalidArgument(f"peerway: start: an array of {given}; the halo was made for {self._type}.")
         # The border may not depend on the halo, so without this XLA could start before the last finish.
         halo = [u[tuple(part.start for part in face)] for face in self._received]
         return self._exchange.start(*(u[face] for face in self._sent), after=halo)
 
-    def finish(self, u: Any, token: Any) -> Any:
-        """Returns `u` with its halo refreshed; in place where JAX may reuse the memory of `u`."""
-        for face, values in zip(self._received, self._exchange.finish(token), strict=True):
+    def finish(self, u: Any, started: Started) -> Any:
+        """Returns `u` with its halo refreshed; in place where JAX may reuse the memory of `u`.
+
+        Raises InvalidArgument for what another halo's start returned.
+        """
+        for face, values in zip(self._received, self._exchange.finish(started), strict=True):
             u = u.at[face].set(values)
         return u
 
