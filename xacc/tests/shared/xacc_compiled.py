@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from launching import made_once
+
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "xacc" / "tests" / "system" / "programs"
 SAMPLES = ROOT / "examples" / "xacc"
@@ -50,6 +52,16 @@ def of_all_directives(folder: Path, *options: str) -> Path:
         compilation = run(PEERWAY, "cc", *words, folder=folder)
         assert (compilation.returncode, compilation.stdout, compilation.stderr) == (0, "", "")
     return compiled(folder, *options, *(f"{part}.o" for part in PARTS))
+
+
+def shared_program_of_all_directives(shared_folder: Path) -> Path:
+    """That program with UBSan, whose reports appear in the errors. It is compiled once in a test run.
+
+    test_xacc_defined has other compilers and levels.
+    """
+    folder = shared_folder / "all_directives"
+    with made_once(folder) as make:
+        return of_all_directives(folder, "-fsanitize=undefined") if make else folder / "program"
 
 
 def sequential(folder: Path, sample: str) -> str:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 import test_xacc_acc
-from xacc_compiled import LOOPS, PEERWAY, PROGRAMS, SAMPLES, compiled, of_all_directives, run
+from xacc_compiled import (
+    LOOPS,
+    PEERWAY,
+    PROGRAMS,
+    SAMPLES,
+    compiled,
+    run,
+    shared_program_of_all_directives,
+)
 
 Settings = dict[str, str]
 LONG = pytest.mark.long
@@ -42,9 +50,9 @@ def test_each_data_kind_operator_type_and_reflect(tmp_path: Path, amd_gpu: Setti
 
 @pytest.mark.parametrize("nodes", [pytest.param(1, marks=LONG), 2])
 def test_every_directive_gives_what_a_sequential_program_has(
-    tmp_path: Path, amd_gpu: Settings, nodes: int
+    shared_folder: Path, amd_gpu: Settings, nodes: int
 ) -> None:
-    program = of_all_directives(tmp_path)
+    program = shared_program_of_all_directives(shared_folder)
     assert outcome(nodes, program, **amd_gpu) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 

@@ -7,16 +7,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_directives, run, sequential
+from xacc_compiled import (
+    PEERWAY,
+    PROGRAMS,
+    SAMPLES,
+    SMALL,
+    compiled,
+    run,
+    sequential,
+    shared_program_of_all_directives,
+)
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program with UBSan, whose reports appear in the errors.
-
-    test_xacc_defined has other compilers and levels.
-    """
-    return of_all_directives(tmp_path_factory.mktemp("xacc"), "-fsanitize=undefined")
+def program(shared_folder: Path) -> Path:
+    return shared_program_of_all_directives(shared_folder)
 
 
 @pytest.mark.parametrize(
