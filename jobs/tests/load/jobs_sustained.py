@@ -157,8 +157,8 @@ def waiting_in(folder: Path) -> int:
 
 
 def counted(metric: str) -> int:
-    """The number of samples of a metric in the database, over all nodes."""
-    query = urllib.parse.urlencode({"query": f"sum(count_over_time({metric}[1h]))", "nocache": "1"})
+    """The number of samples of a metric in the database in the last day, over all nodes."""
+    query = urllib.parse.urlencode({"query": f"sum(count_over_time({metric}[1d]))", "nocache": "1"})
     with urllib.request.urlopen(f"http://{DATABASE}/api/v1/query?{query}") as answer:
         (found,) = json.load(answer)["data"]["result"]
     return int(found["value"][1])
