@@ -13,7 +13,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ STORAGE_TIMEOUT_S = 5  # for one vmstorage of several, of which each is asked ev
 MOST_ANSWER = 512 << 20  # bytes: six hours of a node with 512 CPUs, twice
 _PIECE_MS = 6 * 3_600_000  # of one query: servers limit the number of samples of an answer
 _DAY_MS = 86_400_000  # of one export
+_PIECE_BYTES = 1 << 20  # of an export, read at once
 _PERIODS = 10_000
 
 
@@ -136,19 +139,21 @@ class PromStore(Samples):
         """Read one line of JSON for each series: several times faster than an answer to a query, where
         values are texts. Most devices of a node have the same times, which are parsed once.
         """
+        import orjson
+
         parts: defaultdict[Key, list[Points]] = defaultdict(list)
         for begin in range(start_ms, end_ms, _DAY_MS):
             end = min(begin + _DAY_MS, end_ms)
             query = {"match[]": selector, "start": f"{begin / 1000:.3f}", "end": f"{end / 1000:.3f}"}
-            answer = self._ask(f"{self._at.select}/api/v1/export?" + urllib.parse.urlencode(query), None, {})
+            address = f"{self._at.select}/api/v1/export?" + urllib.parse.urlencode(query)
             clocks: dict[bytes, _Clock] = {}
             try:
-                for line in answer.splitlines():
+                for line in self._lines(address):
                     head, _, clock = line.rpartition(b',"timestamps":')
                     if clock not in clocks:
-                        stamps = np.array(json.loads(clock.removesuffix(b"}")), np.int64)
+                        stamps = np.array(orjson.loads(clock.removesuffix(b"}")), np.int64)
                         clocks[clock] = _Clock(stamps, begin, end)
-                    series = json.loads(head + b"}")
+                    series = orjson.loads(head + b"}")
                     labels = series["metric"]
                     if only is None or labels["device"] in only:
                         points = clocks[clock].points(np.array(series["values"], float))
@@ -204,19 +209,52 @@ class PromStore(Samples):
         self, url: str, body: bytes | None, headers: dict[str, str], timeout: float = TIMEOUT_S
     ) -> bytes:
         request = urllib.request.Request(url, data=body, headers=headers)
-        server = url.partition("?")[0]
+        with self._answer(request, timeout) as answer:
+            data = bytes(answer.read(MOST_ANSWER + 1))
+            if len(data) > MOST_ANSWER:
+                raise _too_long(url)
+        return data
+
+    def _lines(self, url: str) -> Iterator[bytes]:
+        """The lines of an answer. They are read 1 MiB at a time, so that they are parsed while the database
+        sends the next.
+        """
+        left, rest = MOST_ANSWER, b""
+        with self._answer(urllib.request.Request(url), TIMEOUT_S) as answer:
+            while piece := answer.read(_PIECE_BYTES):
+                left -= len(piece)
+                if left < 0:
+                    raise _too_long(url)
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from lines
+        if rest:
+            yield rest
+
+    @contextmanager
+    def _answer(self, request: urllib.request.Request, timeout: float) -> Iterator[Any]:
+        """The answer to a request. Raises StoreFailed if there is none, or if a part of it does not come."""
+        server, reached = request.full_url.partition("?")[0], False
         try:
             with urllib.request.urlopen(request, timeout=timeout) as answer:
-                body_read = bytes(answer.read(MOST_ANSWER + 1))
+                reached = True
+                yield answer
+                if answer.length:  # of what its head announced; read() gives less without an error
+                    raise HTTPException(f"{answer.length} bytes are missing")
+        except StoreFailed:
+            raise
         except urllib.error.HTTPError as error:
-            why = error.read(500).decode(errors="replace")
+            why = ""
+            with suppress(OSError, HTTPException):
+                why = error.read(500).decode(errors="replace")
             kind = {400: SamplesRefused, 404: _NotThere, 405: _NotThere}.get(error.code, StoreFailed)
             raise kind(f"{server} answered {error.code}: {why}") from None
-        except OSError as error:
-            raise StoreFailed(f"cannot reach {server}: {error}") from None
-        if len(body_read) > MOST_ANSWER:
-            raise StoreFailed(f"{server} answered more than {MOST_ANSWER:,} bytes")
-        return body_read
+        except (OSError, HTTPException) as error:
+            failed = f"the answer of {server} broke off" if reached else f"cannot reach {server}"
+            raise StoreFailed(f"{failed}: {error}") from None
+
+
+def _too_long(url: str) -> StoreFailed:
+    return StoreFailed(f"{url.partition('?')[0]} answered more than {MOST_ANSWER:,} bytes")
 
 
 def quoted(text: str) -> str:

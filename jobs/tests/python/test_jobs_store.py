@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from peerway_jobs import vanished
 from peerway_jobs.batch import Batch, Interval, Samples
 from peerway_jobs.monitor import Monitor, NotJudged
 from peerway_jobs.rules.judging import Verdict
+from peerway_jobs.store import promql
 from peerway_jobs.store.chunk import BadChunk, Points, merged, packed, unpacked, unpacked_all
 from peerway_jobs.store.chunks import ChunkStore
 from peerway_jobs.store.jobs import JobStore
@@ -473,6 +475,40 @@ def test_agents_keep_what_does_not_fit_while_the_database_is_away(tmp_path: Path
     with pytest.raises(StoreFailed, match="wait for the database, the most are"):
         store.put([filed(batch(1000), period_ms=10_000)])
     store.close()
+
+
+LINE = b'{"metric":{"__name__":"node_up","device":"node"},"values":[1],"timestamps":[1000]}\n'
+ANSWERS = {
+    "none": (b"", "cannot reach"),
+    "too long": (b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + LINE * 12000, "answered more than"),
+    "cut at a line": (b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + LINE, "broke off"),
+    "cut in a piece": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n999\r\n" + LINE, "broke off"),
+    "cut in an error": (b"HTTP/1.1 500 No\r\nContent-Length: 99\r\n\r\nful", "answered 500"),
+}
+
+
+@pytest.mark.parametrize(("answer", "failure"), ANSWERS.values(), ids=ANSWERS)
+def test_an_export_that_ends_early_is_no_export(
+    answer: bytes, failure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came of it would pass for all samples."""
+    monkeypatch.setattr(promql, "MOST_ANSWER", 200_000)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+
+        def serve() -> None:
+            if answer:
+                with listener.accept()[0] as connection:
+                    connection.recv(1 << 16)
+                    with contextlib.suppress(OSError):  # the reader has enough of what is too long
+                        connection.sendall(answer)
+
+        serving = pool.submit(serve)
+        port = listener.getsockname()[1]
+        if not answer:
+            listener.close()
+        with pytest.raises(StoreFailed, match=failure):
+            PromStore(f"http://127.0.0.1:{port}").read("n1", "node", 0, 2000)
+        serving.result()
 
 
 def test_what_the_database_forgets_nothing_of_is_forgotten_here(
