@@ -27,6 +27,9 @@ void raise_python(const char* status, const char* message) try {
 
 NB_MODULE(_core, module) {
   pwpy::watch_signals();
+  // Objects that live at the end of the interpreter are those of a program that died by an exception, whose
+  // traceback must not scroll away over the names of our functions.
+  nb::set_leak_warnings(false);
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     if (pwpy::restore_interrupt()) return;  // an interrupt by the user takes precedence over any error here
     try {
