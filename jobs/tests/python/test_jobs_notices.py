@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email
 import smtplib
-import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from email.message import EmailMessage
@@ -17,6 +16,7 @@ from aiosmtpd.controller import Controller
 from click.testing import CliRunner
 from jobs_scene import GIB, START, Job, put
 from jobs_server import EVIL
+from ports import free_port
 
 from peerway_jobs.cli.notices import command
 from peerway_jobs.mail.notices import Notices
@@ -57,9 +57,7 @@ class Scene:
         self.now = START + 3 * HOUR
         self.monitor = Monitor(folder / "jobs", clock=lambda: self.now)
         self.sink = Sink()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self.controller = Controller(self.sink, hostname="127.0.0.1", port=port)
         self.controller.start()
         self.mail = Mail(

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from jobs_scene import BOOT, START, Job, filed, put
+from ports import free_port
 from victoria_cluster import PROGRAMS, Cluster, RealCluster
 
 from peerway_jobs import vanished
@@ -120,12 +121,6 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         found = AheadStore(series, folder / "ahead")
         yield found
         found.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ only its own paths, and vminsert answers 400 to others.
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import threading
 import time
@@ -16,6 +15,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from ports import free_port, free_ports
 
 from peerway_jobs.store.promql import PromStore
 
@@ -31,7 +32,8 @@ class RealCluster:
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._folder, self._stack = folder, stack
-        inserts, selects = free_addresses(2), free_addresses(2)
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(4)]
+        inserts, selects = addresses[:2], addresses[2:]
         self._storages = [
             self._start(
                 "vmstorage", f"-storageDataPath={folder}/{number}",
@@ -55,7 +57,7 @@ class RealCluster:
 
     def _start(self, program: str, *options: str) -> str:
         """Start a program, wait until it answers, and return its address."""
-        (address,) = free_addresses(1)
+        address = f"127.0.0.1:{free_port()}"
         common = (f"-httpListenAddr={address}", "-loggerLevel=ERROR", "-memory.allowedBytes=64MB")
         output = self._folder / f"{program}-{address}.log"
         log = self._stack.enter_context(output.open("wb"))
@@ -70,15 +72,6 @@ class RealCluster:
                 return address
             time.sleep(0.05)
         raise AssertionError(f"{program} does not answer:\n{output.read_text()}")
-
-
-def free_addresses(count: int) -> list[str]:
-    """So many addresses of this host that nobody listens at."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
 
 
 class Cluster:

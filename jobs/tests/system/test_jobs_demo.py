@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 from peerway_measure.rehearse.cluster import cgroups, why_not
 
@@ -43,9 +43,7 @@ def folder() -> Iterator[Path]:
 
 def started(folder: Path) -> tuple[subprocess.Popen[str], int]:
     """Start the demonstration as the leader of a process group, as in a terminal; returns it and its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, str(DEMO), "--port", str(port)]
     environment = {**os.environ, "TMPDIR": str(folder)}
     demo = subprocess.Popen(

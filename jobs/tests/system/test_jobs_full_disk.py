@@ -12,7 +12,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+from ports import free_port
 
 from peerway_common.cli import command as peerway
 from peerway_jobs.agent.spool import Spool
@@ -73,9 +73,7 @@ class Both:
 
     def __init__(self, folder: Path, data: Path, state: Path) -> None:
         self.folder, self.data, self.state = folder, data, state
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{free_port()}"
         monitor = Monitor(data)
         people = People(monitor.jobs)
         people.put("ann")

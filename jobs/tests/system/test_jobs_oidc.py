@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 from launching import ROOT
+from ports import free_port
 
 from peerway_jobs.monitor import Monitor
 from peerway_jobs.serve.people import People
@@ -67,12 +67,6 @@ class Place:
         trust = ssl.create_default_context(cafile=self.cert)
         with httpx.Client(verify=trust, timeout=LIMIT_S, follow_redirects=True) as client:
             yield client
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ports import free_port
 from postgres_server import PostgresServer, postgres, why_not
 
 from peerway_jobs.monitor import Monitor
@@ -29,12 +29,6 @@ def wait(description: str, ready: Callable[[], bool]) -> None:
     while not ready():
         assert time.monotonic() < until, description
         time.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Site:

@@ -16,6 +16,7 @@ import pytest
 from launching import LIMIT, Run, clean_environment, peerway
 from mpi_stacks import STACKS, build
 from ping_pong import PING_PONG
+from ports import free_ports
 
 from peerway_measure.records import Record
 from peerway_trace.messages import match, match_signals
@@ -64,11 +65,6 @@ PartitionName=debug Nodes=node[1-2] Default=YES MaxTime=60 State=UP
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def find(program: str) -> str | None:
     return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 
@@ -81,9 +77,10 @@ class Cluster:
         self._daemons: list[subprocess.Popen[bytes]] = []
         for name in ("state", "spool-node1", "spool-node2"):
             (folder / name).mkdir()
+        controller, first, second = free_ports(3)
         text = CONFIGURATION.format(
             folder=folder, host=socket.gethostname().split(".")[0],
-            controller=free_port(), first=free_port(), second=free_port(),
+            controller=controller, first=first, second=second,
         )  # fmt: skip
         (folder / "slurm.conf").write_text(text)
         key = folder / "munge.key"
