@@ -130,6 +130,7 @@ def test_each_combination_of_the_factors_has_records_in_each_run(
     assert "no group" not in page.stdout
 
 
+@pytest.mark.alone  # what else runs here takes pages from the cache
 def test_states_are_proved_on_a_local_disk(
     run: Ran,
 ) -> None:
@@ -138,9 +139,8 @@ def test_states_are_proved_on_a_local_disk(
         pytest.skip("the tests' folder is in memory")
     reads = [r for r in measured if r.test.startswith("file_read") and r.test.endswith("bw")]
     proved = [r for r in reads if r.extra["state_proved"]]
-    # The kernel may drop pages between the look at the cache and the end of the read: short of memory, or
-    # where it reclaims what nobody has read for a while.
-    assert len(proved) >= len(reads) / 2, [(r.via, r.shape, r.ranks, r.extra) for r in reads]
+    # Short of memory, the kernel may drop pages between the look at the cache and the end of the read.
+    assert len(proved) >= len(reads) - 1, [(r.via, r.shape, r.ranks, r.extra) for r in reads]
     assert {r.test for r in proved} == {"file_read_cold_bw", "file_read_warm_here_bw"}
     for r in proved:
         whole = r.bytes * r.ranks
