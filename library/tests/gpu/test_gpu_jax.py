@@ -40,6 +40,12 @@ def test_arrays_on_the_gpu_of_another_rank_are_refused(gpus: int) -> None:
     assert "jax.devices()[1]" in second
 
 
+def test_plans_on_the_host_are_refused(gpus: int) -> None:
+    with Ranks("jax_plans.py", 1, '["on_the_other_device"]', **SETTINGS) as running:
+        assert "runs on a GPU, and the plan that it uses is on the host" in running.read(0)
+        running.end()
+
+
 @pytest.mark.parametrize("plan", ["exchange", "collective"])
 def test_a_lost_rank_is_told(gpus: int, plan: str) -> None:
     if gpus < 2:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from jax_plans import HALOS, expect_loss_is_told, expect_right_collectives, expect_right_halos
+from ranks import Ranks
 
 import peerway
 from peerway import _core
@@ -92,3 +93,10 @@ def test_collectives_inside_compiled_functions_are_right(ranks: int) -> None:
 @pytest.mark.parametrize("plan", ["exchange", "collective"])
 def test_a_compiled_function_ends_with_the_error_of_a_lost_rank(plan: str) -> None:
     expect_loss_is_told(plan)
+
+
+@calls
+def test_a_plan_on_a_gpu_is_refused_where_jax_computes_on_the_cpu(doubles: dict[str, str]) -> None:
+    with Ranks("jax_plans.py", 1, '["on_the_other_device"]', **doubles) as running:
+        assert "runs on the CPU, and the plan that it uses is on a GPU" in (answer := running.read(0)), answer
+        running.end()

@@ -191,14 +191,24 @@ def mistakes(ctx: peerway.Context) -> dict[str, str]:
     return errors
 
 
+def sum_or_error(ctx: peerway.Context, device: str) -> str:
+    """What a compiled all-reduce of ones gives whose plan is on this device, or its error."""
+    total = calls.all_reduce(ctx, (4,), np.float32, device=device)
+    try:
+        return str(float(jax.jit(total)(jax.numpy.ones(4, np.float32))[0]))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
 def on_first_gpu(ctx: peerway.Context) -> str:
     """What a rank says that starts a plan with arrays of the first GPU."""
-    total = calls.all_reduce(ctx, (4,), np.float32, device=DEVICE)
     with jax.default_device(jax.devices()[0]):
-        try:
-            return str(float(jax.jit(total)(jax.numpy.ones(4, np.float32))[0]))
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
+        return sum_or_error(ctx, DEVICE)
+
+
+def on_the_other_device(ctx: peerway.Context) -> str:
+    """What is said of a plan on the host where JAX computes on GPUs, or the other way round."""
+    return sum_or_error(ctx, "cuda" if DEVICE == "host" else "host")
 
 
 def lost(ctx: peerway.Context, name: str) -> str:
@@ -226,6 +236,7 @@ JOBS = {
     "lost": lost,
     "mistakes": mistakes,
     "on_first_gpu": on_first_gpu,
+    "on_the_other_device": on_the_other_device,
     "ring": ring,
 }
 
