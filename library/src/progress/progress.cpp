@@ -22,6 +22,7 @@ constexpr uint64_t kAway = 200'000;  // ns: while other threads poll the sources
 }  // namespace
 
 void Progress::start() {
+  watch();  // for the thread: it is awake from here on
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "pw-progress");
 }
@@ -79,7 +80,6 @@ bool Progress::unwatch() const {
 void Progress::run() {
   constexpr int kPolls = 64;  // polls before other threads get the CPU
   uint64_t idle_since = now_ns();
-  watch();
   while (!stop_.load(std::memory_order_relaxed)) {
     if (Device* device = served_.exchange(nullptr, std::memory_order_acquire)) enter(*device);
     const bool away = pollers_.load(std::memory_order_relaxed) > 0;
