@@ -75,7 +75,7 @@ class Rank:
                 yield from self.symmetric(count)
 
     def plan(self, operation: str, result: torch.Tensor, source: torch.Tensor) -> Call:
-        """A start and a finish of a plan over the tensors, in the current stream."""
+        """A run of a plan over the tensors, in the current stream."""
         if operation == "all_reduce":
             plan = self.ctx.all_reduce(source)
         elif operation == "all_gather":
@@ -84,13 +84,7 @@ class Rank:
             plan = self.ctx.all_to_all(result, source)
         if self.device == "cpu":
             return plan.run
-
-        def run() -> None:
-            stream = torch.cuda.current_stream()
-            plan.start(stream)
-            plan.finish(stream)
-
-        return run
+        return lambda: plan.run(torch.cuda.current_stream())
 
     def symmetric(self, count: int) -> Iterator[tuple[str, Call]]:
         """The kernels of symmetric memory."""

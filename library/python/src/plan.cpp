@@ -7,10 +7,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <cstring>
 #include <tuple>
 #include <vector>
 
 #include "core.h"
+#include "plan/handle.h"
 
 namespace pwpy {
 namespace {
@@ -165,6 +167,54 @@ std::pair<std::string, std::string> status_of(Plan& plan) {
   return {to_string(status), status == peerway::Status::ok ? std::string() : peerway::error_message()};
 }
 
+/// Where to, where from, and how many bytes: none if there is nothing to copy.
+using AnyCopy = std::tuple<uintptr_t, uintptr_t, uint64_t>;
+
+pw::FlatCopy as_copy(const AnyCopy& copy) {
+  const auto& [to, from, bytes] = copy;
+  return {reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes};
+}
+
+void copy_on_host(const pw::FlatCopy& copy) {
+  if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+}
+
+/// A start and its finish between two copies on the host.
+void run_between(Plan& plan, const AnyCopy& before, const AnyCopy& after, Seconds seconds) {
+  const auto held = plan.hold();
+  released([&, limit = timeout(seconds)] {
+    copy_on_host(as_copy(before));
+    peerway::Status status = held->start();
+    if (status == peerway::Status::ok) status = held->finish(limit);
+    if (status == peerway::Status::ok) copy_on_host(as_copy(after));
+    return status;
+  });
+}
+
+/// The same in a stream of the plan's device.
+void run_between_on(Plan& plan, uintptr_t queue, const AnyCopy& before, const AnyCopy& after) {
+  const auto held = plan.hold();
+  released([&] {
+    return static_cast<peerway::Status>(pw::catch_errors([&] {
+      return held->get()->plan->enqueue_between(reinterpret_cast<void*>(queue), as_copy(before),
+                                                as_copy(after));
+    }));
+  });
+}
+
+/// Throws the error that cancelled one of the plans, if one was: one call for all, as each would release the
+/// GIL.
+void check_plans(const std::vector<Plan*>& plans) {
+  std::vector<std::shared_ptr<peerway::Plan>> held;
+  held.reserve(plans.size());
+  for (const Plan* plan : plans) held.push_back(plan->hold());
+  released([&] {
+    for (const auto& plan : held)
+      if (const peerway::Status status = plan->status(); status != peerway::Status::ok) return status;
+    return peerway::Status::ok;
+  });
+}
+
 void bind_prepared(nb::module_& module) {
   nb::class_<Plan>(module, "Plan")
       .def_prop_ro("closed", &Plan::closed)
@@ -196,6 +246,8 @@ void bind_prepared(nb::module_& module) {
             released([&, on = as_stream(stream)] { return plan->run(on); });
           },
           nb::arg("stream"))
+      .def("run_between", &run_between, nb::arg("before"), nb::arg("after"), nb::arg("timeout").none())
+      .def("run_between_on", &run_between_on, nb::arg("queue"), nb::arg("before"), nb::arg("after"))
       .def(
           "set_timeout", [](Plan& plan, Seconds seconds) { plan->set_timeout(timeout(seconds)); },
           nb::arg("timeout").none())
@@ -275,6 +327,7 @@ void bind_plan(nb::module_& module) {
   bind_builder(module);
   bind_prepared(module);
   bind_fifo(module);
+  module.def("check_plans", &check_plans, nb::arg("plans"));
   module.def(
       "make_stream",
       [](Context& context, const std::string& kind, int32_t index) {

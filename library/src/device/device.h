@@ -75,6 +75,13 @@ struct Copy {
   Layout layout;
 };
 
+/// A copy of contiguous memory.
+struct FlatCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  uint64_t bytes = 0;
+};
+
 /// The unit that does a copy: `engine` is the DMA engine (cuda) or the CPU's copy loop (host), `kernel` an SM
 /// kernel (cuda only).
 enum class CopyBy : uint8_t { engine, kernel };
@@ -162,6 +169,8 @@ class Device {
   virtual bool owns_stream(void* stream, std::string& why_not) = 0;
   /// Calls `call(user)` on some thread of the host, in the stream's order.
   virtual pw_status call(void* stream, void (*call)(void*), void* user) = 0;
+  /// Copies between memory of this device in the stream's order; the host returns at once.
+  virtual pw_status copy_on(void* stream, const FlatCopy& copy) = 0;
   /// Returns true once all enqueued work is done. `status` receives an error of the device.
   virtual bool stream_idle(void* stream, pw_status& status) = 0;
 

@@ -51,6 +51,8 @@ class Plan {
   /// The source to poll while a thread waits for the finish; null if the plan does not use the proxy.
   [[nodiscard]] Source* source() const { return proxy_.get(); }
   pw_status enqueue(void* stream, PlanPart part);
+  /// A start and its finish between two copies, such as into the plan's memory and out of it.
+  pw_status enqueue_between(void* stream, const FlatCopy& before, const FlatCopy& after);
   [[nodiscard]] pw_status status() const;
   pw_status handle(pw_plan_handle& handle);
   pw_status lane(bool sends, int rank, int tag, pw_lane_handle& handle);
@@ -71,6 +73,8 @@ class Plan {
   /// Records that the part begins on the stream (none: from the host), and returns the number of a start.
   /// Fails if it is not the part's turn.
   pw_status enter_part(PlanPart part, std::optional<void*> stream, uint64_t* start_number);
+  /// Checks that the part may be enqueued on the stream, and records that it begins.
+  pw_status enter_on(void* stream, PlanPart part);
   pw_status begin_finish();
 
   Context& context_;

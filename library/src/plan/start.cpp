@@ -112,15 +112,26 @@ pw_status Plan::finish(uint64_t timeout_ns) {
   return failed != PW_OK ? failed : status();
 }
 
-pw_status Plan::enqueue(void* stream, PlanPart part) {
+pw_status Plan::enter_on(void* stream, PlanPart part) {
   if (runner_ == nullptr) return refuse_unprepared("a start or finish");
   if (const pw_status cancelled = status(); cancelled != PW_OK) return cancelled;
   std::string why_not;
   if (!device_.owns_stream(stream, why_not))
     return fail(PW_INVALID_ARGUMENT,
                 format("this stream cannot run a plan of {}: {}", to_string(device_.id()), why_not));
-  if (const pw_status noted = enter_part(part, stream, nullptr); noted != PW_OK) return noted;
-  return runner_->enqueue(stream, part);
+  return enter_part(part, stream, nullptr);
+}
+
+pw_status Plan::enqueue(void* stream, PlanPart part) {
+  const pw_status entered = enter_on(stream, part);
+  return entered == PW_OK ? runner_->enqueue(stream, part) : entered;
+}
+
+pw_status Plan::enqueue_between(void* stream, const FlatCopy& before, const FlatCopy& after) {
+  pw_status status = enter_on(stream, PlanPart::both);
+  if (status == PW_OK) status = device_.copy_on(stream, before);
+  if (status == PW_OK) status = runner_->enqueue(stream, PlanPart::both);
+  return status == PW_OK ? device_.copy_on(stream, after) : status;
 }
 
 pw_status Plan::handle(pw_plan_handle& handle) {

@@ -290,6 +290,12 @@ class MockDevice final : public Device {
     static_cast<HostStream*>(stream)->enqueue([function, user] { function(user); });
     return PW_OK;
   }
+  pw_status copy_on(void* stream, const FlatCopy& copy) override {
+    static_cast<HostStream*>(stream)->enqueue([this, copy] {
+      if (copy.bytes > 0) std::memcpy(views_.find(copy.to), views_.find(copy.from), copy.bytes);
+    });
+    return PW_OK;
+  }
   bool stream_idle(void* stream, pw_status& status) override {
     status = PW_OK;
     return static_cast<HostStream*>(stream)->idle();

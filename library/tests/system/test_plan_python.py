@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from launching import ranks
+from ranks import Ranks
 
 import peerway
 
@@ -75,6 +76,13 @@ def test_sends_meet_receives_in_the_order_of_a_stream() -> None:
             ctx.team.barrier(60)
         """
     )
+
+
+def test_a_run_in_a_stream_between_two_copies() -> None:
+    with Ranks("other_device.py", 2, "host", "between,256", "between,200000") as both:
+        for _ in range(2):
+            assert both.read_all() == [[]] * 2
+        both.end()
 
 
 def test_a_request_leaves_a_later_start_on_a_stream_alone() -> None:

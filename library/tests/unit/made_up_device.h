@@ -37,6 +37,7 @@ class MadeUpDevice : public Device {
   void free_stream(void*) noexcept override {}
   bool owns_stream(void*, std::string&) override { return false; }
   pw_status call(void*, void (*)(void*), void*) override { return PW_INTERNAL; }
+  pw_status copy_on(void*, const FlatCopy&) override { return PW_INTERNAL; }
   bool stream_idle(void*, pw_status&) override { return true; }
   std::unique_ptr<Runner> make_runner(const Program&) override { return nullptr; }
   void clear(void*, uint64_t) override {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch.distributed import Work
@@ -25,6 +25,9 @@ from peerway.torch_distributed.work import Title
 
 MOST_PLACES = 4096  # sizes of tensors that are kept; it concerns no plan
 FINE_PLANS = 256  # from then on, new sizes are rounded up to powers of two
+
+
+Copy: TypeAlias = tuple[int, int, int]  # addresses to copy to and from, and the number of bytes
 
 
 class Key(NamedTuple):
@@ -82,19 +85,23 @@ class Engine(ABC):
 
     def prepared(self, key: Key) -> Prepared:
         """The plan for the key, which is made if there is none yet: then the call is collective."""
-        known = self._prepared.get(key._replace(elements=rounded(key.elements)) if key.elements else key)
-        if known is not None:
-            return known
-        count = key.elements
-        if count:
-            fine = len(self._prepared) < FINE_PLANS
-            count = rounded(count) if fine else power_of_two(count)
-        exact = key._replace(elements=count)
+        exact = self._rounded(key)
         if exact not in self._prepared:
             self._check_making(exact)
             self.team.barrier(self.seconds)  # a late rank has the group's time limit, not that of plans
             self._prepared[exact] = self._make(exact)
         return self._prepared[exact]
+
+    def find(self, key: Key) -> Prepared | None:
+        """The plan for the key, if it was made."""
+        return self._prepared.get(self._rounded(key))
+
+    def _rounded(self, key: Key) -> Key:
+        """The key of the plan that serves a key."""
+        fine = key._replace(elements=rounded(key.elements))
+        if fine in self._prepared or len(self._prepared) < FINE_PLANS or not key.elements:
+            return fine
+        return key._replace(elements=power_of_two(key.elements))
 
     def place(self, key: Key) -> tuple[Any, torch.Tensor]:
         """The plan for the key and the memory of its result, of as many elements as the key has. It is kept
@@ -114,6 +121,13 @@ class Engine(ABC):
         plan._core.finish(self.seconds)
 
     @abstractmethod
+    def run_between(self, plan: Any, before: Copy, after: Copy) -> bool:
+        """Runs a plan of the core between two copies, after the collectives before it: on the host here and
+        now, on a GPU in the program's stream. Returns False, and does nothing, where submit() has to see to
+        that order.
+        """
+
+    @abstractmethod
     def submit(
         self,
         call: Callable[[], None],
@@ -121,9 +135,10 @@ class Engine(ABC):
         outputs: Sequence[torch.Tensor],
         title: Title,
         waits: bool = False,
-    ) -> Work:
+    ) -> Work | None:
         """Begins a collective, which `call` carries out on `tensors`, after those before it. `waits`: whether
-        the caller will wait at once. The result of the work is `outputs`.
+        the caller will wait at once; then there is no work if nothing is left to wait for. The result of the
+        work is `outputs`.
         """
 
     @abstractmethod

@@ -32,6 +32,9 @@ class ProcessGroup(GroupBase):
         return self._all_reduce("reduce", tensors, opts, _root_of(opts))
 
     def broadcast(self, tensors: Tensors, opts: Any = None) -> Any:
+        if self._run_fast("broadcast", tensors, tensors, opts, root=_root_of(opts)):
+            return None
+
         def call(engine: Any) -> None:
             for tensor in tensors:
                 operations.broadcast(engine, tensor, _root_of(opts))
@@ -50,6 +53,8 @@ class ProcessGroup(GroupBase):
         return self._submit("all_gather", call, [*everything, *inputs], everything, opts)
 
     def allgather_into_tensor_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        if self._run_fast("all_gather_into_tensor", outputs, inputs, opts):
+            return None
         for to, source in zip(outputs, inputs, strict=True):
             self._check_multiple("all_gather_into_tensor", to, source)
 
@@ -79,6 +84,8 @@ class ProcessGroup(GroupBase):
 
     def reduce_scatter_tensor_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
         op = _operation_of(opts)
+        if self._run_fast("reduce_scatter_tensor", outputs, inputs, opts, op):
+            return None
         for to, source in zip(outputs, inputs, strict=True):
             self._check_multiple("reduce_scatter_tensor", source, to)
         reals = [(as_real(to, op), as_real(source, op)) for to, source in zip(outputs, inputs, strict=True)]
@@ -106,6 +113,8 @@ class ProcessGroup(GroupBase):
         if output_splits or input_splits:
             to = _split(output, output_splits, self._size)
             return self._exchange("all_to_all_single", to, _split(input, input_splits, self._size))
+        if self._run_fast("all_to_all_single", [output], [input], opts):
+            return None
         for tensor in (output, input):
             if tensor.numel() % self._size:
                 raise ValueError(
@@ -198,6 +207,8 @@ class ProcessGroup(GroupBase):
 
     def _all_reduce(self, name: str, tensors: Tensors, opts: Any, root: int | None = None) -> Any:
         op = _operation_of(opts)
+        if root is None and self._run_fast(name, tensors, tensors, opts, op):
+            return None
         reals = [as_real(tensor, op) for tensor in tensors]
         groups: dict[torch.dtype, list[torch.Tensor]] = {}
         for tensor in reals:

@@ -12,12 +12,17 @@ import torch
 import torch.distributed as dist
 
 from peerway.errors import Error
+from peerway.torch_distributed import fast_path
 from peerway.torch_distributed.engine import Engine
+from peerway.torch_distributed.errors import failure_of
+from peerway.torch_distributed.fast_path import FastPath
 from peerway.torch_distributed.on_host import HostEngine
 from peerway.torch_distributed.reductions import name_of
 from peerway.torch_distributed.work import JoinedWork
 
 Tensors = Sequence[torch.Tensor]
+
+MOST_FAST_PATHS = 4096  # it concerns no plan
 
 
 class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
@@ -31,6 +36,7 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
         self._name = self._description = ""
         self._time_limit = timeout
         self._coalesced: list[Any] | None = None  # works since start_coalescing
+        self._fast_paths: dict[Any, FastPath] = {}
         self._engines: dict[str, Engine] = {}
         cpu = dist.PrefixStore("cpu", store)
         self._engines["cpu"] = HostEngine(cpu, rank, size, timeout)
@@ -89,6 +95,7 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     def shutdown(self) -> None:
         """Ends the group. Collective; a rank that was lost is not waited for."""
         engines, self._engines = self._engines, {}
+        self._fast_paths.clear()
         for engine in reversed(engines.values()):
             with suppress(Error):
                 engine.close()
@@ -96,10 +103,39 @@ class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     def abort(self) -> None:
         """Ends the group without waiting for other ranks."""
         engines, self._engines = self._engines, {}
+        self._fast_paths.clear()
         for engine in engines.values():
             engine.abort()
 
     # How operations begin.
+
+    def _run_fast(
+        self, name: str, results: Tensors, sources: Tensors, opts: Any, op: Any = None, root: int = 0
+    ) -> bool:
+        """Runs a collective by its fast path; returns False if it must be submitted."""
+        if getattr(opts, "asyncOp", True) or self._coalesced is not None:
+            return False
+        if len(results) != 1 or len(sources) != 1 or not fast_path.takes(sources[0]):
+            return False
+        result, source = results[0], sources[0]
+        sizes: tuple[Any, ...] = source.dtype, source.numel(), source.device
+        if result is not source:
+            if not fast_path.takes(result):
+                return False
+            sizes += result.dtype, result.numel(), result.device
+        key = name, hash(op), root, sizes  # a hash of an operation is its number, and faster than to compare
+        path = self._fast_paths.get(key)
+        if path is None:
+            path = fast_path.find(self._engine_of(name, [result, source]), name, result, source, op, root)
+            if path is None:
+                return False
+            if len(self._fast_paths) >= MOST_FAST_PATHS:
+                self._fast_paths.clear()
+            self._fast_paths[key] = path
+        try:
+            return path.run(result, source)
+        except Error as error:
+            raise failure_of(_title(name, result, op=op), error) from error
 
     def _submit(
         self,

@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 
+from peerway import _core
 from peerway.errors import Error, InvalidArgument
 from peerway.memory import Region
 from peerway.torch_distributed.channels import StreamChannel, open_channels
-from peerway.torch_distributed.engine import Engine, Key
+from peerway.torch_distributed.engine import Copy, Engine, Key
 from peerway.torch_distributed.errors import failure_of
 from peerway.torch_distributed.operations import copy_within
 from peerway.torch_distributed.work import StreamWork, Title
@@ -39,7 +40,7 @@ class GpuEngine(Engine):
         self._lock = threading.RLock()  # DDP calls from threads of its own
         self._stream = torch.cuda.Stream(device, priority=-1)
         self._previous: Any = None  # the stream of the last collective outside of graphs
-        self._recent: dict[int, Any] = {}  # the cores of the last plans that were started
+        self._recent: list[Any] = []  # the cores of the last plans that were started
         # For run(): kind, number and stream. Only _enqueue sets it, under _lock.
         self._queue: tuple[str, int, int] | None = None
         self.channels |= open_channels(self, StreamChannel)
@@ -54,9 +55,18 @@ class GpuEngine(Engine):
     def run(self, plan: Any) -> None:
         """Enqueues a start and its finish in the stream of the operation that is being enqueued."""
         plan._core.run_on(self._queue)
-        self._recent[id(plan)] = plan._core
-        if len(self._recent) > RECENT:
-            del self._recent[next(iter(self._recent))]
+        self._started(plan._core)
+
+    def run_between(self, plan: Any, before: Copy, after: Copy) -> bool:
+        with self._lock:
+            queue = torch._C._cuda_getCurrentRawStream(self.device.index)
+            follows = self._previous is not None and self._previous.cuda_stream == queue
+            if not follows or torch.cuda.is_current_stream_capturing():
+                return False
+            self._check_recent()
+            plan.run_between_on(queue, before, after)
+            self._started(plan)
+        return True
 
     def submit(
         self,
@@ -65,7 +75,7 @@ class GpuEngine(Engine):
         outputs: Sequence[torch.Tensor],
         title: Title,
         waits: bool = False,
-    ) -> StreamWork:
+    ) -> StreamWork | None:
         """Enqueues a collective in the program's stream if it waits at once, else in that of the group."""
         with self._lock:
             current = self._current_stream()
@@ -76,6 +86,8 @@ class GpuEngine(Engine):
                     stream.wait_stream(self._previous)
                 self._previous = stream
             event = self._enqueue(call, tensors, current, stream, title)
+        if waits and event is None:
+            return None
         return StreamWork(stream, event, outputs, self._check_recent)
 
     def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: Title, tag: int) -> StreamWork:
@@ -98,18 +110,23 @@ class GpuEngine(Engine):
 
     def check(self) -> None:
         """Raises the error that cancelled a plan of this group, if one was."""
-        self._check(list(self._plans))
+        self._check([plan._core for plan in self._plans])
 
     def _current_stream(self) -> Any:
         return torch.cuda.current_stream(self.device.index)  # a torch.device would take twice as long
 
+    def _started(self, plan: Any) -> None:
+        """Notes a plan of the core for the checks of later calls."""
+        if plan not in self._recent:
+            self._recent.append(plan)
+            del self._recent[:-RECENT]
+
     def _check_recent(self) -> None:
-        self._check(list(self._recent.values()))
+        self._check(self._recent)
 
     def _check(self, plans: Sequence[Any]) -> None:
         try:
-            for plan in plans:
-                plan.check()
+            _core.check_plans(plans)
         except Error as error:
             raise failure_of("a collective on the GPU", error) from error
 

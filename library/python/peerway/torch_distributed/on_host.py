@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from peerway.torch_distributed.channels import HostChannel, open_channels
-from peerway.torch_distributed.engine import Engine, Key
+from peerway.torch_distributed.engine import Copy, Engine, Key
 from peerway.torch_distributed.operations import copy_within
 from peerway.torch_distributed.work import HostQueue, HostWork, Title
 
@@ -35,6 +35,9 @@ class HostEngine(Engine):
         """Adds a collective to the queue of the group."""
         del tensors  # `call` keeps them
         return self._queue.add(HostWork(call, outputs, title), waits)
+
+    def run_between(self, plan: Any, before: Copy, after: Copy) -> bool:
+        return self._queue.run_now(partial(plan.run_between, before, after, self.seconds))
 
     def transfer(self, peer: int, sends: bool, tensor: torch.Tensor, title: Title, tag: int) -> HostWork:
         """Adds a message to the queue of its channel."""

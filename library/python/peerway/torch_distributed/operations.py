@@ -107,7 +107,7 @@ def all_gather(engine: Engine, rows: Rows, source: torch.Tensor) -> None:
     chunk = engine.chunk(source.dtype, engine.size)
     for first in range(0, length, chunk):
         count = min(chunk, length - first)
-        prepared = engine.prepared(Key("all_gather", "", torch.uint8, _units(count * word)))
+        prepared = engine.prepared(Key("all_gather", "", torch.uint8, units(count * word)))
         staged = prepared.to.view(engine.size, prepared.elements).view(source.dtype)
         part = source[first : first + count]
         staged[engine.rank, : part.numel()].copy_(part)
@@ -125,7 +125,7 @@ def all_to_all(engine: Engine, to: torch.Tensor, source: torch.Tensor) -> None:
     chunk = engine.chunk(source.dtype, engine.size)
     for first in range(0, length, chunk):
         count = min(chunk, length - first)
-        prepared = engine.prepared(Key("all_to_all", "", torch.uint8, _units(count * word)))
+        prepared = engine.prepared(Key("all_to_all", "", torch.uint8, units(count * word)))
         shape = (engine.size, prepared.elements)
         places = prepared.source.view(shape).view(source.dtype)
         places[:, :count].copy_(source[:, first : first + count])
@@ -140,7 +140,7 @@ def broadcast(engine: Engine, tensor: torch.Tensor, root: int) -> None:
     words = _words_of(elements)
     for part in words.split(engine.chunk(words.dtype, 1)) if words.numel() else ():
         bytes_ = part.numel() * part.dtype.itemsize
-        prepared = engine.prepared(Key("broadcast", "", torch.uint8, _units(bytes_), root))
+        prepared = engine.prepared(Key("broadcast", "", torch.uint8, units(bytes_), root))
         staged = prepared.to[:bytes_].view(part.dtype)
         if engine.rank == root:
             staged.copy_(part)
@@ -184,7 +184,8 @@ def _pairs(
     return [(place[: part.numel()], part) for place, part in zip(staged, parts, strict=True)]
 
 
-def _units(bytes_: int) -> int:
+def units(bytes_: int) -> int:
+    """A number of bytes rounded up to what plans move."""
     return -(-bytes_ // _UNIT) * _UNIT
 
 

@@ -107,17 +107,21 @@ class HostQueue:
 
     def add(self, work: HostWork, at_once: bool = False) -> HostWork:
         """Adds an operation. With `at_once` the caller will wait for it in any case."""
-        with self._changed:
-            direct = at_once and not self._pending and not self._running
-            if direct:
-                self._running = True
-            else:
+        if not (at_once and self.run_now(work.run)):
+            with self._changed:
                 self._pending.append(work)
                 self._start_thread()
                 self._changed.notify_all()
-        if direct:
-            self._run(work)
         return work
+
+    def run_now(self, call: Call) -> bool:
+        """Carries out an operation in the calling thread, if nothing is before it; returns whether it did."""
+        with self._changed:
+            if self._pending or self._running:
+                return False
+            self._running = True
+        self._run(call)
+        return True
 
     def close(self) -> None:
         """Waits for all operations, and ends the thread."""
@@ -141,11 +145,11 @@ class HostQueue:
                     return
                 work = self._pending.popleft()
                 self._running = True
-            self._run(work)
+            self._run(work.run)
 
-    def _run(self, work: HostWork) -> None:
+    def _run(self, call: Call) -> None:
         try:
-            work.run()
+            call()
         finally:
             with self._changed:
                 self._running = False

@@ -50,6 +50,7 @@ class CudaDevice : public Device {
   void free_stream(void* stream) noexcept override;
   bool owns_stream(void* stream, std::string& why_not) override;
   pw_status call(void* stream, void (*call)(void*), void* user) override;
+  pw_status copy_on(void* stream, const FlatCopy& copy) override;
   bool stream_idle(void* stream, pw_status& status) override;
   void load_reduction(peerway::device::Element element, peerway::device::Combine combine) override;
   std::unique_ptr<Runner> make_runner(const Program& program) override;

@@ -40,6 +40,18 @@ pw_status CudaDevice::call(void* stream, void (*function)(void*), void* user) {
                                                                       gpu_.name(), driver_.text(result)));
 }
 
+pw_status CudaDevice::copy_on(void* stream, const FlatCopy& copy) {
+  if (copy.bytes == 0) return PW_OK;
+  const Current current(driver_, context());
+  const CUresult result =
+      driver_.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(copy.to), reinterpret_cast<CUdeviceptr>(copy.from),
+                            copy.bytes, static_cast<CUstream>(stream));
+  return result == CUDA_SUCCESS
+             ? PW_OK
+             : fail(Driver::status(result), format("{}: copying {} bytes from {} to {}: {}", gpu_.name(),
+                                                   copy.bytes, copy.from, copy.to, driver_.text(result)));
+}
+
 bool CudaDevice::stream_idle(void* stream, pw_status& status) {
   const Current current(driver_, context());
   const CUresult result = driver_.cuStreamQuery(static_cast<CUstream>(stream));

@@ -235,6 +235,12 @@ pw_status HostDevice::call(void* stream, void (*function)(void*), void* user) {
   return PW_OK;
 }
 
+pw_status HostDevice::copy_on(void* stream, const FlatCopy& copy) {
+  if (copy.bytes == 0) return PW_OK;  // then the addresses may be null
+  static_cast<HostStream*>(stream)->enqueue([copy] { std::memcpy(copy.to, copy.from, copy.bytes); });
+  return PW_OK;
+}
+
 bool HostDevice::stream_idle(void* stream, pw_status& status) {
   status = PW_OK;
   return static_cast<HostStream*>(stream)->idle();

@@ -34,6 +34,7 @@ class HostDevice final : public Device {
   void free_stream(void* stream) noexcept override;
   bool owns_stream(void* stream, std::string& why_not) override;
   pw_status call(void* stream, void (*call)(void*), void* user) override;
+  pw_status copy_on(void* stream, const FlatCopy& copy) override;
   bool stream_idle(void* stream, pw_status& status) override;
   std::unique_ptr<Runner> make_runner(const Program& program) override;
   void clear(void* address, uint64_t bytes) override;

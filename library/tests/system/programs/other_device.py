@@ -5,6 +5,7 @@ other_device.py DEVICE SCENARIO...
 transfers,PATH,OP,TARGET,SOURCE: by that path, target and source on DEVICE or "host".
 methods,BYTES,TO...: of the sends of a plan, of so many bytes each, to the "right" or "self"; a "put" is none.
 ring,BYTES,START  puts,BYTES,START: a plan, started from the "host" or "ahead" on a stream of the device.
+between,BYTES: a plan that runs in a stream between two copies.
 halo,START: of an array on the device.  capsule: the device of memory that comes as a DLPack capsule.
 lost: says "running", and what the wait for a rank that ends raises.
 """
@@ -128,6 +129,27 @@ class Job:
         plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
         plan = plan.receive(self.previous, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
         return self.epochs(plan, memory, bytes_, start)
+
+    def between(self, size: str) -> list[str]:
+        """As ring, but a run in a stream copies what it sends into the plan's memory, and what came out."""
+        bytes_ = int(size)
+        memory, apart = Memory(self.ctx, self.device, 2 * bytes_), Memory(self.ctx, self.device, 2 * bytes_)
+        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
+        plan = plan.receive(self.previous, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
+        stream = self.ctx.stream(self.device)
+        wrong = []
+        for epoch in range(EPOCHS):
+            apart.write(self.numbers(self.ctx.rank, epoch, bytes_))
+            inside, outside = memory.region.address, apart.region.address
+            after = (outside + bytes_, inside + bytes_, bytes_) if epoch % 2 else (0, 0, 0)
+            plan._core.run_between_on(stream._core.queue, (inside, outside, bytes_), after)
+            stream.wait(SECONDS)
+            came = apart.read(bytes_, bytes_) if epoch % 2 else memory.read(bytes_, bytes_)
+            if not np.array_equal(came, self.numbers(self.previous, epoch, bytes_)):
+                wrong.append(f"epoch {epoch}")
+        plan.check()
+        self.ctx.team.barrier(SECONDS)
+        return wrong
 
     def puts(self, size: str, start: str) -> list[str]:
         """The same with puts; the target's plan notifies a signal when its memory may be written again."""

@@ -62,9 +62,9 @@ class Job:
         return torch.full(shape, 1, dtype=dtype, device=self.device)
 
     def cases(self) -> Iterator[Case]:
-        yield from self.reductions()
-        yield from self.gathers()
-        yield from self.exchanges()
+        for name, case in (*self.reductions(), *self.gathers(), *self.exchanges()):
+            yield name, case
+            yield f"{name}, again", case  # with the plan that the first call made
         if self.size > 1:
             yield from self.messages()
             yield "groups", self.groups
@@ -457,11 +457,14 @@ class Job:
         return torch.equal(result, self.combined("SUM", torch.float32, 10) * 2)
 
     def refused(self) -> bool:
-        """Errors say what was asked for and what to do; the group goes on."""
+        """Errors say what was asked for and what to do, also where there is a plan; the group goes on."""
+        self.all_gather_into(torch.float32, 64)
+        few = self.full((5,), torch.float32)
         calls: list[tuple[str, Callable[[], Any]]] = [
             ("combines bits", lambda: dist.all_reduce(self.mine(torch.float32, 4), ReduceOp.BAND)),
             ("ReduceOp.BXOR of", lambda: dist.all_reduce(self.mine(torch.int32, 4), ReduceOp.BXOR)),
             ("give dense ones", lambda: dist.all_reduce(torch.eye(3, device=self.device).to_sparse())),
+            ("are not", lambda: dist.all_gather_into_tensor(few, self.mine(torch.float32, 64))),
             ("name the rank", lambda: dist.recv(self.mine(torch.int32, 4))),
         ]
         for words, call in calls:
