@@ -111,6 +111,11 @@ class Plan {
   [[gnu::always_inline]] Status run(pw_stream stream) {
     return static_cast<Status>(pw_plan_run_on(get(), stream));
   }
+  /// The same, but if `*word` is not `value` when the stream comes to the call, nothing is done. The plan's
+  /// device must reach `word` by this address, and all ranks must decide alike.
+  [[gnu::always_inline]] Status run_if(pw_stream stream, const int* word, int value) {
+    return static_cast<Status>(pw_plan_run_on_if(get(), stream, word, value));
+  }
 
   /// Limits each wait of the plan in streams and kernels.
   void set_timeout(Timeout timeout) { check(pw_plan_set_timeout(get(), detail::nanoseconds(timeout))); }

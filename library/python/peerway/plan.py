@@ -73,6 +73,15 @@ class Plan:
         else:
             self._core.run_on(stream_handle(stream, self._device))
 
+    def run_if(self, stream: object, address: int, value: int) -> None:
+        """A start and its finish in the order of `stream`, if the 32-bit integer at `address` is `value` when the
+        stream comes to them; otherwise nothing is done. So a graph may contain more iterations of a loop than
+        there will be. The plan's device must reach the address, and all ranks must decide alike.
+        """
+        word = number("run_if: `address`", address)
+        wanted = number("run_if: `value`", value, -(1 << 31), (1 << 31) - 1)
+        self._core.run_on_if(stream_handle(stream, self._device), word, wanted)
+
     def set_timeout(self, timeout: float | None) -> None:
         """Limits each wait of the plan, on the host, in streams and in kernels, to `timeout` seconds; then
         the plan is cancelled. None: only the loss of a rank or the end of the context ends them.

@@ -246,6 +246,14 @@ void bind_prepared(nb::module_& module) {
             released([&, on = as_stream(stream)] { return plan->run(on); });
           },
           nb::arg("stream"))
+      .def(
+          "run_on_if",
+          [](Plan& plan, const AnyStream& stream, uintptr_t word, int value) {
+            released([&, on = as_stream(stream)] {
+              return plan->run_if(on, reinterpret_cast<const int*>(word), value);
+            });
+          },
+          nb::arg("stream"), nb::arg("word"), nb::arg("value"))
       .def("run_between", &run_between, nb::arg("before"), nb::arg("after"), nb::arg("timeout").none())
       .def("run_between_on", &run_between_on, nb::arg("queue"), nb::arg("before"), nb::arg("after"))
       .def(

@@ -20,6 +20,7 @@ namespace pw {
 
 struct Copy;
 
+using peerway::device::Condition;
 using peerway::device::StepKind;
 
 /// `count` consecutive words whose value in epoch e is base + (e - lag) * by; there are none if `word` is
@@ -93,8 +94,9 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  /// Runs the part in the order of a stream of the device.
-  virtual pw_status enqueue(void* stream, PlanPart part) = 0;
+  /// Runs the part in the order of a stream of the device, if the condition is met when the stream comes to
+  /// it.
+  virtual pw_status enqueue(void* stream, PlanPart part, const Condition& condition) = 0;
 
   /// Begins the part for the host, which then calls done() until it returns true. If `after` has a stream,
   /// the part runs after the work in that stream.

@@ -50,7 +50,7 @@ class Plan {
   bool finished(uint64_t number, pw_status& ended);
   /// The source to poll while a thread waits for the finish; null if the plan does not use the proxy.
   [[nodiscard]] Source* source() const { return proxy_.get(); }
-  pw_status enqueue(void* stream, PlanPart part);
+  pw_status enqueue(void* stream, PlanPart part, const Condition& condition = {});
   /// A start and its finish between two copies, such as into the plan's memory and out of it.
   pw_status enqueue_between(void* stream, const FlatCopy& before, const FlatCopy& after);
   [[nodiscard]] pw_status status() const;

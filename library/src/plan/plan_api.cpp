@@ -13,7 +13,7 @@ using pw::Error;
 using pw::format;
 using pw::given;
 
-pw_status enqueue(pw_plan* plan, pw_stream stream, pw::PlanPart part) {
+pw_status enqueue(pw_plan* plan, pw_stream stream, pw::PlanPart part, const pw::Condition& condition = {}) {
   const pw::DeviceId id = plan->plan->device().id();
   const bool same =
       stream.device.kind == id.kind && (stream.device.index == id.index || stream.device.index == -1);
@@ -21,7 +21,7 @@ pw_status enqueue(pw_plan* plan, pw_stream stream, pw::PlanPart part) {
     return pw::fail(PW_INVALID_ARGUMENT,
                     format("a plan of {} was given a stream of {}", to_string(id),
                            to_string(pw::DeviceId{stream.device.kind, stream.device.index})));
-  return plan->plan->enqueue(stream.queue, part);
+  return plan->plan->enqueue(stream.queue, part, condition);
 }
 
 void check_by(uint64_t by) {
@@ -182,6 +182,12 @@ pw_status pw_plan_finish_on(pw_plan* plan, pw_stream stream) {
 pw_status pw_plan_run_on(pw_plan* plan, pw_stream stream) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::catch_errors(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::both); });
+}
+
+pw_status pw_plan_run_on_if(pw_plan* plan, pw_stream stream, const int* word, int value) {
+  const pw::trace::Call call(__builtin_return_address(0));
+  return pw::catch_errors(__func__, given(plan, word),
+                          [&] { return enqueue(plan, stream, pw::PlanPart::both, {word, value}); });
 }
 
 pw_status pw_plan_status(pw_plan* plan) {

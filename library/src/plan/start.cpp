@@ -122,15 +122,15 @@ pw_status Plan::enter_on(void* stream, PlanPart part) {
   return enter_part(part, stream, nullptr);
 }
 
-pw_status Plan::enqueue(void* stream, PlanPart part) {
+pw_status Plan::enqueue(void* stream, PlanPart part, const Condition& condition) {
   const pw_status entered = enter_on(stream, part);
-  return entered == PW_OK ? runner_->enqueue(stream, part) : entered;
+  return entered == PW_OK ? runner_->enqueue(stream, part, condition) : entered;
 }
 
 pw_status Plan::enqueue_between(void* stream, const FlatCopy& before, const FlatCopy& after) {
   pw_status status = enter_on(stream, PlanPart::both);
   if (status == PW_OK) status = device_.copy_on(stream, before);
-  if (status == PW_OK) status = runner_->enqueue(stream, PlanPart::both);
+  if (status == PW_OK) status = runner_->enqueue(stream, PlanPart::both, {});
   return status == PW_OK ? device_.copy_on(stream, after) : status;
 }
 

@@ -153,13 +153,15 @@ class MockRunner final : public Runner {
     polled_ = reinterpret_cast<unsigned long long*>(views.find(guard_->polled));
   }
 
-  pw_status enqueue(void* stream, PlanPart part) override {
-    static_cast<HostStream*>(stream)->enqueue([this, part] { run(part); });
+  pw_status enqueue(void* stream, PlanPart part, const Condition& condition) override {
+    static_cast<HostStream*>(stream)->enqueue([this, part, condition] {
+      if (condition.is_met()) run(part);
+    });
     return PW_OK;
   }
   pw_status begin(PlanPart part, const std::optional<void*>& after) override {
     begun_on_ = after ? static_cast<HostStream*>(*after) : &own_;
-    return enqueue(begun_on_, part);
+    return enqueue(begun_on_, part, {});
   }
   bool done(pw_status& status) override {
     status = PW_OK;

@@ -159,19 +159,14 @@ def test_nothing_that_has_ended_ends_the_process(
     assert done.stderr == ""
 
 
-def test_a_run_of_a_plan_between_two_copies(
+def test_runs_of_plans_between_copies_and_on_a_condition(
     doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    program = [
-        sys.executable,
-        str(SYSTEM_PROGRAMS / "other_device.py"),
-        "cuda",
-        "between,256",
-        "between,200000",
-    ]
+    scenarios = ["between,256", "between,200000", "conditional,256", "conditional,200000"]
+    program = [sys.executable, str(SYSTEM_PROGRAMS / "other_device.py"), "cuda", *scenarios]
     done = run_program("peerway", "run", "-n", "2", "--", *program, env={**os.environ, **doubles})
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["[]"] * 4
+    assert done.stdout.splitlines() == ["[]"] * 2 * len(scenarios)
 
 
 def test_kernels_get_the_ends_of_lanes_and_a_fifo(

@@ -78,9 +78,10 @@ def test_sends_meet_receives_in_the_order_of_a_stream() -> None:
     )
 
 
-def test_a_run_in_a_stream_between_two_copies() -> None:
-    with Ranks("other_device.py", 2, "host", "between,256", "between,200000") as both:
-        for _ in range(2):
+def test_runs_in_a_stream_between_copies_and_on_a_condition() -> None:
+    scenarios = ["between,256", "between,200000", "conditional,256", "conditional,200000"]
+    with Ranks("other_device.py", 2, "host", *scenarios) as both:
+        for _ in scenarios:
             assert both.read_all() == [[]] * 2
         both.end()
 

@@ -8,6 +8,14 @@
 
 namespace peerway::device {
 
+/// What a launch of a plan in a stream depends on: it is met if the word has the value, or if there is no
+/// word.
+struct Condition {
+  const int* word;
+  int value;
+  PW_ON_DEVICE bool is_met() const { return word == nullptr || *(const volatile int*)word == value; }
+};
+
 enum class StepKind : unsigned {
   notify,  ///< store the mark's words after all earlier stores
   ready,   ///< ready to receive: store the mark's words; earlier steps only read the memory that may now be

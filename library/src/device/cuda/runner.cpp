@@ -198,7 +198,8 @@ void CudaRunner::prepare(PlanLaunch& launch, std::span<const peerway::device::St
                  reinterpret_cast<peerway::device::Word*>(epochs_),
                  guard(),
                  nullptr,
-                 part};
+                 part,
+                 {}};
   launch.threads = threads_for(launch.kernel, steps);
   // All blocks of a launch must be resident at once, because they wait for peers.
   launch.blocks = std::min(last - first, gpu_.sms);
@@ -253,8 +254,9 @@ pw_status CudaRunner::launched(CUresult outcome, const char* launch) const {
               format("{}: launching {}: {}", gpu_.name(), launch, gpu_.driver.text(outcome)));
 }
 
-pw_status CudaRunner::launch_rounds(CUstream stream) {
+pw_status CudaRunner::launch_rounds(CUstream stream, const Condition& condition) {
   for (Round& round : rounds_) {
+    round.reduction.arguments.condition = round.launch.head.condition = condition;
     if (const pw_status status = launched(kernels_.launch(round.reduction, stream), "a reduction");
         status != PW_OK)
       return status;
@@ -266,12 +268,13 @@ pw_status CudaRunner::launch_rounds(CUstream stream) {
   return PW_OK;
 }
 
-pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
+pw_status CudaRunner::enqueue(void* stream, PlanPart part, const Condition& condition) {
   PlanLaunch& launch = launch_[index_of(part)];
   const auto queue = static_cast<CUstream>(stream);
   const Current current(gpu_.driver, context_);
   if (launch.blocks > 0) {
     launch.head.guard.timeout_ns = guard_->timeout_ns;
+    launch.head.condition = condition;
     if (times_ != nullptr) {
       times_->take();
       launch.head.part = times_->launched(part);
@@ -279,12 +282,12 @@ pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
     if (const pw_status status = launched(kernels_.launch(launch, queue), "a plan"); status != PW_OK)
       return status;
   }
-  return part == PlanPart::start ? PW_OK : launch_rounds(queue);
+  return part == PlanPart::start ? PW_OK : launch_rounds(queue, condition);
 }
 
 pw_status CudaRunner::begin(PlanPart part, const std::optional<void*>& after) {
   begun_on_ = after ? static_cast<CUstream>(*after) : own_;
-  return enqueue(begun_on_, part);
+  return enqueue(begun_on_, part, {});
 }
 
 bool CudaRunner::done(pw_status& status) {

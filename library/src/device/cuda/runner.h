@@ -26,7 +26,7 @@ class CudaRunner final : public Runner {
   CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kernels& kernels, const Program& program);
   ~CudaRunner() override;
 
-  pw_status enqueue(void* stream, PlanPart part) override;
+  pw_status enqueue(void* stream, PlanPart part, const Condition& condition) override;
   pw_status begin(PlanPart part, const std::optional<void*>& after) override;
   bool done(pw_status& status) override;
   bool notify(void (*call)(void*), void* user) override;
@@ -49,7 +49,7 @@ class CudaRunner final : public Runner {
   void prepare(PlanLaunch& launch, std::span<const peerway::device::Step> steps, unsigned part);
   void prepare_rounds(const Program& program);
   pw_status launched(CUresult outcome, const char* launch) const;
-  pw_status launch_rounds(CUstream stream);
+  pw_status launch_rounds(CUstream stream, const Condition& condition);
   [[nodiscard]] bool as_messages(PlanLaunch& launch, std::span<const peerway::device::Step> steps) const;
   void release() noexcept;
 

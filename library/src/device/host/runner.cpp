@@ -262,8 +262,9 @@ class HostRunner final : public Runner {
   explicit HostRunner(const Program& program) : state_(std::make_shared<SharedState>(program)) {}
   ~HostRunner() override { state_->end(); }
 
-  pw_status enqueue(void* stream, PlanPart part) override {
-    static_cast<HostStream*>(stream)->enqueue([state = state_, part, place = std::string(trace::place())] {
+  pw_status enqueue(void* stream, PlanPart part, const Condition& condition) override {
+    static_cast<HostStream*>(stream)->enqueue([=, state = state_, place = std::string(trace::place())] {
+      if (!condition.is_met()) return;
       const trace::NamedCall call(place);
       state->run(part);
     });

@@ -6,6 +6,7 @@ transfers,PATH,OP,TARGET,SOURCE: by that path, target and source on DEVICE or "h
 methods,BYTES,TO...: of the sends of a plan, of so many bytes each, to the "right" or "self"; a "put" is none.
 ring,BYTES,START  puts,BYTES,START: a plan, started from the "host" or "ahead" on a stream of the device.
 between,BYTES: a plan that runs in a stream between two copies.
+conditional,BYTES: a plan that runs in a stream in every other epoch only, because of a word on the device.
 halo,START: of an array on the device.  capsule: the device of memory that comes as a DLPack capsule.
 lost: says "running", and what the wait for a rank that ends raises.
 """
@@ -146,6 +147,26 @@ class Job:
             stream.wait(SECONDS)
             came = apart.read(bytes_, bytes_) if epoch % 2 else memory.read(bytes_, bytes_)
             if not np.array_equal(came, self.numbers(self.previous, epoch, bytes_)):
+                wrong.append(f"epoch {epoch}")
+        plan.check()
+        self.ctx.team.barrier(SECONDS)
+        return wrong
+
+    def conditional(self, size: str) -> list[str]:
+        """A ring whose runs do nothing in odd epochs."""
+        bytes_ = int(size)
+        memory, word = Memory(self.ctx, self.device, 2 * bytes_), Memory(self.ctx, self.device, 4)
+        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
+        plan = plan.receive(self.previous, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
+        stream = self.ctx.stream(self.device)
+        wrong = []
+        for epoch in range(EPOCHS):
+            memory.write(self.numbers(self.ctx.rank, epoch, bytes_))
+            word.write(np.array([5 if epoch % 2 == 0 else 4], np.int32))
+            plan.run_if(stream, word.region.address, 5)
+            stream.wait(SECONDS)
+            expected = self.numbers(self.previous, epoch // 2 * 2, bytes_)
+            if not np.array_equal(memory.read(bytes_, bytes_), expected):
                 wrong.append(f"epoch {epoch}")
         plan.check()
         self.ctx.team.barrier(SECONDS)

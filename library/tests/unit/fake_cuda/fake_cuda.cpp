@@ -258,6 +258,7 @@ void run_pieces(uintptr_t function, const void* arguments) {
 
 CUresult run_plan(uintptr_t function, const void* arguments) {
   const auto& head = *static_cast<const PlanHead*>(arguments);
+  if (!head.condition.is_met()) return CUDA_SUCCESS;
   peerway::device::detail::run_timed(peerway::device::Thread{}, head.times, head.part, 1,
                                      [&] { run_pieces(function, arguments); });
   return CUDA_SUCCESS;
@@ -963,6 +964,7 @@ CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z
   }
   if (word == kReduce) {
     const auto& arguments = *static_cast<const ReduceArguments*>(parameters[0]);
+    if (!arguments.condition.is_met()) return CUDA_SUCCESS;
     none_cancelled(arguments, 0, 1) ? reduce(arguments, 0, 1) : cancel_round(arguments, 0, 1);
     return CUDA_SUCCESS;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "peerway/device/memory.cuh"
+#include "peerway/device/step.cuh"
 
 namespace pw::cuda {
 
@@ -15,6 +16,13 @@ struct InOrder {
 #endif
   }
 };
+
+// Whether the kernel is to run. Only with a condition does this wait for the work before, which may write the
+// word.
+__device__ inline bool is_met(const peerway::device::Condition& condition) {
+  if (condition.word != nullptr) InOrder()();
+  return condition.is_met();
+}
 
 // Returns the parameter of a kernel that has one. Compilers for AMD GPUs copy parameters that are indexed at
 // run time to each thread's own memory, so this takes them from where they were passed.

@@ -6,6 +6,12 @@
 
 namespace pw::cuda {
 
+__device__ inline const PlanHead& head_of(const PlanHead& head) { return head; }
+template <class Arguments>
+__device__ inline const PlanHead& head_of(const Arguments& arguments) {
+  return arguments.head;
+}
+
 template <class Run>
 __device__ inline void run_traced(const PlanHead& head, Run&& pieces) {
   const peerway::device::Block block;
@@ -51,7 +57,7 @@ __device__ inline void run_messages(const Arguments& plan) {
       name(const PW_KERNEL_CONSTANT pw::cuda::Arguments passed) {    \
     using namespace pw::cuda;                                        \
     const Arguments& plan = in_place(passed);                        \
-    body;                                                            \
+    if (is_met(head_of(plan).condition)) body;                       \
   }
 
 // Answers `rounds` words of the host with the time, for a trace; each word is on its own line.

@@ -17,8 +17,9 @@ struct PlanHead {
   unsigned last;
   peerway::device::Word* epoch;
   pw_guard guard;
-  peerway::device::StepTimes* times;  // null: the plan is not traced
-  unsigned part;                      // see StepRecord::part
+  peerway::device::StepTimes* times;     // null: the plan is not traced
+  unsigned part;                         // see StepRecord::part
+  peerway::device::Condition condition;  // nothing is done unless it is met
 };
 
 // A short table is passed in the parameters, which the first instruction finds in the constant cache. A

@@ -14,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(pw::cuda::kReduceThreads)
     pw_reduce(const PW_KERNEL_CONSTANT pw::cuda::ReduceArguments passed) {
   using namespace pw::cuda;
   const ReduceArguments& arguments = in_place(passed);
+  if (!is_met(arguments.condition)) return;
   InOrder()();
   const peerway::device::Block block;
   if (!block.all(none_cancelled(arguments, block.index(), block.count()))) {

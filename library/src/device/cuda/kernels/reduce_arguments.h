@@ -17,6 +17,7 @@ struct ReduceArguments {
   // wrong.
   peerway::device::Word* epochs;
   unsigned before, after;
+  peerway::device::Condition condition;  // nothing is done unless it is met
 };
 
 // Returns whether no piece before the reduction was cancelled, of those that this thread looks at.
