@@ -49,10 +49,13 @@ struct Running {
   pwx_loop* loop = nullptr;
   int parts = 0;            ///< so far
   uint64_t other_uses = 0;  ///< of the GPU, when the last part began
+  std::vector<const peerway::Plan*> plans{};
   bool recording = false;
   LoopParts recorded{};
 };
 Running running;
+
+void (*make_halos_old)(const peerway::Plan& plan) = nullptr;
 
 bool program_has_loops = false;
 
@@ -131,9 +134,16 @@ void wait_for_loop(LoopGraph& graph) {
   }
 }
 
+/// The host does not know how often the parts with these plans were executed: as often as the program says,
+/// or not at all. So their halos count as old, on all ranks alike.
+void forget_halos_of_loop() {
+  for (const peerway::Plan* plan : running.plans) make_halos_old(*plan);
+}
+
 void end(pwx_loop& loop) {
   const bool was_recording = std::exchange(running.recording, false);
   running.loop = nullptr;
+  forget_halos_of_loop();
   if (!was_recording) return;
   divert_launches(nullptr);
   LoopGraph& graph = graph_of(loop, std::move(running.recorded));
@@ -143,6 +153,13 @@ void end(pwx_loop& loop) {
 }
 
 }  // namespace
+
+void note_plan_of_loop(const peerway::Plan& plan) {
+  if (running.loop != nullptr && std::ranges::find(running.plans, &plan) == running.plans.end())
+    running.plans.push_back(&plan);
+}
+
+void notify_halos(void (*halos_are_old)(const peerway::Plan& plan)) { make_halos_old = halos_are_old; }
 
 void prepare_loops() {
   if (program_has_loops && may_record()) prepare_loop_graphs();

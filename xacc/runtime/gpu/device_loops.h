@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/setting.h"
+#include "peerway/peerway.hpp"
 
 namespace pwx {
 
@@ -15,6 +16,11 @@ enum class Loops : uint8_t { graph, steps, host };
 extern const pw::ChoiceSetting<Loops> acc_loops;
 
 }  // namespace settings
+
+/// Notes that a loop that runs now has this plan, if one runs.
+void note_plan_of_loop(const peerway::Plan& plan);
+/// Registers what makes the halos of a plan count as old, for the layer above, which has the plans.
+void notify_halos(void (*halos_are_old)(const peerway::Plan& plan));
 
 /// Prepares what graphs of loops need, if the program has such loops, so that the first one need not.
 void prepare_loops();

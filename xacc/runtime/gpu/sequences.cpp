@@ -119,6 +119,7 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
 }
 
 void run_in_order(peerway::Plan& plan) {
+  note_plan_of_loop(plan);
   if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);
   const InOrder in_order;
   peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));

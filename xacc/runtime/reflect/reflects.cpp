@@ -10,6 +10,7 @@
 #include "xacc/runtime/base/operators.h"
 #include "xacc/runtime/data/arrays.h"
 #include "xacc/runtime/data/present.h"
+#include "xacc/runtime/gpu/device_loops.h"
 #include "xacc/runtime/gpu/gpu.h"
 #include "xacc/runtime/gpu/sequences.h"
 #include "xacc/runtime/program/collective.h"
@@ -190,6 +191,14 @@ void forget_halos_of(uint64_t array_id) {
 
 void forget_halos_of_present(uint64_t id) { end_plans(&Reflect::copies, id); }
 
+void make_halos_old(const peerway::Plan& plan) {
+  for (const auto& halo : halos())
+    for (const auto& entry : halo->entries)
+      if (entry->plan && &*entry->plan == &plan)
+        for (pwx_array_state* const state : entry->states) state->reflected[1].done = false;
+}
+
+const bool halos_notify = (notify_halos(make_halos_old), true);
 const bool arrays_notify =
     (notify_array_users({leave_halos_of, forget_halos_of, forget_halos_of_present}), true);
 

@@ -159,6 +159,22 @@ static int until_nan(int most) {
   return -1;
 }
 
+/* Leaves before a reflect: then the halos are out of date. */
+static int damp(double wanted) {
+  for (int n = 0; n < 9; n++) {
+    double sum = 0;
+#pragma xmp loop on t(i) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum) present(p)
+    for (int i = 0; i < N; i++) {
+      p[i] *= 0.5;
+      sum += p[i];
+    }
+    if (fabs(sum) < wanted) return n;
+    multiply();
+  }
+  return -1;
+}
+
 int main(void) {
 #pragma acc enter data create(x, r, p, q, count)
   for (int again = 0; again < 3; again++) report("solve", solve(again, 1e-20, 100), dot(x, x));
@@ -175,6 +191,12 @@ int main(void) {
   report("climb", climb(40, 500), climb(3, 100000));
   report("mix", mix(9), mix(1));
   report("mix", dot(x, x), 0);
+  for (int again = 0; again < 3; again++) {
+    start(again);
+    report("damp", damp(0.05), 0);
+    multiply();
+    report("neighbours", dot(q, q), 0);
+  }
   report("nan", until_nan(20), until_nan(2));
   return 0;
 }
