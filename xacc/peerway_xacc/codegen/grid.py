@@ -109,30 +109,42 @@ def count_of(dimension: Dimension) -> str:
     return f"PWX_AT_LEAST_0({count})"
 
 
-BLOCKS = "  for (unsigned x__q = blockIdx.x; x__q < x__all; x__q += gridDim.x)"
+@dataclass(frozen=True)
+class LoopNest:
+    """The loops over the iterations of a thread."""
 
+    order: str  # the letters of the dimensions, the outermost loop first
+    together: dict[str, int]  # iterations of a dimension that a thread does at once, if more than one
+    by_block: bool  # the threads of a block share an iteration of x
 
-# A thread does two iterations of x at once: the compiler moves the loads of both before the first store, so
-# that twice as many bytes are under way.
-PAIRS = (
-    "  for (unsigned x__p = blockIdx.x * blockDim.x + threadIdx.x; x__p < x__all; "
-    "x__p += 2 * gridDim.x * blockDim.x)\n"
-    "  #pragma unroll\n"
-    "  for (unsigned x__k = 0; x__k < 2; ++x__k)"
-)
-OF_PAIR = "    const unsigned x__q = x__p + x__k * gridDim.x * blockDim.x;\n    if (x__q >= x__all) break;"
+    def heads(self, used: set[str]) -> list[str]:
+        """The lines before the loops' body, for the dimensions that are used."""
+        return [line for letter in self.order if letter in used for line in self._head(letter)]
 
+    def _head(self, letter: str) -> list[str]:
+        first, step = f"blockIdx.{letter}", f"gridDim.{letter}"
+        if letter == "x" and not self.by_block:
+            first, step = f"{first} * blockDim.x + threadIdx.x", f"{step} * blockDim.x"
+        count = self.together.get(letter, 1)
+        if count == 1:
+            index = f"{letter}__q"
+            return [f"  for (unsigned {index} = {first}; {index} < {letter}__all; {index} += {step})"]
+        # The compiler moves the loads of all before the first store, so that more bytes are under way.
+        index, number = f"{letter}__p", f"{letter}__k"
+        return [
+            f"  for (unsigned {index} = {first}; {index} < {letter}__all; {index} += {count} * {step})",
+            "  #pragma unroll",
+            f"  for (unsigned {number} = 0; {number} < {count}; ++{number})",
+        ]
 
-def stride(letter: str) -> str:
-    if letter == "x":
-        return (
-            "  for (unsigned x__q = blockIdx.x * blockDim.x + threadIdx.x; x__q < x__all; "
-            "x__q += gridDim.x * blockDim.x)"
-        )
-    return (
-        f"  for (unsigned {letter}__q = blockIdx.{letter}; {letter}__q < {letter}__all; "
-        f"{letter}__q += gridDim.{letter})"
-    )
+    def beginning(self) -> list[str]:
+        """The first lines of the body."""
+        lines = []
+        for letter in self.together:
+            step = f"gridDim.{letter}{' * blockDim.x' if letter == 'x' else ''}"
+            lines.append(f"    const unsigned {letter}__q = {letter}__p + {letter}__k * {step};")
+            lines.append(f"    if ({letter}__q >= {letter}__all) break;")
+        return lines
 
 
 def indices(letter: str, group: list[Dimension]) -> list[str]:

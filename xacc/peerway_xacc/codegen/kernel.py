@@ -11,15 +11,12 @@ from peerway_xacc.codegen import atomic, vector
 from peerway_xacc.codegen.argument_forms import Argument, declared
 from peerway_xacc.codegen.device_code import around, blank_directives, in_device_code
 from peerway_xacc.codegen.grid import (
-    BLOCKS,
-    OF_PAIR,
-    PAIRS,
     Dimension,
+    LoopNest,
     bounds,
     described,
     grouped,
     indices,
-    stride,
 )
 from peerway_xacc.codegen.kernel_arguments import Clauses, arguments_of
 from peerway_xacc.frontend.edits import Edits
@@ -96,8 +93,15 @@ def build(
         for extent, value in extents.items()
     ]
     arguments += bounds(dimensions, groups)
-    in_pairs = not shared and not reductions and _streams(unit, annotated, groups, inside)
-    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared), in_pairs)
+    order = "zyx"
+    together = {}
+    if not shared and _streams(unit, annotated, groups, inside):
+        if not reductions and not groups[1]:
+            together = {"x": 2}
+        if reductions and groups[1]:
+            order, together = "zxy", {"y": 4}
+    nest = LoopNest(order, together, by_block=bool(shared))
+    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, nest)
     return Kernel(
         name,
         dimensions,
@@ -111,7 +115,7 @@ def build(
 
 def _streams(unit: Unit, annotated: AnnotatedStatement, groups: list[list[Dimension]], inside: Range) -> bool:
     """Whether an iteration does no more than STREAM's: it uses at most three elements, and has no loop."""
-    if groups[1] or not groups[0]:
+    if not groups[0]:
         return False
     elements = sum(bool(use.subscripts) for use in used_in(annotated.function.uses, inside))
     loops = (loop.start for loop in unit.syntax.loops_in(unit.file, annotated.statement))
@@ -166,8 +170,7 @@ def _text(
     reductions: list[tuple[str, Variable]],
     body: str,
     inside: Range,
-    by_block: bool,
-    in_pairs: bool,
+    nest: LoopNest,
 ) -> str:
     parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
@@ -176,14 +179,10 @@ def _text(
     for operator, variable in reductions:
         kind = c_type(variable)
         lines.append(f"  {kind} {variable.name} = {DEVICE_OPERATORS[operator]}::neutral<{kind}>();")
-    for letter, group in reversed(list(zip("xyz", groups, strict=True))):
-        if group:
-            lines.append(BLOCKS if by_block else PAIRS if in_pairs else stride(letter))
-    if not groups[0]:
-        lines.append("  PWX_ONE_THREAD")
+    used = {letter for letter, group in zip("xyz", groups, strict=True) if group}
+    lines += nest.heads(used) or ["  PWX_ONE_THREAD"]
     lines.append("  {")
-    if in_pairs:
-        lines.append(OF_PAIR)
+    lines += nest.beginning()
     for letter, group in zip("xyz", groups, strict=True):
         lines += [f"    {line}" for line in indices(letter, group)]
     lines += [f"    {line}" for line in locals_]
@@ -191,7 +190,7 @@ def _text(
     lines += [f"#line {place.line} {quoted(unit.file)}", body, "  }"]
     for operator, variable in reductions:
         value = variable.name
-        if by_block:  # all threads of the block have its value
+        if nest.by_block:  # all threads of the block have its value
             kind = c_type(variable)
             value = f"threadIdx.x == 0 ? {value} : {DEVICE_OPERATORS[operator]}::neutral<{kind}>()"
         lines.append(f"  {variable.name}__t.add({DEVICE_OPERATORS[operator]}(), {value});")

@@ -14,6 +14,24 @@ constexpr long kManyBlocks = 1 << 14;
 
 long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
 
+long rounds(long count, long at_once) { return (count + at_once - 1) / at_once; }
+
+/// Reduces a grid to at most this many blocks, so that the block with most work has as little as possible of
+/// x and y; z gets what x and y leave.
+void share(std::array<long, 3>& grid, long most) {
+  const long x = grid[0], y = grid[1];
+  long least = 0;
+  for (long rows = 1; rows < 2 * y && rows <= most; rows *= 2) {
+    const long of_y = std::min(rows, y), of_x = std::min(x, most / of_y);
+    const long work = rounds(x, of_x) * rounds(y, of_y);
+    if (least != 0 && work >= least) continue;
+    least = work;
+    grid[0] = rounds(x, rounds(x, of_x));  // no more blocks than need that many rounds
+    grid[1] = rounds(y, rounds(y, of_y));
+  }
+  grid[2] = std::min(grid[2], std::max(most / (grid[0] * grid[1]), 1L));
+}
+
 }  // namespace
 
 unsigned most_joined(int processors) {
@@ -30,12 +48,9 @@ Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
   std::array<long, 3> grid = {std::min(blocks, kMostX), std::min(at_least_1(shape.iterations[1]), kMostY),
                               std::min(at_least_1(shape.iterations[2]), kMostY)};
   if (reduces || shape.blocks > 0) {
-    long remaining = shape.blocks > 0 ? shape.blocks : kMostX;
-    if (reduces) remaining = std::min<long>(remaining, most_joined(processors));
-    for (long& size : grid) {
-      size = std::min(size, remaining);
-      remaining = at_least_1(remaining / size);
-    }
+    long most = shape.blocks > 0 ? shape.blocks : kMostX;
+    if (reduces) most = std::min<long>(most, most_joined(processors));
+    share(grid, most);
   }
   return {{static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])},
           static_cast<unsigned>(threads)};
