@@ -174,7 +174,12 @@ def _text(
 ) -> str:
     parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
-    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', "  pwx_begin_in_order();"]
+    parameters.append("const int* pwx_state")
+    lines = [
+        f'extern "C" __global__ void {name}({", ".join(parameters)}) {{',
+        "  pwx_begin_in_order();",
+        "  if (!pwx_goes_on(pwx_state)) return;",
+    ]
     lines += [f"  {argument.opened}" for argument in arguments if argument.opened]
     for operator, variable in reductions:
         kind = c_type(variable)

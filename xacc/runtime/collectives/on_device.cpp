@@ -41,12 +41,13 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
   if (exchanges)
     entry.source = std::string(rank_reduction_text()) + "extern \"C\" __global__ void pwx_join(" + value +
                    "* values, long count, const pw_all_reduce_handle ranks,\n"
-                   "    unsigned long long* epochs) {\n  pwx_reduce_ranks(" +
-                   operation + "(), values, count, ranks, epochs);\n}\n";
+                   "    unsigned long long* epochs, const int* pwx_state) {\n  pwx_reduce_ranks(" +
+                   operation + "(), values, count, ranks, epochs, pwx_state);\n}\n";
   else
     entry.source = "extern \"C\" __global__ void pwx_join(" + value + "* result, const " + value +
-                   "* parts, long count, long stride, long ranks) {\n"
-                   "  pwx_begin_in_order();\n"
+                   "* parts, long count, long stride, long ranks,\n"
+                   "    const int* pwx_state) {\n  pwx_begin_in_order();\n"
+                   "  if (!pwx_goes_on(pwx_state)) return;\n"
                    "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;\n"
                    "       i += (long)gridDim.x * blockDim.x) {\n"
                    "    " +

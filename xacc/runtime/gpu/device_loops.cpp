@@ -35,8 +35,8 @@ using namespace pw::cuda;
 
 /// A program that swaps arrays between its solves needs a few.
 constexpr size_t kMostGraphsOfLoop = 8;
-/// Parts that run one by one before the loop is recorded: by then plans exist, and the reflects that are free
-/// in one iteration are free in all later ones.
+/// Parts that run one by one before a loop is recorded for the first time: by then plans exist, and the
+/// reflects that are free in one iteration are free in all later ones.
 constexpr int kPartsBeforeRecording = 2;
 
 std::vector<std::unique_ptr<pwx_loop_state>>& loops() {
@@ -47,7 +47,7 @@ std::vector<std::unique_ptr<pwx_loop_state>>& loops() {
 /// The loop that runs now.
 struct Running {
   pwx_loop* loop = nullptr;
-  int parts = 0;            ///< so far
+  int parts = 0;            ///< so far, whose states were read
   uint64_t other_uses = 0;  ///< of the GPU, when the last part began
   std::vector<const peerway::Plan*> plans{};
   bool recording = false;
@@ -85,20 +85,49 @@ void begin_recording(const int* state) {
   divert_launches(&running.recorded.again);
 }
 
-/// Ends the recording of a part. Returns the part to record next.
-int record_next(bool has_rest) {
-  if (has_rest && !running.recorded.has_rest) {
-    running.recorded.has_rest = true;
-    divert_launches(&running.recorded.last);
-    return PWX_LOOP_LAST;
-  }
-  return 0;
+bool has_graphs(const pwx_loop& loop) { return loop.state != nullptr && !loop.state->graphs.empty(); }
+
+bool is_known(const pwx_loop& loop, const Recording& again) {
+  return std::ranges::any_of(loop.state->graphs,
+                             [&](const LoopGraph& graph) { return graph.parts.again == again; });
 }
 
+/// Executes a part that was recorded before its state was known, if the loop does go on. Returns the state
+/// before the part that comes next.
+int execute_recorded(const int* state) {
+  divert_launches(nullptr);
+  running.recording = false;
+  const int before = read_state(state);
+  if (before != PWX_LOOP_AGAIN) return before;
+  check_plans(running.recorded.again);
+  issue_all(running.recorded.again, stream_of(PWX_QUEUE_SYNC));
+  running.parts = 1;
+  const int behind = read_state(state);
+  running.other_uses = other_uses();
+  return behind;
+}
+
+/// Ends the recording of a part. Returns the part that comes next.
+int record_next(const int* state, bool has_rest) {
+  LoopParts& recorded = running.recorded;
+  if (recorded.has_rest) return 0;
+  if (running.parts == 0 && !is_known(*running.loop, recorded.again)) return part_of(execute_recorded(state));
+  recorded.has_rest = has_rest;
+  if (!has_rest) return 0;
+  divert_launches(&recorded.last);
+  return PWX_LOOP_LAST;
+}
+
+/// A loop that has run before is recorded at once, since the host can do that while the GPU executes the part
+/// before it.
 int next(const int* state, bool has_rest) {
   if (gpu() == nullptr) return part_of(*state);
-  if (running.recording) return record_next(has_rest);
+  if (running.recording) return record_next(state, has_rest);
   const bool launches_only = running.other_uses == other_uses();
+  if (running.parts == 0 && launches_only && has_graphs(*running.loop)) {
+    begin_recording(state);
+    return PWX_LOOP_AGAIN;
+  }
   const int part = part_of(read_state(state));
   if (part == PWX_LOOP_AGAIN && ++running.parts >= kPartsBeforeRecording && launches_only && may_record())
     begin_recording(state);

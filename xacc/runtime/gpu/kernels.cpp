@@ -22,7 +22,6 @@ namespace {
 
 using namespace pw::cuda;
 
-constexpr size_t kMostArguments = 256;
 constexpr size_t kMostCompilers = 4;  // at once; the host's other ranks compile, too
 
 }  // namespace
@@ -31,7 +30,8 @@ constexpr size_t kMostCompilers = 4;  // at once; the host's other ranks compile
 struct pwx_kernel_state {
   pw::cuda::CUfunction function = nullptr;
   pw::cuda::CUmodule module = nullptr;
-  bool in_order = false;  ///< it waits for the work before it itself
+  bool in_order = false;     ///< it waits for the work before it itself
+  bool conditional = false;  ///< its last parameter is the state of a loop
 };
 
 namespace pwx {
@@ -98,6 +98,7 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
   state->in_order = kernel.reduces_ranks != 0 ||
                     std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
+  state->conditional = std::string_view(kernel.source).find("pwx_state)") != std::string_view::npos;
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
 }
@@ -127,17 +128,21 @@ std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, const Gp
   return images;
 }
 
+KernelLaunch launch_of(pwx_kernel& kernel, const pwx_shape& shape, bool reduces, peerway::Plan* plan) {
+  const pwx_kernel_state& state = loaded(kernel);
+  return {state.function, state.in_order, state.conditional, grid_of(shape, reduces, the_gpu().processors()),
+          plan};
+}
+
 void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
             int reduction_count, const pwx_reduction* reductions, long queue) {
   for (const long count : shape.iterations)
     if (count <= 0) return;
-  const Gpu& gpu = the_gpu();
   const auto count = static_cast<size_t>(reduction_count);
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
-  const pwx_kernel_state& state = loaded(kernel);
-  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, count > 0, gpu.processors())};
+  const KernelLaunch launched = launch_of(kernel, shape, count > 0, nullptr);
   if (queue == PWX_QUEUE_SYNC && count == 0)
     return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;
@@ -151,7 +156,7 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
     std::fill_n(sizes.begin() + static_cast<ptrdiff_t>(argument_count), count, sizeof(Total));
     return launch_in_order(launched, all.data(), sizes.data(), argument_count + count);
   }
-  launch_on(stream_of(queue), launched, all.data());
+  launch_on(stream_of(queue), launched, {all.data(), argument_count + count});
   deliver_reductions(totals, reductions, reduction_count, queue);
 }
 
@@ -170,10 +175,7 @@ void load_kernels(const std::vector<pwx_kernel*>& all) {
 
 void launch_rank_reduction(pwx_kernel& kernel, const pwx_shape& shape, void** arguments,
                            size_t argument_count, peerway::Plan& plan) {
-  const pwx_kernel_state& state = loaded(kernel);
-  const KernelLaunch launched{state.function, state.in_order, grid_of(shape, false, the_gpu().processors()),
-                              &plan};
-  launch_in_order(launched, arguments, kernel.sizes, argument_count);
+  launch_in_order(launch_of(kernel, shape, false, &plan), arguments, kernel.sizes, argument_count);
 }
 
 void free_kernels() {

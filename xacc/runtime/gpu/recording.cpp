@@ -1,5 +1,7 @@
 #include "xacc/runtime/gpu/recording.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "xacc/runtime/base/failure.h"
@@ -14,9 +16,14 @@ size_t padded_size(unsigned size) {
   return (size + kAlignedArgument - 1) / kAlignedArgument * kAlignedArgument;
 }
 
-void issue(CUstream stream, Recorded& launch) {
-  if (launch.kernel.function == nullptr) {
-    peerway::check(launch.kernel.plan->run(the_gpu().stream(stream)));
+bool is_plan(const Recorded& launch) { return launch.kernel.function == nullptr; }
+
+void issue(CUstream stream, Recorded& launch, CUdeviceptr state) {
+  if (is_plan(launch)) {
+    peerway::Plan& plan = *launch.kernel.plan;
+    const pw_stream on = the_gpu().stream(stream);
+    const auto* const word = reinterpret_cast<const int*>(state);
+    peerway::check(word == nullptr ? plan.run(on) : plan.run_if(on, word, PWX_LOOP_AGAIN));
     return;
   }
   std::vector<void*> arguments;
@@ -25,7 +32,7 @@ void issue(CUstream stream, Recorded& launch) {
     arguments.push_back(at);
     at += padded_size(size);
   }
-  launch_on(stream, launch.kernel, arguments.data());
+  launch_on(stream, launch.kernel, arguments, state);
 }
 
 }  // namespace
@@ -44,19 +51,27 @@ void record(Recording& recording, const KernelLaunch& launch, void** arguments, 
 
 void record(Recording& recording, peerway::Plan& plan) { recording.emplace_back().kernel.plan = &plan; }
 
-void launch_on(CUstream stream, const KernelLaunch& launch, void** arguments) {
+void launch_on(CUstream stream, const KernelLaunch& launch, std::span<void* const> arguments,
+               CUdeviceptr state) {
   const Gpu& gpu = the_gpu();
+  std::array<void*, kMostArguments + 1> all;
+  *std::ranges::copy(arguments, all.begin()).out = &state;
   CUlaunchAttribute early{};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value[0] = 1;
   const auto& [blocks, threads] = launch.grid;
   const CUlaunchConfig config{blocks[0], blocks[1], blocks[2], threads, 1,
                               1,         0,         stream,    &early,  launch.in_order ? 1U : 0U};
-  gpu.check(gpu.driver.cuLaunchKernelEx(&config, launch.function, arguments, nullptr), "launching the loop");
+  gpu.check(gpu.driver.cuLaunchKernelEx(&config, launch.function, all.data(), nullptr), "launching the loop");
 }
 
-void issue_all(Recording& recording, CUstream stream) {
-  for (Recorded& launch : recording) issue(stream, launch);
+void issue_all(Recording& recording, CUstream stream, CUdeviceptr state) {
+  for (Recorded& launch : recording) issue(stream, launch, state);
+}
+
+bool may_idle(const Recording& recording) {
+  return std::ranges::all_of(
+      recording, [](const Recorded& launch) { return is_plan(launch) || launch.kernel.conditional; });
 }
 
 void check_plans(const Recording& recording) {

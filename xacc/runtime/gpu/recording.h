@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "peerway/peerway.hpp"
@@ -10,11 +11,14 @@
 
 namespace pwx {
 
-/// A kernel to launch. With `in_order` the kernel itself waits for the work before it, so its launch can
-/// overlap that work.
+constexpr size_t kMostArguments = 256;  ///< of a kernel, besides the state of a loop
+
+/// A kernel to launch.
 struct KernelLaunch {
   pw::cuda::CUfunction function;
-  bool in_order;
+  bool in_order;     ///< it waits for the work before it itself, so that its launch can overlap that work
+  bool conditional;  ///< its last parameter is the state of a loop, without whose PWX_LOOP_AGAIN it does
+                     ///< nothing
   Grid grid;
   peerway::Plan* plan = nullptr;  ///< by whose lanes it exchanges values
 
@@ -36,11 +40,17 @@ void record(Recording& recording, const KernelLaunch& launch, void** arguments, 
             size_t count);
 void record(Recording& recording, peerway::Plan& plan);
 
-/// Launches a kernel at once, on any stream.
-void launch_on(pw::cuda::CUstream stream, const KernelLaunch& launch, void** arguments);
+/// Launches a kernel at once, on any stream. With a `state` it does nothing unless that is PWX_LOOP_AGAIN;
+/// the kernel must be conditional.
+void launch_on(pw::cuda::CUstream stream, const KernelLaunch& launch, std::span<void* const> arguments,
+               pw::cuda::CUdeviceptr state = 0);
 
-/// Issues everything in order; on a stream that is captured, into its graph.
-void issue_all(Recording& recording, pw::cuda::CUstream stream);
+/// Issues everything in order; on a stream that is captured, into its graph. With a `state` nothing is done
+/// unless that is PWX_LOOP_AGAIN.
+void issue_all(Recording& recording, pw::cuda::CUstream stream, pw::cuda::CUdeviceptr state = 0);
+
+/// Whether it can be issued with a state, because all its kernels are conditional.
+bool may_idle(const Recording& recording);
 
 /// Throws Error if a plan in the recording has failed.
 void check_plans(const Recording& recording);

@@ -111,11 +111,11 @@ void end(pwx_sequence& sequence) {
 }  // namespace
 
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count) {
-  if (sizes == nullptr) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
+  if (sizes == nullptr) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, {arguments, count});
   if (Recording* const recording = recording_of_next_part())
     return record(*recording, launch, arguments, sizes, count);
   const InOrder in_order;
-  launch_on(stream_of(PWX_QUEUE_SYNC), launch, arguments);
+  launch_on(stream_of(PWX_QUEUE_SYNC), launch, {arguments, count});
 }
 
 void run_in_order(peerway::Plan& plan) {

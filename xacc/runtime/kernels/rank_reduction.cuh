@@ -19,11 +19,12 @@ struct pwx_grid {
 
 // Replaces the values by the result of `op` for all ranks' values. `epochs` says how often each block has
 // run: the kernel counts itself, so that replays of a graph count like launches. All ranks must call it with
-// the same grid.
+// the same grid, and all find the same in `state`, where a loop that has ended needs no reduction.
 template <class Op, class T>
 __device__ void pwx_reduce_ranks(Op op, T* values, long count, const pw_all_reduce_handle& ranks,
-                                 unsigned long long* epochs) {
+                                 unsigned long long* epochs, const int* state) {
   pwx_in_order();
+  if (!pwx_goes_on(state)) return;
   const unsigned long long epoch = peerway::device::detail::load_relaxed(&epochs[blockIdx.x]) + 1;
   __syncthreads();
   if (threadIdx.x == 0) peerway::device::detail::store_relaxed(&epochs[blockIdx.x], epoch);

@@ -61,6 +61,19 @@ inline __device__ void pwx_begin_in_order() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
+// Whether a loop on the GPU goes on, for a kernel that may be of an iteration behind the last one. `state` is
+// null for kernels that always run. Read it behind the wait; an asm statement stays behind that one.
+inline __device__ bool pwx_goes_on(const int* state) {
+  constexpr int again = 1;  // PWX_LOOP_AGAIN
+  if (state == nullptr) return true;
+#if defined(__CUDA_ARCH__)
+  int now;
+  asm volatile("ld.global.ca.s32 %0, [%1];" : "=r"(now) : "l"(state) : "memory");
+  return now == again;
+#else
+  return *state == again;
+#endif
+}
 
 // A value that is passed to a kernel by copy, such as an array.
 template <class T>

@@ -25,8 +25,8 @@ def rank_reduction(name: str, kind: str) -> str:
     """The kernel that adds values of this type on GPUs of several ranks, as the run-time library has it."""
     return (
         f'extern "C" __global__ void {name}({kind}* values, long count,\n'
-        "    const pw_all_reduce_handle ranks, unsigned long long* epochs) {\n"
-        "  pwx_reduce_ranks(pwx_sum(), values, count, ranks, epochs);\n}\n"
+        "    const pw_all_reduce_handle ranks, unsigned long long* epochs,\n"
+        "    const int* state) {\n  pwx_reduce_ranks(pwx_sum(), values, count, ranks, epochs, state);\n}\n"
     )
 
 
