@@ -431,8 +431,9 @@ PW_API pw_status pw_plan_start_on(pw_plan* plan, pw_stream stream);
 PW_API pw_status pw_plan_finish_on(pw_plan* plan, pw_stream stream);
 PW_API pw_status pw_plan_run_on(pw_plan* plan, pw_stream stream);
 /* As pw_plan_run_on, but if `*word` is not `value` when the stream comes to the call, nothing is done: it is
- * no start. `word` is in memory that the plan's device reads by this address. So a graph may contain more
- * iterations of a loop than there will be; all ranks of the plan must decide alike. */
+ * no start. So a graph may contain more iterations of a loop than there will be. `word` is in memory that the
+ * plan's device reads by this address; nothing may write it, and the plan may not receive into it, until the
+ * run is done. All ranks of the plan must decide alike. */
 PW_API pw_status pw_plan_run_on_if(pw_plan* plan, pw_stream stream, const int* word, int value);
 
 /* Limits each wait of the plan, on the host, in streams and in kernels: after it the plan is cancelled. Until

@@ -112,7 +112,8 @@ class Plan {
     return static_cast<Status>(pw_plan_run_on(get(), stream));
   }
   /// The same, but if `*word` is not `value` when the stream comes to the call, nothing is done. The plan's
-  /// device must reach `word` by this address, and all ranks must decide alike.
+  /// device reads `word` by this address, nothing may write it until the run is done, and all ranks must
+  /// decide alike.
   [[gnu::always_inline]] Status run_if(pw_stream stream, const int* word, int value) {
     return static_cast<Status>(pw_plan_run_on_if(get(), stream, word, value));
   }

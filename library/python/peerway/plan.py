@@ -73,14 +73,15 @@ class Plan:
         else:
             self._core.run_on(stream_handle(stream, self._device))
 
-    def run_if(self, stream: object, address: int, value: int) -> None:
-        """A start and its finish in the order of `stream`, if the 32-bit integer at `address` is `value` when the
-        stream comes to them; otherwise nothing is done. So a graph may contain more iterations of a loop than
-        there will be. The plan's device must reach the address, and all ranks must decide alike.
+    def run_if(self, stream: object, word: int, value: int) -> None:
+        """A start and its finish in the order of `stream`, if the 32-bit integer at the address `word` is
+        `value` when the stream comes to them; otherwise nothing is done. So a graph may contain more
+        iterations of a loop than there will be. The plan's device must reach the address, nothing may write
+        the word until the run is done, and all ranks must decide alike.
         """
-        word = number("run_if: `address`", address)
+        address = number("run_if: `word`", word)
         wanted = number("run_if: `value`", value, -(1 << 31), (1 << 31) - 1)
-        self._core.run_on_if(stream_handle(stream, self._device), word, wanted)
+        self._core.run_on_if(stream_handle(stream, self._device), address, wanted)
 
     def set_timeout(self, timeout: float | None) -> None:
         """Limits each wait of the plan, on the host, in streams and in kernels, to `timeout` seconds; then

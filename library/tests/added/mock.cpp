@@ -134,7 +134,7 @@ class MockQueue final : public Queue {
 /// A plan as GPUs run it, by one thread: that of the stream.
 class MockRunner final : public Runner {
  public:
-  MockRunner(Views& views, const Program& program) : guard_(program.guard) {
+  MockRunner(Views& views, const Program& program) : views_(views), guard_(program.guard) {
     steps_ = make_steps(program, [&](const void* address) {
       if (auto* seen = views.find(address)) return reinterpret_cast<uint64_t>(seen);
       throw Error(unreachable(), last_error_message());
@@ -154,8 +154,10 @@ class MockRunner final : public Runner {
   }
 
   pw_status enqueue(void* stream, PlanPart part, const Condition& condition) override {
-    static_cast<HostStream*>(stream)->enqueue([this, part, condition] {
-      if (condition.is_met()) run(part);
+    Condition seen = condition;
+    if (const auto* word = views_.find(condition.word)) seen.word = reinterpret_cast<const int*>(word);
+    static_cast<HostStream*>(stream)->enqueue([this, part, seen] {
+      if (seen.is_met()) run(part);
     });
     return PW_OK;
   }
@@ -217,6 +219,7 @@ class MockRunner final : public Runner {
     }
   }
 
+  Views& views_;
   std::shared_ptr<Guard> guard_;
   unsigned long long* polled_;
   std::vector<peerway::device::Step> steps_;

@@ -134,7 +134,7 @@ def test_plans_of_the_device(more: Library) -> None:
     requests = [
         ",".join(request) for request in product(["ring", "puts"], ["256", "200000"], ["host", "ahead"])
     ]
-    requests.append("between,200000")
+    requests += ["between,200000", "conditional,200000"]
     with Ranks("other_device.py", 2, "mock", *requests, **more) as ranks:
         for request in requests:
             assert ranks.read_all() == [[]] * 2, request
