@@ -23,7 +23,7 @@ from peerway.team import Team
 from peerway.torch_distributed.sizes import power_of_two, rounded
 from peerway.torch_distributed.work import Title
 
-MOST_PLACES = 4096  # sizes of tensors that are kept; it concerns no plan
+MOST_PLACES = 4096  # sizes of tensors that are kept; plans are not limited by it
 FINE_PLANS = 256  # from then on, new sizes are rounded up to powers of two
 
 

@@ -1,7 +1,8 @@
 """Collectives in one call of the core: a copy into the memory of a plan, the plan, and a copy out of it.
 
-So go collectives that the program waits for at once, if one plan takes their tensors as they are, and an
-earlier call has made it. All others go by operations.py. Ranks may differ in that: the plan is the same.
+This path serves collectives that the program waits for at once, if one plan takes their tensors as they are
+and an earlier call has made it. operations.py serves all others. One rank may use it and another not, because
+both run the same plan.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from peerway.torch_distributed.work import JoinedWork
 
 Tensors = Sequence[torch.Tensor]
 
-MOST_FAST_PATHS = 4096  # it concerns no plan
+MOST_FAST_PATHS = 4096  # plans are not limited by it
 
 
 class GroupBase(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
