@@ -47,9 +47,9 @@ std::vector<std::unique_ptr<pwx_loop_state>>& loops() {
 /// The loop that runs now.
 struct Running {
   pwx_loop* loop = nullptr;
-  int parts = 0;            ///< so far, whose states were read
-  uint64_t other_uses = 0;  ///< of the GPU, when the last part began
-  std::vector<const peerway::Plan*> plans{};
+  int parts = 0;                              ///< so far, behind which the loop went on
+  uint64_t other_uses = 0;                    ///< of the GPU, when the last part began
+  std::vector<const peerway::Plan*> plans{};  ///< of its reflects
   bool recording = false;
   LoopParts recorded{};
 };
@@ -92,44 +92,41 @@ bool is_known(const pwx_loop& loop, const Recording& again) {
                              [&](const LoopGraph& graph) { return graph.parts.again == again; });
 }
 
-/// Executes a part that was recorded before its state was known, if the loop does go on. Returns the state
-/// before the part that comes next.
-int execute_recorded(const int* state) {
-  divert_launches(nullptr);
-  running.recording = false;
-  const int before = read_state(state);
-  if (before != PWX_LOOP_AGAIN) return before;
-  check_plans(running.recorded.again);
-  issue_all(running.recorded.again, stream_of(PWX_QUEUE_SYNC));
-  running.parts = 1;
-  const int behind = read_state(state);
-  running.other_uses = other_uses();
-  return behind;
+/// Whether the iteration that was recorded is as all later ones will be: enough others came before it, or the
+/// loop has a graph of it.
+bool is_steady() {
+  return running.parts >= kPartsBeforeRecording || is_known(*running.loop, running.recorded.again);
 }
 
-/// Ends the recording of a part. Returns the part that comes next.
-int record_next(const int* state, bool has_rest) {
-  LoopParts& recorded = running.recorded;
-  if (recorded.has_rest) return 0;
-  if (running.parts == 0 && !is_known(*running.loop, recorded.again)) return part_of(execute_recorded(state));
-  recorded.has_rest = has_rest;
-  if (!has_rest) return 0;
-  divert_launches(&recorded.last);
+/// Executes what was recorded of an iteration, and ends the recording.
+void execute_recorded() {
+  running.recording = false;
+  divert_launches(nullptr);
+  running.other_uses = other_uses();
+  check_plans(running.recorded.again);
+  issue_all(running.recorded.again, stream_of(PWX_QUEUE_SYNC));
+}
+
+/// Ends the recording of a part. Returns the part to record next.
+int record_next(bool has_rest) {
+  if (!has_rest || running.recorded.has_rest) return 0;
+  running.recorded.has_rest = true;
+  divert_launches(&running.recorded.last);
   return PWX_LOOP_LAST;
 }
 
-/// A loop that has run before is recorded at once, since the host can do that while the GPU executes the part
-/// before it.
+/// A loop that has run before is recorded as soon as it is known to go on. If its iteration is not one of
+/// those before, that is executed like the first ones.
 int next(const int* state, bool has_rest) {
   if (gpu() == nullptr) return part_of(*state);
-  if (running.recording) return record_next(state, has_rest);
-  const bool launches_only = running.other_uses == other_uses();
-  if (running.parts == 0 && launches_only && has_graphs(*running.loop)) {
-    begin_recording(state);
-    return PWX_LOOP_AGAIN;
+  if (running.recording) {
+    if (running.recorded.has_rest || is_steady()) return record_next(has_rest);
+    execute_recorded();
   }
+  const bool launches_only = running.other_uses == other_uses();
   const int part = part_of(read_state(state));
-  if (part == PWX_LOOP_AGAIN && ++running.parts >= kPartsBeforeRecording && launches_only && may_record())
+  const int parts_before = has_graphs(*running.loop) ? 1 : kPartsBeforeRecording;
+  if (part == PWX_LOOP_AGAIN && ++running.parts >= parts_before && launches_only && may_record())
     begin_recording(state);
   running.other_uses = other_uses();
   return part;
@@ -189,6 +186,12 @@ void note_plan_of_loop(const peerway::Plan& plan) {
 }
 
 void notify_halos(void (*halos_are_old)(const peerway::Plan& plan)) { make_halos_old = halos_are_old; }
+
+bool stop_recording_loop() {
+  if (!running.recording || running.recorded.has_rest || running.parts >= kPartsBeforeRecording) return false;
+  execute_recorded();
+  return true;
+}
 
 void prepare_loops() {
   if (program_has_loops && may_record()) prepare_loop_graphs();

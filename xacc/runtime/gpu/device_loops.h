@@ -17,6 +17,10 @@ extern const pw::ChoiceSetting<Loops> acc_loops;
 
 }  // namespace settings
 
+/// Ends the recording of an iteration that uses the GPU in another way, if earlier ones may have done so,
+/// too: executes what was recorded of it. Returns false if nothing else was to be expected than launches.
+bool stop_recording_loop();
+
 /// Notes that a loop that runs now has this plan, if one runs.
 void note_plan_of_loop(const peerway::Plan& plan);
 /// Registers what makes the halos of a plan count as old, for the layer above, which has the plans.

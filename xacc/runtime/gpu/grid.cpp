@@ -16,8 +16,8 @@ long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
 
 long rounds(long count, long at_once) { return (count + at_once - 1) / at_once; }
 
-/// Reduces a grid to at most this many blocks, so that the block with most work has as little as possible of
-/// x and y; z gets what x and y leave.
+/// Reduces a grid to at most this many blocks, by powers of two in y, so that the block with most work has
+/// little of x and y; z gets what they leave.
 void share(std::array<long, 3>& grid, long most) {
   const long x = grid[0], y = grid[1];
   long least = 0;

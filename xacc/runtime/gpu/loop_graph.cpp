@@ -49,33 +49,33 @@ constexpr const char* kSetCondition = R"(
 }
 )";
 
-/// Iterations between two tests of the WHILE node, if an iteration has so few blocks that the kernels read
-/// the state faster than the node tests it (results/xacc/loops-h200.jsonl). Those behind the last one do
-/// nothing.
+/// Iterations between two tests of the WHILE node, each of which takes as long as several small kernels. The
+/// kernels of those after the loop's last one do nothing. With many blocks, reading the state takes longer
+/// than a test.
 constexpr int kIterationsOfBody = 4;
 constexpr unsigned long kFewBlocks = 1 << 14;
 /// Iterations that are issued one by one before the host makes a graph, so that the GPU is busy meanwhile.
 constexpr int kIterationsMeanwhile = 8;
 
 /// The kernel, and the word on the GPU by which the host stops loops.
-struct Condition {
+struct ConditionSetter {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   CUdeviceptr stop = 0;
   CUstream stopping = nullptr;  ///< the host writes `stop` here while a loop runs
 };
-Condition condition;
+ConditionSetter condition_setter;
 
 void clear_stop() {
   const Gpu& gpu = the_gpu();
-  gpu.check(gpu.driver.cuMemsetD8Async(condition.stop, 0, sizeof(uint32_t), condition.stopping),
+  gpu.check(gpu.driver.cuMemsetD8Async(condition_setter.stop, 0, sizeof(uint32_t), condition_setter.stopping),
             "preparing loops");
-  gpu.check(gpu.driver.cuStreamSynchronize(condition.stopping), "preparing loops");
+  gpu.check(gpu.driver.cuStreamSynchronize(condition_setter.stopping), "preparing loops");
 }
 
 void set_condition(CUstream stream, CUgraphConditionalHandle handle, CUdeviceptr state, uint32_t wanted) {
-  void* arguments[] = {&handle, &state, &condition.stop, &wanted};
-  launch_on(stream, {condition.kernel, false, false, {{1, 1, 1}, 1}}, arguments);
+  void* arguments[] = {&handle, &state, &condition_setter.stop, &wanted};
+  launch_on(stream, {condition_setter.kernel, false, false, {{1, 1, 1}, 1}}, arguments);
 }
 
 /// A condition that is false until a kernel sets it.
@@ -141,8 +141,8 @@ unsigned long blocks_of(const Recording& recording) {
   return blocks;
 }
 
-/// Issues iterations that do nothing if the loop has ended.
-void issue_idle(LoopParts& parts, int count, CUstream stream) {
+/// Issues iterations that do nothing if the loop has ended by then.
+void issue_if_again(LoopParts& parts, int count, CUstream stream) {
   for (int i = 0; i < count; ++i) issue_all(parts.again, stream, parts.state);
 }
 
@@ -174,8 +174,8 @@ void LoopGraph::make(CUstream stream) {
   const Conditional loop = add_conditional(graph, context, CU_GRAPH_COND_TYPE_WHILE, goes_on, {test});
   capture(stream, loop.body, {}, [&] {
     issue_all(parts.again, stream);
-    if (may_idle(parts.again) && blocks_of(parts.again) <= kFewBlocks)
-      issue_idle(parts, kIterationsOfBody - 1, stream);
+    if (is_conditional(parts.again) && blocks_of(parts.again) <= kFewBlocks)
+      issue_if_again(parts, kIterationsOfBody - 1, stream);
     set_condition(stream, goes_on, parts.state, PWX_LOOP_AGAIN);
   });
   if (!parts.last.empty()) {
@@ -192,7 +192,7 @@ void LoopGraph::launch(CUstream stream) {
   const Gpu& gpu = the_gpu();
   prepare_loop_graphs();
   if (graph_ == nullptr) {
-    if (may_idle(parts.again)) issue_idle(parts, kIterationsMeanwhile, stream);
+    if (is_conditional(parts.again)) issue_if_again(parts, kIterationsMeanwhile, stream);
     make(stream);
   }
   gpu.check(gpu.driver.cuGraphLaunch(graph_, stream), "launching a loop");
@@ -208,30 +208,31 @@ bool LoopGraph::has_failed() const {
 
 void LoopGraph::stop() {
   const Gpu& gpu = the_gpu();
-  gpu.check(gpu.driver.cuMemsetD8Async(condition.stop, 1, sizeof(uint32_t), condition.stopping),
+  gpu.check(gpu.driver.cuMemsetD8Async(condition_setter.stop, 1, sizeof(uint32_t), condition_setter.stopping),
             "stopping a loop");
-  gpu.check(gpu.driver.cuStreamSynchronize(condition.stopping), "stopping a loop");
+  gpu.check(gpu.driver.cuStreamSynchronize(condition_setter.stopping), "stopping a loop");
 }
 
 void prepare_loop_graphs() {
-  if (condition.kernel != nullptr) return;
+  if (condition_setter.kernel != nullptr) return;
   const Gpu& gpu = the_gpu();
-  gpu.check(gpu.driver.cuModuleLoadData(&condition.module, kSetCondition), "preparing loops");
-  gpu.check(gpu.driver.cuMemAlloc(&condition.stop, sizeof(uint32_t)), "preparing loops");
-  gpu.check(gpu.driver.cuStreamCreateWithPriority(&condition.stopping, CU_STREAM_NON_BLOCKING, 0),
+  gpu.check(gpu.driver.cuModuleLoadData(&condition_setter.module, kSetCondition), "preparing loops");
+  gpu.check(gpu.driver.cuMemAlloc(&condition_setter.stop, sizeof(uint32_t)), "preparing loops");
+  gpu.check(gpu.driver.cuStreamCreateWithPriority(&condition_setter.stopping, CU_STREAM_NON_BLOCKING, 0),
             "preparing loops");
   clear_stop();
-  gpu.check(gpu.driver.cuModuleGetFunction(&condition.kernel, condition.module, "set_condition"),
-            "preparing loops");
+  gpu.check(
+      gpu.driver.cuModuleGetFunction(&condition_setter.kernel, condition_setter.module, "set_condition"),
+      "preparing loops");
 }
 
 void free_loop_graphs() {
-  if (condition.kernel == nullptr) return;
+  if (condition_setter.kernel == nullptr) return;
   const Gpu& gpu = the_gpu();
-  gpu.driver.cuMemFree(condition.stop);
-  gpu.driver.cuStreamDestroy(condition.stopping);
-  gpu.driver.cuModuleUnload(condition.module);
-  condition = {};
+  gpu.driver.cuMemFree(condition_setter.stop);
+  gpu.driver.cuStreamDestroy(condition_setter.stopping);
+  gpu.driver.cuModuleUnload(condition_setter.module);
+  condition_setter = {};
 }
 
 }  // namespace pwx

@@ -23,11 +23,12 @@ class LoopGraph {
   LoopGraph(LoopGraph&& other) noexcept;
   LoopGraph& operator=(LoopGraph&& other) noexcept;
 
-  /// Launches the graph, which the first call makes. Throws Failure.
+  /// Launches the graph. The first call makes it, and has the GPU execute iterations meanwhile. Throws
+  /// Failure.
   void launch(pw::cuda::CUstream stream);
   /// Whether a plan in it has failed.
   [[nodiscard]] bool has_failed() const;
-  /// Ends the loop behind its current iteration, whatever its state.
+  /// Ends the loop at the next test of its node, whatever its state.
   static void stop();
 
   LoopParts parts;

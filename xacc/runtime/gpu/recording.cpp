@@ -18,6 +18,8 @@ size_t padded_size(unsigned size) {
 
 bool is_plan(const Recorded& launch) { return launch.kernel.function == nullptr; }
 
+static_assert(PWX_LOOP_AGAIN == 1, "as pwx_goes_on has it in kernels/types.cuh");
+
 void issue(CUstream stream, Recorded& launch, CUdeviceptr state) {
   if (is_plan(launch)) {
     peerway::Plan& plan = *launch.kernel.plan;
@@ -69,7 +71,7 @@ void issue_all(Recording& recording, CUstream stream, CUdeviceptr state) {
   for (Recorded& launch : recording) issue(stream, launch, state);
 }
 
-bool may_idle(const Recording& recording) {
+bool is_conditional(const Recording& recording) {
   return std::ranges::all_of(
       recording, [](const Recorded& launch) { return is_plan(launch) || launch.kernel.conditional; });
 }

@@ -50,7 +50,7 @@ void launch_on(pw::cuda::CUstream stream, const KernelLaunch& launch, std::span<
 void issue_all(Recording& recording, pw::cuda::CUstream stream, pw::cuda::CUdeviceptr state = 0);
 
 /// Whether it can be issued with a state, because all its kernels are conditional.
-bool may_idle(const Recording& recording);
+bool is_conditional(const Recording& recording);
 
 /// Throws Error if a plan in the recording has failed.
 void check_plans(const Recording& recording);

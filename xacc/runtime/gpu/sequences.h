@@ -17,7 +17,7 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
 void run_in_order(peerway::Plan& plan);
 
 /// Launches what is recorded. Call it before anything else uses the GPU. Throws Failure while launches are
-/// diverted.
+/// diverted, unless the loop that they are of can be executed without a graph.
 void launch_recorded();
 
 /// Until the next call, launches are recorded here instead; null ends that.

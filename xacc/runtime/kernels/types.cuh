@@ -61,7 +61,7 @@ inline __device__ void pwx_begin_in_order() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-// Whether a loop on the GPU goes on, for a kernel that may be of an iteration behind the last one. `state` is
+// Whether a loop on the GPU goes on, for a kernel that may be of an iteration after the last one. `state` is
 // null for kernels that always run. Read it behind the wait; an asm statement stays behind that one.
 inline __device__ bool pwx_goes_on(const int* state) {
   constexpr int again = 1;  // PWX_LOOP_AGAIN

@@ -134,13 +134,13 @@ _NEIGHBOURS = """\
 def random_loops(rng: random.Random) -> str:
     """A program with random loops of loops of acc, reflects, arithmetic and an exit; it prints all bits."""
     loops = "".join(_random_loop(rng, number) for number in range(4))
-    calls = "".join(f"  loop{number}();\n" for number in range(4))
+    calls = "".join(f"  loop{number}({rng.randint(0, 9)});\n" for _ in range(3) for number in range(4))
     return f"""{_HEAD}{loops}int main(void) {{
 #pragma acc enter data create(a, b)
 #pragma xmp loop on t(i)
 #pragma acc parallel loop present(a, b)
   for (int i = 0; i < N; i++) a[i] = i, b[i] = N - i;
-{calls}{calls}  return 0;
+{calls}  return 0;
 }}
 """
 
@@ -151,11 +151,10 @@ def _random_loop(rng: random.Random, number: int) -> str:
     if rng.random() < 0.6:
         leave = f"  if ({_random_condition(rng)}) {rng.choice(['break', 'return'])};\n"
         body.insert(rng.randint(0, len(body)), leave)
-    most = rng.randint(0, 9)
     head = rng.choice([
-        f"for (int n = 0; n < {most}; n++)", f"for (n = {most}; n > 0; n -= 2)", f"while (n++ < {most})"
+        "for (int n = 0; n < most; n++)", "for (n = most; n > 0; n -= 2)", "while (n++ < most)"
     ])  # fmt: skip
-    return f"""static void loop{number}(void) {{
+    return f"""static void loop{number}(const int most) {{
   double u = 1, v = 0.5;
   float w = 0.25f;
   long k = 3;

@@ -240,9 +240,9 @@ typedef struct pwx_sequence {
 PWX_API void pwx_sequence_begin(void);
 PWX_API void pwx_sequence_end(pwx_sequence* sequence, const pwx_where* where);
 
-/* A loop of the program whose scalars live on the GPU. The generated code executes its parts for the first
- * time or two one by one, and reads the loop's state behind each; then the run-time library records the parts
- * once, and runs the rest of the loop as one CUDA graph. Each loop has one static object. */
+/* A loop of the program whose scalars live on the GPU. The generated code executes its first parts one by
+ * one, and reads the loop's state after each; then the run-time library records the parts once, and runs the
+ * rest of the loop as one CUDA graph. Each loop has one static object. */
 typedef struct pwx_loop {
   struct pwx_loop_state* state;
   int entered;     /* 1 once the loop's scalars are present on the GPU */

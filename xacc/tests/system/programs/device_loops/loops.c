@@ -175,6 +175,39 @@ static int damp(double wanted) {
   return -1;
 }
 
+/* Has a reflect after its test, of an array that it does not write. */
+static int drift(int most) {
+  for (int n = 0; n < most; n++) {
+    double sum = 0;
+#pragma xmp loop on t(i) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum) present(q)
+    for (int i = 0; i < N; i++) sum += q[i];
+    if (sum > 1e9) return n;
+#pragma xmp reflect(p) width(/ periodic / 1 : 1) acc
+#pragma xmp loop on t(i)
+#pragma acc parallel loop present(p, q)
+    for (int i = 0; i < N; i++) q[i] = q[i] * 0.5 + p[i - 1] + p[i + 1];
+  }
+  return -1;
+}
+
+/* Copies an array to the GPU in each iteration, unless it is there. */
+static double weights[N];
+#pragma xmp align weights[i] with t(i)
+static int weigh(int most) {
+  for (int n = 0; n < most; n++) {
+    double sum = 0;
+#pragma xmp loop on t(i) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum) present(q)
+    for (int i = 0; i < N; i++) sum += q[i];
+    if (sum > 1e9) return n;
+#pragma xmp loop on t(i)
+#pragma acc parallel loop present(q) copyin(weights)
+    for (int i = 0; i < N; i++) q[i] = q[i] * 0.5 + weights[i];
+  }
+  return -1;
+}
+
 int main(void) {
 #pragma acc enter data create(x, r, p, q, count)
   for (int again = 0; again < 3; again++) report("solve", solve(again, 1e-20, 100), dot(x, x));
@@ -197,6 +230,17 @@ int main(void) {
     multiply();
     report("neighbours", dot(q, q), 0);
   }
+  for (int most = 9; most > 0; most = most * 2 % 11) {  // 9, 7, 3, 6, 1, 2, 4, 8, 5, 10, then 9 again
+    start(most);
+    report("drift", drift(most), dot(q, q));
+    if (most == 10) break;
+  }
+#pragma xmp loop on t(i)
+  for (int i = 0; i < N; i++) weights[i] = 0.1 * i;
+#pragma acc data copyin(weights)
+  report("weigh", weigh(9), dot(q, q));
+  report("weigh", weigh(7), dot(q, q));
+  report("weigh", weigh(1), dot(q, q));
   report("nan", until_nan(20), until_nan(2));
   return 0;
 }
