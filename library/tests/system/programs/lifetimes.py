@@ -168,6 +168,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "handle": lambda it, _: it.handle(),
         "receive_lane": lambda it, _: it.receive_lane(0, 1),
         "run": lambda it, w: it.run(w["stream"]) if it is not w.get("plan") else None,
+        "run_if": lambda it, w: it.run_if(w["stream"], 0, 1),  # no word: an error at once
         "send_lane": lambda it, _: it.send_lane(0, 1),
         "set_timeout": lambda it, _: it.set_timeout(10),
         "start": lambda it, w: it.start(w["stream"]) if it is not w.get("plan") else it.start(),
