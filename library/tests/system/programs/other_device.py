@@ -123,20 +123,23 @@ class Job:
         sends = [line.split(": ")[1] for line in builder.prepare().describe().splitlines() if "send" in line]
         return [how.partition(",")[0] for how in sends]
 
+    def plan_of_ring(self, memory: Memory, size: int) -> peerway.Plan:
+        """A plan that sends the first bytes to the right, and receives the next ones from the left."""
+        builder = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:size])
+        return builder.receive(self.previous, 3, memory.region[size : 2 * size]).prepare()
+
     def ring(self, size: str, start: str) -> list[str]:
         """Send to the right, receive from the left."""
         bytes_ = int(size)
         memory = Memory(self.ctx, self.device, 2 * bytes_)
-        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
-        plan = plan.receive(self.previous, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
+        plan = self.plan_of_ring(memory, bytes_)
         return self.epochs(plan, memory, bytes_, start)
 
     def between(self, size: str) -> list[str]:
         """As ring, but a run in a stream copies what it sends into the plan's memory, and what came out."""
         bytes_ = int(size)
         memory, apart = Memory(self.ctx, self.device, 2 * bytes_), Memory(self.ctx, self.device, 2 * bytes_)
-        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
-        plan = plan.receive(self.previous, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
+        plan = self.plan_of_ring(memory, bytes_)
         stream = self.ctx.stream(self.device)
         wrong = []
         for epoch in range(EPOCHS):
@@ -156,8 +159,7 @@ class Job:
         """A ring whose runs do nothing in odd epochs."""
         bytes_ = int(size)
         memory, word = Memory(self.ctx, self.device, 2 * bytes_), Memory(self.ctx, self.device, 4)
-        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
-        plan = plan.receive(self.previous, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
+        plan = self.plan_of_ring(memory, bytes_)
         stream = self.ctx.stream(self.device)
         wrong = []
         for epoch in range(EPOCHS):
@@ -232,8 +234,7 @@ class Job:
     def lost(self) -> object:
         """What the wait for the left rank raises when that rank is killed."""
         memory = Memory(self.ctx, self.device, 512)
-        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:256])
-        plan = plan.receive(self.previous, 3, memory.region[256:512]).prepare()
+        plan = self.plan_of_ring(memory, 256)
         print(json.dumps("running"), flush=True)
         try:
             while True:
