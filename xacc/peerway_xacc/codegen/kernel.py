@@ -93,14 +93,9 @@ def build(
         for extent, value in extents.items()
     ]
     arguments += bounds(dimensions, groups)
-    order = "zyx"
-    together = {}
+    nest = LoopNest("zyx", {}, by_block=bool(shared))
     if not shared and _streams(unit, annotated, groups, inside):
-        if not reductions and not groups[1]:
-            together = {"x": 2}
-        if reductions and groups[1]:
-            order, together = "zxy", {"y": 4}
-    nest = LoopNest(order, together, by_block=bool(shared))
+        nest = _streaming_nest(groups, reduces=bool(reductions))
     text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, nest)
     return Kernel(
         name,
@@ -111,6 +106,15 @@ def build(
         in_device_code(unit, around(unit, text, annotated.function, inside) + text),
         by_block=bool(shared),
     )
+
+
+def _streaming_nest(groups: list[list[Dimension]], *, reduces: bool) -> LoopNest:
+    """The loops of a kernel that streams. A thread needs several loads under way, and with a reduction it has
+    several iterations of y.
+    """
+    if reduces and groups[1]:
+        return LoopNest("zxy", {"y": 4}, by_block=False)
+    return LoopNest("zyx", {} if reduces or groups[1] else {"x": 2}, by_block=False)
 
 
 def _streams(unit: Unit, annotated: AnnotatedStatement, groups: list[list[Dimension]], inside: Range) -> bool:

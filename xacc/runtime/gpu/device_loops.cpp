@@ -47,7 +47,7 @@ std::vector<std::unique_ptr<pwx_loop_state>>& loops() {
 /// The loop that runs now.
 struct Running {
   pwx_loop* loop = nullptr;
-  int parts = 0;                              ///< so far, behind which the loop went on
+  int parts = 0;                              ///< so far, after which the loop went on
   uint64_t other_uses = 0;                    ///< of the GPU, when the last part began
   std::vector<const peerway::Plan*> plans{};  ///< of its reflects
   bool recording = false;

@@ -62,7 +62,7 @@ inline __device__ void pwx_begin_in_order() {
 #endif
 }
 // Whether a loop on the GPU goes on, for a kernel that may be of an iteration after the last one. `state` is
-// null for kernels that always run. Read it behind the wait; an asm statement stays behind that one.
+// null for kernels that always run. Read it after the wait: an asm statement stays after that one.
 inline __device__ bool pwx_goes_on(const int* state) {
   constexpr int again = 1;  // PWX_LOOP_AGAIN
   if (state == nullptr) return true;
