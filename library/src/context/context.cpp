@@ -189,6 +189,12 @@ std::shared_ptr<Region> Context::allocate(pw_device where, uint64_t bytes) {
   return region;
 }
 
+std::shared_ptr<Region> Context::allocate_part(pw_device where, uint64_t bytes) {
+  auto region = registry_.allocate_part(device_named(where), bytes);
+  resolver_->classify(*region);
+  return region;
+}
+
 std::shared_ptr<Region> Context::register_memory(void* address, uint64_t bytes, Access access) {
   auto region = registry_.add(address, bytes, access);
   resolver_->classify(*region);

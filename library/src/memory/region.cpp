@@ -52,6 +52,10 @@ void Region::pin_for(Device& device) {
 
 namespace {
 
+constexpr uint64_t kSharedBytes = 2 << 20;  ///< the least that a GPU's driver allocates
+constexpr uint64_t kMostOfPart = kSharedBytes / 8;
+constexpr uint64_t kPartAlignment = 512;
+
 Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
   for (Device* device : devices()) {
     if (device->id().kind == PW_HOST) continue;  // asked last, because the host answers for every address
@@ -68,9 +72,31 @@ Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
 
 std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
   if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "a region of 0 bytes; a region has at least 1");
-  const Allocation allocation = device.allocate(bytes);
-  std::shared_ptr<void> memory(allocation.base, [&device, allocation](void*) { device.release(allocation); });
-  return keep(std::make_shared<Region>(device, allocation, allocation.base, bytes, Access::read_write,
+  Allocation allocation;
+  std::shared_ptr<void> memory = allocate_memory(device, bytes, allocation);
+  std::byte* const address = allocation.base;
+  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, Access::read_write,
+                                       std::move(memory), control_));
+}
+
+std::shared_ptr<void> Registry::allocate_memory(Device& device, uint64_t bytes, Allocation& allocation) {
+  allocation = device.allocate(bytes);
+  return {allocation.base, [&device, allocation](void*) { device.release(allocation); }};
+}
+
+std::shared_ptr<Region> Registry::allocate_part(Device& device, uint64_t bytes) {
+  if (bytes == 0 || bytes > kMostOfPart || device.id().kind == PW_HOST) return allocate(device, bytes);
+  std::lock_guard lock(sharing_);
+  Shared& shared = shared_[&device];
+  std::shared_ptr<void> memory = shared.memory.lock();
+  if (memory == nullptr || bytes > kSharedBytes - shared.used) {
+    memory = allocate_memory(device, kSharedBytes, shared.allocation);
+    shared.memory = memory;
+    shared.used = 0;
+  }
+  std::byte* const address = shared.allocation.base + shared.used;
+  shared.used += (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  return keep(std::make_shared<Region>(device, shared.allocation, address, bytes, Access::read_write,
                                        std::move(memory), control_));
 }
 

@@ -96,6 +96,11 @@ class Registry {
 
   std::shared_ptr<Region> allocate(Device& device, uint64_t bytes);
 
+  /// The same for a few bytes, which may share an allocation with other such regions: a peer maps it once,
+  /// and a GPU's driver takes long to map. A peer may still write to a region after it was closed, so nothing
+  /// else gets its bytes.
+  std::shared_ptr<Region> allocate_part(Device& device, uint64_t bytes);
+
   /// Returns the registration of exactly this range with this access, shared if it was registered before.
   /// Throws Error if the range is empty, wraps around, or leaves its allocation.
   std::shared_ptr<Region> add(void* address, uint64_t bytes, Access access = Access::read_write);
@@ -113,6 +118,13 @@ class Registry {
  private:
   using RangeAndAccess = std::tuple<std::byte*, uint64_t, Access>;
   static RangeAndAccess range_and_access_of(const Region& region);
+  /// An allocation that regions share. It lives as long as one of them.
+  struct Shared {
+    Allocation allocation;
+    std::weak_ptr<void> memory;
+    uint64_t used = 0;  ///< bytes that regions have or had
+  };
+  static std::shared_ptr<void> allocate_memory(Device& device, uint64_t bytes, Allocation& allocation);
   std::shared_ptr<Region> known(const RangeAndAccess& range);
   std::shared_ptr<Region> keep(std::shared_ptr<Region> region);
   void forget(const Region& region);
@@ -123,6 +135,8 @@ class Registry {
   std::mutex mutex_;   ///< protects the maps
   std::map<RangeAndAccess, std::weak_ptr<Region>> by_range_;
   std::map<uint32_t, std::weak_ptr<Region>> by_slot_;
+  std::mutex sharing_;  ///< protects shared_
+  std::map<Device*, Shared> shared_;
 };
 
 }  // namespace pw

@@ -56,6 +56,50 @@ TEST_F(Registration, OfPartOfAnAllocationIsSharedToo) {
   EXPECT_EQ(part->exported().offset, 100u);
 }
 
+/// Counts its allocations.
+class CountingDevice final : public testing::MadeUpDevice {
+ public:
+  Allocation allocate(uint64_t bytes) override {
+    ++allocations;
+    return MadeUpDevice::allocate(bytes);
+  }
+  void release(const Allocation& allocation) noexcept override {
+    ++released;
+    MadeUpDevice::release(allocation);
+  }
+  std::unique_ptr<Queue> make_queue() override { return nullptr; }
+  int allocations = 0, released = 0;
+};
+
+TEST_F(Registration, OfPartsSharesAnAllocationOfAGpuButNoBytes) {
+  CountingDevice device;
+  auto first = registry_.allocate_part(device, 1000);
+  auto second = registry_.allocate_part(device, 1000);
+  EXPECT_EQ(device.allocations, 1);
+  EXPECT_EQ(first->allocation().base, second->allocation().base);
+  EXPECT_GE(second->address() - first->address(), 1000);
+  std::byte* const used = first->address();
+  first.reset();  // a peer may still write to it
+  const auto third = registry_.allocate_part(device, 1000);
+  EXPECT_NE(third->address(), used);
+  const auto large = registry_.allocate_part(device, 1 << 20);
+  EXPECT_EQ(device.allocations, 2);
+  EXPECT_NE(large->allocation().base, third->allocation().base);
+}
+
+TEST_F(Registration, OfPartsEndsTheirAllocationWithTheLast) {
+  CountingDevice device;
+  auto first = registry_.allocate_part(device, 8), second = registry_.allocate_part(device, 8);
+  first.reset();
+  EXPECT_EQ(device.released, 0);
+  second.reset();
+  EXPECT_EQ(device.released, 1);
+  std::vector<std::shared_ptr<Region>> many;
+  while (device.allocations < 3) many.push_back(registry_.allocate_part(device, 100000));
+  many.resize(1);
+  EXPECT_EQ(device.released, 2);
+}
+
 /// Its memory was freed and is something else by the time that it is asked.
 class ReusedMemory final : public testing::MadeUpDevice {
  public:

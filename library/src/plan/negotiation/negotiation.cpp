@@ -63,7 +63,7 @@ Negotiation::Negotiation(Context& context, Device& device, const PlanOperations&
 // Allocates memory for the plan, filled with zeros; null for 0 bytes.
 std::shared_ptr<Region> Negotiation::allocate_cleared(uint64_t bytes) {
   if (bytes == 0) return nullptr;
-  std::shared_ptr<Region> memory = context_.allocate({device_.id().kind, device_.id().index}, bytes);
+  std::shared_ptr<Region> memory = context_.allocate_part({device_.id().kind, device_.id().index}, bytes);
   device_.clear(memory->address(), bytes);
   return memory;
 }
