@@ -60,7 +60,52 @@ Present& added(Present entry, uint64_t id = 0) {
   return table().insert_or_assign(host, std::move(entry)).first->second;
 }
 
+constexpr uint64_t kMostTogether = uint64_t{1} << 30;  // it is freed only when the last copy ends
+constexpr uint64_t kAlignment = 512;
+
+/// Whether a clause begins a copy of an array that is as good anywhere. Copies of a function's arrays are
+/// kept for its next call, and those that others reach have keys of their own.
+bool begins_plain_copy(const pwx_data& data) {
+  if (data.array == nullptr || data.array->state == nullptr || data.kind == PWX_DATA_PRESENT ||
+      data.kind == PWX_DATA_NO_CREATE)
+    return false;
+  const pwx_array_state& state = *data.array->state;
+  return !state.local && state.common_id.id == 0 && find_present(*data.array) == nullptr;
+}
+
+/// Gives an array's copy its memory.
+void allocate_copy(Present& entry, const pwx_array& a, const CopiesTogether& together) {
+  peerway::Context& context = program().context;
+  const uint64_t bytes = a.state->memory.bytes();
+  if (const size_t* const offset = together.offset_of(a)) {
+    entry.block = together.memory();
+    auto* const address = static_cast<std::byte*>(entry.block->address()) + *offset;
+    entry.region.emplace(context.register_memory(address, bytes));
+  } else {
+    entry.region.emplace(context.allocate(the_gpu().device(), bytes));
+  }
+}
+
 }  // namespace
+
+CopiesTogether::CopiesTogether(int count, const pwx_data* data) {
+  size_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    if (!begins_plain_copy(data[i])) continue;
+    const pwx_array_state& state = *data[i].array->state;
+    if (offsets_.try_emplace(&state, bytes).second)
+      bytes += (state.memory.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  if (offsets_.size() < 2 || bytes > kMostTogether)
+    offsets_.clear();
+  else
+    memory_ = std::make_shared<peerway::Region>(program().context.allocate(the_gpu().device(), bytes));
+}
+
+const size_t* CopiesTogether::offset_of(const pwx_array& a) const {
+  const auto place = offsets_.find(a.state);
+  return place == offsets_.end() ? nullptr : &place->second;
+}
 
 Present* find_present(const void* address, uint64_t bytes, const char* name) {
   const std::byte* const first = bytes_of(address);
@@ -116,14 +161,14 @@ OnGpu region_on_gpu(const void* device) {
   refuse("a transfer of a coarray with memory that is not present on the GPU");
 }
 
-Present& make_present(const pwx_data& data) {
+Present& make_present(const pwx_data& data, const CopiesTogether& together) {
   const Gpu& gpu = the_gpu();
   if (data.array != nullptr) {
     pwx_array_state& state = *data.array->state;
     Present entry{static_cast<std::byte*>(state.memory.address()), state.bytes, nullptr};
     entry.region = std::exchange(state.spare.region, std::nullopt);
     const uint64_t id = entry.region ? state.spare.id : 0;
-    if (!entry.region) entry.region.emplace(program().context.allocate(gpu.device(), state.memory.bytes()));
+    if (!entry.region) allocate_copy(entry, *data.array, together);
     entry.device = static_cast<std::byte*>(entry.region->address());
     if (state.common_id.id != 0) publish(entry.published = state.common_id.on_gpus(), *entry.region);
     state.reflected[1] = {};
