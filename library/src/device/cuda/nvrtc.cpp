@@ -157,18 +157,18 @@ std::vector<std::string> Nvrtc::options(int capability, std::string_view standar
   return {format("-arch={}_{}", knows ? "sm" : "compute", newest), format("--std={}", standard)};
 }
 
-std::string Nvrtc::compile(std::span<const KernelSource> sources,
-                           std::span<const std::string> options) const {
+std::string Nvrtc::compile(std::span<const KernelSource> sources, std::span<const std::string> options,
+                           std::string* log) const {
   std::vector<const char*> texts, names, flags;
   for (const KernelSource& header : sources.subspan(1)) {
     texts.push_back(header.text);
     names.push_back(header.name);
   }
   for (const std::string& option : options) flags.push_back(option.c_str());
-  const auto failed = [&](int result, const std::string& log) {
+  const auto failed = [&](int result, const std::string& why) {
     return Error(PW_DEVICE,
                  format("{} (version {}) cannot compile {}: {}{}{}", library_, version(), sources[0].name,
-                        api_->nvrtcGetErrorString(result), log.empty() ? "" : "\n", log));
+                        api_->nvrtcGetErrorString(result), why.empty() ? "" : "\n", why));
   };
   Api::Program program = nullptr;
   int result = api_->nvrtcCreateProgram(&program, sources[0].text, sources[0].name,
@@ -180,14 +180,14 @@ std::string Nvrtc::compile(std::span<const KernelSource> sources,
     ~Destroy() { api.nvrtcDestroyProgram(&program); }
   } destroy{*api_, program};
   result = api_->nvrtcCompileProgram(program, static_cast<int>(flags.size()), flags.data());
-  if (result != 0) {
-    size_t size = 0;
-    api_->nvrtcGetProgramLogSize(program, &size);
-    std::string log(size, '\0');
-    if (size > 0) api_->nvrtcGetProgramLog(program, log.data());
-    throw failed(result, log);
-  }
   size_t size = 0;
+  if (result != 0 || log != nullptr) {
+    api_->nvrtcGetProgramLogSize(program, &size);
+    std::string said(size, '\0');
+    if (size > 0) api_->nvrtcGetProgramLog(program, said.data());
+    if (result != 0) throw failed(result, said);
+    *log = std::move(said);
+  }
   if (api_->nvrtcGetCUBINSize(program, &size) == 0 && size > 0) {
     std::string image(size, '\0');
     if ((result = api_->nvrtcGetCUBIN(program, image.data())) != 0) throw failed(result, {});

@@ -45,9 +45,9 @@ class Nvrtc {
   [[nodiscard]] std::vector<std::string> options(int capability, std::string_view standard = "c++17") const;
 
   /// Returns machine code or, from NVRTC, perhaps PTX, for cuModuleLoadData. Throws Error with the compiler's
-  /// log.
+  /// log; without an Error, that goes to `log` if it is not null.
   [[nodiscard]] std::string compile(std::span<const KernelSource> sources,
-                                    std::span<const std::string> options) const;
+                                    std::span<const std::string> options, std::string* log = nullptr) const;
 
  private:
   struct Api;
