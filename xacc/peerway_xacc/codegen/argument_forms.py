@@ -21,6 +21,7 @@ class Argument:
     value: str
     lines: list[str] = field(default_factory=list)
     opened: str = ""  # the kernel's first statements for this argument
+    written: bool = False  # a distributed array that the kernel may write
 
 
 def type(variable: Variable) -> str:
@@ -131,6 +132,7 @@ def distributed(array: DistributedArray, changed: bool) -> Argument:
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
     argument = _of_shape(name, kind, extents, sizes, lines)
     argument.opened = f"PWX_ALIGNED({name});" if None not in extents else f"PWX_ALIGNED({name}.at);"
+    argument.written = changed
     return argument
 
 

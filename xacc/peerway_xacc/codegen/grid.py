@@ -22,11 +22,22 @@ class Dimension:
     step: str
     literal: bool  # whether all three are literals
     cyclic: tuple[str, str] | None = None  # if iterations are counted: the first value and step of the index
+    reach: int = 0  # how many of the first and last iterations may read halos, where the kernel overlaps them
 
     @property
     def index(self) -> str:
         """The name of the loop's index."""
         return self.loop.header.index
+
+    @property
+    def position(self) -> str:
+        """The variable that says which iteration of this node a thread executes."""
+        return f"{self.index}__at"
+
+    @property
+    def iterations(self) -> str:
+        """The number of iterations of this node, as text of the kernel."""
+        return f"(unsigned)({self.count})" if self.literal else f"(unsigned){self.index}__count"
 
 
 def described(unit: Unit, loop: For, offset: int) -> Dimension:
@@ -147,34 +158,62 @@ class LoopNest:
         return lines
 
 
-def indices(letter: str, group: list[Dimension]) -> list[str]:
-    """The indices of the loops that share a dimension; the innermost varies fastest."""
+def indices(groups: list[list[Dimension]]) -> list[str]:
+    """The lines that compute the indices of all loops.
+
+    An iteration that may read halos waits for the reflect that the kernel overlaps. Its positions, and so the
+    addresses of all halos, depend on what it loads afterwards, or the compiler would move loads before the
+    wait.
+    """
+    lines = []
+    for letter, group in zip("xyz", groups, strict=True):
+        lines += _positions(letter, group)
+    reaching = [dimension for group in groups for dimension in group if dimension.reach > 0]
+    if reaching:
+        near = [
+            f"pwx_near_end({dimension.position}, {dimension.iterations}, {dimension.reach})"
+            for dimension in reaching
+        ]
+        lines.append("unsigned pwx_shift = 0;")
+        lines.append(
+            f"if (pwx_overlaps && ({' || '.join(near)})) pwx_shift = pwx_wait_for_halos(pwx_overlaps);"
+        )
+    for group in groups:
+        for dimension in reversed(group):
+            lines += _index(dimension)
+    return lines
+
+
+def _positions(letter: str, group: list[Dimension]) -> list[str]:
+    """The lines that compute which iteration of each loop a thread executes; the innermost varies fastest."""
     lines = []
     quotient = f"{letter}__q"
-    for number in range(len(group) - 1, -1, -1):
-        dimension = group[number]
-        if number == 0:
-            at = quotient
-        else:
-            count = (
-                f"(unsigned)({dimension.count})"
-                if dimension.literal
-                else f"(unsigned){dimension.index}__count"
-            )
-            at, rest = f"{dimension.index}__at", f"{dimension.index}__rest"
-            lines.append(f"const unsigned {at} = {quotient} % {count}, {rest} = {quotient} / {count};")
-            quotient = rest
-        first = dimension.first if dimension.literal else f"{dimension.index}__first"
-        if dimension.step in ("(1)", "-(1)"):
-            value = f"{first} {dimension.step[0] if dimension.step[0] == '-' else '+'} (long){at}"
-        else:
-            step = dimension.step if dimension.literal else f"{dimension.index}__step"
-            value = f"{first} + (long){at} * ({step})"
-        if dimension.cyclic:
-            value = f"pwx_at({dimension.index}__c, {value})"
-        lines.append(f"const {dimension.kind} {dimension.index} = ({dimension.kind})({value});")
-        if dimension.cyclic and dimension.cyclic[1] != "1":
-            lines.append(
-                f"if (({dimension.index} - {dimension.index}__from) % {dimension.index}__by) continue;"
-            )
+    for dimension in reversed(group[1:]):
+        at, rest, count = dimension.position, f"{dimension.index}__rest", dimension.iterations
+        lines.append(f"const unsigned {at} = {quotient} % {count}, {rest} = {quotient} / {count};")
+        quotient = rest
+    for dimension in group[:1]:
+        value = quotient
+        if dimension.reach > 0:
+            value = f"pwx_ends_last({quotient}, {dimension.iterations}, {dimension.reach})"
+        lines.append(f"const unsigned {dimension.position} = {value};")
+    return lines
+
+
+def _index(dimension: Dimension) -> list[str]:
+    """The lines that compute a loop's index from the iteration."""
+    index, at = dimension.index, dimension.position
+    if dimension.reach > 0:
+        at = f"({at} + pwx_shift)"
+    first = dimension.first if dimension.literal else f"{index}__first"
+    if dimension.step in ("(1)", "-(1)"):
+        value = f"{first} {dimension.step[0] if dimension.step[0] == '-' else '+'} (long){at}"
+    else:
+        step = dimension.step if dimension.literal else f"{index}__step"
+        value = f"{first} + (long){at} * ({step})"
+    if dimension.cyclic:
+        value = f"pwx_at({index}__c, {value})"
+    lines = [f"const {dimension.kind} {index} = ({dimension.kind})({value});"]
+    if dimension.cyclic and dimension.cyclic[1] != "1":
+        lines.append(f"if (({index} - {index}__from) % {index}__by) continue;")
     return lines

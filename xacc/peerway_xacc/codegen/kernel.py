@@ -19,6 +19,7 @@ from peerway_xacc.codegen.grid import (
     indices,
 )
 from peerway_xacc.codegen.kernel_arguments import Clauses, arguments_of
+from peerway_xacc.codegen.overlap import overlaps
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Variable, used_in
 from peerway_xacc.frontend.tokens import quoted
@@ -48,6 +49,7 @@ class Kernel:
     reductions: list[tuple[str, Variable]]
     text: str
     by_block: bool  # a block executes one iteration of x
+    overlaps: bool  # it can run beside a reflect before it
 
 
 def build(
@@ -60,7 +62,6 @@ def build(
 ) -> Kernel:
     """Build the kernel of a construct; without loops, one thread executes its statement."""
     dimensions = [described(unit, loop, annotated.statement.start) for loop in loops]
-    groups = grouped(dimensions)
     inside = loops[-1].body if loops else Range(annotated.statement.start, annotated.statement.end)
     edits = Edits(unit.text)
     blank_directives(unit, edits, inside)
@@ -78,8 +79,9 @@ def build(
             edits.behind(loop.end, " }")
     own = clauses.private | clauses.copied
     shared = vector.loops_of(unit, annotated, inside, own, DEVICE_OPERATORS) if loops else []
+    overlapped = not shared and overlaps(unit, annotated, inside, dimensions)
+    groups = [dimensions, [], []] if shared else grouped(dimensions)
     if shared:
-        groups = [dimensions, [], []]
         vector.share(unit, annotated, edits, inside, shared, DEVICE_OPERATORS)
     body = edits.part(inside.start, inside.end)
     skipped = {dimension.index for dimension in dimensions} | {variable.name for _, variable in reductions}
@@ -96,7 +98,7 @@ def build(
     nest = LoopNest("zyx", {}, by_block=bool(shared))
     if not shared and _streams(unit, annotated, groups, inside):
         nest = _streaming_nest(groups, reduces=bool(reductions))
-    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, nest)
+    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, nest, overlapped)
     return Kernel(
         name,
         dimensions,
@@ -105,6 +107,7 @@ def build(
         reductions,
         in_device_code(unit, around(unit, text, annotated.function, inside) + text),
         by_block=bool(shared),
+        overlaps=overlapped,
     )
 
 
@@ -175,15 +178,21 @@ def _text(
     body: str,
     inside: Range,
     nest: LoopNest,
+    overlapped: bool,
 ) -> str:
     parameters = [argument.parameter for argument in arguments if argument.parameter]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
     parameters.append("const int* pwx_state")
-    lines = [
-        f'extern "C" __global__ void {name}({", ".join(parameters)}) {{',
-        "  pwx_begin_in_order();",
-        "  if (!pwx_goes_on(pwx_state)) return;",
-    ]
+    begin = ["  pwx_begin_in_order();", "  if (!pwx_goes_on(pwx_state)) return;"]
+    end: list[str] = []
+    if overlapped:
+        parameters.append("const unsigned* pwx_overlaps")
+        begin = [
+            "  pwx_begin(pwx_overlaps);",
+            "  if (!pwx_goes_on(pwx_state)) return pwx_wait();",
+        ]
+        end = ["  pwx_end(pwx_overlaps);"]
+    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', *begin]
     lines += [f"  {argument.opened}" for argument in arguments if argument.opened]
     for operator, variable in reductions:
         kind = c_type(variable)
@@ -192,8 +201,7 @@ def _text(
     lines += nest.heads(used) or ["  PWX_ONE_THREAD"]
     lines.append("  {")
     lines += nest.beginning()
-    for letter, group in zip("xyz", groups, strict=True):
-        lines += [f"    {line}" for line in indices(letter, group)]
+    lines += [f"    {line}" for line in indices(groups)]
     lines += [f"    {line}" for line in locals_]
     place = unit.text.place(inside.start)
     lines += [f"#line {place.line} {quoted(unit.file)}", body, "  }"]
@@ -203,4 +211,4 @@ def _text(
             kind = c_type(variable)
             value = f"threadIdx.x == 0 ? {value} : {DEVICE_OPERATORS[operator]}::neutral<{kind}>()"
         lines.append(f"  {variable.name}__t.add({DEVICE_OPERATORS[operator]}(), {value});")
-    return "\n".join([*lines, "}"]) + "\n"
+    return "\n".join([*lines, *end, "}"]) + "\n"

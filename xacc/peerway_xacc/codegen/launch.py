@@ -260,7 +260,14 @@ def _gangs(directives: list[d.Acc]) -> str:
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
     text = "\n".join(f'  {quoted(line)[:-1]}\\n"' for line in built.text.splitlines())
     unit.compute.kernel_names.append(built.name)
-    unit.output.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, 0}};")
+    written = "0"
+    if built.overlaps:
+        passed = [argument for argument in built.arguments if argument.parameter]
+        numbers = [str(number) for number, argument in enumerate(passed) if argument.written]
+        written = f"(const int[]){{{', '.join([*numbers, '-1'])}}}"
+    unit.output.top.append(
+        f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, {written}, 0}};"
+    )
 
 
 def _explain(unit: Unit, directive: d.Acc, built: kernel.Kernel, names: list[str]) -> None:
@@ -274,5 +281,18 @@ def _explain(unit: Unit, directive: d.Acc, built: kernel.Kernel, names: list[str
         directive,
         f"kernel {built.name} on a GPU: {', '.join(axes) or 'one thread'}; data: {', '.join(names) or 'none'}"
         + (reduced if built.reductions else "")
-        + ("; a block an iteration, its threads share the inner loop" if built.by_block else ""),
+        + ("; a block an iteration, its threads share the inner loop" if built.by_block else "")
+        + _overlap(built),
+    )
+
+
+def _overlap(built: kernel.Kernel) -> str:
+    """What the kernel does beside a reflect, for --explain."""
+    reaches = [
+        f"{dimension.reach} of {dimension.index}" for dimension in built.dimensions if dimension.reach > 0
+    ]
+    return (
+        f"; overlaps a reflect before it, except for the first and last {' and '.join(reaches)}"
+        if reaches
+        else ""
     )

@@ -91,6 +91,36 @@ class Checks:
                 return True
         return False
 
+    def reach(
+        self, array: DistributedArray, dimension: int, use: Use, inside: Range
+    ) -> dict[int, int] | None:
+        """How far a subscript reaches from the element that an iteration owns, by the offset of the loop.
+
+        Empty if the element is the node's own whatever the loops do; None if that is not known.
+        """
+        for distributed in self._loops:
+            if not distributed.loop.body.start <= use.range.start < distributed.loop.body.end:
+                continue
+            values_of = self._values(distributed, inside)
+            if values_of is None:
+                continue
+            if not values_of.of_index:
+                if self._owns_all(array, dimension, values_of):
+                    return {}
+                continue
+            ends = self._ends(distributed, array, dimension, values_of)
+            if ends is not None and distributed.over.lower == distributed.over.upper == 0:
+                return {distributed.loop.statement.start: max(-ends[0], ends[1], 0)}
+        return None
+
+    def _owns_all(self, array: DistributedArray, dimension: int, values_of: ranges.Range) -> bool:
+        """Does every node own the elements with these constant subscripts?"""
+        assert array.variable is not None
+        assert array.template is not None
+        aligned, size = array.dimensions[dimension], array.variable.sizes[dimension]
+        alone = aligned is None or array.template.nodes_of(aligned[0]) == 1
+        return alone and size is not None and values_of.low >= 0 and values_of.high < size
+
     def _proves(
         self, distributed: _Distributed, array: DistributedArray, dimension: int, inside: Range
     ) -> bool:
@@ -124,24 +154,34 @@ class Checks:
         self, distributed: _Distributed, array: DistributedArray, dimension: int, values_of: ranges.Range
     ) -> bool:
         """Are these subscripts, relative to the index, within the memory of the iteration's node?"""
-        unit, over = self._unit, distributed.over
-        aligned, template = array.dimensions[dimension], array.template
-        assert aligned is not None
-        assert template is not None
-        assert isinstance(over.of, TemplateOf)
-        if over.dimension != aligned[0] or not template.lies_as(over.of, over.dimension):
+        ends = self._ends(distributed, array, dimension, values_of)
+        if ends is None:
             return False
-        alignment, on = values.offset(unit, aligned[1]), values.offset(unit, over.offset)
-        if alignment is None or on is None or over.lower is None or over.upper is None:
+        if not self._within(distributed, array, dimension):
             return False
-        if not self._within(distributed, array, dimension, on - alignment):
-            return False
-        first = values_of.low + alignment - on - over.lower  # relative to the element that the iteration owns
-        last = values_of.high + alignment - on + over.upper
+        first, last = ends
         lower, upper = array.shadow_values(dimension)
         if lower is None or upper is None or array.kind_of(dimension) == "cyclic" or lower < 0:
             return first == last == 0
         return -lower <= first and last <= upper
+
+    def _ends(
+        self, distributed: _Distributed, array: DistributedArray, dimension: int, values_of: ranges.Range
+    ) -> tuple[int, int] | None:
+        """The first and the last element of these subscripts, relative to the one that an iteration owns.
+
+        The subscripts are relative to the index. None if the array does not lie as the loop goes.
+        """
+        unit, over = self._unit, distributed.over
+        aligned, template = array.dimensions[dimension], array.template
+        if aligned is None or template is None or not isinstance(over.of, TemplateOf):
+            return None
+        if over.dimension != aligned[0] or not template.lies_as(over.of, over.dimension):
+            return None
+        alignment, on = values.offset(unit, aligned[1]), values.offset(unit, over.offset)
+        if alignment is None or on is None or over.lower is None or over.upper is None:
+            return None
+        return values_of.low + alignment - on - over.lower, values_of.high + alignment - on + over.upper
 
     def _values(self, distributed: _Distributed, inside: Range) -> ranges.Range | None:
         """The range of a subscript in the loop; None if unknown."""
@@ -182,12 +222,10 @@ class Checks:
         text = self._unit.text.text[value_of.start : value_of.end]
         return ranges.range_of(text, self._names(distributed, value_of.start, depth - 1))
 
-    def _within(
-        self, distributed: _Distributed, array: DistributedArray, dimension: int, element: int
-    ) -> bool:
-        """Is each index of the loop, plus `element`, a subscript of an element of the array?
+    def _within(self, distributed: _Distributed, array: DistributedArray, dimension: int) -> bool:
+        """Does each iteration of the loop own an element of the array?
 
-        If the array is as large as the template, it is: a node owns nothing beyond the template.
+        If the array is as large as the template, it does: a node owns nothing beyond the template.
         """
         assert array.variable is not None
         assert array.template is not None
@@ -195,15 +233,16 @@ class Checks:
         aligned = array.dimensions[dimension]
         assert aligned is not None
         alignment = values.offset(self._unit, aligned[1])
+        on = values.offset(self._unit, distributed.over.offset)
         bounds = array.template.range_of(aligned[0])
-        if alignment is None:
+        if alignment is None or on is None:
             return False
         if size is None:
             return alignment == 0 and self._same_size(array, dimension, aligned[0])
         if bounds is not None and bounds[0] - alignment >= 0 and bounds[1] - alignment < size:
             return True
         ends = values.ends(self._unit, distributed.loop)
-        return ends is not None and ends[0] + element >= 0 and ends[1] + element < size
+        return ends is not None and ends[0] + on >= alignment and ends[1] + on - alignment < size
 
     def _same_size(self, array: DistributedArray, dimension: int, of_template: int) -> bool:
         """Are the sizes of array and template the same text, of names that keep their values?"""

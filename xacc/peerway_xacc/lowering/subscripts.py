@@ -93,7 +93,7 @@ def translate(
     this node's memory. A kernel's checks need the extents of the memory: `held` receives their names and
     their values on the host.
     """
-    written = _written(unit, use)[: len(array.dimensions)]
+    written = subscripts_in_text(unit, use)[: len(array.dimensions)]
     for dimension, inside in enumerate(written):
         text = unit.text.text[inside.start : inside.end].strip()
         simple = text.isdigit() or (text.isidentifier() and text not in unit.texts.defines)
@@ -178,11 +178,11 @@ def hidden(unit: Unit, array: DistributedArray, use: Use) -> bool:
     if in_macro(unit, use):
         return True
     count = min(len(use.subscripts), len(array.dimensions))
-    behind = range(len(_written(unit, use)), count)
+    behind = range(len(subscripts_in_text(unit, use)), count)
     return any(is_shifted(array, d) or array.kind_of(d) == "cyclic" for d in behind)
 
 
-def _written(unit: Unit, use: Use) -> list[Range]:
+def subscripts_in_text(unit: Unit, use: Use) -> list[Range]:
     """The ranges of a use's subscripts after the name, without those in the text of a macro."""
     if in_macro(unit, use):
         return []

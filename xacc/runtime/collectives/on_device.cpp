@@ -58,7 +58,8 @@ pwx_kernel& combining_kernel(pwx_op op, pwx_type type, bool exchanges) {
                    "()(value, parts[rank * stride + i]);\n"
                    "    result[i] = value;\n  }\n}\n";
   static const unsigned sizes[] = {sizeof(void*), sizeof(long), sizeof(pw_all_reduce_handle), sizeof(void*)};
-  entry.kernel = {"pwx_join", entry.source.c_str(), nullptr, exchanges ? sizes : nullptr, exchanges ? 1 : 0};
+  entry.kernel = {"pwx_join", entry.source.c_str(), nullptr, exchanges ? sizes : nullptr,
+                  nullptr,    exchanges ? 1 : 0};
   return entry.kernel;
 }
 

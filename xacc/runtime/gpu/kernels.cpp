@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/cuda/kernel_cache.h"
@@ -36,6 +39,17 @@ struct pwx_kernel_state {
 
 namespace pwx {
 namespace {
+
+/// A word on the GPU that is always 0, for kernels that overlap reflects.
+CUdeviceptr zero_word = 0;
+
+void make_zero_word() {
+  const Gpu& gpu = the_gpu();
+  uint32_t zero = 0;
+  gpu.check(gpu.driver.cuMemAlloc(&zero_word, sizeof zero), "preparing kernels");
+  gpu.check(gpu.driver.cuMemcpy(zero_word, reinterpret_cast<CUdeviceptr>(&zero), sizeof zero),
+            "preparing kernels");
+}
 
 std::vector<std::unique_ptr<pwx_kernel_state>>& kernels() {
   static auto& all = *new std::vector<std::unique_ptr<pwx_kernel_state>>;  // outlives atexit
@@ -72,11 +86,38 @@ std::vector<std::string> options_of(const pwx_kernel& kernel, const Gpu& gpu, co
   return options;
 }
 
+/// The registers of a thread, as ptxas says them; 0 if it says none.
+int registers_of(const std::string& log) {
+  constexpr std::string_view kUsed = "Used ";
+  const size_t at = log.find(kUsed);
+  return at == std::string::npos ? 0 : std::atoi(log.c_str() + at + kUsed.size());
+}
+
+/// Compiles a kernel. If its threads have so many registers that a multiprocessor runs only one block of 256,
+/// they get fewer, as long as none is spilled: while one block waits for memory or halos, the other has
+/// something to do.
+std::string compiled(const Nvrtc& compiler, std::span<const KernelSource> sources,
+                     std::vector<std::string> options) {
+  if (compiler.kind() != Nvrtc::Kind::nvrtc) return compiler.compile(sources, options);
+  constexpr int kRegistersOfTwo = 128;
+  options.emplace_back("--ptxas-options=-v");
+  std::string log;
+  std::string image = compiler.compile(sources, options, &log);
+  if (registers_of(log) <= kRegistersOfTwo) return image;
+  options.insert(options.end(), {"--maxrregcount=" + std::to_string(kRegistersOfTwo),
+                                 "--ptxas-options=--warn-on-spills", "--ptxas-options=-Werror"});
+  try {
+    return compiler.compile(sources, options);
+  } catch (const std::exception&) {  // it would spill some
+    return image;
+  }
+}
+
 std::string image_of(const pwx_kernel& kernel, const Gpu& gpu) {
   const Nvrtc& compiler = compiler_for(gpu);
   const std::vector<std::string> options = options_of(kernel, gpu, compiler);
   const std::string text = std::string(prelude()) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
-  std::string key = "peerway cc 2\n" + std::string(compiler.name()) + " " + compiler.version() + "\n";
+  std::string key = "peerway cc 3\n" + std::string(compiler.name()) + " " + compiler.version() + "\n";
   for (const std::string& option : options) key += option + "\n";
   std::vector<KernelSource> sources = {{kernel.name, text.c_str()}};
   if (kernel.reduces_ranks != 0)
@@ -87,7 +128,7 @@ std::string image_of(const pwx_kernel& kernel, const Gpu& gpu) {
   return cached_image(kernel_folder(), key + text, [&] {
     std::vector<std::string> joined = options;
     joined.emplace_back("--define-macro=PWX_JOINED");
-    return compiler.compile(sources, joins_accesses(compiler, sources.front(), joined) ? joined : options);
+    return compiled(compiler, sources, joins_accesses(compiler, sources.front(), joined) ? joined : options);
   });
 }
 
@@ -96,9 +137,10 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto state = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
-  state->in_order = kernel.reduces_ranks != 0 ||
+  state->in_order = kernel.reduces_ranks != 0 || kernel.written != nullptr ||
                     std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
-  state->conditional = std::string_view(kernel.source).find("pwx_state)") != std::string_view::npos;
+  state->conditional = std::string_view(kernel.source).find("const int* pwx_state") != std::string_view::npos;
+  if (kernel.written != nullptr && zero_word == 0) make_zero_word();
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
 }
@@ -134,6 +176,22 @@ KernelLaunch launch_of(pwx_kernel& kernel, const pwx_shape& shape, bool reduces,
           plan};
 }
 
+/// Whether a kernel may begin while the reflect that was launched last is under way: it writes none of the
+/// arrays that this refreshes and sends.
+bool may_overlap(const pwx_kernel& kernel, void** arguments) {
+  if (kernel.written == nullptr) return false;
+  const std::span<const MemoryOnGpu> refreshed = refreshed_last();
+  const auto is_written = [&](const MemoryOnGpu& memory) {
+    for (const int* number = kernel.written; *number >= 0; ++number) {
+      std::byte* address = nullptr;
+      std::memcpy(&address, arguments[*number], sizeof address);
+      if (memory.first <= address && address < memory.first + memory.bytes) return true;
+    }
+    return false;
+  };
+  return !refreshed.empty() && std::ranges::none_of(refreshed, is_written);
+}
+
 void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
             int reduction_count, const pwx_reduction* reductions, long queue) {
   for (const long count : shape.iterations)
@@ -142,7 +200,8 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
-  const KernelLaunch launched = launch_of(kernel, shape, count > 0, nullptr);
+  KernelLaunch launched = launch_of(kernel, shape, count > 0, nullptr);
+  if (queue == PWX_QUEUE_SYNC && may_overlap(kernel, arguments)) launched.overlaps = zero_word;
   if (queue == PWX_QUEUE_SYNC && count == 0)
     return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;
@@ -181,6 +240,7 @@ void launch_rank_reduction(pwx_kernel& kernel, const pwx_shape& shape, void** ar
 void free_kernels() {
   free_reductions();
   for (const auto& kernel : kernels()) the_gpu().driver.cuModuleUnload(kernel->module);
+  if (zero_word != 0) the_gpu().driver.cuMemFree(std::exchange(zero_word, 0));
 }
 
 }  // namespace pwx

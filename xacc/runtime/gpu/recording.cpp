@@ -56,8 +56,11 @@ void record(Recording& recording, peerway::Plan& plan) { recording.emplace_back(
 void launch_on(CUstream stream, const KernelLaunch& launch, std::span<void* const> arguments,
                CUdeviceptr state) {
   const Gpu& gpu = the_gpu();
-  std::array<void*, kMostArguments + 1> all;
-  *std::ranges::copy(arguments, all.begin()).out = &state;
+  CUdeviceptr overlaps = launch.overlaps;
+  std::array<void*, kMostArguments + 2> all;
+  const auto behind = std::ranges::copy(arguments, all.begin()).out;
+  behind[0] = &state;
+  behind[1] = &overlaps;
   CUlaunchAttribute early{};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value[0] = 1;

@@ -11,7 +11,7 @@
 
 namespace pwx {
 
-constexpr size_t kMostArguments = 256;  ///< of a kernel, besides the state of a loop
+constexpr size_t kMostArguments = 256;  ///< of a kernel, besides those that launch_on adds
 
 /// A kernel to launch.
 struct KernelLaunch {
@@ -21,6 +21,8 @@ struct KernelLaunch {
                      ///< nothing
   Grid grid;
   peerway::Plan* plan = nullptr;  ///< by whose lanes it exchanges values
+  /// If only its iterations that may read halos wait for the reflect before it: a word on the GPU that is 0.
+  pw::cuda::CUdeviceptr overlaps = 0;
 
   bool operator==(const KernelLaunch&) const = default;
 };

@@ -42,6 +42,7 @@ Recording recorded;
 
 Recording* diverted = nullptr;
 uint64_t other_use_count = 0;
+std::span<const MemoryOnGpu> refreshed_by_last_launch;
 
 /// While it exists, uses of the GPU are launches in order.
 class InOrder {
@@ -111,6 +112,7 @@ void end(pwx_sequence& sequence) {
 }  // namespace
 
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count) {
+  refreshed_by_last_launch = {};
   if (sizes == nullptr) return launch_on(stream_of(PWX_QUEUE_SYNC), launch, {arguments, count});
   if (Recording* const recording = recording_of_next_part())
     return record(*recording, launch, arguments, sizes, count);
@@ -118,19 +120,25 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
   launch_on(stream_of(PWX_QUEUE_SYNC), launch, {arguments, count});
 }
 
-void run_in_order(peerway::Plan& plan) {
+void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed) {
   note_plan_of_loop(plan);
+  refreshed_by_last_launch = refreshed;
   if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);
   const InOrder in_order;
   peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
 }
+
+std::span<const MemoryOnGpu> refreshed_last() { return refreshed_by_last_launch; }
 
 void launch_recorded() {
   if (diverted != nullptr && !stop_recording_loop())
     throw Failure(
         "a loop on the GPU uses it in a way in which its iteration before did not; set acc_loops to "
         "host, and report this");
-  if (!InOrder::is_now()) ++other_use_count;
+  if (!InOrder::is_now()) {
+    ++other_use_count;
+    refreshed_by_last_launch = {};
+  }
   if (recorded.empty()) return;
   Recording now = std::exchange(recorded, {});
   const InOrder in_order;

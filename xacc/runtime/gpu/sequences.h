@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "peerway/peerway.hpp"
 #include "xacc/runtime/gpu/recording.h"
@@ -13,8 +14,18 @@ namespace pwx {
 /// Launches a kernel in the order of the program's work without a queue, or records it. `sizes` are those of
 /// the arguments; if null, they are unknown, and the launch is not recorded.
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count);
-/// The same for the start and the finish of a plan.
-void run_in_order(peerway::Plan& plan);
+/// Memory of the GPU.
+struct MemoryOnGpu {
+  std::byte* first;
+  uint64_t bytes;
+};
+
+/// The same for the start and the finish of a plan. `refreshed` is the memory of the arrays whose halos the
+/// plan refreshes, valid as long as the plan; empty if the plan does something else.
+void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed = {});
+
+/// If the last use of the GPU was to refresh halos: the memory of the arrays.
+std::span<const MemoryOnGpu> refreshed_last();
 
 /// Launches what is recorded. Call it before anything else uses the GPU. Throws Failure while launches are
 /// diverted, unless the loop that they are of can be executed without a graph.

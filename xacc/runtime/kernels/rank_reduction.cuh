@@ -4,8 +4,8 @@
 
 // Waits for the work before this kernel: its launch overlaps that work (pwx_kernel::reduces_ranks).
 inline __device__ void pwx_in_order() {
+  pwx_wait();
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }

@@ -52,15 +52,57 @@ typedef unsigned long pwx_uint64;
 // multiply-adds, so that arithmetic between loops has the bits that the host would give it.
 #define PWX_ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
 
-// Begins a kernel: the next launch may be set up while this kernel runs, and this kernel waits for the end of
-// the work before it, during which it was set up itself. AMD GPUs begin a kernel when the one before has
-// ended.
-inline __device__ void pwx_begin_in_order() {
+// Waits for the end of the work before this kernel, and for what that has written. AMD GPUs, and NVIDIA's
+// before compute capability 9.0, begin a kernel when the one before has ended.
+inline __device__ void pwx_wait() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#elif defined(PWX_WAIT_ON_CPU)
+  PWX_WAIT_ON_CPU();
 #endif
 }
+
+// Waits for the halos of a reflect that this kernel overlaps. Returns 0, which `zero` points to: an address
+// that depends on it is not known before, so no compiler loads from there before the wait.
+inline __device__ unsigned pwx_wait_for_halos(const unsigned* zero) {
+  pwx_wait();
+#if defined(__CUDA_ARCH__)
+  unsigned value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(zero) : "memory");
+  return value;
+#else
+  return *zero;
+#endif
+}
+
+// Begins a kernel that may overlap a reflect before it. The next launch may be set up while this kernel runs,
+// as this one was while the work before it ended. If `overlaps` is null, it waits for that. Otherwise that is a
+// reflect, which lets this kernel begin when the work before the reflect has ended; then only iterations that
+// may read halos wait. Without a wait, the first-level cache may still have what was there before that work.
+inline __device__ void pwx_begin(const unsigned* overlaps) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  if (overlaps != nullptr) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+  if (overlaps == nullptr) pwx_wait();
+}
+inline __device__ void pwx_begin_in_order() { pwx_begin(nullptr); }
+
+// Ends such a kernel: it has not ended before the reflect, for which later work then need not wait.
+inline __device__ void pwx_end(const unsigned* overlaps) {
+  if (overlaps != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0) pwx_wait();
+}
+
+// Whether iteration `at` is one of the first or last `reach`.
+inline __device__ bool pwx_near_end(unsigned at, unsigned count, unsigned reach) {
+  return at < reach || at + reach >= count;
+}
+// The iteration that comes in place of `at` so that the first and last `reach` come last.
+inline __device__ unsigned pwx_ends_last(unsigned at, unsigned count, unsigned reach) {
+  if (count <= reach) return at;
+  return at + reach < count ? at + reach : at + reach - count;
+}
+
 // Whether a loop on the GPU goes on, for a kernel that may be of an iteration after the last one. `state` is
 // null for kernels that always run. Read it after the wait: an asm statement stays after that one.
 inline __device__ bool pwx_goes_on(const int* state) {

@@ -80,6 +80,7 @@ std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& 
     if (!request.acc()) continue;
     const Present& copy = present(*part.array, "reflect");
     entry->copies.push_back(copy.id);
+    entry->memory.push_back({copy.device, copy.bytes});
     entry->outside = entry->outside || copy.outside;
   }
   entry->orthogonal = request.orthogonal();

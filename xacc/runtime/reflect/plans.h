@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "peerway/peerway.hpp"
+#include "xacc/runtime/gpu/sequences.h"
 #include "xacc/runtime/mapping/halo_boxes.h"
 #include "xacc/runtime/mapping/mapping.h"
 #include "xacc/runtime/program/sets.h"
@@ -34,6 +35,7 @@ struct Reflect {
   std::vector<uint64_t> arrays{};          ///< ids
   std::vector<pwx_array_state*> states{};  ///< of the arrays; valid until the plan is stale
   std::vector<uint64_t> copies{};          ///< ids of the copies on the GPU; empty: host memory
+  std::vector<MemoryOnGpu> memory{};       ///< of these copies
   bool outside = false;  ///< a copy belongs to another run-time library, so that the host waits for the halos
   std::vector<Widths> widths{};  ///< of each array
   bool orthogonal = false;

@@ -130,7 +130,7 @@ void reflect(pwx_halo& halo, const ReflectRequest& request) {
   }
   Reflect* const entry = plan_for(halo, request);
   if (entry == nullptr) return;
-  if (entry->plan) run_in_order(*entry->plan);
+  if (entry->plan) run_in_order(*entry->plan, entry->memory);
   record_done(*entry);
 }
 

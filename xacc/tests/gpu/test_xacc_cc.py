@@ -61,6 +61,19 @@ def test_loops_whose_scalars_live_on_the_gpu_give_the_same_bits(
     assert outcomes["graph"] == outcomes["host"]
 
 
+@pytest.mark.parametrize("sizes", ["700 533", "2100 1535"])  # halos share cache lines with what is owned
+@pytest.mark.parametrize(("ranks", "nodes"), [(2, "2, 1"), (2, "1, 2"), (4, "2, 2"), (4, "1, 4")])
+def test_a_kernel_overlaps_a_reflect_only_where_it_reads_no_halo(
+    tmp_path: Path, settings: dict[str, str], ranks: int, nodes: str, sizes: str
+) -> None:
+    rows, columns = sizes.split()
+    options = [f"-DNODES={nodes}", f"-DROWS={rows}", f"-DCOLUMNS={columns}"]
+    built = compiled(tmp_path, "-O2", *options, PROGRAMS / "device_loops" / "overlap.c")
+    on_cpus = outcome(ranks, built, PEERWAY_ACC="host")
+    for loops in ("host", "steps", "graph"):
+        assert outcome(ranks, built, **settings, PEERWAY_ACC_LOOPS=loops) == on_cpus
+
+
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_values_that_stay_on_gpus_are_reduced_one_by_one_and_in_a_graph(
     tmp_path: Path, settings: dict[str, str], nodes: int

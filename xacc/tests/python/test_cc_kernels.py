@@ -37,7 +37,9 @@ PROGRAMS = [
 COMPILED_ALWAYS = {
     (name, "compute_75") for name in ("compute.c", "clauses.c", "own.c", "himeno.f90", "acc.f90")
 }
-_KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0, 0\};', re.DOTALL)
+_KERNEL = re.compile(
+    r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0, 0, (?:0|\(const int\[\]\)\{[^}]*\}), 0\};', re.DOTALL
+)
 
 ROWS = """\
 void rows(int n, const int *begin, const double *a, double *q) {

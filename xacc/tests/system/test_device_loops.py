@@ -37,6 +37,25 @@ def test_loops_give_the_same_bits_in_every_form(ranks: int, program: Path, fake_
     assert outcome(ranks, program, "graph", **fake_gpu) == on_gpus
 
 
+@pytest.mark.parametrize(
+    ("ranks", "nodes"),
+    [
+        (2, "2, 1"),
+        (2, "1, 2"),
+        pytest.param(4, "2, 2", marks=pytest.mark.long),
+        pytest.param(4, "1, 4", marks=pytest.mark.long),
+    ],
+)
+def test_a_kernel_overlaps_a_reflect_only_where_it_reads_no_halo(
+    ranks: int, nodes: str, tmp_path: Path, fake_gpu: dict[str, str]
+) -> None:
+    """In graphs, the fake GPU runs a reflect as late as the kernel after it lets it."""
+    program = compiled(tmp_path, "-O1", f"-DNODES={nodes}", PROGRAMS / "device_loops" / "overlap.c")
+    on_cpus = outcome(ranks, program, "host", PEERWAY_ACC="host")
+    for loops in ("host", "steps", "graph"):
+        assert outcome(ranks, program, loops, **fake_gpu) == on_cpus
+
+
 @pytest.mark.parametrize("options", [[], pytest.param(["-DREFLECT"], marks=pytest.mark.long)])
 def test_a_lost_rank_ends_a_loop_in_a_graph(
     options: list[str], tmp_path: Path, fake_gpu: dict[str, str]

@@ -43,8 +43,14 @@ struct pw::cuda::CUctx_st {
   int ordinal;
   std::set<int> peers;
 };
+/// A launch in a graph.
+struct GraphLaunch {
+  std::function<void()> run;
+  bool lets_next_begin = false;  // once the launches before it have ended
+  bool begins_early = false;     // a kernel of the fake NVRTC that itself waits for the launch before
+};
 struct pw::cuda::CUgraph_st {
-  std::vector<std::function<void()>> launches;
+  std::vector<GraphLaunch> launches;
   std::vector<std::pair<uint64_t, unsigned>> conditions;  // their handles, and their values at a launch
 };
 struct pw::cuda::CUgraphExec_st : CUgraph_st {};
@@ -881,6 +887,13 @@ void** reachable(void** memory) {
   return memory;
 }
 
+thread_local const std::function<void()>* overlapped = nullptr;  // a launch for which a kernel did not wait
+
+/// Runs the launch that a kernel overlaps, when the kernel waits for it. Kernels find this by a pointer.
+void run_overlapped() {
+  if (const auto* const launch = std::exchange(overlapped, nullptr)) (*launch)();
+}
+
 /// Loads what the fake NVRTC made of other kernels: "fake module BYTES", then a library of BYTES bytes.
 void* loaded_library(const char* image) {
   char* code = nullptr;
@@ -888,7 +901,11 @@ void* loaded_library(const char* image) {
   const int descriptor = memfd_create("fake module", MFD_CLOEXEC);
   if (write(descriptor, code + 1, bytes) != static_cast<ssize_t>(bytes)) return nullptr;
   // It stays open: the loader knows libraries by their names.
-  return dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const library =
+      dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  if (const auto wait = static_cast<void (**)()>(dlsym(library, "fake_wait"))) *wait = run_overlapped;
+  return library;
 }
 
 }  // namespace
@@ -927,6 +944,17 @@ bool reaches_all(int ordinal, const CopyArguments& arguments) {
   };
   return reached(arguments.copy.to) && reached(arguments.copy.from) &&
          (arguments.signal == nullptr || reached(arguments.signal));
+}
+
+/// Runs the launches of a graph. A plan before a kernel that begins early runs as late as the kernel lets it.
+void run_all(const std::vector<GraphLaunch>& launches) {
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const bool overlaps =
+        launches[i].lets_next_begin && i + 1 < launches.size() && launches[i + 1].begins_early;
+    if (overlaps) overlapped = &launches[i++].run;
+    launches[i].run();
+    run_overlapped();
+  }
 }
 
 std::map<uint64_t, unsigned> conditions;  // of conditional nodes, by their handles
@@ -997,8 +1025,10 @@ CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z
 
 }  // namespace
 
-API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
-                            unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+namespace {
+
+CUresult launch(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
+                CUstream stream, void** parameters, bool begins_early) {
   const auto word = reinterpret_cast<uintptr_t>(function);
   const int ordinal = stream != nullptr ? stream->ordinal : std::max(current(), 0);
   const bool captured = stream != nullptr && stream->captured != nullptr;
@@ -1006,24 +1036,34 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
     return run_kernel(function, blocks, y, z, threads, ordinal, parameters);
   if (word < kSteps && !reaches_all(ordinal, *static_cast<CopyArguments*>(parameters[0])))
     return CUDA_ERROR_INVALID_VALUE;
-  const auto launch = [=, whole = reachable(kept(function, parameters))] {
+  const auto run = [=, whole = reachable(kept(function, parameters))] {
     run_kernel(function, blocks, y, z, threads, ordinal, whole);
     return CUDA_SUCCESS;
   };
-  if (!captured) return in_order(stream, launch);
-  stream->captured->launches.emplace_back(launch);
+  if (!captured) return in_order(stream, run);
+  const bool is_plan = word >= kSteps && word < kReduce;
+  stream->captured->launches.push_back({run, is_plan, begins_early && word > kClock});
   return CUDA_SUCCESS;
 }
 
-API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
-                              void** extra) {
+}  // namespace
+
+API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
+                            unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+  return launch(function, blocks, y, z, threads, stream, parameters, false);
+}
+
+API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
   {
     LOCKED;
     COUNT_CALL;
   }
-  return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                        config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
-                        parameters, extra);
+  bool begins_early = false;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      begins_early = config->attrs[i].value[0] != 0;
+  return launch(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                config->hStream, parameters, begins_early);
 }
 
 // A graph is the launches of one stream, in their order; a conditional node is a launch of its body's.
@@ -1061,12 +1101,12 @@ API CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
   LOCKED;
   lists.push_back(std::make_unique<CUgraph>(body.get()));
   conditional.phGraph_out = lists.back().get();
-  graph->launches.emplace_back([body, handle = conditional.handle, type = conditional.type] {
+  graph->launches.push_back({[body, handle = conditional.handle, type = conditional.type] {
     while (condition_of(handle) != 0) {
-      for (const auto& launch : body->launches) launch();
+      run_all(body->launches);
       if (type == CU_GRAPH_COND_TYPE_IF) break;
     }
-  });
+  }});
   *node = reinterpret_cast<CUgraphNode>(graph->launches.size());
   return CUDA_SUCCESS;
 }
@@ -1089,7 +1129,7 @@ API CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
       LOCKED;
       for (const auto& [handle, value] : whole.conditions) conditions[handle] = value;
     }
-    for (const auto& launch : whole.launches) launch();
+    run_all(whole.launches);
     return CUDA_SUCCESS;
   });
 }

@@ -62,6 +62,10 @@ T atomicCAS(T* address, T seen, T wanted) {
   return before;
 }
 
+/// Called where a kernel waits for the launch before it; the fake driver sets it.
+extern "C" __attribute__((visibility("default"))) void (*fake_wait)() = nullptr;
+#define PWX_WAIT_ON_CPU() (fake_wait != nullptr ? fake_wait() : void())
+
 /// Called by assert() of a kernel.
 [[noreturn]] inline void __assertfail(const char* is_true, const char* file, unsigned line,
                                       const char* function, size_t) {

@@ -21,7 +21,10 @@ static pwx_kernel add_kernel = {
     "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x)\n"
     "    x[i] += by;\n"
     "}\n",
-    NULL, NULL, 0};
+    NULL,
+    NULL,
+    NULL,
+    0};
 
 /* x is present: adds `by` to each element of the copy. */
 static void add(double* x, long n, double by, long queue) {
@@ -35,7 +38,10 @@ static pwx_kernel grid_kernel = {"grid",
                                  "extern \"C\" __global__ void grid(double* x) {\n"
                                  "  x[0] = gridDim.x; x[1] = gridDim.x * gridDim.y * gridDim.z;\n"
                                  "}\n",
-                                 NULL, NULL, 0};
+                                 NULL,
+                                 NULL,
+                                 NULL,
+                                 0};
 
 /* num_gangs: no more blocks than requested, in all dimensions together. */
 static void test_gangs(void) {
@@ -207,7 +213,10 @@ static void test_queues(void) {
                                 "  r__t.add(" SOURCE_OP                                                      \
                                 "(), r);\n"                                                                  \
                                 "}\n",                                                                       \
-                                NULL, NULL, 0};                                                              \
+                                NULL,                                                                        \
+                                NULL,                                                                        \
+                                NULL,                                                                        \
+                                0};                                                                          \
     long n = 70000;                                                                                          \
     T wanted = FIRST, reduced = FIRST;                                                                       \
     for (long i = 0; i < n; ++i) {                                                                           \
@@ -255,7 +264,10 @@ static void test_where_results_go(void) {
       "  a.add(pwx_sum(), x);\n"
       "  b.add(pwx_max(), y);\n"
       "}\n",
-      NULL, NULL, 0};
+      NULL,
+      NULL,
+      NULL,
+      0};
   double a = 10;
   long b = 3, n = 5000;
   double* device = acc_copyin(&a, sizeof a);
@@ -279,7 +291,10 @@ static pwx_kernel fill_kernel = {"fill",
                                  "columns; x += (long)gridDim.x * blockDim.x)\n"
                                  "      a[(r + y) * ld + c + x - shift] = 1000.0 * (r + y) + (c + x) + add;\n"
                                  "}\n",
-                                 NULL, NULL, 0};
+                                 NULL,
+                                 NULL,
+                                 NULL,
+                                 0};
 
 static void fill(pwx_array* a, double add) {
   static pwx_known known;
@@ -374,7 +389,10 @@ static pwx_kernel sum_kernel = {
     "    mine += x[i];\n"
     "  if (!silent) total.add(pwx_sum(), mine);\n"
     "}\n",
-    NULL, NULL, 0};
+    NULL,
+    NULL,
+    NULL,
+    0};
 static void sum(double* x, int silent, double* total, int line) {
   double* device = acc_copyin(x, N * sizeof *x);
   const pwx_reduction reduction = {PWX_SUM, PWX_DOUBLE, total, NULL};
@@ -387,7 +405,8 @@ static void sum(double* x, int silent, double* total, int line) {
 }
 
 static pwx_kernel broken_kernel = {
-    "broken", "#line 5 \"prog.c\"\nextern \"C\" __global__ void broken() { nonsense; }\n", NULL, NULL, 0};
+    "broken", "#line 5 \"prog.c\"\nextern \"C\" __global__ void broken() { nonsense; }\n", NULL, NULL, NULL,
+    0};
 
 static void set_up(void) {}
 

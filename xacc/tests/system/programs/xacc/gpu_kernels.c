@@ -221,7 +221,7 @@ static int inputs[KINDS][N];
   do {                                                                                                       \
     static char name[64];                                                                                    \
     snprintf(name, sizeof name, "reduce_%d", enumerator);                                                    \
-    pwx_kernel kernel = {name, source_for(#type, name, ops), NULL, NULL, 0};                                 \
+    pwx_kernel kernel = {name, source_for(#type, name, ops), NULL, NULL, NULL, 0};                           \
     for (long queue = PWX_QUEUE_SYNC; queue < 2; queue += 3)                                                 \
       for (int stays = 0; stays < 2; ++stays) {                                                              \
         type values[KINDS];                                                                                  \
@@ -264,7 +264,7 @@ static int inputs[KINDS][N];
              "    sum += %s(%s(i), 2);\n    if (i %% 400 == 9) product *= %s(1, 2);\n  }\n"                \
              "  s.add(pwx_sum(), sum);\n  p.add(pwx_product(), product);\n}\n",                            \
              name, type, type, type, type, type, EACH_X, type, #real, type);                               \
-    pwx_kernel kernel = {name, text, NULL, NULL, 0};                                                       \
+    pwx_kernel kernel = {name, text, NULL, NULL, NULL, 0};                                                 \
     for (long queue = PWX_QUEUE_SYNC; queue < 2; queue += 3)                                               \
       for (int stays = 0; stays < 2; ++stays) {                                                            \
         real _Complex values[2] = {3 + 1.0f * _Complex_I, 1 - 1.0f * _Complex_I};                          \
