@@ -55,7 +55,7 @@ class Context {
   [[nodiscard]] Device& device_named(pw_device where) const;
 
   std::shared_ptr<Region> allocate(pw_device where, uint64_t bytes);
-  /// The same for a few bytes of a plan or the like: Registry::allocate_part.
+  /// The same for the memory of a plan or the like: Registry::allocate_part.
   std::shared_ptr<Region> allocate_part(pw_device where, uint64_t bytes);
   std::shared_ptr<Region> register_memory(void* address, uint64_t bytes, Access access = Access::read_write);
   std::vector<std::byte> key_of(Region& region);

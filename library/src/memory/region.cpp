@@ -52,8 +52,8 @@ void Region::pin_for(Device& device) {
 
 namespace {
 
-constexpr uint64_t kSharedBytes = 2 << 20;  ///< the least that a GPU's driver allocates
-constexpr uint64_t kMostOfPart = kSharedBytes / 8;
+constexpr uint64_t kSharedBytes = 8 << 20;
+constexpr uint64_t kMostOfPart = kSharedBytes / 4;  ///< of a lane by lines: the slots of 786 KB take 1.7 MB
 constexpr uint64_t kPartAlignment = 512;
 
 Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {

@@ -96,7 +96,7 @@ class Registry {
 
   std::shared_ptr<Region> allocate(Device& device, uint64_t bytes);
 
-  /// The same for a few bytes, which may share an allocation with other such regions: a peer maps it once,
+  /// The same for up to 2 MiB, which may share an allocation with other such regions: a peer maps it once,
   /// and a GPU's driver takes long to map. A peer may still write to a region after it was closed, so nothing
   /// else gets its bytes.
   std::shared_ptr<Region> allocate_part(Device& device, uint64_t bytes);

@@ -82,7 +82,7 @@ TEST_F(Registration, OfPartsSharesAnAllocationOfAGpuButNoBytes) {
   first.reset();  // a peer may still write to it
   const auto third = registry_.allocate_part(device, 1000);
   EXPECT_NE(third->address(), used);
-  const auto large = registry_.allocate_part(device, 1 << 20);
+  const auto large = registry_.allocate_part(device, 4 << 20);
   EXPECT_EQ(device.allocations, 2);
   EXPECT_NE(large->allocation().base, third->allocation().base);
 }
@@ -95,7 +95,7 @@ TEST_F(Registration, OfPartsEndsTheirAllocationWithTheLast) {
   second.reset();
   EXPECT_EQ(device.released, 1);
   std::vector<std::shared_ptr<Region>> many;
-  while (device.allocations < 3) many.push_back(registry_.allocate_part(device, 100000));
+  while (device.allocations < 3) many.push_back(registry_.allocate_part(device, 1000000));
   many.resize(1);
   EXPECT_EQ(device.released, 2);
 }

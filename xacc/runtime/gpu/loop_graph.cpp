@@ -55,7 +55,7 @@ constexpr const char* kSetCondition = R"(
 constexpr int kIterationsOfBody = 4;
 constexpr unsigned long kFewBlocks = 1 << 14;
 /// Iterations that are issued one by one before the host makes a graph, so that the GPU is busy meanwhile.
-constexpr int kIterationsMeanwhile = 8;
+constexpr int kIterationsMeanwhile = 16;
 
 /// The kernel, and the word on the GPU by which the host stops loops.
 struct ConditionSetter {
