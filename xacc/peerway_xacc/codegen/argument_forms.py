@@ -21,7 +21,9 @@ class Argument:
     value: str
     lines: list[str] = field(default_factory=list)
     opened: str = ""  # the kernel's first statements for this argument
-    written: bool = False  # a distributed array that the kernel may write
+    # an array that is not distributed, or that the kernel may write: no kernel overlaps a reflect of it
+    apart: bool = False
+    is_part: bool = False  # a pointer to an array of which only a part may be present
 
 
 def type(variable: Variable) -> str:
@@ -132,7 +134,7 @@ def distributed(array: DistributedArray, changed: bool) -> Argument:
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
     argument = _of_shape(name, kind, extents, sizes, lines)
     argument.opened = f"PWX_ALIGNED({name});" if None not in extents else f"PWX_ALIGNED({name}.at);"
-    argument.written = changed
+    argument.apart = changed
     return argument
 
 
@@ -196,6 +198,7 @@ def plain(
         sizes.append(f"(long)(sizeof({element}) / sizeof({element}[0]))")
         element += "[0]"
     argument = _of_shape(name, kind, extents, sizes, lines)
+    argument.apart, argument.is_part = True, bool(begin)
     if aligned and not begin and not on_device:
         argument.opened = f"PWX_ALIGNED({name});"
     return argument

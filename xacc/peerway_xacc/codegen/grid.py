@@ -161,9 +161,9 @@ class LoopNest:
 def indices(groups: list[list[Dimension]]) -> list[str]:
     """The lines that compute the indices of all loops.
 
-    An iteration that may read halos waits for the reflect that the kernel overlaps. Its positions, and so the
-    addresses of all halos, depend on what it loads afterwards, or the compiler would move loads before the
-    wait.
+    An iteration that may read halos waits for the reflect that the kernel overlaps. Then it loads a zero, and
+    adds it to its positions. So the addresses of all halos are known only after the wait; otherwise the
+    compiler would load from them before.
     """
     lines = []
     for letter, group in zip("xyz", groups, strict=True):
@@ -174,9 +174,9 @@ def indices(groups: list[list[Dimension]]) -> list[str]:
             f"pwx_near_end({dimension.position}, {dimension.iterations}, {dimension.reach})"
             for dimension in reaching
         ]
-        lines.append("unsigned pwx_shift = 0;")
+        lines.append("unsigned pwx_zero = 0;")
         lines.append(
-            f"if (pwx_overlaps && ({' || '.join(near)})) pwx_shift = pwx_wait_for_halos(pwx_overlaps);"
+            f"if (pwx_overlaps && ({' || '.join(near)})) pwx_zero = pwx_wait_for_halos(pwx_overlaps);"
         )
     for group in groups:
         for dimension in reversed(group):
@@ -204,7 +204,7 @@ def _index(dimension: Dimension) -> list[str]:
     """The lines that compute a loop's index from the iteration."""
     index, at = dimension.index, dimension.position
     if dimension.reach > 0:
-        at = f"({at} + pwx_shift)"
+        at = f"({at} + pwx_zero)"
     first = dimension.first if dimension.literal else f"{index}__first"
     if dimension.step in ("(1)", "-(1)"):
         value = f"{first} {dimension.step[0] if dimension.step[0] == '-' else '+'} (long){at}"

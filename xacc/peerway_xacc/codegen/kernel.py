@@ -79,7 +79,6 @@ def build(
             edits.behind(loop.end, " }")
     own = clauses.private | clauses.copied
     shared = vector.loops_of(unit, annotated, inside, own, DEVICE_OPERATORS) if loops else []
-    overlapped = not shared and overlaps(unit, annotated, inside, dimensions)
     groups = [dimensions, [], []] if shared else grouped(dimensions)
     if shared:
         vector.share(unit, annotated, edits, inside, shared, DEVICE_OPERATORS)
@@ -98,6 +97,12 @@ def build(
     nest = LoopNest("zyx", {}, by_block=bool(shared))
     if not shared and _streams(unit, annotated, groups, inside):
         nest = _streaming_nest(groups, reduces=bool(reductions))
+    needed = around(unit, body, annotated.function, inside)
+    overlapped = (
+        not shared
+        and not any(argument.is_part for argument in arguments)
+        and overlaps(unit, annotated, inside, dimensions, needed + body)
+    )
     text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, nest, overlapped)
     return Kernel(
         name,

@@ -260,13 +260,13 @@ def _gangs(directives: list[d.Acc]) -> str:
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
     text = "\n".join(f'  {quoted(line)[:-1]}\\n"' for line in built.text.splitlines())
     unit.compute.kernel_names.append(built.name)
-    written = "0"
+    apart = "0"
     if built.overlaps:
         passed = [argument for argument in built.arguments if argument.parameter]
-        numbers = [str(number) for number, argument in enumerate(passed) if argument.written]
-        written = f"(const int[]){{{', '.join([*numbers, '-1'])}}}"
+        numbers = [str(number) for number, argument in enumerate(passed) if argument.apart]
+        apart = f"(const int[]){{{', '.join([*numbers, '-1'])}}}"
     unit.output.top.append(
-        f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, {written}, 0}};"
+        f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0, 0, {apart}, 0}};"
     )
 
 

@@ -6,6 +6,8 @@ nodes own. They wait for the reflect; all others need nothing that it changes.
 
 from __future__ import annotations
 
+import re
+
 from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.codegen.grid import Dimension
@@ -14,21 +16,28 @@ from peerway_xacc.lowering.checks import Checks, checks_of
 from peerway_xacc.lowering.subscripts import subscripts_in_text
 from peerway_xacc.lowering.unit import Unit
 
+_ARITHMETIC = {
+    "char", "short", "int", "long", "signed", "unsigned", "float", "double", "_Bool", "bool", "_Complex",
+}  # fmt: skip
+_CAST_TO_POINTER = re.compile(r"\*\s*\)")
 
-def overlaps(unit: Unit, annotated: AnnotatedStatement, inside: Range, dimensions: list[Dimension]) -> bool:
+
+def overlaps(
+    unit: Unit, annotated: AnnotatedStatement, inside: Range, dimensions: list[Dimension], text: str
+) -> bool:
     """Whether the kernel can run beside a reflect; sets how far its dimensions reach.
 
     It can if each subscript of a distributed dimension follows a loop's index, and no pointer leads to an
-    array by another way.
+    array by another way. `text` is the kernel's body, with the macros and functions that it needs.
     """
-    if not dimensions or any(dimension.cyclic for dimension in dimensions):
+    if not dimensions or any(dimension.cyclic for dimension in dimensions) or _CAST_TO_POINTER.search(text):
         return False
     checks = checks_of(unit)
     reaches: dict[int, int] = {}  # by the offset of the loop
     for use in used_in(annotated.function.uses, inside):
         array = unit.scopes.of_variable(use.variable)
         if array is None:
-            if _may_lead_elsewhere(use, inside):
+            if _may_be_a_pointer(use, inside):
                 return False
         elif not use.in_sizeof and not _follows(unit, checks, array, use, reaches):
             return False
@@ -40,11 +49,16 @@ def overlaps(unit: Unit, annotated: AnnotatedStatement, inside: Range, dimension
     return True
 
 
-def _may_lead_elsewhere(use: Use, inside: Range) -> bool:
-    """Is this a pointer from outside of the kernel? It may point into a distributed array."""
+def _may_be_a_pointer(use: Use, inside: Range) -> bool:
+    """Is this a pointer, or does it come from outside of the kernel and may contain one, as a struct does?
+
+    Such a pointer may lead into a distributed array.
+    """
     variable = use.variable
     own = not variable.file_scope and inside.start <= variable.declarator.start < inside.end
-    return (variable.pointer or variable.has_pointers) and not own
+    if variable.pointer or variable.has_pointers:
+        return True
+    return not own and not _ARITHMETIC.issuperset(variable.element.split())
 
 
 def _follows(unit: Unit, checks: Checks, array: DistributedArray, use: Use, reaches: dict[int, int]) -> bool:

@@ -94,14 +94,15 @@ class Checks:
     def reach(
         self, array: DistributedArray, dimension: int, use: Use, inside: Range
     ) -> dict[int, int] | None:
-        """How far a subscript reaches from the element that an iteration owns, by the offset of the loop.
+        """How many elements a subscript reaches beyond the one that an iteration owns, by the loop's offset.
 
-        Empty if the element is the node's own whatever the loops do; None if that is not known.
+        Empty if the element is the node's own whatever the loops do; None if that is not known. A directive
+        may change any variable that is not declared const.
         """
         for distributed in self._loops:
             if not distributed.loop.body.start <= use.range.start < distributed.loop.body.end:
                 continue
-            values_of = self._values(distributed, inside)
+            values_of = self._values(distributed, inside, declared_const=True)
             if values_of is None:
                 continue
             if not values_of.of_index:
@@ -183,13 +184,17 @@ class Checks:
             return None
         return values_of.low + alignment - on - over.lower, values_of.high + alignment - on + over.upper
 
-    def _values(self, distributed: _Distributed, inside: Range) -> ranges.Range | None:
-        """The range of a subscript in the loop; None if unknown."""
-        return ranges.range_of(
-            self._unit.text.text[inside.start : inside.end], self._names(distributed, inside.start, _LOCALS)
-        )
+    def _values(
+        self, distributed: _Distributed, inside: Range, *, declared_const: bool = False
+    ) -> ranges.Range | None:
+        """The range of a subscript in the loop; None if unknown.
 
-    def _names(self, distributed: _Distributed, at: int, depth: int) -> ranges.Names:
+        `declared_const`: variables that only seem to keep their values count as unknown.
+        """
+        names = self._names(distributed, inside.start, _LOCALS, declared_const)
+        return ranges.range_of(self._unit.text.text[inside.start : inside.end], names)
+
+    def _names(self, distributed: _Distributed, at: int, depth: int, declared_const: bool) -> ranges.Names:
         """The meaning of names at an offset in the loop."""
         unit, index = self._unit, distributed.index
 
@@ -198,7 +203,9 @@ class Checks:
             if variable is index:
                 return ranges.Range(0, 0, of_index=True) if at >= distributed.loop.body.start else None
             if variable is not None:
-                return self._of_constant(distributed, variable, depth)
+                if declared_const and not variable.constant:
+                    return None
+                return self._of_constant(distributed, variable, depth, declared_const)
             number = unit.syntax.constants.get(name)
             return None if number is None else ranges.Range(number, number)
 
@@ -207,7 +214,9 @@ class Checks:
             signed=index.spelling in _SIGNED,
         )  # fmt: skip
 
-    def _of_constant(self, distributed: _Distributed, variable: Variable, depth: int) -> ranges.Range | None:
+    def _of_constant(
+        self, distributed: _Distributed, variable: Variable, depth: int, declared_const: bool
+    ) -> ranges.Range | None:
         """The range of a variable that keeps its initial value, perhaps depending on the index; or None."""
         if depth == 0 or variable.file != self._unit.file or variable.spelling not in _SIGNED:
             return None
@@ -220,7 +229,8 @@ class Checks:
         if value_of is None:
             return None
         text = self._unit.text.text[value_of.start : value_of.end]
-        return ranges.range_of(text, self._names(distributed, value_of.start, depth - 1))
+        names = self._names(distributed, value_of.start, depth - 1, declared_const)
+        return ranges.range_of(text, names)
 
     def _within(self, distributed: _Distributed, array: DistributedArray, dimension: int) -> bool:
         """Does each iteration of the loop own an element of the array?

@@ -19,12 +19,12 @@ bool copies_out(const pwx_data& data) {
 
 /// The entry for a clause, made if there is none. Null for a no_create of memory that is not present, and for
 /// a null address.
-Present* entry_for(const pwx_data& data, const CopiesTogether& together, long queue) {
+Present* entry_for(const pwx_data& data, const CommonAllocation& common, long queue) {
   if (data.array == nullptr && data.address == nullptr) return nullptr;
   Present* entry = present_of(data);
   if (entry != nullptr || data.kind == PWX_DATA_NO_CREATE) return entry;
   if (data.kind == PWX_DATA_PRESENT) refuse_absent(data, "");
-  entry = &make_present(data, together);
+  entry = &make_present(data, common);
   if (copies_in(data)) copy_to_device(*entry, entry->host, entry->bytes, queue);
   if (begins_zero(data)) clear_on_device(*entry, queue);
   return entry;
@@ -75,9 +75,9 @@ void begin(pwx_data_region& region, int count, const pwx_data* data, long queue)
       region.state = regions().emplace_back(std::make_unique<pwx_data_region_state>()).get();
     region.state->memory.clear();
     region.state->entries.clear();
-    const CopiesTogether together(count, data);
+    const CommonAllocation common(count, data);
     for (int i = 0; i < count; ++i) {
-      Present* const entry = entry_for(data[i], together, queue);
+      Present* const entry = entry_for(data[i], common, queue);
       if (entry != nullptr) ++entry->structured;  // at once, since a later clause may name it, too
       region.state->memory.push_back(host_memory(data[i]));
       region.state->entries.push_back(entry);
@@ -99,8 +99,8 @@ void end(pwx_data_region& region, int count, const pwx_data* data, long queue) {
   }
 }
 
-void enter(const pwx_data& data, const CopiesTogether& together, long queue) {
-  Present* const entry = entry_for(data, together, queue);
+void enter(const pwx_data& data, const CommonAllocation& common, long queue) {
+  Present* const entry = entry_for(data, common, queue);
   if (entry != nullptr) ++entry->dynamic;
 }
 
@@ -140,8 +140,8 @@ void pwx_data_end(pwx_data_region* region, int count, const pwx_data* data, long
 void pwx_enter_data(int count, const pwx_data* data, long queue, const pwx_where* where) {
   pwx::guarded(where, [&] {
     if (pwx::gpu() == nullptr) return pwx::begin_on_host(count, data);
-    const pwx::CopiesTogether together(count, data);
-    for (int i = 0; i < count; ++i) pwx::enter(data[i], together, queue);
+    const pwx::CommonAllocation common(count, data);
+    for (int i = 0; i < count; ++i) pwx::enter(data[i], common, queue);
   });
 }
 

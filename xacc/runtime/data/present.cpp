@@ -60,12 +60,13 @@ Present& added(Present entry, uint64_t id = 0) {
   return table().insert_or_assign(host, std::move(entry)).first->second;
 }
 
-constexpr uint64_t kMostTogether = uint64_t{1} << 30;  // it is freed only when the last copy ends
+constexpr uint64_t kMostInCommon = uint64_t{1} << 30;  // it is freed only when the last copy ends
 constexpr uint64_t kAlignment = 512;
 
-/// Whether a clause begins a copy of an array that is as good anywhere. Copies of a function's arrays are
-/// kept for its next call, and those that others reach have keys of their own.
-bool begins_plain_copy(const pwx_data& data) {
+/// Whether a clause begins a copy of an array that may lie in an allocation with others. Copies of a
+/// function's arrays may not, since they are kept for its next call, nor may those that other ranks find by
+/// an id.
+bool begins_shareable_copy(const pwx_data& data) {
   if (data.array == nullptr || data.array->state == nullptr || data.kind == PWX_DATA_PRESENT ||
       data.kind == PWX_DATA_NO_CREATE)
     return false;
@@ -74,11 +75,11 @@ bool begins_plain_copy(const pwx_data& data) {
 }
 
 /// Gives an array's copy its memory.
-void allocate_copy(Present& entry, const pwx_array& a, const CopiesTogether& together) {
+void allocate_copy(Present& entry, const pwx_array& a, const CommonAllocation& common) {
   peerway::Context& context = program().context;
   const uint64_t bytes = a.state->memory.bytes();
-  if (const size_t* const offset = together.offset_of(a)) {
-    entry.block = together.memory();
+  if (const size_t* const offset = common.offset_of(a)) {
+    entry.block = common.memory();
     auto* const address = static_cast<std::byte*>(entry.block->address()) + *offset;
     entry.region.emplace(context.register_memory(address, bytes));
   } else {
@@ -88,21 +89,21 @@ void allocate_copy(Present& entry, const pwx_array& a, const CopiesTogether& tog
 
 }  // namespace
 
-CopiesTogether::CopiesTogether(int count, const pwx_data* data) {
+CommonAllocation::CommonAllocation(int count, const pwx_data* data) {
   size_t bytes = 0;
   for (int i = 0; i < count; ++i) {
-    if (!begins_plain_copy(data[i])) continue;
+    if (!begins_shareable_copy(data[i])) continue;
     const pwx_array_state& state = *data[i].array->state;
     if (offsets_.try_emplace(&state, bytes).second)
       bytes += (state.memory.bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  if (offsets_.size() < 2 || bytes > kMostTogether)
+  if (offsets_.size() < 2 || bytes > kMostInCommon)
     offsets_.clear();
   else
     memory_ = std::make_shared<peerway::Region>(program().context.allocate(the_gpu().device(), bytes));
 }
 
-const size_t* CopiesTogether::offset_of(const pwx_array& a) const {
+const size_t* CommonAllocation::offset_of(const pwx_array& a) const {
   const auto place = offsets_.find(a.state);
   return place == offsets_.end() ? nullptr : &place->second;
 }
@@ -161,14 +162,14 @@ OnGpu region_on_gpu(const void* device) {
   refuse("a transfer of a coarray with memory that is not present on the GPU");
 }
 
-Present& make_present(const pwx_data& data, const CopiesTogether& together) {
+Present& make_present(const pwx_data& data, const CommonAllocation& common) {
   const Gpu& gpu = the_gpu();
   if (data.array != nullptr) {
     pwx_array_state& state = *data.array->state;
     Present entry{static_cast<std::byte*>(state.memory.address()), state.bytes, nullptr};
     entry.region = std::exchange(state.spare.region, std::nullopt);
     const uint64_t id = entry.region ? state.spare.id : 0;
-    if (!entry.region) allocate_copy(entry, *data.array, together);
+    if (!entry.region) allocate_copy(entry, *data.array, common);
     entry.device = static_cast<std::byte*>(entry.region->address());
     if (state.common_id.id != 0) publish(entry.published = state.common_id.on_gpus(), *entry.region);
     state.reflected[1] = {};

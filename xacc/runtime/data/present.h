@@ -24,7 +24,8 @@ struct Present {
   bool mapped = false;      ///< by acc_map_data: the copy is the program's own memory
   bool coarray = false;     ///< the copy belongs to a coarray, which keeps it
   bool outside = false;     ///< the copy belongs to another run-time library, which does not know our streams
-  std::shared_ptr<peerway::Region> block{};  ///< the memory that it shares with other copies (CopiesTogether)
+  std::shared_ptr<peerway::Region>
+      block{};  ///< the memory that it shares with other copies (CommonAllocation)
   std::optional<peerway::Region> region{};   ///< of a distributed array, so that plans reach it
   std::optional<peerway::Region> reached{};  ///< of other memory, so that coarray transfers reach it
   uint64_t id = 0;                           ///< never reused
@@ -53,9 +54,9 @@ void* host_of(const void* device);
 
 /// Memory for copies that one directive begins. Other ranks map it once, which takes a GPU's driver long. It
 /// lives as long as one of the copies.
-class CopiesTogether {
+class CommonAllocation {
  public:
-  CopiesTogether(int count, const pwx_data* data);
+  CommonAllocation(int count, const pwx_data* data);
   [[nodiscard]] const std::shared_ptr<peerway::Region>& memory() const { return memory_; }
   /// The place of an array's copy in the memory, or null.
   [[nodiscard]] const size_t* offset_of(const pwx_array& a) const;
@@ -65,7 +66,7 @@ class CopiesTogether {
   std::shared_ptr<peerway::Region> memory_;
 };
 
-Present& make_present(const pwx_data& data, const CopiesTogether& together);
+Present& make_present(const pwx_data& data, const CommonAllocation& common);
 void map_present(void* host, void* device, uint64_t bytes);
 /// Registers the copy of an array that another run-time library has at an address.
 void present_outside(const pwx_array& a, void* device);

@@ -137,10 +137,10 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto state = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
-  state->in_order = kernel.reduces_ranks != 0 || kernel.written != nullptr ||
+  state->in_order = kernel.reduces_ranks != 0 || kernel.apart != nullptr ||
                     std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
   state->conditional = std::string_view(kernel.source).find("const int* pwx_state") != std::string_view::npos;
-  if (kernel.written != nullptr && zero_word == 0) make_zero_word();
+  if (kernel.apart != nullptr && zero_word == 0) make_zero_word();
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
 }
@@ -176,20 +176,20 @@ KernelLaunch launch_of(pwx_kernel& kernel, const pwx_shape& shape, bool reduces,
           plan};
 }
 
-/// Whether a kernel may begin while the reflect that was launched last is under way: it writes none of the
-/// arrays that this refreshes and sends.
+/// Whether a kernel may begin while the reflect that was launched last is under way: it writes none of its
+/// arrays, and reaches none in another way than the compiler knows.
 bool may_overlap(const pwx_kernel& kernel, void** arguments) {
-  if (kernel.written == nullptr) return false;
+  if (kernel.apart == nullptr) return false;
   const std::span<const MemoryOnGpu> refreshed = refreshed_last();
-  const auto is_written = [&](const MemoryOnGpu& memory) {
-    for (const int* number = kernel.written; *number >= 0; ++number) {
+  const auto is_used = [&](const MemoryOnGpu& memory) {
+    for (const int* number = kernel.apart; *number >= 0; ++number) {
       std::byte* address = nullptr;
       std::memcpy(&address, arguments[*number], sizeof address);
       if (memory.first <= address && address < memory.first + memory.bytes) return true;
     }
     return false;
   };
-  return !refreshed.empty() && std::ranges::none_of(refreshed, is_written);
+  return !refreshed.empty() && std::ranges::none_of(refreshed, is_used);
 }
 
 void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,

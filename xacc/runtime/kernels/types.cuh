@@ -84,11 +84,15 @@ inline __device__ void pwx_begin(const unsigned* overlaps) {
   asm volatile("griddepcontrol.launch_dependents;");
   if (overlaps != nullptr) asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #endif
+#if defined(PWX_BEGIN_ON_CPU)
+  PWX_BEGIN_ON_CPU(overlaps != nullptr);
+#endif
   if (overlaps == nullptr) pwx_wait();
 }
 inline __device__ void pwx_begin_in_order() { pwx_begin(nullptr); }
 
-// Ends such a kernel: it has not ended before the reflect, for which later work then need not wait.
+// Ends such a kernel. Its first block waits, so the kernel ends after the reflect: work that waits for the
+// kernel has then waited for both.
 inline __device__ void pwx_end(const unsigned* overlaps) {
   if (overlaps != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0) pwx_wait();
 }
@@ -104,7 +108,7 @@ inline __device__ unsigned pwx_ends_last(unsigned at, unsigned count, unsigned r
 }
 
 // Whether a loop on the GPU goes on, for a kernel that may be of an iteration after the last one. `state` is
-// null for kernels that always run. Read it after the wait: an asm statement stays after that one.
+// null for kernels that always run. Read it after pwx_begin: an asm statement stays after those of that.
 inline __device__ bool pwx_goes_on(const int* state) {
   constexpr int again = 1;  // PWX_LOOP_AGAIN
   if (state == nullptr) return true;

@@ -28,6 +28,11 @@ static double c[N];
 #pragma xmp shadow a[2][2]
 #pragma xmp shadow b[2][2]
 #pragma xmp shadow whole[1][0]
+struct pointing { double *at; };
+static struct pointing view;
+static long number;
+#define AT_NUMBER(j) (((double *)number)[j])
+static int away = 1;
 static double half(double value) { return value / 2; }
 """
 # The body of a loop over i and j, and how far its kernel reaches; None: it waits for all work before it.
@@ -50,6 +55,12 @@ BODIES = [
     ("const double *row = whole[i]; b[i][j] = row[j];", None),
     ("const double *at = &a[i][j]; b[i][j] = at[1];", None),
     ("b[i][j] = elsewhere[j];", None),
+    ("b[i][j] = view.at[j];", None),
+    ("b[i][j] = ((double *)number)[j];", None),
+    ("b[i][j] = AT_NUMBER(j);", None),
+    ("double *at = view.at; b[i][j] = at[j];", None),
+    ("b[i][j] = a[i + away][j];", None),  # a directive may change it
+    ("b[i][j] = a[i + 1][j] + away;", {"i": 1}),
 ]
 
 
@@ -66,7 +77,7 @@ def reach_of(text: str) -> dict[str, int] | None:
     assert len(begins) == 1
     if begins[0]:
         return None
-    return {index: int(reach) for index, reach in re.findall(r"pwx_near_end\((\w)__at, [^,]+, (\d)\)", text)}
+    return {index: int(reach) for index, reach in re.findall(r"pwx_near_end\((\w)__at, [^,]+, (\d+)\)", text)}
 
 
 @pytest.mark.parametrize(("body", "reach"), BODIES)
@@ -109,22 +120,24 @@ def test_it_overlaps_only_with_loops_that_it_follows(
     assert reach_of(kernel_of(tmp_path, directives, loop)) == reach
 
 
-def test_a_kernel_says_which_arrays_it_writes(tmp_path: Path) -> None:
+def test_a_kernel_says_which_arrays_a_reflect_must_not_have(tmp_path: Path) -> None:
     directives = "#pragma xmp loop on t[i][j]\n#pragma acc parallel loop collapse(2)"
-    loop = "  for (int i = 1; i < N; i++)\n    for (int j = 1; j < N; j++) b[i][j] = a[i - 1][j];"
+    loop = "  for (int i = 1; i < N; i++)\n    for (int j = 1; j < N; j++) b[i][j] = a[i - 1][j] + table[j];"
     text = kernel_of(tmp_path, directives, loop)
     [kernel] = re.findall(r"static pwx_kernel (\w+) =", text)
-    [written] = re.findall(r"0, 0, \(const int\[\]\)\{(\d+), -1\}, 0\};", text)
+    [apart] = re.findall(r"0, 0, \(const int\[\]\)\{([\d, ]+), -1\}, 0\};", text)
     [arguments] = re.findall(rf"void \*{kernel}__a\[\] = {{(.*?)}};", text)
-    assert arguments.split(", ")[int(written)] == "(void *)&b__d"
+    all_arguments = arguments.split(", ")
+    named = {all_arguments[int(number)] for number in apart.split(", ")}
+    assert named == {"(void *)&b__d", "(void *)&table__d"}
 
 
 def test_the_addresses_of_halos_are_not_known_before_the_wait(tmp_path: Path) -> None:
-    """NVIDIA's assembler moves loads of constant memory before a wait that they do not depend on."""
+    """NVIDIA's assembler moves read-only loads before a wait that they do not depend on."""
     directives = "#pragma xmp loop on t[i][j]\n#pragma acc parallel loop collapse(2)"
     loop = "  for (int i = 1; i < N; i++)\n    for (int j = 1; j < N; j++) b[i][j] = a[i - 1][j];"
     text = kernel_of(tmp_path, directives, loop)
-    before, wait, after = text.partition("pwx_shift = pwx_wait_for_halos(pwx_overlaps);")
+    before, wait, after = text.partition("pwx_zero = pwx_wait_for_halos(pwx_overlaps);")
     assert wait
-    assert "const int i = (int)(i__first + (long)(i__at + pwx_shift));" in after
+    assert "const int i = (int)(i__first + (long)(i__at + pwx_zero));" in after
     assert "const int i = " not in before.partition("pwx_begin(")[2]

@@ -56,6 +56,16 @@ def test_a_kernel_overlaps_a_reflect_only_where_it_reads_no_halo(
         assert outcome(ranks, program, loops, **fake_gpu) == on_cpus
 
 
+def test_kernels_that_may_overlap_reflects_do_so(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    program = compiled(tmp_path, "-O1", "-DNODES=1, 2", PROGRAMS / "device_loops" / "overlap.c")
+    command = [PEERWAY, "run", "-n", 2, "--", program]
+    done = run(*command, folder=tmp_path, **fake_gpu, PEERWAY_ACC_LOOPS="graph", FAKE_CUDA_SAYS_OVERLAPS="1")
+    assert done.returncode == 0
+    counts = [int(count) for count in re.findall(r"^(\d+) kernels overlapped a reflect$", done.stderr, re.M)]
+    assert len(counts) == 2
+    assert min(counts) >= 3  # in each graph: those of wide, corners and inside
+
+
 @pytest.mark.parametrize("options", [[], pytest.param(["-DREFLECT"], marks=pytest.mark.long)])
 def test_a_lost_rank_ends_a_loop_in_a_graph(
     options: list[str], tmp_path: Path, fake_gpu: dict[str, str]

@@ -894,6 +894,32 @@ void run_overlapped() {
   if (const auto* const launch = std::exchange(overlapped, nullptr)) (*launch)();
 }
 
+/// Says at the end on standard error how many kernels began while the launch before them was under way, if
+/// FAKE_CUDA_SAYS_OVERLAPS is set.
+class Overlaps {
+ public:
+  ~Overlaps() {
+    if (std::getenv("FAKE_CUDA_SAYS_OVERLAPS") != nullptr)
+      fprintf(stderr, "%d kernels overlapped a reflect\n", count_.load());
+  }
+  void add() { ++count_; }
+
+ private:
+  std::atomic<int> count_{0};
+};
+Overlaps overlaps;
+
+/// Called by each thread of a kernel: the first of those that find a launch under way counts.
+void begin_kernel(bool does_overlap) {
+  static thread_local const std::function<void()>* counted = nullptr;
+  if (!does_overlap || overlapped == nullptr) {
+    counted = nullptr;
+  } else if (counted != overlapped) {
+    counted = overlapped;
+    overlaps.add();
+  }
+}
+
 /// Loads what the fake NVRTC made of other kernels: "fake module BYTES", then a library of BYTES bytes.
 void* loaded_library(const char* image) {
   char* code = nullptr;
@@ -905,6 +931,7 @@ void* loaded_library(const char* image) {
       dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
   if (const auto wait = static_cast<void (**)()>(dlsym(library, "fake_wait"))) *wait = run_overlapped;
+  if (const auto begin = static_cast<void (**)(bool)>(dlsym(library, "fake_begin"))) *begin = begin_kernel;
   return library;
 }
 

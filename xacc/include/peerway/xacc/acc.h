@@ -166,9 +166,10 @@ typedef struct pwx_kernel {
   const char* source;
   struct pwx_kernel_state* state;
   const unsigned* sizes; /* of the arguments, without reductions; NULL: launched at once, never in a graph */
-  /* Of a kernel that can overlap a reflect: the numbers of the arguments that are distributed arrays which it
-     may write, and -1. NULL: it begins when all work before it has ended. */
-  const int* written;
+  /* Of a kernel that can overlap a reflect: the numbers of the arguments that are arrays which the reflect
+     must not have, because the kernel may write them or because they are not distributed, and -1. NULL: it
+     begins when all work before it has ended. */
+  const int* apart;
   /* 1 for a kernel of the run-time library: it includes Peerway's headers, reduces values of several ranks
      (kernels/rank_reduction.cuh), and itself waits for the work before it */
   int reduces_ranks;
