@@ -19,6 +19,7 @@
 #include "xacc/runtime/gpu/grid.h"
 #include "xacc/runtime/gpu/kernel_reductions.h"
 #include "xacc/runtime/gpu/sequences.h"
+#include "xacc/runtime/program/program.h"
 
 namespace pwx {
 namespace {
@@ -34,7 +35,8 @@ struct pwx_kernel_state {
   pw::cuda::CUfunction function = nullptr;
   pw::cuda::CUmodule module = nullptr;
   bool in_order = false;     ///< it waits for the work before it itself
-  bool conditional = false;  ///< its last parameter is the state of a loop
+  bool conditional = false;  ///< it has the state of a loop as a parameter
+  bool can_overlap = false;  ///< a reflect before it
 };
 
 namespace pwx {
@@ -76,10 +78,17 @@ bool joins_accesses(const Nvrtc& compiler, const KernelSource& source, std::vect
   return ptx.find(".v2.") != std::string::npos || ptx.find(".v4.") != std::string::npos;
 }
 
+/// Whether the program has only one rank, or has none of xmp's directives.
+bool is_alone() {
+  const Program* const begun = program_if_begun();
+  return begun == nullptr || begun->size() == 1;
+}
+
 std::vector<std::string> options_of(const pwx_kernel& kernel, const Gpu& gpu, const Nvrtc& compiler) {
   std::vector<std::string> options = pw::options_for_gpu(gpu.driver, compiler, gpu.ordinal, "c++20");
   const bool on_nvidia = compiler.kind() == Nvrtc::Kind::nvrtc;
   if (on_nvidia) options.insert(options.end(), {"--restrict", "--device-as-default-execution-space"});
+  if (is_alone()) options.emplace_back("-DPWX_ALONE");
   // Without it, arithmetic between loops would have other bits than on the host.
   if (std::string_view(kernel.source).find("PWX_ONE_THREAD") != std::string_view::npos)
     options.emplace_back(on_nvidia ? "--fmad=false" : "-ffp-contract=off");
@@ -140,7 +149,8 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   state->in_order = kernel.reduces_ranks != 0 || kernel.apart != nullptr ||
                     std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
   state->conditional = std::string_view(kernel.source).find("const int* pwx_state") != std::string_view::npos;
-  if (kernel.apart != nullptr && zero_word == 0) make_zero_word();
+  state->can_overlap = kernel.apart != nullptr && !is_alone();
+  if (state->can_overlap && zero_word == 0) make_zero_word();
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
 }
@@ -179,7 +189,7 @@ KernelLaunch launch_of(pwx_kernel& kernel, const pwx_shape& shape, bool reduces,
 /// Whether a kernel may begin while the reflect that was launched last is under way: it writes none of its
 /// arrays, and reaches none in another way than the compiler knows.
 bool may_overlap(const pwx_kernel& kernel, void** arguments) {
-  if (kernel.apart == nullptr) return false;
+  if (!kernel.state->can_overlap) return false;
   const std::span<const MemoryOnGpu> refreshed = refreshed_last();
   const auto is_used = [&](const MemoryOnGpu& memory) {
     for (const int* number = kernel.apart; *number >= 0; ++number) {

@@ -76,9 +76,10 @@ inline __device__ unsigned pwx_wait_for_halos(const unsigned* zero) {
 }
 
 // Begins a kernel that may overlap a reflect before it. The next launch may be set up while this kernel runs,
-// as this one was while the work before it ended. If `overlaps` is null, it waits for that. Otherwise that is a
-// reflect, which lets this kernel begin when the work before the reflect has ended; then only iterations that
-// may read halos wait. Without a wait, the first-level cache may still have what was there before that work.
+// as this one was while the work before it ended. If `overlaps` is null, it waits for that. Otherwise that is
+// a reflect, which lets this kernel begin when the work before the reflect has ended; then only iterations
+// that may read halos wait. Without a wait, the first-level cache may still have what was there before that
+// work.
 inline __device__ void pwx_begin(const unsigned* overlaps) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -97,12 +98,19 @@ inline __device__ void pwx_end(const unsigned* overlaps) {
   if (overlaps != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0) pwx_wait();
 }
 
-// Whether iteration `at` is one of the first or last `reach`.
+// Whether iteration `at` is one of the first or last `reach`. In a program of one rank (PWX_ALONE) no kernel
+// overlaps a reflect, and none has the code for it.
 inline __device__ bool pwx_near_end(unsigned at, unsigned count, unsigned reach) {
+#if defined(PWX_ALONE)
+  return false;
+#endif
   return at < reach || at + reach >= count;
 }
 // The iteration that comes in place of `at` so that the first and last `reach` come last.
 inline __device__ unsigned pwx_ends_last(unsigned at, unsigned count, unsigned reach) {
+#if defined(PWX_ALONE)
+  return at;
+#endif
   if (count <= reach) return at;
   return at + reach < count ? at + reach : at + reach - count;
 }

@@ -183,10 +183,10 @@ std::string Nvrtc::compile(std::span<const KernelSource> sources, std::span<cons
   size_t size = 0;
   if (result != 0 || log != nullptr) {
     api_->nvrtcGetProgramLogSize(program, &size);
-    std::string said(size, '\0');
-    if (size > 0) api_->nvrtcGetProgramLog(program, said.data());
-    if (result != 0) throw failed(result, said);
-    *log = std::move(said);
+    std::string program_log(size, '\0');
+    if (size > 0) api_->nvrtcGetProgramLog(program, program_log.data());
+    if (result != 0) throw failed(result, program_log);
+    *log = std::move(program_log);
   }
   if (api_->nvrtcGetCUBINSize(program, &size) == 0 && size > 0) {
     std::string image(size, '\0');
