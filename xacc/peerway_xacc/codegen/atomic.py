@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway_xacc.frontend import directives as d
-from peerway_xacc.frontend.diagnostics import Refused
+from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range
 from peerway_xacc.frontend.tokens import Span, scan
@@ -33,12 +33,15 @@ def statements(unit: Unit, edits: Edits, inside: Range) -> None:
         statement = function and unit.syntax.statement_after(directive.file, directive.end, function)
         assert statement, "its place was checked before"
         kind = next((clause.name for clause in directive.clauses), "update")
-        written = unit.text.text[statement.start : statement.end]
-        call = call_of(kind, written)
-        if call is None:
-            place = unit.text.place(statement.start, statement.end)
-            raise Refused(place, f"expected an atomic {kind} in the form {_FORMS[kind]}")
-        edits.replace(statement.start, statement.end, call + "\n" * written.count("\n"))
+        place = unit.text.place(statement.start, statement.end)
+
+        def called(written: str, kind: str = kind, place: Place = place) -> str:
+            call = call_of(kind, written)
+            if call is None:
+                raise Refused(place, f"expected an atomic {kind} in the form {_FORMS[kind]}")
+            return call + "\n" * written.count("\n")
+
+        edits.rewrite(statement.start, statement.end, called)
 
 
 def call_of(kind: str, written: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from peerway_xacc.frontend.tokens import Text, quoted
@@ -22,6 +23,7 @@ class Edits:
         self.source = source
         self._edits: list[_Edit] = []
         self._replaced: dict[tuple[int, int], str] = {}
+        self._insertions = 0
 
     def replace(self, start: int, end: int, text: str) -> None:
         """Replace a range by a text. The same replacement of the same range twice counts once."""
@@ -32,14 +34,16 @@ class Edits:
 
     def before(self, offset: int, text: str) -> None:
         """Insert a text before what begins at an offset. Of several insertions, the first comes first."""
-        self._edits.append(_Edit(offset, offset, len(self._edits), text))
+        self._insertions += 1
+        self._edits.append(_Edit(offset, offset, self._insertions, text))
 
     def behind(self, offset: int, text: str) -> None:
         """Insert a text after what ends at an offset.
 
         Of several insertions, the last comes first, like brackets.
         """
-        self._edits.append(_Edit(offset, offset, -len(self._edits) - 1, text))
+        self._insertions += 1
+        self._edits.append(_Edit(offset, offset, -self._insertions, text))
 
     def next_to(self, offset: int, text: str) -> None:
         """Insert a text at an offset: after all insertions of `behind` there, and before all of `before`."""
@@ -66,6 +70,21 @@ class Edits:
             self.replace(start, end, body)
         else:
             self.replace(start, end, f"{body}\n#line {line + newlines + 1} {quoted(source.file)}")
+
+    def rewrite(self, start: int, end: int, change: Callable[[str], str]) -> None:
+        """Replace a range by what `change` makes of its edited text. Insertions at its ends stay."""
+        inner = [
+            edit
+            for edit in self._edits
+            if start <= edit.start
+            and edit.end <= end
+            and (edit.start, edit.end) not in ((start, start), (end, end))
+        ]
+        outer = [edit for edit in self._edits if edit not in inner]
+        self._edits = inner
+        text = change(self.part(start, end))
+        self._edits = outer
+        self.replace(start, end, text)
 
     def text(self) -> str:
         """The edited text."""

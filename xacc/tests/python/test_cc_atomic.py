@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from cc_programs import compiled
 
 from peerway_xacc.codegen.atomic import call_of
 
@@ -61,3 +64,44 @@ ADDED = f"pwx_atomic(pwx_sum{{}}, x, {OF_X}((e)))"
 )
 def test_each_form_of_an_atomic_statement(kind: str, written: str, call: str | None) -> None:
     assert call_of(kind, written) == call
+
+
+def test_elements_of_distributed_arrays(tmp_path: Path) -> None:
+    """Their subscripts become those of the node's memory, in each kind of statement."""
+    source = """\
+#include <xmp.h>
+#pragma xmp nodes p[*]
+#pragma xmp template t[16]
+#pragma xmp distribute t[block] onto p
+static int a[16], b[16];
+#pragma xmp align a[i] with t[i]
+#pragma xmp align b[i] with t[i]
+int main(void) {
+#pragma xmp loop on t[i]
+#pragma acc parallel loop
+  for (int i = 0; i < 16; i++) {
+    int value;
+#pragma acc atomic
+    a[i] += b[i];
+#pragma acc atomic read
+    value = a[i];
+#pragma acc atomic write
+    b[i] = value;
+#pragma acc atomic capture
+    {
+      value = b[i];
+      b[i]++;
+    }
+  }
+}
+"""
+    result = compiled(tmp_path, source)
+    assert result.status == 0, result.errors
+    a, b = "a[i - a__b0]", "b[i - b__b0]"
+    for statement in (
+        f"pwx_atomic(pwx_sum{{}}, {a}, decltype(pwx_atomic_read({a}))(({b})));",
+        f"value = pwx_atomic_read({a});",
+        f"pwx_atomic_write({b}, decltype(pwx_atomic_read({b}))(value));",
+        f"value = pwx_atomic(pwx_sum{{}}, {b}, decltype(pwx_atomic_read({b}))((1)));",
+    ):
+        assert statement in result.text
