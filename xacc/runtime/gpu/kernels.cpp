@@ -194,7 +194,7 @@ bool may_overlap(const pwx_kernel& kernel, void** arguments) {
   const auto is_used = [&](const MemoryOnGpu& memory) {
     for (const int* number = kernel.apart; *number >= 0; ++number) {
       std::byte* address = nullptr;
-      std::memcpy(&address, arguments[*number], sizeof address);
+      std::memcpy(static_cast<void*>(&address), arguments[*number], sizeof address);
       if (memory.first <= address && address < memory.first + memory.bytes) return true;
     }
     return false;
