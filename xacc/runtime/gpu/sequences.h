@@ -11,15 +11,15 @@
 
 namespace pwx {
 
-/// Launches a kernel in the order of the program's work without a queue, or records it. `sizes` are those of
-/// the arguments; if null, they are unknown, and the launch is not recorded.
-void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count);
 /// Memory of the GPU.
 struct MemoryOnGpu {
   std::byte* first;
   uint64_t bytes;
 };
 
+/// Launches a kernel in the order of the program's work without a queue, or records it. `sizes` are those of
+/// the arguments; if null, they are unknown, and the launch is not recorded.
+void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count);
 /// The same for the start and the finish of a plan. `refreshed` is the memory of the arrays whose halos the
 /// plan refreshes, valid as long as the plan; empty if the plan does something else.
 void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed = {});
