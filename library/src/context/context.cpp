@@ -202,9 +202,16 @@ std::shared_ptr<Region> Context::register_memory(void* address, uint64_t bytes, 
 }
 
 WordPool& Context::words(Device& device) {
-  std::lock_guard lock(words_mutex_);
+  std::lock_guard lock(pools_mutex_);
   auto& pool = words_[&device];
   if (pool == nullptr) pool = std::make_unique<WordPool>(device, registry_);
+  return *pool;
+}
+
+PinnedPool& Context::pinned(Device& device) {
+  std::lock_guard lock(pools_mutex_);
+  auto& pool = pinned_[&device];
+  if (pool == nullptr) pool = std::make_unique<PinnedPool>(device);
   return *pool;
 }
 

@@ -15,6 +15,7 @@
 #include "context/resolver.h"
 #include "memory/control.h"
 #include "memory/importer.h"
+#include "memory/pinned.h"
 #include "memory/region.h"
 #include "memory/remote.h"
 #include "memory/words.h"
@@ -66,6 +67,8 @@ class Context {
 
   /// The pool of 8-byte words in that device's memory, for signals and for counters of kernels that notify.
   WordPool& words(Device& device);
+  /// The pool of host memory that is pinned for that device, for guards.
+  PinnedPool& pinned(Device& device);
 
   /// Adds to the key of a signal what peers on other hosts need to notify it.
   void attach_signals(Key& key);
@@ -209,8 +212,9 @@ class Context {
   ControlSegment control_;
   Progress progress_{team_, control_};
   Registry registry_{control_};
-  std::mutex words_mutex_;
+  std::mutex pools_mutex_;
   std::map<Device*, std::unique_ptr<WordPool>> words_;
+  std::map<Device*, std::unique_ptr<PinnedPool>> pinned_;
   Importer importer_;
   AttachmentNumbers attachment_numbers_;
   std::vector<std::unique_ptr<Transport>> transports_;

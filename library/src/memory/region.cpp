@@ -52,8 +52,9 @@ void Region::pin_for(Device& device) {
 
 namespace {
 
-/// A GPU's driver allocates 2 MiB at least. A plan whose messages of 786 KB go through slots needs 1.7 MB.
-constexpr uint64_t kSharedBytes = 8 << 20;
+/// A GPU's driver allocates 2 MiB at least. A plan whose two messages of 786 KB go through slots needs 3.4
+/// MB.
+constexpr uint64_t kSharedBytes = 32 << 20;
 constexpr uint64_t kMostOfPart = kSharedBytes / 4;
 constexpr uint64_t kPartAlignment = 512;
 
@@ -86,7 +87,12 @@ std::shared_ptr<void> Registry::allocate_memory(Device& device, uint64_t bytes, 
 }
 
 std::shared_ptr<Region> Registry::allocate_part(Device& device, uint64_t bytes) {
-  if (bytes == 0 || bytes > kMostOfPart || device.id().kind == PW_HOST) return allocate(device, bytes);
+  const auto allocated_alone = [&] {
+    std::shared_ptr<Region> region = allocate(device, bytes);
+    device.clear(region->address(), bytes);
+    return region;
+  };
+  if (bytes == 0 || bytes > kMostOfPart || device.id().kind == PW_HOST) return allocated_alone();
   std::lock_guard lock(sharing_);
   Shared& shared = shared_[&device];
   std::shared_ptr<void> memory = shared.memory.lock();
@@ -94,8 +100,10 @@ std::shared_ptr<Region> Registry::allocate_part(Device& device, uint64_t bytes) 
     try {
       memory = allocate_memory(device, kSharedBytes, shared.allocation);
     } catch (const Error&) {  // there may still be room for this part alone
-      return allocate(device, bytes);
+      return allocated_alone();
     }
+    // All of it now: a GPU takes longer to begin to clear than to clear this much.
+    device.clear(shared.allocation.base, kSharedBytes);
     shared.memory = memory;
     shared.used = 0;
   }

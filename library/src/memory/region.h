@@ -96,9 +96,9 @@ class Registry {
 
   std::shared_ptr<Region> allocate(Device& device, uint64_t bytes);
 
-  /// The same for up to 2 MiB, which may share an allocation with other such regions: a peer maps it once,
-  /// and a GPU's driver takes long to map. A peer may still write to a region after it was closed, so nothing
-  /// else gets its bytes.
+  /// The same, filled with zeros. Regions of up to 8 MiB may share an allocation: a peer maps it once, and a
+  /// GPU's driver takes long to map. A peer may still write to a region after it was closed, so nothing else
+  /// gets its bytes.
   std::shared_ptr<Region> allocate_part(Device& device, uint64_t bytes);
 
   /// Returns the registration of exactly this range with this access, shared if it was registered before.

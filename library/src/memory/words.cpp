@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/format.h"
@@ -42,11 +43,12 @@ DeviceWords WordPool::take(uint32_t count) {
   if (chunk == nullptr) {
     const uint64_t bytes = std::max<uint64_t>(kChunkBytes, lines * kCacheLine);
     chunk = &chunks_.emplace_back();
-    chunk->region = registry_.allocate(device_, bytes);
+    chunk->region = registry_.allocate_part(device_, bytes);
     chunk->used.resize(bytes / kCacheLine);
   }
   const DeviceWords words{chunk->region, first * kCacheLine, count};
-  device_.clear(words.address(), lines * kCacheLine);
+  if (first < chunk->unused) device_.clear(words.address(), lines * kCacheLine);
+  chunk->unused = std::max(chunk->unused, first + lines);
   std::fill_n(chunk->used.begin() + static_cast<std::ptrdiff_t>(first), lines, true);
   chunk->next = first + lines;
   return words;

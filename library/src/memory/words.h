@@ -41,6 +41,7 @@ class WordPool {
     std::shared_ptr<Region> region;
     std::vector<bool> used;  ///< for each cache line of the region
     size_t next = 0;         ///< where the search begins, so that lines are reused as late as possible
+    size_t unused = 0;       ///< the first of the lines that were never taken, which are zero
   };
 
   /// Looks for `lines` consecutive free cache lines. Sets `first` to the number of the first, or returns

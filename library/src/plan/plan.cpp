@@ -106,7 +106,7 @@ void Plan::begin_program() {
     refuse_lost(context_.team(), move.transfer.remote->rank());
   for (const Notification& notification : operations_.notifications())
     refuse_lost(context_.team(), notification.signal->rank());
-  lowered_.program.guard = make_guard(device_, context_.words(device_), timeout_ns_);
+  lowered_.program.guard = make_guard(context_, device_, timeout_ns_);
   lowered_.program.waiting = context_.waiting();
   negotiation_.emplace(context_, device_, operations_);
   Lowering(context_, device_, lowered_).add_operations(operations_);

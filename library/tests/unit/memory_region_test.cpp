@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <functional>
 #include <future>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "context_ranks.h"
 #include "made_up_device.h"
 #include "memory/region.h"
+#include "memory/words.h"
 
 namespace pw {
 namespace {
@@ -67,8 +69,12 @@ class CountingDevice final : public testing::MadeUpDevice {
     ++released;
     MadeUpDevice::release(allocation);
   }
+  void clear(void* address, uint64_t bytes) override {
+    ++cleared;
+    std::memset(address, 0, bytes);
+  }
   std::unique_ptr<Queue> make_queue() override { return nullptr; }
-  int allocations = 0, released = 0;
+  int allocations = 0, released = 0, cleared = 0;
 };
 
 TEST_F(Registration, OfPartsSharesAnAllocationOfAGpuButNoBytes) {
@@ -82,8 +88,10 @@ TEST_F(Registration, OfPartsSharesAnAllocationOfAGpuButNoBytes) {
   first.reset();  // a peer may still write to it
   const auto third = registry_.allocate_part(device, 1000);
   EXPECT_NE(third->address(), used);
-  const auto large = registry_.allocate_part(device, 4 << 20);
+  EXPECT_EQ(device.cleared, 1);
+  const auto large = registry_.allocate_part(device, 9 << 20);
   EXPECT_EQ(device.allocations, 2);
+  EXPECT_EQ(device.cleared, 2);
   EXPECT_NE(large->allocation().base, third->allocation().base);
 }
 
@@ -98,6 +106,23 @@ TEST_F(Registration, OfPartsEndsTheirAllocationWithTheLast) {
   while (device.allocations < 3) many.push_back(registry_.allocate_part(device, 1000000));
   many.resize(1);
   EXPECT_EQ(device.released, 2);
+}
+
+TEST_F(Registration, OfWordsClearsOnlyThoseThatWereUsedBefore) {
+  CountingDevice device;
+  WordPool pool(device, registry_);
+  DeviceWords first = pool.take(1);
+  const DeviceWords second = pool.take(2);
+  EXPECT_EQ(device.cleared, 1);  // the allocation
+  *first.address() = 7;
+  pool.give(first);
+  std::vector<DeviceWords> all;
+  do {
+    all.push_back(pool.take(1));
+  } while (all.back().address() != first.address());
+  EXPECT_EQ(*first.address(), 0U);
+  EXPECT_EQ(device.cleared, 2);
+  EXPECT_EQ(*second.address(), 0U);
 }
 
 /// Its memory was freed and is something else by the time that it is asked.

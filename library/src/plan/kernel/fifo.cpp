@@ -156,7 +156,7 @@ Fifo::Fifo(Context& context, Device& device, uint32_t count, FifoLists lists)
                 format("a FIFO of {} entries; a power of two from 2 to {}", count, kMostEntries));
   std::vector<bool> depends(static_cast<size_t>(context.team().size()));
   for (const Remote* remote : lists.remotes) depends[static_cast<size_t>(remote->rank())] = true;
-  guard_ = make_guard(device, context.words(device), settings::plan_timeout.nanoseconds());
+  guard_ = make_guard(context, device, settings::plan_timeout.nanoseconds());
   device_counters_ = context.allocate({device.id().kind, device.id().index}, kCounterBytes);
   device.clear(device_counters_->address(), kCounterBytes);
   served_ = std::make_shared<PostedFifo>(context, device, count, std::move(lists), guard_);

@@ -72,7 +72,7 @@ KernelWaits::KernelWaits(Context& context, const Signal& signal, Device& device)
     : context_(context), signal_(signal), device_(device) {
   check_has_kernels(device);
   words_ = signal.words_on(device, count_);
-  guard_ = make_guard(device, context.words(device), settings::plan_timeout.nanoseconds());
+  guard_ = make_guard(context, device, settings::plan_timeout.nanoseconds());
   const int sender = signal.sender();
   on_close_ = context.on_close([guard = guard_] { cancel(*guard, PW_CLOSED, -1); });
   on_loss_ = context.team().on_loss([guard = guard_, sender](int rank) {

@@ -57,15 +57,12 @@ Negotiation::Negotiation(Context& context, Device& device, const PlanOperations&
       lane.offer.words = bytes;
       bytes += kBytesOfWords;
     }
-  mailbox_ = allocate_cleared(bytes);
+  mailbox_ = allocate(bytes);
 }
 
 // Allocates memory for the plan, filled with zeros; null for 0 bytes.
-std::shared_ptr<Region> Negotiation::allocate_cleared(uint64_t bytes) {
-  if (bytes == 0) return nullptr;
-  std::shared_ptr<Region> memory = context_.allocate_part({device_.id().kind, device_.id().index}, bytes);
-  device_.clear(memory->address(), bytes);
-  return memory;
+std::shared_ptr<Region> Negotiation::allocate(uint64_t bytes) {
+  return bytes == 0 ? nullptr : context_.allocate_part({device_.id().kind, device_.id().index}, bytes);
 }
 
 // Finds room for the two slots of each receive through slots. The senders have chosen the methods by now.
@@ -80,7 +77,7 @@ void Negotiation::open_slots() {
     lane.slots_at = bytes;
     bytes += 2 * lane.slot_bytes;
   }
-  slots_ = allocate_cleared(bytes);
+  slots_ = allocate(bytes);
 }
 
 PlanOffer Negotiation::offer_to(int rank) {

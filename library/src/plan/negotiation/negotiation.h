@@ -65,7 +65,7 @@ class Negotiation {
     return pw::slots_in_mailbox(device_kind(), lane.offer.bytes);
   }
   [[nodiscard]] uint8_t device_kind() const { return static_cast<uint8_t>(device_.id().kind); }
-  std::shared_ptr<Region> allocate_cleared(uint64_t bytes);
+  std::shared_ptr<Region> allocate(uint64_t bytes);
   PeerMessages exchange_with_partners(Exchange& exchange, const std::function<Bytes(int rank)>& write);
   PlanOffer offer_to(int rank);
   Remote* import_of(int rank, KeyType type, ByteView key);

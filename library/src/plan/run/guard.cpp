@@ -1,9 +1,8 @@
 #include "plan/run/guard.h"
 
-#include <sys/mman.h>
-
 #include "base/format.h"
 #include "base/status.h"
+#include "context/context.h"
 #include "team/wait.h"
 
 namespace pw {
@@ -17,7 +16,6 @@ const SecondsSetting plan_timeout{
 
 namespace {
 
-constexpr uint64_t kPinnedBytes = 4096;             // a page, the least that can be pinned
 constexpr unsigned kTimedOut = 2;                   // as peerway::device::detail::Deadline reports it
 constexpr uint64_t kExplained = uint64_t{1} << 40;  // flag in the stop word: Guard::why has a message
 
@@ -29,29 +27,15 @@ int rank_in(uint64_t word) { return static_cast<int>(word >> 8 & 0xffffff) - 1; 
 
 }  // namespace
 
-std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, format("{} bytes of host memory{}", bytes, errno_text(errno)));
-  try {
-    device.pin(memory, bytes);
-  } catch (...) {
-    munmap(memory, bytes);
-    throw;
-  }
-  return {memory, [&device, bytes](void* old) {
-            device.unpin(old);
-            munmap(old, bytes);
-          }};
-}
-
-std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t timeout_ns) {
-  const std::shared_ptr<void> page = pinned_memory(device, kPinnedBytes);
-  auto* guard = new (page.get()) Guard{};
+std::shared_ptr<Guard> make_guard(Context& context, Device& device, uint64_t timeout_ns) {
+  static_assert(sizeof(Guard) <= PinnedPool::kSlotBytes);
+  const std::shared_ptr<void> slot = context.pinned(device).take();
+  auto* guard = new (slot.get()) Guard{};
   guard->timeout_ns = timeout_ns;
+  WordPool& words = context.words(device);
   const DeviceWords polled = words.take(1);
   guard->polled = polled.address();
-  return {guard, [page, polled, &words](Guard*) { words.give(polled); }};
+  return {guard, [slot, polled, &words](Guard*) { words.give(polled); }};
 }
 
 void cancel(Guard& guard, pw_status why, int rank) {

@@ -9,22 +9,21 @@
 #include "base/setting.h"
 #include "device/device.h"
 #include "device/program.h"
-#include "memory/words.h"
 #include "team/team.h"
 
 namespace pw {
+
+class Context;
+
 namespace settings {
 
 extern const SecondsSetting plan_timeout;
 
 }  // namespace settings
 
-/// Allocates host memory filled with zeros, and pins it for the device. Throws Error.
-std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes);
-
-/// Makes a guard: a page of pinned memory, and a word of the pool in which waits on the device share what
-/// they have read of it. The pool must outlive the guard. Throws Error.
-std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t timeout_ns);
+/// Makes a guard: pinned memory, and a word of the device in which waits on it share what they have read of
+/// the guard. The context must outlive the guard. Throws Error.
+std::shared_ptr<Guard> make_guard(Context& context, Device& device, uint64_t timeout_ns);
 
 /// Cancels the plan: ends all its waits. `rank` is the lost rank, or -1. Only the first reason counts.
 void cancel(Guard& guard, pw_status why, int rank);
