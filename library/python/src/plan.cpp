@@ -259,6 +259,8 @@ void bind_prepared(nb::module_& module) {
       .def(
           "set_timeout", [](Plan& plan, Seconds seconds) { plan->set_timeout(timeout(seconds)); },
           nb::arg("timeout").none())
+      .def(
+          "leave_room", [](Plan& plan, bool yes) { plan->leave_room(yes); }, nb::arg("yes"))
       .def("status", &status_of)
       .def("check", [](Plan& plan) { released([&] { return plan->status(); }); })
       .def("describe", [](Plan& plan) { return plan->describe(); })

@@ -109,6 +109,9 @@ class Runner {
   /// tell.
   virtual bool notify(void (*call)(void*), void* user) = 0;
 
+  /// Tells it whether other work of the device runs beside the program.
+  virtual void leave_room(bool) {}
+
   /// Returns how often the part was run, whoever started it. Call it only while nothing is under way.
   virtual uint64_t epochs(PlanPart part) = 0;
 

@@ -46,6 +46,10 @@ void Plan::set_timeout(uint64_t timeout_ns) {
     std::atomic_ref(lowered_.program.guard->timeout_ns).store(timeout_ns, std::memory_order_relaxed);
 }
 
+void Plan::leave_room(bool yes) {
+  if (runner_ != nullptr) runner_->leave_room(yes);
+}
+
 void Plan::prepare(bool alone) {
   if (!alone) {
     keep_exchange(

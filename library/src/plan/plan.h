@@ -40,6 +40,8 @@ class Plan {
   void prepare_in(Exchange& exchange);
   void keep_exchange(std::unique_ptr<Exchange> exchange);
   void set_timeout(uint64_t timeout_ns);
+  /// Tells a prepared plan whether kernels run beside it. No launch may be under way in another thread.
+  void leave_room(bool yes);
 
   // Data paths.
   /// Starts the plan from the host. If `number` is not null, it receives the number of this start, from 1.

@@ -150,6 +150,13 @@ pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns) {
   });
 }
 
+pw_status pw_plan_leave_room(pw_plan* plan, int leave_room) {
+  return pw::catch_errors(__func__, given(plan), [&] {
+    plan->plan->leave_room(leave_room != 0);
+    return PW_OK;
+  });
+}
+
 pw_status pw_plan_start(pw_plan* plan, pw_request** request) {
   const pw::trace::Call call(__builtin_return_address(0));
   return pw::catch_errors(__func__, given(plan), [&] {

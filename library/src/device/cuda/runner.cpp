@@ -40,6 +40,15 @@ bool in_blocks(const peerway::device::StridedCopy& copy, int64_t step, int64_t s
          (copy.inner_levels == 0 || (copy.inner_levels == 1 && step == sizeof(peerway::device::Word)));
 }
 
+uint64_t bytes_of_sends(std::span<const peerway::device::Step> steps) {
+  uint64_t bytes = 0;
+  for (const peerway::device::Step& step : steps)
+    if (step.kind == StepKind::copy || step.kind == StepKind::send_packets ||
+        step.kind == StepKind::send_lines)
+      bytes += uint64_t{step.copy.words} * step.unit;
+  return bytes;
+}
+
 template <class Arguments>
 void put_messages(Arguments& arguments, std::span<const peerway::device::Step> steps,
                   std::span<const PlanMessage> messages) {
@@ -48,6 +57,14 @@ void put_messages(Arguments& arguments, std::span<const peerway::device::Step> s
 }
 
 }  // namespace
+
+// All blocks of a launch must be resident at once, because they wait for peers. With many bytes, a few
+// multiprocessors fill the links. With less the latency of a piece counts, and the more pieces are under way
+// at once the better (results/plan-room).
+unsigned blocks_of_plan(unsigned pieces, uint64_t bytes, unsigned sms, bool room) {
+  constexpr uint64_t kManyBytes = uint64_t{2} << 20;
+  return std::min(pieces, room && bytes >= kManyBytes ? std::max(sms * 3 / 8, 1U) : sms);
+}
 
 std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> steps) {
   std::vector<PlanMessage> messages;
@@ -92,6 +109,7 @@ CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kern
       start_steps_(program.start.size()),
       finish_steps_(program.finish.size()) {
   steps_ = make_steps(program, [this](const void* address) { return address_on(gpu_, pins_, address); });
+  sent_bytes_ = bytes_of_sends(std::span(steps_).first(start_steps_));
   for (size_t s = 0; s < steps_.size(); ++s)
     (s < start_steps_                   ? start_pieces_
      : s < start_steps_ + finish_steps_ ? finish_pieces_
@@ -201,8 +219,14 @@ void CudaRunner::prepare(PlanLaunch& launch, std::span<const peerway::device::St
                  part,
                  {}};
   launch.threads = threads_for(launch.kernel, steps);
-  // All blocks of a launch must be resident at once, because they wait for peers.
-  launch.blocks = std::min(last - first, gpu_.sms);
+  launch.blocks = blocks_of_plan(last - first, sent_bytes_, gpu_.sms, leaves_room_);
+}
+
+void CudaRunner::leave_room(bool yes) {
+  if (yes == leaves_room_) return;
+  leaves_room_ = yes;
+  for (PlanLaunch& launch : launch_)
+    launch.blocks = blocks_of_plan(launch.head.last - launch.head.first, sent_bytes_, gpu_.sms, leaves_room_);
 }
 
 // A trace has the times of the start and of the finish; it does not have those of the rounds.

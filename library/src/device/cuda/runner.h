@@ -20,6 +20,10 @@ namespace pw::cuda {
 /// in blocks at one stride; otherwise returns nothing.
 std::vector<PlanMessage> make_messages(std::span<const peerway::device::Step> steps);
 
+/// Returns the number of blocks for a plan whose sends have so many bytes together, on a GPU with `sms`
+/// multiprocessors. `room`: kernels run beside it.
+unsigned blocks_of_plan(unsigned pieces, uint64_t bytes, unsigned sms, bool room);
+
 class CudaRunner final : public Runner {
  public:
   /// Throws Error.
@@ -30,6 +34,7 @@ class CudaRunner final : public Runner {
   pw_status begin(PlanPart part, const std::optional<void*>& after) override;
   bool done(pw_status& status) override;
   bool notify(void (*call)(void*), void* user) override;
+  void leave_room(bool yes) override;
   uint64_t epochs(PlanPart part) override;
   pw_status handle(pw_plan_handle& handle) override;
 
@@ -60,6 +65,8 @@ class CudaRunner final : public Runner {
   std::shared_ptr<Guard> guard_;
   std::vector<peerway::device::Step> steps_;
   size_t start_steps_, finish_steps_;
+  uint64_t sent_bytes_ = 0;  ///< by all sends of a start
+  bool leaves_room_ = false;
   unsigned start_pieces_ = 0, finish_pieces_ = 0, round_pieces_ = 0;
   std::vector<PlanMessage> messages_;  ///< one for each step, or empty
   CUdeviceptr memory_ = 0;             ///< holds the steps, the counters of finished pieces, and the epochs

@@ -166,6 +166,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "describe": lambda it, _: it.describe(),
         "finish": lambda it, _: it.finish(timeout=0),
         "handle": lambda it, _: it.handle(),
+        "leave_room": lambda it, _: it.leave_room(),
         "receive_lane": lambda it, _: it.receive_lane(0, 1),
         "run": lambda it, w: it.run(w["stream"]) if it is not w.get("plan") else None,
         "run_if": lambda it, w: it.run_if(w["stream"], 0, 1),  # no word: an error at once

@@ -228,6 +228,16 @@ TEST(CudaPlan, BlocksOfWordsAndCreditsBelongToMessages) {
   EXPECT_EQ(messages[0].stride, 640);
 }
 
+TEST(CudaPlan, LeavesRoomForKernelsIfFewBlocksFillTheLinks) {
+  constexpr uint64_t kMany = uint64_t{2} << 20;
+  EXPECT_EQ(blocks_of_plan(1000, kMany, 132, false), 132U);
+  EXPECT_EQ(blocks_of_plan(1000, kMany, 132, true), 49U);
+  EXPECT_EQ(blocks_of_plan(1000, kMany - 1, 132, true), 132U);
+  EXPECT_EQ(blocks_of_plan(40, kMany, 132, true), 40U);
+  EXPECT_EQ(blocks_of_plan(40, kMany, 2, true), 1U);
+  EXPECT_EQ(blocks_of_plan(0, 0, 132, true), 0U);
+}
+
 TEST(CudaPlan, LinesAreCountedWhole) {
   auto step = packets(StepKind::send_lines, 0, 7 * 15 + 1, 5);
   step.share = 30;
