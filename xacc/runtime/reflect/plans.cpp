@@ -69,9 +69,9 @@ bool same_widths(const pwx_array& a, const Widths& a_widths, const Widths& other
   return std::equal(a_widths.begin(), a_widths.begin() + a.ndims, other.begin(), same_width);
 }
 
-std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& set) {
+std::shared_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& set) {
   check_request(request, set);
-  auto entry = std::make_unique<Reflect>();
+  auto entry = std::make_shared<Reflect>();
   for (const ReflectPart& part : request.parts) {
     entry->arrays.push_back(part.array->state->id);
     entry->states.push_back(part.array->state);
@@ -91,8 +91,9 @@ std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& 
   for (size_t i = 0; i < request.parts.size(); ++i)
     if (request.parts[i].array->on->nodes->member != 0)
       added += add_array(builder, request, static_cast<int>(i));
-  peerway::Plan plan = builder.prepare_among(set.ranks);
   entry->number = ++set.plans;
+  if (added == 0 && set.size() == 1) return entry;
+  peerway::Plan plan = builder.prepare_among(set.ranks);
   if (added > 0) entry->plan.emplace(std::move(plan));
   return entry;
 }

@@ -42,6 +42,7 @@ struct Reflect {
   const Set* set = nullptr;
   std::string names{};
   std::optional<peerway::Plan> plan{};  ///< none if this rank has nothing to transfer
+  bool shared = false;  ///< by directives for the same arrays, none of which leaves it under way
   bool under_way = false;
   std::vector<uint64_t> writes{};  ///< the writes counted for each array when it began
   bool stale = false;              ///< an array was freed
@@ -50,7 +51,7 @@ struct Reflect {
 };
 
 /// Prepares a plan among the ranks of a set; the arrays must be allocated.
-std::unique_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& set);
+std::shared_ptr<Reflect> make_reflect(const ReflectRequest& request, const Set& set);
 bool is_for(const Reflect& entry, const ReflectRequest& request, const Set& set);
 bool same_widths(const pwx_array& a, const Widths& a_widths, const Widths& other);
 

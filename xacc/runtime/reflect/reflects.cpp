@@ -20,7 +20,7 @@
 
 /// One reflect in the text: the plans of all its calls so far, the latest first.
 struct pwx_halo_state {
-  std::vector<std::unique_ptr<pwx::Reflect>> entries;
+  std::vector<std::shared_ptr<pwx::Reflect>> entries;
 };
 
 namespace pwx {
@@ -28,6 +28,12 @@ namespace {
 
 std::vector<std::unique_ptr<pwx_halo_state>>& halos() {
   static auto& all = *new std::vector<std::unique_ptr<pwx_halo_state>>;  // outlives atexit
+  return all;
+}
+
+/// The plans of reflects that start and finish at once. Directives for the same arrays share them.
+std::vector<std::shared_ptr<Reflect>>& shared() {
+  static auto& all = *new std::vector<std::shared_ptr<Reflect>>;  // outlives atexit
   return all;
 }
 
@@ -51,11 +57,17 @@ void end_plan(Reflect& entry) {
   entry.plan.reset();
 }
 
-Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
+Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request, bool shares) {
   const Set& set = program().executing();
   if (halo.state == nullptr) halo.state = halos().emplace_back(std::make_unique<pwx_halo_state>()).get();
   auto& entries = halo.state->entries;
-  auto known = std::ranges::find_if(entries, [&](const auto& entry) { return is_for(*entry, request, set); });
+  const auto matches = [&](const auto& entry) {
+    return entry->shared == shares && is_for(*entry, request, set);
+  };
+  auto known = std::ranges::find_if(entries, matches);
+  if (known == entries.end() && shares)
+    if (const auto other = std::ranges::find_if(shared(), matches); other != shared().end())
+      known = entries.insert(known, *other);
   if (std::ranges::any_of(request.parts, [](const auto& part) { return part.array->state->local; })) {
     std::vector<uint64_t> lives;
     for (const ReflectPart& part : request.parts) lives.push_back(part.array->state->life);
@@ -75,15 +87,20 @@ Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request) {
     std::rotate(entries.begin(), known, known + 1);
     return *entries.front();
   }
-  std::erase_if(entries, [](const auto& entry) { return entry->stale && !entry->under_way; });
-  return **entries.insert(entries.begin(), make_reflect(request, set));
+  const auto has_ended = [](const auto& entry) { return entry->stale && !entry->under_way; };
+  std::erase_if(entries, has_ended);
+  std::erase_if(shared(), has_ended);
+  const auto& entry = *entries.insert(entries.begin(), make_reflect(request, set));
+  entry->shared = shares;
+  if (shares) shared().push_back(entry);
+  return *entry;
 }
 
 /// Gets the plan that a directive needs, and records the writes counted so far; null if all halos are up to
 /// date.
-Reflect* plan_for(pwx_halo& halo, const ReflectRequest& request) {
+Reflect* plan_for(pwx_halo& halo, const ReflectRequest& request, bool shares) {
   if (request.parts.empty()) return nullptr;
-  Reflect& entry = entry_of(halo, request);
+  Reflect& entry = entry_of(halo, request, shares);
   if (entry.under_way)
     refuse("reflect of ", entry.names, " while the one before is under way; use wait_async first");
   entry.writes.clear();
@@ -104,11 +121,13 @@ void record_done(Reflect& entry) {
 /// Starts an exchange that finish() ends. On the GPU it has a queue of its own, so that kernels before
 /// finish() overlap it.
 Reflect* start(pwx_halo& halo, const ReflectRequest& request) {
-  Reflect* const entry = plan_for(halo, request);
+  Reflect* const entry = plan_for(halo, request, false);
   if (entry == nullptr) return nullptr;
-  if (entry->plan)
-    peerway::check(entry->copies.empty() ? entry->plan->start()
-                                         : entry->plan->start(peerway_stream(kHaloQueue)));
+  if (entry->plan && entry->copies.empty()) peerway::check(entry->plan->start());
+  if (entry->plan && !entry->copies.empty()) {
+    entry->plan->leave_room();
+    peerway::check(entry->plan->start(peerway_stream(kHaloQueue)));
+  }
   entry->under_way = true;
   return entry;
 }
@@ -124,13 +143,13 @@ void finish(Reflect& entry) {
 
 /// Starts and finishes an exchange. On the GPU that is one launch.
 void reflect(pwx_halo& halo, const ReflectRequest& request) {
-  if (!request.acc()) {
-    if (Reflect* const entry = start(halo, request); entry != nullptr) finish(*entry);
-    return;
-  }
-  Reflect* const entry = plan_for(halo, request);
+  Reflect* const entry = plan_for(halo, request, true);
   if (entry == nullptr) return;
-  if (entry->plan) run_in_order(*entry->plan, entry->memory);
+  if (entry->plan && request.acc()) run_in_order(*entry->plan, entry->memory);
+  if (entry->plan && !request.acc()) {
+    peerway::check(entry->plan->start());
+    peerway::check(entry->plan->finish());
+  }
   record_done(*entry);
 }
 
@@ -208,6 +227,7 @@ void free_halos() {
   forget_graphs();
   asynchronous().clear();
   inits().clear();
+  shared().clear();
   for (const auto& halo : halos()) halo->entries.clear();
 }
 
@@ -275,7 +295,7 @@ void pwx_reflect_init(int count, pwx_array* const* arrays, const pwx_width* widt
       if (widths != nullptr) init.widths.assign(widths, widths + a.ndims);
       pwx::inits()[pwx::allocated(a, "reflect_init").id] = init;
     }
-    pwx::entry_of(pwx::persistent, pwx::request_of(count, arrays, widths, nullptr, flags, true));
+    pwx::entry_of(pwx::persistent, pwx::request_of(count, arrays, widths, nullptr, flags, true), true);
   });
 }
 

@@ -487,6 +487,7 @@ void finish(CUstream stream) {
 API CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   LOCKED;
   FAIL_IF_ASKED("cuMemAlloc");
+  COUNT_CALL;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > kMemory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = new_device_memory(Kind::device, bytes, current());

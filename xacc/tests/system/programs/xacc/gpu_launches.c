@@ -62,7 +62,7 @@ static void reflects(void) {
   static pwx_nodes p;
   static pwx_template t;
   static pwx_array a;
-  static pwx_halo halo, split;
+  static pwx_halo halo, same, split;
   line_of_all(&p);
   blocks(&t, &p, (long[]){40});
   line(&a, &t, 40, 0, 1, 1);
@@ -75,6 +75,12 @@ static void reflects(void) {
     int before = launches();
     pwx_reflect(&halo, 1, list, width, PWX_REFLECT_ACC, HERE);
     CHECK_COUNT(launches() - before == 1, "%d launches of a reflect", launches() - before);
+    pwx_written(&a);
+    const int tables = calls("cuMemAlloc_v2");
+    CHECK_COUNT(tables > 0, "no plan has a table");
+    pwx_reflect(&same, 1, list, width, PWX_REFLECT_ACC, HERE);
+    CHECK_COUNT(calls("cuMemAlloc_v2") == tables, "a plan for each directive");
+    CHECK_COUNT(launches() - before == 2, "%d launches of two reflects", launches() - before);
     pwx_written(&a);
     before = launches();
     int waits = calls("cuStreamWaitEvent");
