@@ -211,7 +211,10 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,
            " and ", kMostReductions, " are possible");
   KernelLaunch launched = launch_of(kernel, shape, count > 0, nullptr);
-  if (queue == PWX_QUEUE_SYNC && may_overlap(kernel, arguments)) launched.overlaps = zero_word;
+  if (queue == PWX_QUEUE_SYNC && may_overlap(kernel, arguments)) {
+    launched.overlaps = zero_word;
+    overlap_last_reflect();
+  }
   if (queue == PWX_QUEUE_SYNC && count == 0)
     return launch_in_order(launched, arguments, kernel.sizes, argument_count);
   std::array<void*, kMostArguments> all;

@@ -43,6 +43,7 @@ Recording recorded;
 Recording* diverted = nullptr;
 uint64_t other_use_count = 0;
 std::span<const MemoryOnGpu> refreshed_by_last_launch;
+peerway::Plan* last_plan = nullptr;  ///< valid while `refreshed_by_last_launch` is not empty
 
 /// While it exists, uses of the GPU are launches in order.
 class InOrder {
@@ -123,12 +124,15 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
 void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed) {
   note_plan_of_loop(plan);
   refreshed_by_last_launch = refreshed;
+  last_plan = &plan;
   if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);
   const InOrder in_order;
   peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
 }
 
 std::span<const MemoryOnGpu> refreshed_last() { return refreshed_by_last_launch; }
+
+void overlap_last_reflect() { last_plan->leave_room(); }
 
 void launch_recorded() {
   if (diverted != nullptr && !stop_recording_loop())

@@ -26,6 +26,8 @@ void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed = 
 
 /// If the last use of the GPU was to refresh halos: the memory of the arrays.
 std::span<const MemoryOnGpu> refreshed_last();
+/// Lets that reflect leave room for a kernel that overlaps it, from its next launch on.
+void overlap_last_reflect();
 
 /// Launches what is recorded. Call it before anything else uses the GPU. Throws Failure while launches are
 /// diverted, unless the loop that they are of can be executed without a graph.
