@@ -75,12 +75,20 @@ inline __device__ unsigned pwx_wait_for_halos(const unsigned* zero) {
 #endif
 }
 
+// In a program of one rank (PWX_ALONE) no kernel overlaps a reflect, and none has the code for it.
+#if defined(PWX_ALONE)
+constexpr bool pwx_alone = true;
+#else
+constexpr bool pwx_alone = false;
+#endif
+
 // Begins a kernel that may overlap a reflect before it. The next launch may be set up while this kernel runs,
 // as this one was while the work before it ended. If `overlaps` is null, it waits for that. Otherwise that is
 // a reflect, which lets this kernel begin when the work before the reflect has ended; then only iterations
 // that may read halos wait. Without a wait, the first-level cache may still have what was there before that
 // work.
 inline __device__ void pwx_begin(const unsigned* overlaps) {
+  if (pwx_alone) overlaps = nullptr;
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
   if (overlaps != nullptr) asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -95,23 +103,18 @@ inline __device__ void pwx_begin_in_order() { pwx_begin(nullptr); }
 // Ends such a kernel. Its first block waits, so the kernel ends after the reflect: work that waits for the
 // kernel has then waited for both.
 inline __device__ void pwx_end(const unsigned* overlaps) {
+  if (pwx_alone) return;
   if (overlaps != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0) pwx_wait();
 }
 
-// Whether iteration `at` is one of the first or last `reach`. In a program of one rank (PWX_ALONE) no kernel
-// overlaps a reflect, and none has the code for it.
+// Whether iteration `at` is one of the first or last `reach`.
 inline __device__ bool pwx_near_end(unsigned at, unsigned count, unsigned reach) {
-#if defined(PWX_ALONE)
-  return false;
-#endif
+  if (pwx_alone) return false;
   return at < reach || at + reach >= count;
 }
 // The iteration that comes in place of `at` so that the first and last `reach` come last.
 inline __device__ unsigned pwx_ends_last(unsigned at, unsigned count, unsigned reach) {
-#if defined(PWX_ALONE)
-  return at;
-#endif
-  if (count <= reach) return at;
+  if (pwx_alone || count <= reach) return at;
   return at + reach < count ? at + reach : at + reach - count;
 }
 
