@@ -49,6 +49,7 @@ class Kernel:
     reductions: list[tuple[str, Variable]]
     text: str
     by_block: bool  # a block executes one iteration of x
+    y_at_once: int  # iterations of y that a thread does at once
     overlaps: bool  # it can run beside a reflect before it
 
 
@@ -112,6 +113,7 @@ def build(
         reductions,
         in_device_code(unit, around(unit, text, annotated.function, inside) + text),
         by_block=bool(shared),
+        y_at_once=nest.together.get("y", 1),
         overlaps=overlapped,
     )
 

@@ -130,7 +130,8 @@ def _launch(construct: _Construct, built: kernel.Kernel, on_device: set[str]) ->
     scratch = [argument.value[1:] for argument in arguments if argument.value.endswith("__w")]
     if scratch:
         threads, blocks = _allocate(construct, name, scratch, iterations, lines)
-    shape = f"&(const pwx_shape){{{{{', '.join(iterations)}}}, {threads}, {blocks}, {int(built.by_block)}}}"
+    parts = f"{{{', '.join(iterations)}}}, {threads}, {blocks}, {int(built.by_block)}, {built.y_at_once}"
+    shape = f"&(const pwx_shape){{{parts}}}"
     lines.append(
         f"pwx_launch(&{name}, {shape}, {name}__a, {len(arguments)}, {len(construct.reductions)}, {totals}, "
         f"{queue}, {there});"

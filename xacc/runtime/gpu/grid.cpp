@@ -9,8 +9,8 @@ constexpr long kMostThreads = 1024, kUsualThreads = 256, kWarp = 32;
 constexpr long kMostX = 0x7fffffff, kMostY = 65535;
 constexpr unsigned kBlocksOfProcessor = 8;  // blocks of 256 threads that are resident at once
 // With more blocks than this a thread does two iterations, because blocks with little work end faster than
-// new ones begin: with one iteration, STREAM's copy was slower (results/xacc/by-hand.jsonl has it with two).
-constexpr long kManyBlocks = 1 << 14;
+// new ones begin: a GPU begins about one block in a nanosecond.
+constexpr long kManyBlocks = 1 << 13;
 
 long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
 
@@ -44,9 +44,10 @@ Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
   const long usual = shape.by_block != 0 ? kUsualThreads / 2 : std::min(kUsualThreads, whole_warps(x));
   const long threads = std::min(shape.threads > 0 ? shape.threads : usual, kMostThreads);
   long blocks = shape.by_block != 0 ? x : (x + threads - 1) / threads;
-  if (shape.by_block == 0 && blocks > kManyBlocks) blocks = (blocks + 1) / 2;
-  std::array<long, 3> grid = {std::min(blocks, kMostX), std::min(at_least_1(shape.iterations[1]), kMostY),
-                              std::min(at_least_1(shape.iterations[2]), kMostY)};
+  const long y = std::min(rounds(at_least_1(shape.iterations[1]), at_least_1(shape.y_at_once)), kMostY);
+  const long z = std::min(at_least_1(shape.iterations[2]), kMostY);
+  if (shape.by_block == 0 && !reduces && blocks > kManyBlocks / (y * z)) blocks = (blocks + 1) / 2;
+  std::array<long, 3> grid = {std::min(blocks, kMostX), y, z};
   if (reduces || shape.blocks > 0) {
     long most = shape.blocks > 0 ? shape.blocks : kMostX;
     if (reduces) most = std::min<long>(most, most_joined(processors));

@@ -308,14 +308,14 @@ def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
     assert f"for (int {shared}) sum += a[e];" in text
     assert "sum = pwx_sum()(sum__before, pwx_block(pwx_sum(), sum));" in text
     assert "{ __syncthreads(); if (threadIdx.x == 0) q[i] = sum; __syncthreads(); }" in text
-    assert "}, (64), 0, 1}" in result.text
+    assert "}, (64), 0, 1, 1}" in result.text
 
 
 def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -> None:
     result = compiled(tmp_path, ROWS.replace(" reduction(+ : sum)", ""))
     [text] = kernels(result.text).values()
     assert "threadIdx.x == 0" not in text
-    assert "}, (64), 0, 0}" in result.text
+    assert "}, (64), 0, 0, 1}" in result.text
 
 
 # The host executes it: it gets the GPU's data of the section before, and gives it back after.

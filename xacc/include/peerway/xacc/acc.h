@@ -178,12 +178,14 @@ typedef struct pwx_kernel {
 /* The iterations of a kernel. Kernels work with any grid and block, since each dimension is a loop with a
  * stride. `iterations` are those of x, y and z, 1 for a missing dimension. `threads` is the block size in
  * x, from vector_length, or 0. `blocks` is the number of blocks, from num_gangs, or 0. `by_block` 1: a
- * block executes one iteration of x, and its threads share the inner loop. */
+ * block executes one iteration of x, and its threads share the inner loop. `y_at_once`: how many iterations
+ * of y a thread does at once; 0 is like 1. */
 typedef struct pwx_shape {
   long iterations[3];
   int threads;
   int blocks;
   int by_block;
+  int y_at_once;
 } pwx_shape;
 
 #define PWX_AT_LEAST_0(count) ((count) > 0 ? (count) : 0)

@@ -31,7 +31,7 @@ static void add(double* x, long n, double by, long queue) {
   static pwx_known known;
   double* device = pwx_device(&known, x, "x", HERE);
   void* arguments[] = {&device, &n, &by};
-  pwx_launch(&add_kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0}, arguments, 3, 0, NULL, queue, HERE);
+  pwx_launch(&add_kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0, 0}, arguments, 3, 0, NULL, queue, HERE);
 }
 
 static pwx_kernel grid_kernel = {"grid",
@@ -56,7 +56,7 @@ static void test_gangs(void) {
   } cases[] = {{wide, 0, 0}, {wide, 2, 0}, {wide, 1, 0}, {wide, 2, 1}, {deep, 0, 0}, {deep, 2, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     const long* all = cases[i].iterations;
-    const pwx_shape shape = {{all[0], all[1], all[2]}, 0, cases[i].blocks, cases[i].by_block};
+    const pwx_shape shape = {{all[0], all[1], all[2]}, 0, cases[i].blocks, cases[i].by_block, 0};
     pwx_data_begin(&region, 1, &data, PWX_QUEUE_SYNC, HERE);
     double* device = pwx_device(&known, x, "x", HERE);
     pwx_launch(&grid_kernel, &shape, (void*[]){&device}, 1, 0, NULL, PWX_QUEUE_SYNC, HERE);
@@ -199,37 +199,37 @@ static void test_queues(void) {
 
 /* ---- reductions ---- */
 
-#define REDUCTION(TYPE, T, OP, NAME, SOURCE_OP, FIRST, VALUE, HOST)                                          \
-  {                                                                                                          \
-    static pwx_kernel kernel = {"k",                                                                         \
-                                "extern \"C\" __global__ void k(long n, pwx_total<" #T                       \
-                                "> r__t) {\n"                                                                \
-                                "  " #T " r = " SOURCE_OP "::neutral<" #T                                    \
-                                ">();\n"                                                                     \
-                                "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += "  \
-                                "(long)gridDim.x * blockDim.x)"                                              \
-                                "\n    r = " SOURCE_OP "()(r, (" #T ")(" #VALUE                              \
-                                "));\n"                                                                      \
-                                "  r__t.add(" SOURCE_OP                                                      \
-                                "(), r);\n"                                                                  \
-                                "}\n",                                                                       \
-                                NULL,                                                                        \
-                                NULL,                                                                        \
-                                NULL,                                                                        \
-                                0};                                                                          \
-    long n = 70000;                                                                                          \
-    T wanted = FIRST, reduced = FIRST;                                                                       \
-    for (long i = 0; i < n; ++i) {                                                                           \
-      T v = (T)(VALUE), r = wanted;                                                                          \
-      wanted = (T)(HOST);                                                                                    \
-    }                                                                                                        \
-    for (int again = 0; again < 2; ++again) {                                                                \
-      reduced = FIRST;                                                                                       \
-      const pwx_reduction reduction = {OP, TYPE, &reduced, NULL};                                            \
-      pwx_launch(&kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0}, (void*[]){&n}, 1, 1, &reduction, PWX_QUEUE_SYNC, \
-                 HERE);                                                                                      \
-      CHECK(reduced == wanted, NAME " of " #T ": %g instead of %g", (double)reduced, (double)wanted);        \
-    }                                                                                                        \
+#define REDUCTION(TYPE, T, OP, NAME, SOURCE_OP, FIRST, VALUE, HOST)                                         \
+  {                                                                                                         \
+    static pwx_kernel kernel = {"k",                                                                        \
+                                "extern \"C\" __global__ void k(long n, pwx_total<" #T                      \
+                                "> r__t) {\n"                                                               \
+                                "  " #T " r = " SOURCE_OP "::neutral<" #T                                   \
+                                ">();\n"                                                                    \
+                                "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += " \
+                                "(long)gridDim.x * blockDim.x)"                                             \
+                                "\n    r = " SOURCE_OP "()(r, (" #T ")(" #VALUE                             \
+                                "));\n"                                                                     \
+                                "  r__t.add(" SOURCE_OP                                                     \
+                                "(), r);\n"                                                                 \
+                                "}\n",                                                                      \
+                                NULL,                                                                       \
+                                NULL,                                                                       \
+                                NULL,                                                                       \
+                                0};                                                                         \
+    long n = 70000;                                                                                         \
+    T wanted = FIRST, reduced = FIRST;                                                                      \
+    for (long i = 0; i < n; ++i) {                                                                          \
+      T v = (T)(VALUE), r = wanted;                                                                         \
+      wanted = (T)(HOST);                                                                                   \
+    }                                                                                                       \
+    for (int again = 0; again < 2; ++again) {                                                               \
+      reduced = FIRST;                                                                                      \
+      const pwx_reduction reduction = {OP, TYPE, &reduced, NULL};                                           \
+      pwx_launch(&kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0, 0}, (void*[]){&n}, 1, 1, &reduction,             \
+                 PWX_QUEUE_SYNC, HERE);                                                                     \
+      CHECK(reduced == wanted, NAME " of " #T ": %g instead of %g", (double)reduced, (double)wanted);       \
+    }                                                                                                       \
   }
 
 static void test_reductions(void) {
@@ -273,7 +273,7 @@ static void test_where_results_go(void) {
   double* device = acc_copyin(&a, sizeof a);
   const pwx_reduction reductions[] = {{PWX_SUM, PWX_DOUBLE, &a, device}, {PWX_MAX, PWX_LONG, &b, NULL}};
   for (int i = 0; i < 2; ++i)
-    pwx_launch(&kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0}, (void*[]){&n}, 1, 2, reductions, 7, HERE);
+    pwx_launch(&kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0, 0}, (void*[]){&n}, 1, 2, reductions, 7, HERE);
   pwx_acc_wait(1, (long[]){7}, PWX_QUEUE_SYNC, HERE);
   CHECK(b == n - 1, "with its queue: %ld", b);
   CHECK(a == 10, "the host's value stays: %g", a);
@@ -301,7 +301,7 @@ static void fill(pwx_array* a, double add) {
   double* memory = pwx_device_array(&known, a, HERE);
   long ld = a->ld[1], r = a->dim[0].first, rows = a->dim[0].last - r + 1, c = a->dim[1].first,
        columns = a->dim[1].last - c + 1, shift = a->dim[0].base * ld + a->dim[1].base;
-  pwx_launch(&fill_kernel, &(pwx_shape){{columns, rows, 1}, 0, 0, 0},
+  pwx_launch(&fill_kernel, &(pwx_shape){{columns, rows, 1}, 0, 0, 0, 0},
              (void*[]){&memory, &ld, &shift, &r, &rows, &c, &columns, &add}, 8, 0, NULL, PWX_QUEUE_SYNC,
              HERE);
 }
@@ -400,7 +400,7 @@ static void sum(double* x, int silent, double* total, int line) {
   void (*fail)(const char*, int) =
       (void (*)(const char*, int))dlsym(dlopen(getenv("PEERWAY_CUDA_LIBRARY"), RTLD_NOW), "fake_cuda_fail");
   fail("cuStreamSynchronize", 700);
-  pwx_launch(&sum_kernel, &(pwx_shape){{N, 1, 1}, 0, 0, 0}, (void*[]){&device, &(long){N}, &silent}, 3, 1,
+  pwx_launch(&sum_kernel, &(pwx_shape){{N, 1, 1}, 0, 0, 0, 0}, (void*[]){&device, &(long){N}, &silent}, 3, 1,
              &reduction, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", line});
 }
 
@@ -430,7 +430,7 @@ static void be_wrong(const char* mistake) {
   if (strcmp(mistake, "update") == 0) pwx_update_host(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 3});
   if (strcmp(mistake, "exit") == 0) pwx_exit_data(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 4});
   if (strcmp(mistake, "kernel") == 0)
-    pwx_launch(&broken_kernel, &(pwx_shape){{1, 1, 1}, 0, 0, 0}, NULL, 0, 0, NULL, PWX_QUEUE_SYNC,
+    pwx_launch(&broken_kernel, &(pwx_shape){{1, 1, 1}, 0, 0, 0, 0}, NULL, 0, 0, NULL, PWX_QUEUE_SYNC,
                &(pwx_where){"prog.c", 5});
   if (strcmp(mistake, "told") == 0) {
     double total = 0.5;

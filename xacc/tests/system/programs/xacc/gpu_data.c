@@ -10,7 +10,7 @@ static void times(double factor, double* device, long count, long queue) {
                                   "extern \"C\" __global__ void times(double factor, double* a, long n) {\n"
                                   "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n;\n"
                                   "       i += (long)gridDim.x * blockDim.x) a[i] *= factor;\n}\n"};
-  const pwx_shape shape = {{count, 1, 1}, 0, 0, 0};
+  const pwx_shape shape = {{count, 1, 1}, 0, 0, 0, 0};
   pwx_launch(&kernel, &shape, (void*[]){&factor, &device, &count}, 3, 0, NULL, queue, HERE);
 }
 

@@ -20,11 +20,11 @@ static void shapes(void) {
                                 "\n        a[(k * m + j) * n + i] += (int)((k * m + j) * n + i);\n}\n"};
   static int a[5 * 7 * 70];
   int* device = acc_copyin(a, sizeof a);
-  const pwx_shape of[] = {{{70, 7, 5}, 0, 0, 0},
-                          {{70, 7, 5}, 32, 0, 0},
-                          {{70, 7, 5}, 1, 0, 0},
-                          {{70, 7, 5}, 1024, 2, 0},
-                          {{70, 0, 5}, 0, 0, 0}};
+  const pwx_shape of[] = {{{70, 7, 5}, 0, 0, 0, 0},
+                          {{70, 7, 5}, 32, 0, 0, 4},
+                          {{70, 7, 5}, 1, 0, 0, 0},
+                          {{70, 7, 5}, 1024, 2, 0, 0},
+                          {{70, 0, 5}, 0, 0, 0, 0}};
   for (int time = 0; time < 5; ++time)
     pwx_launch(&fill, &of[time], (void*[]){&device, &(long){5}, &(long){7}, &(long){70}}, 4, 0, NULL,
                PWX_QUEUE_SYNC, HERE);
@@ -54,8 +54,8 @@ static void by_block(void) {
     double* in = acc_copyin(a, sizeof a);
     double* out = acc_create(sums, sizeof sums);
     const pwx_reduction reduction = {PWX_SUM, PWX_DOUBLE, &total, NULL};
-    pwx_launch(&rows, &(pwx_shape){{M, 1, 1}, threads, 0, 1}, (void*[]){&in, &out, &(long){M}, &(long){LONG}},
-               4, 1, &reduction, PWX_QUEUE_SYNC, HERE);
+    pwx_launch(&rows, &(pwx_shape){{M, 1, 1}, threads, 0, 1, 0},
+               (void*[]){&in, &out, &(long){M}, &(long){LONG}}, 4, 1, &reduction, PWX_QUEUE_SYNC, HERE);
     acc_delete(a, sizeof a);
     acc_copyout(sums, sizeof sums);
     for (int j = 0; j < M; ++j) {
@@ -90,8 +90,8 @@ static void atomics(void) {
   void *d = at + offsetof(__typeof__(v), d), *l = at + offsetof(__typeof__(v), l);
   void *f = at + offsetof(__typeof__(v), f), *i = at + offsetof(__typeof__(v), i);
   void* s = at + offsetof(__typeof__(v), s);
-  pwx_launch(&count, &(pwx_shape){{N, 1, 1}, 0, 0, 0}, (void*[]){&d, &l, &i, &s, &f, &(long){N}}, 6, 0, NULL,
-             PWX_QUEUE_SYNC, HERE);
+  pwx_launch(&count, &(pwx_shape){{N, 1, 1}, 0, 0, 0, 0}, (void*[]){&d, &l, &i, &s, &f, &(long){N}}, 6, 0,
+             NULL, PWX_QUEUE_SYNC, HERE);
   acc_copyout(&v, sizeof v);
   CHECK(v.d == 0.5 + N * (N - 1) / 2, "%g", v.d);
   CHECK(v.l[0] == N - 1 && v.l[1] == 42, "%ld %ld", v.l[0], v.l[1]);
@@ -107,7 +107,7 @@ static void queues(void) {
       .source = "extern \"C\" __global__ void step(long* a, long factor, long add, long n) {\n  " EACH_X
                 " a[i] = a[i] * factor + add;\n}\n"};
   static long a[N];
-  const pwx_shape shape = {{N, 1, 1}, 0, 0, 0};
+  const pwx_shape shape = {{N, 1, 1}, 0, 0, 0, 0};
   long* at = acc_copyin(a, sizeof a);
 #define STEP(factor, add, queue)                                                                          \
   pwx_launch(&step, &shape, (void*[]){&at, &(long){factor}, &(long){add}, &(long){N}}, 4, 0, NULL, queue, \
@@ -233,8 +233,8 @@ static int inputs[KINDS][N];
           reductions[k] = (pwx_reduction){kOps[k], enumerator, &values[k], stays ? device + k : NULL};       \
         int* in = acc_deviceptr(inputs);                                                                     \
         for (int time = 0; time < 2; ++time) {                                                               \
-          pwx_launch(&kernel, &(pwx_shape){{N, 1, 1}, 96 * (time + 1), 0, 0}, (void*[]){&in, &(long){N}}, 2, \
-                     ops, reductions, queue, HERE);                                                          \
+          pwx_launch(&kernel, &(pwx_shape){{N, 1, 1}, 96 * (time + 1), 0, 0, 0}, (void*[]){&in, &(long){N}}, \
+                     2, ops, reductions, queue, HERE);                                                       \
           if (time == 0) { /* the second time starts from the first values again */                          \
             pwx_acc_wait(1, &queue, PWX_QUEUE_SYNC, HERE);                                                   \
             for (int k = 0; k < ops; ++k) values[k] = (type)before[k];                                       \
@@ -272,7 +272,7 @@ static int inputs[KINDS][N];
         const pwx_reduction reductions[] = {                                                               \
             {PWX_SUM, enumerator, &values[0], stays ? device : NULL},                                      \
             {PWX_PRODUCT, enumerator, &values[1], stays ? device + 1 : NULL}};                             \
-        pwx_launch(&kernel, &(pwx_shape){{N, 1, 1}, 96, 0, 0}, (void*[]){&(long){N}}, 1, 2, reductions,    \
+        pwx_launch(&kernel, &(pwx_shape){{N, 1, 1}, 96, 0, 0, 0}, (void*[]){&(long){N}}, 1, 2, reductions, \
                    queue, HERE);                                                                           \
         pwx_acc_wait(1, &queue, PWX_QUEUE_SYNC, HERE);                                                     \
         if (stays) acc_copyout(values, sizeof values);                                                     \

@@ -29,7 +29,7 @@ void test_gpu_first_launch(void) {
   const int before = launches();
   pwx_sequence_begin();
   for (int time = 0; time < 2; ++time) {
-    pwx_launch(&increment, &(pwx_shape){{1, 1, 1}, 1, 1, 0}, (void*[]){&at}, 1, 0, NULL, PWX_QUEUE_SYNC,
+    pwx_launch(&increment, &(pwx_shape){{1, 1, 1}, 1, 1, 0, 0}, (void*[]){&at}, 1, 0, NULL, PWX_QUEUE_SYNC,
                HERE);
     CHECK_COUNT(launches() - before == 1, "time %d: %d launches, not that of the first alone", time,
                 launches() - before);
@@ -111,7 +111,7 @@ static void sequence(double* x, double by) {
   static pwx_sequence around;
   static pwx_halo halo;
   pwx_array* const list[] = {&a};
-  const pwx_shape shape = {{1, 1, 1}, 1, 1, 0};
+  const pwx_shape shape = {{1, 1, 1}, 1, 1, 0, 0};
   short n = 3;
   void* arguments[] = {&x, &by, &n};
   pwx_sequence_begin();
@@ -172,7 +172,7 @@ static void wait_within(void) {
   static pwx_sequence around;
   int x = 0;
   int* at = acc_copyin(&x, sizeof x);
-  const pwx_shape shape = {{1, 1, 1}, 1, 1, 0};
+  const pwx_shape shape = {{1, 1, 1}, 1, 1, 0, 0};
   for (int time = 1; time < 4; ++time) {
     pwx_sequence_begin();
     pwx_launch(&set, &shape, (void*[]){&at, &time}, 2, 0, NULL, PWX_QUEUE_SYNC, HERE);
