@@ -88,7 +88,7 @@ std::vector<std::string> options_of(const pwx_kernel& kernel, const Gpu& gpu, co
   std::vector<std::string> options = pw::options_for_gpu(gpu.driver, compiler, gpu.ordinal, "c++20");
   const bool on_nvidia = compiler.kind() == Nvrtc::Kind::nvrtc;
   if (on_nvidia) options.insert(options.end(), {"--restrict", "--device-as-default-execution-space"});
-  if (is_alone()) options.emplace_back("-DPWX_ALONE");
+  if (kernel.apart != nullptr && is_alone()) options.emplace_back("-DPWX_ALONE");
   // Without it, arithmetic between loops would have other bits than on the host.
   if (std::string_view(kernel.source).find("PWX_ONE_THREAD") != std::string_view::npos)
     options.emplace_back(on_nvidia ? "--fmad=false" : "-ffp-contract=off");
@@ -159,12 +159,22 @@ pwx_kernel_state& loaded(pwx_kernel& kernel) {
   return kernel.state != nullptr ? *kernel.state : load(kernel, image_of(kernel, the_gpu()));
 }
 
+/// The number of the kernel with which this rank begins to compile `count` of them, so that the ranks of a
+/// host, which share what they have compiled, begin with different ones.
+size_t first_to_compile(size_t count) {
+  const Program* const begun = program_if_begun();
+  if (begun == nullptr) return 0;
+  return count * static_cast<size_t>(begun->rank()) / static_cast<size_t>(begun->size());
+}
+
 /// The images of all these kernels, compiled in parallel; the image of one that fails is empty.
 std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, const Gpu& gpu) {
   std::vector<std::string> images(all.size());
   std::atomic<size_t> next{0};
+  const size_t first = first_to_compile(all.size());
   const auto work = [&] {
-    for (size_t i = next++; i < all.size(); i = next++) {
+    for (size_t n = next++; n < all.size(); n = next++) {
+      const size_t i = (first + n) % all.size();
       try {
         images[i] = image_of(*all[i], gpu);
       } catch (const std::exception&) {

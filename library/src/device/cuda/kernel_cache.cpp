@@ -1,15 +1,20 @@
 #include "device/cuda/kernel_cache.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "base/format.h"
 #include "base/hash.h"
@@ -68,8 +73,6 @@ void write_image(const std::string& path, const std::string& key, const std::str
   header.key_bytes = key.size();
   header.image_bytes = image.size();
   header.checksum = hash_of(image);
-  std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
   file.write(reinterpret_cast<const char*>(&header), sizeof header);
   file << key << image;
@@ -85,6 +88,36 @@ void write_image(const std::string& path, const std::string& key, const std::str
   }
 }
 
+/// Held while an image is compiled, so that the other ranks of a host wait for it and do not compile it, too.
+class CompileLock {
+ public:
+  explicit CompileLock(std::string path) : path_(std::move(path)) {
+    using namespace std::chrono_literals;
+    constexpr auto kMostWait = 60s;  // the holder may be stopped; then both compile
+    file_ = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file_ < 0) return;  // the folder is not there yet, or cannot be written
+    const auto end = std::chrono::steady_clock::now() + kMostWait;
+    while (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
+           std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(5ms);
+  }
+  ~CompileLock() {
+    if (file_ < 0) return;
+    unlink(path_.c_str());  // whoever waits for it finds the image
+    close(file_);
+  }
+  CompileLock(const CompileLock&) = delete;
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+void make_folder_of(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+}
+
 }  // namespace
 
 std::string cache_file(const std::string& folder, const std::string& key) {
@@ -94,6 +127,9 @@ std::string cache_file(const std::string& folder, const std::string& key) {
 std::string cached_image(const std::string& folder, const std::string& key,
                          const std::function<std::string()>& compile) {
   const std::string path = cache_file(folder, key);
+  if (auto image = read_image(path, key)) return *image;
+  make_folder_of(path);
+  const CompileLock lock(path + ".lock");
   if (auto image = read_image(path, key)) return *image;
   std::string image = compile();
   write_image(path, key, image);

@@ -1,10 +1,15 @@
 // The cache of compiled device code, and how the compiler is found.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "base/status.h"
 #include "device/cuda/kernel_cache.h"
@@ -38,6 +43,34 @@ TEST_F(KernelCache, CompilesOnceAKey) {
   EXPECT_EQ(compilations_, 1);
   EXPECT_NE(get("b"), get("a"));
   EXPECT_EQ(compilations_, 2);
+}
+
+TEST_F(KernelCache, CompilesOnceForManyAtATime) {
+  std::atomic<int> compilations = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      EXPECT_EQ(cached_image(folder_, "a",
+                             [&] {
+                               ++compilations;
+                               std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                               return std::string("image");
+                             }),
+                "image");
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(compilations, 1);
+  for (const auto& file : std::filesystem::directory_iterator(folder_))
+    EXPECT_EQ(file.path().string(), cache_file(folder_, "a"));
+}
+
+TEST_F(KernelCache, AProcessThatDiesWhileItCompilesHoldsNobodyUp) {
+  const pid_t child = fork();
+  if (child == 0) cached_image(folder_, "a", []() -> std::string { _exit(0); });
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(get("a").rfind("image of a", 0), 0u);
+  EXPECT_THROW(cached_image(folder_, "b", []() -> std::string { throw Error(PW_INTERNAL, "no"); }), Error);
+  EXPECT_EQ(get("b").rfind("image of b", 0), 0u);
 }
 
 TEST_F(KernelCache, ADamagedFileIsCompiledAnew) {
