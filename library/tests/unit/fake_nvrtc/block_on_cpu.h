@@ -24,7 +24,7 @@ namespace fake_block {
 constexpr unsigned kWarp = 32, kMostThreads = FAKE_BLOCK_THREADS;
 constexpr size_t kStack = 256 << 10;
 
-enum class State { new_one, ready, at_barrier, at_shuffle, ended };
+enum class State { new_one, ready, at_barrier, at_shuffle, waits_for_launch, ended };
 
 // ucontext begins a thread on its stack, and no more: with each of its turns come two calls of the kernel.
 struct Thread {
@@ -45,6 +45,16 @@ static thread_local void* body_argument;
 static void give_turn(State state) {
   threads[running].state = state;
   if (_setjmp(threads[running].turn) == 0) _longjmp(turns, 1);
+}
+
+static thread_local void (*launch_before)();
+
+// Waits for the launch before the kernel, which `run` executes if it has not run yet. It runs as late as it
+// can: all threads of the block come to a wait, to a barrier or to their ends before, so a thread that needs
+// what that launch does, and does not wait, finds nothing.
+static void wait_for_launch(void (*run)()) {
+  launch_before = run;
+  give_turn(State::waits_for_launch);
 }
 
 static void enter() {
@@ -100,6 +110,18 @@ static bool release() {
   return some;
 }
 
+// The same for those that wait for the launch before the kernel.
+static bool release_by_launch() {
+  bool some = false;
+  for (unsigned i = 0; i < blockDim.x; ++i) {
+    if (threads[i].state != State::waits_for_launch) continue;
+    threads[i].state = State::ready;
+    some = true;
+  }
+  if (some) launch_before();
+  return some;
+}
+
 /// The stacks of a block's threads, which the next block takes over.
 static char* spare_stacks;
 
@@ -120,7 +142,7 @@ static void run(void (*call)(void*), void* argument) {
       ended += threads[running].state == State::ended ? 1 : 0;
     }
     if (ended == blockDim.x) break;
-    if (release()) continue;
+    if (release() || release_by_launch()) continue;
     std::fputs("fake GPU: a barrier or shuffle that not all threads of the block reach\n", stderr);
     std::abort();
   }

@@ -64,7 +64,7 @@ T atomicCAS(T* address, T seen, T wanted) {
 
 /// Called where a kernel waits for the launch before it; the fake driver sets it.
 extern "C" __attribute__((visibility("default"))) void (*fake_wait)() = nullptr;
-#define PWX_WAIT_ON_CPU() (fake_wait != nullptr ? fake_wait() : void())
+#define PWX_WAIT_ON_CPU() (fake_wait != nullptr ? fake_block::wait_for_launch(fake_wait) : void())
 /// Called by each thread of a kernel that can overlap a reflect: whether it does so now.
 extern "C" __attribute__((visibility("default"))) void (*fake_begin)(bool overlaps) = nullptr;
 #define PWX_BEGIN_ON_CPU(overlaps) (fake_begin != nullptr ? fake_begin(overlaps) : void())
