@@ -441,9 +441,10 @@ PW_API pw_status pw_plan_run_on_if(pw_plan* plan, pw_stream stream, const int* w
 PW_API pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns);
 
 /* Tells a plan of a GPU whether kernels run beside it (1) or not (0, as until the first call). If they do,
- * launches of a plan that moves 2 MiB or more take three eighths of the multiprocessors and not all, so that
+ * launches of a plan that sends 2 MiB or more take three eighths of the multiprocessors and not all, so that
  * the kernels have room. Alone such a plan then takes up to 1.4 times as long. Launches that are captured in
- * a graph stay as they are. */
+ * a graph stay as they are, and the later rounds of a collective take all. Not while another thread launches
+ * the plan. */
 PW_API pw_status pw_plan_leave_room(pw_plan* plan, int leave_room);
 
 /* Returns PW_OK, or why the plan was cancelled: PW_PEER_LOST, PW_TIMEOUT, PW_CLOSED or PW_DEVICE. A cancelled

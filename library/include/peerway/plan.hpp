@@ -121,7 +121,7 @@ class Plan {
   /// Limits each wait of the plan in streams and kernels.
   void set_timeout(Timeout timeout) { check(pw_plan_set_timeout(get(), detail::nanoseconds(timeout))); }
 
-  /// Tells a plan of a GPU whether kernels run beside it. If they do, launches of a plan that moves 2 MiB or
+  /// Tells a plan of a GPU whether kernels run beside it. If they do, launches of a plan that sends 2 MiB or
   /// more take three eighths of the multiprocessors and not all; alone such a plan takes up to 1.4 times as
   /// long.
   void leave_room(bool yes = true) { check(pw_plan_leave_room(get(), yes ? 1 : 0)); }

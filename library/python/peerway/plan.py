@@ -90,7 +90,7 @@ class Plan:
         self._core.set_timeout(seconds(timeout))
 
     def leave_room(self, yes: bool = True) -> None:
-        """Tells a plan of a GPU whether kernels run beside it. If they do, launches of a plan that moves
+        """Tells a plan of a GPU whether kernels run beside it. If they do, launches of a plan that sends
         2 MiB or more take three eighths of the multiprocessors and not all, so that the kernels have room;
         alone such a plan then takes up to 1.4 times as long.
         """

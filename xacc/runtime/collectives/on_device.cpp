@@ -75,8 +75,8 @@ void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device
   // The grid depends on the bytes, not on the values, because each block counts its epochs.
   const auto words = static_cast<long>((count * element + kWord - 1) / kWord);
   void* arguments[] = {static_cast<void*>(&device), &length, &lanes, static_cast<void*>(&epochs)};
-  launch_rank_reduction(combining_kernel(op, type, true), {{words, 1, 1}, 0, kExchangeBlocks, 0}, arguments,
-                        4, exchange.plan);
+  launch_rank_reduction(combining_kernel(op, type, true), {{words, 1, 1}, 0, kExchangeBlocks, 0, 0},
+                        arguments, 4, exchange.plan);
 }
 
 void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size_t count,
@@ -91,7 +91,7 @@ void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size
   long length = static_cast<long>(count), stride = static_cast<long>(exchange.stride / element),
        ranks = set.size();
   void* arguments[] = {static_cast<void*>(&device), static_cast<void*>(&parts), &length, &stride, &ranks};
-  const pwx_shape shape{{length, 1, 1}, 0, 0, 0};
+  const pwx_shape shape{{length, 1, 1}, 0, 0, 0, 0};
   pwx_launch(&combining_kernel(op, type, false), &shape, arguments, 5, 0, nullptr, PWX_QUEUE_SYNC, where);
 }
 

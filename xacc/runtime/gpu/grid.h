@@ -16,7 +16,8 @@ struct Grid {
 
 /// The grid of a kernel. A block has at most 1024 threads. `blocks` of the shape limits the blocks of all
 /// dimensions together. A kernel with reductions gets only as many blocks as run at once, since the last
-/// block combines the results of all. With very many blocks each thread does two iterations.
+/// block combines the results of all. With very many blocks each thread of another kernel does two
+/// iterations.
 Grid grid_of(const pwx_shape& shape, bool reduces, int processors);
 
 /// The most blocks of a kernel with reductions.

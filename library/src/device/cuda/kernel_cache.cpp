@@ -104,6 +104,7 @@ class CompileLock {
   ~CompileLock() {
     if (file_ < 0) return;
     unlink(path_.c_str());  // whoever waits for it finds the image
+    flock(file_, LOCK_UN);  // also if a child that was forked meanwhile has the file
     close(file_);
   }
   CompileLock(const CompileLock&) = delete;

@@ -50,8 +50,8 @@ static void give_turn(State state) {
 static thread_local void (*launch_before)();
 
 // Waits for the launch before the kernel, which `run` executes if it has not run yet. It runs as late as it
-// can: all threads of the block come to a wait, to a barrier or to their ends before, so a thread that needs
-// what that launch does, and does not wait, finds nothing.
+// can: all threads of the block come to a wait, to a barrier or to their ends before, so a thread of the
+// first block that needs what that launch does, and does not wait, finds nothing.
 static void wait_for_launch(void (*run)()) {
   launch_before = run;
   give_turn(State::waits_for_launch);
