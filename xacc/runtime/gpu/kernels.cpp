@@ -141,6 +141,16 @@ std::string image_of(const pwx_kernel& kernel, const Gpu& gpu) {
   });
 }
 
+/// Whether a kernel can begin while the launch before it runs (programmatic dependent launch).
+bool begins_kernels_early(const Gpu& gpu) {
+  constexpr int kFirstMajor = 9;
+  int major = 0;
+  return gpu.driver.vendor.kind == PW_CUDA &&
+         gpu.driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu.ordinal) ==
+             CUDA_SUCCESS &&
+         major >= kFirstMajor;
+}
+
 pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   const Gpu& gpu = the_gpu();
   auto state = std::make_unique<pwx_kernel_state>();
@@ -149,7 +159,7 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   state->in_order = kernel.reduces_ranks != 0 || kernel.apart != nullptr ||
                     std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
   state->conditional = std::string_view(kernel.source).find("const int* pwx_state") != std::string_view::npos;
-  state->can_overlap = kernel.apart != nullptr && !is_alone();
+  state->can_overlap = kernel.apart != nullptr && !is_alone() && begins_kernels_early(gpu);
   if (state->can_overlap && zero_word == 0) make_zero_word();
   kernel.state = kernels().emplace_back(std::move(state)).get();
   return *kernel.state;
