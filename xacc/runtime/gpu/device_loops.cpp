@@ -47,15 +47,15 @@ std::vector<std::unique_ptr<pwx_loop_state>>& loops() {
 /// The loop that runs now.
 struct Running {
   pwx_loop* loop = nullptr;
-  int parts = 0;                              ///< so far, after which the loop went on
-  uint64_t other_uses = 0;                    ///< of the GPU, when the last part began
-  std::vector<const peerway::Plan*> plans{};  ///< of its reflects
+  int parts = 0;                     ///< so far, after which the loop went on
+  uint64_t other_uses = 0;           ///< of the GPU, when the last part began
+  std::vector<Reflect*> reflects{};  ///< in it
   bool recording = false;
   LoopParts recorded{};
 };
 Running running;
 
-void (*make_halos_old)(const peerway::Plan& plan) = nullptr;
+void (*make_halos_old)(Reflect& reflect) = nullptr;
 
 bool program_has_loops = false;
 
@@ -160,10 +160,10 @@ void wait_for_loop(LoopGraph& graph) {
   }
 }
 
-/// The host does not know how often the parts with these plans were executed: as often as the program says,
-/// or not at all. So their halos count as old, on all ranks alike.
+/// The host does not know how often the parts with these reflects were executed: as often as the program
+/// says, or not at all. So their halos count as old, on all ranks alike.
 void forget_halos_of_loop() {
-  for (const peerway::Plan* plan : running.plans) make_halos_old(*plan);
+  for (Reflect* const reflect : running.reflects) make_halos_old(*reflect);
 }
 
 void end(pwx_loop& loop) {
@@ -180,12 +180,12 @@ void end(pwx_loop& loop) {
 
 }  // namespace
 
-void note_plan_of_loop(const peerway::Plan& plan) {
-  if (running.loop != nullptr && std::ranges::find(running.plans, &plan) == running.plans.end())
-    running.plans.push_back(&plan);
+void note_reflect_of_loop(Reflect& reflect) {
+  if (running.loop != nullptr && std::ranges::find(running.reflects, &reflect) == running.reflects.end())
+    running.reflects.push_back(&reflect);
 }
 
-void notify_halos(void (*halos_are_old)(const peerway::Plan& plan)) { make_halos_old = halos_are_old; }
+void notify_halos(void (*halos_are_old)(Reflect& reflect)) { make_halos_old = halos_are_old; }
 
 bool stop_recording_loop() {
   if (!running.recording || running.recorded.has_rest || running.parts >= kPartsBeforeRecording) return false;

@@ -6,9 +6,10 @@
 #include <cstdint>
 
 #include "base/setting.h"
-#include "peerway/peerway.hpp"
 
 namespace pwx {
+
+struct Reflect;
 
 namespace settings {
 
@@ -21,10 +22,11 @@ extern const pw::ChoiceSetting<Loops> acc_loops;
 /// too: executes what was recorded of it. Returns false if nothing else was to be expected than launches.
 bool stop_recording_loop();
 
-/// Notes that a loop that runs now has this plan, if one runs.
-void note_plan_of_loop(const peerway::Plan& plan);
-/// Registers what makes the halos of a plan count as old, for the layer above, which has the plans.
-void notify_halos(void (*halos_are_old)(const peerway::Plan& plan));
+/// Notes that a loop that runs now has this reflect, if one runs. All ranks note it, also those that have
+/// nothing to transfer.
+void note_reflect_of_loop(Reflect& reflect);
+/// Registers what makes the halos of a reflect count as old, for the layer above, which knows what it is.
+void notify_halos(void (*halos_are_old)(Reflect& reflect));
 
 /// Prepares what graphs of loops need, if the program has such loops, so that the first one need not.
 void prepare_loops();

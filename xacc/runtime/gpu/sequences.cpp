@@ -122,7 +122,6 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
 }
 
 void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed) {
-  note_plan_of_loop(plan);
   refreshed_by_last_launch = refreshed;
   last_plan = &plan;
   if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);

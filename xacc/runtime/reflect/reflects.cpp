@@ -145,6 +145,7 @@ void finish(Reflect& entry) {
 void reflect(pwx_halo& halo, const ReflectRequest& request) {
   Reflect* const entry = plan_for(halo, request, true);
   if (entry == nullptr) return;
+  if (request.acc()) note_reflect_of_loop(*entry);
   if (entry->plan && request.acc()) run_in_order(*entry->plan, entry->memory);
   if (entry->plan && !request.acc()) {
     peerway::check(entry->plan->start());
@@ -210,11 +211,9 @@ void forget_halos_of(uint64_t array_id) {
 
 void forget_halos_of_present(uint64_t id) { end_plans(&Reflect::copies, id); }
 
-void make_halos_old(const peerway::Plan& plan) {
-  for (const auto& halo : halos())
-    for (const auto& entry : halo->entries)
-      if (entry->plan && &*entry->plan == &plan)
-        for (pwx_array_state* const state : entry->states) state->reflected[1].done = false;
+void make_halos_old(Reflect& entry) {
+  if (entry.stale) return;
+  for (pwx_array_state* const state : entry.states) state->reflected[1].done = false;
 }
 
 const bool halos_notify = (notify_halos(make_halos_old), true);

@@ -66,6 +66,12 @@ def test_kernels_that_may_overlap_reflects_do_so(tmp_path: Path, fake_gpu: dict[
     assert min(counts) >= 3  # in each graph: those of wide, corners and inside
 
 
+def test_a_rank_without_elements_knows_which_halos_are_old(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    program = compiled(tmp_path, "-O1", PROGRAMS / "device_loops" / "empty.c")
+    on_host = outcome(3, program, "host", **fake_gpu)
+    assert outcome(3, program, "graph", **fake_gpu) == on_host
+
+
 @pytest.mark.parametrize("options", [[], pytest.param(["-DREFLECT"], marks=pytest.mark.long)])
 def test_a_lost_rank_ends_a_loop_in_a_graph(
     options: list[str], tmp_path: Path, fake_gpu: dict[str, str]
