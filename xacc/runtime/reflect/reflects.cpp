@@ -31,7 +31,8 @@ std::vector<std::unique_ptr<pwx_halo_state>>& halos() {
   return all;
 }
 
-/// The plans of reflects that start and finish at once. Directives for the same arrays share them.
+/// The plans of reflects that start and finish at once. Directives for the same arrays share them. Those of
+/// others leave room for the kernels between start and finish.
 std::vector<std::shared_ptr<Reflect>>& shared() {
   static auto& all = *new std::vector<std::shared_ptr<Reflect>>;  // outlives atexit
   return all;
@@ -92,7 +93,10 @@ Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request, bool shares) {
   std::erase_if(shared(), has_ended);
   const auto& entry = *entries.insert(entries.begin(), make_reflect(request, set));
   entry->shared = shares;
-  if (shares) shared().push_back(entry);
+  if (shares)
+    shared().push_back(entry);
+  else if (entry->plan)
+    entry->plan->leave_room();
   return *entry;
 }
 
@@ -123,11 +127,9 @@ void record_done(Reflect& entry) {
 Reflect* start(pwx_halo& halo, const ReflectRequest& request) {
   Reflect* const entry = plan_for(halo, request, false);
   if (entry == nullptr) return nullptr;
-  if (entry->plan && entry->copies.empty()) peerway::check(entry->plan->start());
-  if (entry->plan && !entry->copies.empty()) {
-    entry->plan->leave_room();
-    peerway::check(entry->plan->start(peerway_stream(kHaloQueue)));
-  }
+  if (entry->plan)
+    peerway::check(entry->copies.empty() ? entry->plan->start()
+                                         : entry->plan->start(peerway_stream(kHaloQueue)));
   entry->under_way = true;
   return entry;
 }
@@ -145,9 +147,10 @@ void finish(Reflect& entry) {
 void reflect(pwx_halo& halo, const ReflectRequest& request) {
   Reflect* const entry = plan_for(halo, request, true);
   if (entry == nullptr) return;
-  if (request.acc()) note_reflect_of_loop(*entry);
-  if (entry->plan && request.acc()) run_in_order(*entry->plan, entry->memory);
-  if (entry->plan && !request.acc()) {
+  if (request.acc()) {
+    note_reflect_of_loop(*entry);
+    if (entry->plan) run_in_order(*entry->plan, entry->memory);
+  } else if (entry->plan) {
     peerway::check(entry->plan->start());
     peerway::check(entry->plan->finish());
   }
