@@ -32,7 +32,7 @@ std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes) {
 }
 
 std::shared_ptr<void> PinnedPool::take() {
-  std::lock_guard lock(slots_->mutex);
+  std::unique_lock lock(slots_->mutex);
   if (slots_->free.empty()) {
     const std::shared_ptr<void>& chunk =
         slots_->chunks.emplace_back(pinned_memory(slots_->device, kChunkBytes));
@@ -41,6 +41,7 @@ std::shared_ptr<void> PinnedPool::take() {
   }
   void* const slot = slots_->free.front();
   slots_->free.pop_front();
+  lock.unlock();  // what gives the slot back takes it
   std::memset(slot, 0, kSlotBytes);
   return {slot, [slots = slots_](void* old) {
             std::lock_guard giving(slots->mutex);

@@ -97,15 +97,15 @@ std::shared_ptr<Region> Registry::allocate_part(Device& device, uint64_t bytes) 
   Shared& shared = shared_[&device];
   std::shared_ptr<void> memory = shared.memory.lock();
   if (memory == nullptr || bytes > kSharedBytes - shared.used) {
+    Allocation allocation;
     try {
-      memory = allocate_memory(device, kSharedBytes, shared.allocation);
+      memory = allocate_memory(device, kSharedBytes, allocation);
     } catch (const Error&) {  // there may still be room for this part alone
       return allocated_alone();
     }
     // All of it now: a GPU takes longer to begin to clear than to clear this much.
-    device.clear(shared.allocation.base, kSharedBytes);
-    shared.memory = memory;
-    shared.used = 0;
+    device.clear(allocation.base, kSharedBytes);
+    shared = {std::move(allocation), memory};
   }
   std::byte* const address = shared.allocation.base + shared.used;
   shared.used += (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "memory/described.h"
+#include "memory/pinned.h"
 #include "plan/run/guard.h"
 
 namespace pw {

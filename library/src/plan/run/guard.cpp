@@ -3,6 +3,8 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/context.h"
+#include "memory/pinned.h"
+#include "memory/words.h"
 #include "team/wait.h"
 
 namespace pw {
