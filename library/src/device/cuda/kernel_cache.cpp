@@ -15,6 +15,7 @@
 #include <optional>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "base/format.h"
 #include "base/hash.h"
@@ -95,11 +96,13 @@ class CompileLock {
     using namespace std::chrono_literals;
     constexpr auto kMostWait = 60s;  // the holder may be stopped; then both compile
     file_ = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file_ < 0) return;  // the folder is not there yet, or cannot be written
+    if (file_ < 0) return;  // the folder cannot be written
     const auto end = std::chrono::steady_clock::now() + kMostWait;
     while (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
-           std::chrono::steady_clock::now() < end)
+           std::chrono::steady_clock::now() < end) {
+      waited_ = true;
       std::this_thread::sleep_for(5ms);
+    }
   }
   ~CompileLock() {
     if (file_ < 0) return;
@@ -108,10 +111,12 @@ class CompileLock {
     close(file_);
   }
   CompileLock(const CompileLock&) = delete;
+  [[nodiscard]] bool waited() const { return waited_; }
 
  private:
   std::string path_;
   int file_ = -1;
+  bool waited_ = false;
 };
 
 void make_folder_of(const std::string& path) {
@@ -130,8 +135,9 @@ std::string cached_image(const std::string& folder, const std::string& key,
   const std::string path = cache_file(folder, key);
   if (auto image = read_image(path, key)) return *image;
   make_folder_of(path);
-  const CompileLock lock(path + ".lock");
+  std::optional<CompileLock> lock(std::in_place, path + ".lock");
   if (auto image = read_image(path, key)) return *image;
+  if (lock->waited()) lock.reset();  // who had it could not compile or store the image: nobody waits again
   std::string image = compile();
   write_image(path, key, image);
   return image;

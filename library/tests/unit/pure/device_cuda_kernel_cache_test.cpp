@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -62,6 +63,32 @@ TEST_F(KernelCache, CompilesOnceForManyAtATime) {
   EXPECT_EQ(compilations, 1);
   for (const auto& file : std::filesystem::directory_iterator(folder_))
     EXPECT_EQ(file.path().string(), cache_file(folder_, "a"));
+}
+
+TEST_F(KernelCache, ThoseThatWaitedInVainCompileAtTheSameTime) {
+  std::atomic<int> begun = 0;
+  std::latch holds(1), come(3), others(3);
+  const auto first = [&]() -> std::string {
+    holds.count_down();
+    come.wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until they wait for the lock
+    throw Error(PW_INTERNAL, "no");
+  };
+  const auto compile = [&]() -> std::string {
+    ++begun;
+    others.arrive_and_wait();  // all three, or the test stands
+    throw Error(PW_INTERNAL, "no");
+  };
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { EXPECT_THROW(cached_image(folder_, "a", first), Error); });
+  holds.wait();
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      come.count_down();
+      EXPECT_THROW(cached_image(folder_, "a", compile), Error);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(begun, 3);
 }
 
 TEST_F(KernelCache, AProcessThatDiesWhileItCompilesHoldsNobodyUp) {
