@@ -299,6 +299,26 @@ double stream(int n, double *a, double *b, double *c) {{
     assert ("for (unsigned x__k = 0; x__k < 2; ++x__k)" in text) == in_pairs
 
 
+@pytest.mark.parametrize(("statement", "at_once"), [("sum += a[i][j];", 4), ("a[i][j] += 1;", 1)])
+def test_the_launch_knows_how_many_iterations_a_thread_does_at_once(
+    tmp_path: Path, statement: str, at_once: int
+) -> None:
+    reduction = "reduction(+ : sum)" if "sum" in statement else ""
+    source = f"""\
+double total(int n, double a[n][n]) {{
+  double sum = 0;
+#pragma acc parallel loop collapse(2) {reduction}
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {statement}
+  return sum;
+}}
+"""
+    result = compiled(tmp_path, source)
+    [text] = kernels(result.text).values()
+    assert ("y__k < 4" in text) == (at_once == 4)
+    assert f"}}, 0, 0, 0, {at_once}}}" in result.text
+
+
 def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
     result = compiled(tmp_path, ROWS)
     assert result.errors == ""
