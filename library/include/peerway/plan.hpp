@@ -123,7 +123,7 @@ class Plan {
 
   /// Tells a plan of a GPU whether kernels run beside it. If they do, launches of a plan that sends 2 MiB or
   /// more take three eighths of the multiprocessors and not all; alone such a plan takes up to 1.4 times as
-  /// long.
+  /// long. Not while another thread launches the plan.
   void leave_room(bool yes = true) { check(pw_plan_leave_room(get(), yes ? 1 : 0)); }
 
   /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.

@@ -92,7 +92,7 @@ class Plan:
     def leave_room(self, yes: bool = True) -> None:
         """Tells a plan of a GPU whether kernels run beside it. If they do, launches of a plan that sends
         2 MiB or more take three eighths of the multiprocessors and not all, so that the kernels have room;
-        alone such a plan then takes up to 1.4 times as long.
+        alone such a plan then takes up to 1.4 times as long. Not while another thread launches the plan.
         """
         self._core.leave_room(bool(yes))
 

@@ -9,7 +9,7 @@ constexpr long kMostThreads = 1024, kUsualThreads = 256, kWarp = 32;
 constexpr long kMostX = 0x7fffffff, kMostY = 65535;
 constexpr unsigned kBlocksOfProcessor = 8;  // blocks of 256 threads that are resident at once
 // With more blocks than this a thread does two iterations, because blocks with little work end faster than
-// new ones begin: a GPU begins about one block in a nanosecond.
+// new ones begin (results/xacc/by-hand.jsonl has Himeno's copy and STREAM with two).
 constexpr long kManyBlocks = 1 << 13;
 
 long whole_warps(long threads) { return (threads + kWarp - 1) / kWarp * kWarp; }
