@@ -4,13 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <latch>
-#include <thread>
-#include <vector>
 
 #include "base/status.h"
 #include "device/cuda/kernel_cache.h"
@@ -44,51 +39,6 @@ TEST_F(KernelCache, CompilesOnceAKey) {
   EXPECT_EQ(compilations_, 1);
   EXPECT_NE(get("b"), get("a"));
   EXPECT_EQ(compilations_, 2);
-}
-
-TEST_F(KernelCache, CompilesOnceForManyAtATime) {
-  std::atomic<int> compilations = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&] {
-      EXPECT_EQ(cached_image(folder_, "a",
-                             [&] {
-                               ++compilations;
-                               std::this_thread::sleep_for(std::chrono::milliseconds(50));
-                               return std::string("image");
-                             }),
-                "image");
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(compilations, 1);
-  for (const auto& file : std::filesystem::directory_iterator(folder_))
-    EXPECT_EQ(file.path().string(), cache_file(folder_, "a"));
-}
-
-TEST_F(KernelCache, ThoseThatWaitedInVainCompileAtTheSameTime) {
-  std::atomic<int> begun = 0;
-  std::latch holds(1), come(3), others(3);
-  const auto first = [&]() -> std::string {
-    holds.count_down();
-    come.wait();
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until they wait for the lock
-    throw Error(PW_INTERNAL, "no");
-  };
-  const auto compile = [&]() -> std::string {
-    ++begun;
-    others.arrive_and_wait();  // all three, or the test stands
-    throw Error(PW_INTERNAL, "no");
-  };
-  std::vector<std::thread> threads;
-  threads.emplace_back([&] { EXPECT_THROW(cached_image(folder_, "a", first), Error); });
-  holds.wait();
-  for (int i = 0; i < 3; ++i)
-    threads.emplace_back([&] {
-      come.count_down();
-      EXPECT_THROW(cached_image(folder_, "a", compile), Error);
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(begun, 3);
 }
 
 TEST_F(KernelCache, AProcessThatDiesWhileItCompilesHoldsNobodyUp) {
