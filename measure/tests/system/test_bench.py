@@ -313,10 +313,12 @@ def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> N
         out,
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while not (out.exists() and out.stat().st_size > 1):  # more than the try
+        workers: list[int] = []  # none between two rounds
+        while not (out.exists() and out.stat().st_size > 1 and workers):  # more than the try
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
-        worker = _workers(process.pid)[-1]
+            workers = _workers(process.pid)
+        worker = workers[-1]
         os.kill(worker, signal.SIGKILL)
         _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 1
