@@ -3,10 +3,9 @@
  *   peerway cc cg.c -O3 -lm -o cg && peerway run -n 4 ./cg       (class S; -DCLASS_W, _A, _B: larger ones)
  *
  * Rows and vectors are spread; the vector that a product needs is brought whole to each node by gmove. The
- * matrix follows the report NAS-95-020; zeta is checked against the value that NASA publishes. */
+ * matrix is in cg_matrix.h; zeta is checked against the value that NASA publishes. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <xmp.h>
 
 #if defined CLASS_B
@@ -35,7 +34,7 @@
 #define ITERATIONS 15
 #endif
 #define STEPS 25
-#define MOST (NONZER + 1)
+#include "cg_matrix.h"
 
 #pragma xmp nodes n(*)
 #pragma xmp template t(0 : NA - 1)
@@ -44,74 +43,7 @@
 static double x[NA], z[NA], p[NA], q[NA], r[NA];
 #pragma xmp align[i] with t(i)::x, z, p, q, r
 
-static int begin[NA + 1], *column;
-static double *element, whole[NA];
-
-/* ---- the matrix, the same on each node ---- */
-
-static double seed = 314159265.0;
-
-/* Returns the next number of x' = 5^13 x mod 2^46, divided by 2^46. */
-static double random_number(void) {
-  const unsigned long long mask = (1ULL << 46) - 1;
-  seed = (double)(((unsigned long long)seed * 1220703125ULL) & mask);
-  return seed / (double)(1ULL << 46);
-}
-
-/* Row `row` of the factor: NONZER random elements, and 0.5 on the diagonal. */
-static int sparse_row(int row, int* at, double* value) {
-  int count = 0, power = 1;
-  while (power < NA) power *= 2;
-  while (count < NONZER) {
-    const double v = random_number();
-    const int i = (int)(power * random_number());
-    int seen = i >= NA;
-    for (int k = 0; k < count; k++) seen |= at[k] == i;
-    if (!seen) at[count] = i, value[count++] = v;
-  }
-  for (int k = 0; k < count; k++)
-    if (at[k] == row) {
-      value[k] = 0.5;
-      return count;
-    }
-  at[count] = row, value[count] = 0.5;
-  return count + 1;
-}
-
-static void make_matrix(void) {
-  static int at[NA][MOST], count[NA], room[NA + 1], used[NA];
-  static double value[NA][MOST];
-  random_number();
-  for (int i = 0; i < NA; i++) count[i] = sparse_row(i, at[i], value[i]);
-  for (int i = 0; i < NA; i++)
-    for (int k = 0; k < count[i]; k++) room[at[i][k] + 1] += count[i];
-  for (int i = 0; i < NA; i++) room[i + 1] += room[i];
-  column = malloc(sizeof(int) * room[NA]);
-  element = malloc(sizeof(double) * room[NA]);
-  double size = 1;
-  const double ratio = pow(0.1, 1.0 / NA);
-  for (int i = 0; i < NA; i++, size *= ratio)
-    for (int k = 0; k < count[i]; k++) {
-      const int j = at[i][k];
-      for (int m = 0; m < count[i]; m++) {
-        double v = value[i][m] * (size * value[i][k]);
-        if (at[i][m] == j && j == i) v += 0.1 - SHIFT;
-        int e = room[j];
-        while (e < room[j] + used[j] && column[e] != at[i][m]) e++;
-        if (e == room[j] + used[j]) column[e] = at[i][m], element[e] = 0, used[j]++;
-        element[e] += v;
-      }
-    }
-  for (int i = 0; i < NA; i++) { /* close the gaps */
-    for (int e = 0; e < used[i]; e++) {
-      column[begin[i] + e] = column[room[i] + e];
-      element[begin[i] + e] = element[room[i] + e];
-    }
-    begin[i + 1] = begin[i] + used[i];
-  }
-}
-
-/* ---- the solver ---- */
+static double whole[NA];
 
 static double dot(const double v[NA], const double w[NA]) {
 #pragma xmp align[i] with t(i)::v, w
