@@ -42,12 +42,16 @@ CASES = [
     Case("laplace", ("N=16384",), ("50",)),
     Case("himeno", ("MI=129", "MJ=129", "MK=257")),
     Case("himeno", ("MI=257", "MJ=257", "MK=513")),
+    Case("cg", ("CLASS_A",)),
+    Case("cg", ("CLASS_B",)),
+    Case("cg", ("CLASS_C",)),
 ]
 # The lines with a speed that a program prints, and their unit.
 SPEEDS = {
     "stream": (r"(\w+) +([\d.]+) MB/s", "MB/s"),
     "laplace": (r"()([\d.]+) million points a second", "million points a second"),
     "himeno": (r"()([\d.]+) MFLOPS", "MFLOPS"),
+    "cg": (r"()([\d.]+) Mop/s", "Mop/s"),
 }
 
 
