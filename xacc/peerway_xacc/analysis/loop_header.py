@@ -33,6 +33,10 @@ class Header:
     body: int
 
 
+# Operators that bind less than the one in the key, or as much: `i < N && more` is no bound.
+_ASSIGNING = {",", "=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="}
+_LOOSER_THAN_RELATION = {"<", ">", "<=", ">=", "==", "!=", "&", "^", "|", "&&", "||", "?", ":"} | _ASSIGNING
+_LOOSER_THAN_SUM = {"<<", ">>"} | _LOOSER_THAN_RELATION
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
@@ -85,25 +89,34 @@ def _initial(text: Text, part: list[Span], loop: Span) -> tuple[str, str, Range]
     assigned = next((number for number, span in enumerate(part) if span.text == "="), 0)
     names = part[:assigned]
     plain = assigned and all(span.kind == "name" for span in names) and len(part) > assigned + 1
-    if not plain or _has_comma(part):
+    if not plain or "," in _operators(part):
         raise _refused(text, part, loop, "'i = first' with one index")
     declared = text.text[names[0].start : names[-1].start].strip() if len(names) > 1 else ""
     return names[-1].text, declared, Range(part[assigned + 1].start, part[-1].end)
 
 
-def _has_comma(part: list[Span]) -> bool:
+def _operators(part: list[Span]) -> set[str]:
+    """The binary operators outside of brackets."""
     depth = 0
+    operators = set()
+    operand_before = False
     for span in part:
-        depth += (span.text in "([{") - (span.text in ")]}")
-        if span.text == "," and depth == 0:
-            return True
-    return False
+        opens, closes = span.text in ("(", "[", "{"), span.text in (")", "]", "}")
+        depth += opens - closes
+        mark = span.kind == "mark" and not opens and not closes
+        if depth == 0 and mark and operand_before:
+            operators.add(span.text)
+        operand_before = not (mark or opens)
+    return operators
 
 
 def _condition(text: Text, part: list[Span], index: str, loop: Span) -> tuple[str, Range, Span]:
-    if len(part) > 2 and part[0].text == index and part[1].text in _TURNED:
+    def bounds(of: list[Span]) -> bool:
+        return not _operators(of) & _LOOSER_THAN_RELATION
+
+    if len(part) > 2 and part[0].text == index and part[1].text in _TURNED and bounds(part[2:]):
         return part[1].text, Range(part[2].start, part[-1].end), part[1]
-    if len(part) > 2 and part[-1].text == index and part[-2].text in _TURNED:
+    if len(part) > 2 and part[-1].text == index and part[-2].text in _TURNED and bounds(part[:-2]):
         return _TURNED[part[-2].text], Range(part[0].start, part[-3].end), part[-2]
     raise _refused(text, part, loop, f"'{index} < last', or with <=, >, >= or !=")
 
@@ -114,10 +127,13 @@ def _step(text: Text, part: list[Span], index: str, loop: Span) -> tuple[str, bo
         return "1", False
     if words in ([index, "--"], ["--", index]):
         return "1", True
-    if len(words) > 2 and words[0] == index and words[1] in ("+=", "-="):
+    if len(words) > 2 and words[0] == index and words[1] in ("+=", "-=") and "," not in _operators(part[2:]):
         return text.text[part[2].start : part[-1].end], words[1] == "-="
     if len(words) > 4 and words[:3] == [index, "=", index] and words[3] in ("+", "-"):
-        return text.text[part[4].start : part[-1].end], words[3] == "-"
-    if len(words) > 4 and words[:2] == [index, "="] and words[-2:] == ["+", index]:
+        looser = _LOOSER_THAN_SUM | ({"+", "-"} if words[3] == "-" else set())  # i - s + 1 is not i - (s + 1)
+        if not _operators(part[4:]) & looser:
+            return text.text[part[4].start : part[-1].end], words[3] == "-"
+    plus_index = len(words) > 4 and words[:2] == [index, "="] and words[-2:] == ["+", index]
+    if plus_index and not _operators(part[2:-2]) & _LOOSER_THAN_SUM:
         return text.text[part[2].start : part[-3].end], False
     raise _refused(text, part, loop, f"'{index}++' or '{index} += step'")

@@ -577,6 +577,14 @@ prog.c:11:3: note: this follows
       |   ^
 """,
     ),
+    "a condition that is more than a bound": (
+        in_main("#pragma xmp loop (i) on t[i][*]", "  for (int i = 1; i < N && N > 1; i++) a[i][0] = 0;"),
+        """\
+prog.c:11:19: error: expected 'i < last', or with <=, >, >= or !=, found 'i < N && N > 1'
+   11 |   for (int i = 1; i < N && N > 1; i++) a[i][0] = 0;
+      |                   ^~~~~~~~~~~~~~
+""",
+    ),
     "a header that is no count": (
         in_main("#pragma xmp loop (i) on t[i][*]", "  for (int i = 1; i < N; i *= 2) a[i][0] = 0;"),
         """\
