@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from peerway_xacc.analysis.loop_nest import For
 from peerway_xacc.codegen.argument_forms import Argument
 from peerway_xacc.codegen.device_code import expands_to_variables
+from peerway_xacc.codegen.vector import Sharing
 from peerway_xacc.lowering.loops import ENDS, unbounded
 from peerway_xacc.lowering.unit import Unit
 
@@ -126,7 +127,7 @@ class LoopNest:
 
     order: str  # the letters of the dimensions, the outermost loop first
     together: dict[str, int]  # iterations of a dimension that a thread does at once, if more than one
-    by_block: bool  # the threads of a block share an iteration of x
+    sharing: Sharing | None  # the threads that share an iteration of x
 
     def heads(self, used: set[str]) -> list[str]:
         """The lines before the loops' body, for the dimensions that are used."""
@@ -134,7 +135,9 @@ class LoopNest:
 
     def _head(self, letter: str) -> list[str]:
         first, step = f"blockIdx.{letter}", f"gridDim.{letter}"
-        if letter == "x" and not self.by_block:
+        if letter == "x" and self.sharing is not None:
+            first, step = self.sharing.first, self.sharing.step
+        elif letter == "x":
             first, step = f"{first} * blockDim.x + threadIdx.x", f"{step} * blockDim.x"
         count = self.together.get(letter, 1)
         if count == 1:

@@ -20,6 +20,7 @@ from peerway_xacc.codegen.grid import (
 )
 from peerway_xacc.codegen.kernel_arguments import Clauses, arguments_of
 from peerway_xacc.codegen.overlap import overlaps
+from peerway_xacc.codegen.vector import Sharing
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Variable, used_in
 from peerway_xacc.frontend.tokens import quoted
@@ -48,7 +49,7 @@ class Kernel:
     arguments: list[Argument]
     reductions: list[tuple[str, Variable]]
     text: str
-    by_block: bool  # a block executes one iteration of x
+    sharing: Sharing | None  # the threads that execute one iteration of x together
     y_at_once: int  # iterations of y that a thread does at once
     overlaps: bool  # it can run beside a reflect before it
 
@@ -60,6 +61,7 @@ def build(
     loops: list[For],
     reductions: list[tuple[str, Variable]],
     clauses: Clauses,
+    vector_length: str | None,
 ) -> Kernel:
     """Build the kernel of a construct; without loops, one thread executes its statement."""
     dimensions = [described(unit, loop, annotated.statement.start) for loop in loops]
@@ -81,8 +83,9 @@ def build(
     own = clauses.private | clauses.copied
     shared = vector.loops_of(unit, annotated, inside, own, DEVICE_OPERATORS) if loops else []
     groups = [dimensions, [], []] if shared else grouped(dimensions)
-    if shared:
-        vector.share(unit, annotated, edits, inside, shared, DEVICE_OPERATORS)
+    sharing = vector.sharing_of(vector_length) if shared else None
+    if sharing is not None:
+        vector.share(unit, annotated, edits, inside, shared, DEVICE_OPERATORS, sharing)
     body = edits.part(inside.start, inside.end)
     skipped = {dimension.index for dimension in dimensions} | {variable.name for _, variable in reductions}
     arguments, locals_ = arguments_of(unit, annotated, inside, skipped, clauses)
@@ -95,7 +98,7 @@ def build(
         for extent, value in extents.items()
     ]
     arguments += bounds(dimensions, groups)
-    nest = LoopNest("zyx", {}, by_block=bool(shared))
+    nest = LoopNest("zyx", {}, sharing)
     if not shared and _streams(unit, annotated, groups, inside):
         nest = _streaming_nest(groups, reduces=bool(reductions))
     needed = around(unit, body, annotated.function, inside)
@@ -112,7 +115,7 @@ def build(
         arguments,
         reductions,
         in_device_code(unit, around(unit, text, annotated.function, inside) + text),
-        by_block=bool(shared),
+        sharing=sharing,
         y_at_once=nest.together.get("y", 1),
         overlaps=overlapped,
     )
@@ -123,8 +126,8 @@ def _streaming_nest(groups: list[list[Dimension]], *, reduces: bool) -> LoopNest
     several iterations of y.
     """
     if reduces and groups[1]:
-        return LoopNest("zxy", {"y": 4}, by_block=False)
-    return LoopNest("zyx", {} if reduces or groups[1] else {"x": 2}, by_block=False)
+        return LoopNest("zxy", {"y": 4}, None)
+    return LoopNest("zyx", {} if reduces or groups[1] else {"x": 2}, None)
 
 
 def _streams(unit: Unit, annotated: AnnotatedStatement, groups: list[list[Dimension]], inside: Range) -> bool:
@@ -214,8 +217,8 @@ def _text(
     lines += [f"#line {place.line} {quoted(unit.file)}", body, "  }"]
     for operator, variable in reductions:
         value = variable.name
-        if nest.by_block:  # all threads of the block have its value
-            kind = c_type(variable)
-            value = f"threadIdx.x == 0 ? {value} : {DEVICE_OPERATORS[operator]}::neutral<{kind}>()"
+        if nest.sharing is not None:  # all of them have its value
+            kind, thread = c_type(variable), nest.sharing.thread
+            value = f"{thread} == 0 ? {value} : {DEVICE_OPERATORS[operator]}::neutral<{kind}>()"
         lines.append(f"  {variable.name}__t.add({DEVICE_OPERATORS[operator]}(), {value});")
     return "\n".join([*lines, *end, "}"]) + "\n"

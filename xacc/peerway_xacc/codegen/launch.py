@@ -10,6 +10,7 @@ from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.codegen import construct_data, device_check, kernel, kernel_arguments, own_variables
 from peerway_xacc.codegen.clause_rules import default
 from peerway_xacc.codegen.device_code import Unsupported
+from peerway_xacc.codegen.vector import vector_length_of
 from peerway_xacc.frontend import clauses
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
@@ -66,7 +67,8 @@ def launched(
     construct = _Construct(unit, annotated, directive, region, regions, directives, loops, reductions)
     variables, data = _variables(construct, private)
     name = unit.output.new_name(f"{annotated.function.name}_{directive.place.line}")
-    built = kernel.build(unit, annotated, name, loops, reductions, variables)
+    length = vector_length_of(directives)
+    built = kernel.build(unit, annotated, name, loops, reductions, variables, length)
     device_check.check(unit, built.text)
     _declare(unit, built)
     _explain(unit, directive, built, data.names)
@@ -125,12 +127,13 @@ def _launch(construct: _Construct, built: kernel.Kernel, on_device: set[str]) ->
     lines.append(f"static const unsigned {name}__s[] = {{{sizes}}}; {name}.sizes = {name}__s;")
     totals = _totals(construct.directive, construct.reductions, on_device, lines)
     iterations = [f"{axis}__all" if group else "1" for axis, group in zip("xyz", built.groups, strict=True)]
-    threads = _threads(construct.directives) if construct.loops else "1"
+    threads = vector_length_of(construct.directives) or "0" if construct.loops else "1"
     blocks = _gangs(construct.directives) if construct.loops else "1"
     scratch = [argument.value[1:] for argument in arguments if argument.value.endswith("__w")]
     if scratch:
         threads, blocks = _allocate(construct, name, scratch, iterations, lines)
-    parts = f"{{{', '.join(iterations)}}}, {threads}, {blocks}, {int(built.by_block)}, {built.y_at_once}"
+    executor = built.sharing.constant if built.sharing is not None else "PWX_BY_THREAD"
+    parts = f"{{{', '.join(iterations)}}}, {threads}, {blocks}, {executor}, {built.y_at_once}"
     shape = f"&(const pwx_shape){{{parts}}}"
     lines.append(
         f"pwx_launch(&{name}, {shape}, {name}__a, {len(arguments)}, {len(construct.reductions)}, {totals}, "
@@ -242,17 +245,6 @@ def _totals(
     return f"(const pwx_reduction[]){{{', '.join(parts)}}}" if parts else "0"
 
 
-def _threads(directives: list[d.Acc]) -> str:
-    for directive in directives:
-        for clause in directive.all("vector_length"):
-            if clause.expression is not None:
-                return f"({clause.expression.text})"
-        for clause in directive.all("vector"):
-            if clause.arguments:
-                return f"({clause.arguments[0].text})"
-    return "0"
-
-
 def _gangs(directives: list[d.Acc]) -> str:
     counts = [clause.expression for directive in directives for clause in directive.all("num_gangs")]
     return f"({counts[0].text})" if counts and counts[0] else "0"
@@ -278,11 +270,14 @@ def _explain(unit: Unit, directive: d.Acc, built: kernel.Kernel, names: list[str
         if group
     ]
     reduced = f"; reductions of {', '.join(v.name for _, v in built.reductions)} in the same launch"
+    shared = (
+        f"; a {built.sharing.name} an iteration, its threads share the inner loop" if built.sharing else ""
+    )
     unit.explain(
         directive,
         f"kernel {built.name} on a GPU: {', '.join(axes) or 'one thread'}; data: {', '.join(names) or 'none'}"
         + (reduced if built.reductions else "")
-        + ("; a block an iteration, its threads share the inner loop" if built.by_block else "")
+        + shared
         + _overlap(built),
     )
 

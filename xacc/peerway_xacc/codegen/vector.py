@@ -1,6 +1,10 @@
-"""Generates gang loops around a vector loop: a block executes an iteration, its threads the inner loop."""
+"""Generates gang loops around a vector loop: a block or a warp executes an iteration, its threads the inner
+loop.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
@@ -14,6 +18,49 @@ from peerway_xacc.lowering.types import c_type
 from peerway_xacc.lowering.unit import Unit
 
 Shared = list[tuple[For, d.Acc]]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The threads that share an iteration of the outer loop, as CUDA C++."""
+
+    name: str  # for --explain
+    constant: str  # a pwx_executor of acc.h
+    thread: str  # the number of a thread among them
+    threads: str  # how many they are
+    first: str  # the first iteration of x
+    step: str  # from that to their next one
+    wait: str  # for each other
+    combine: str  # gives all of them the combined value
+
+
+BY_BLOCK = Sharing(
+    "block", "PWX_BY_BLOCK", "threadIdx.x", "blockDim.x", "blockIdx.x", "gridDim.x",
+    "__syncthreads()", "pwx_block",
+)  # fmt: skip
+BY_WARP = Sharing(
+    "warp", "PWX_BY_WARP", "pwx_lane()", "pwx_lanes()", "pwx_warp_of_grid()", "pwx_warps_of_grid()",
+    "pwx_wait_for_warp()", "pwx_whole_warp",
+)  # fmt: skip
+_WARP = 32
+
+
+def sharing_of(vector_length: str | None) -> Sharing:
+    """A warp shares an iteration if the vector length is 32, else a block."""
+    return BY_WARP if vector_length == str(_WARP) else BY_BLOCK
+
+
+def vector_length_of(directives: list[d.Acc]) -> str | None:
+    """The vector length that directives ask for, as C text; None: they do not."""
+    for directive in directives:
+        for clause in directive.all("vector_length"):
+            if clause.expression is not None:
+                value = clause.expression.value
+                return str(value) if value is not None else f"({clause.expression.text})"
+        for clause in directive.all("vector"):
+            if clause.arguments:
+                return f"({clause.arguments[0].text})"
+    return None
 
 
 def loops_of(
@@ -110,16 +157,18 @@ def share(
     body: Range,
     loops: Shared,
     operators: dict[str, str],
+    sharing: Sharing,
 ) -> None:
-    """Edit the body of a block: its threads share the inner loops, and one thread writes outside memory."""
+    """Edit the body: threads share the inner loops, and one of them writes outside memory."""
+    wait = sharing.wait
     starts = {loop.statement.start for loop, _ in loops}
     for statement in _statements(unit, body):
         if statement.start not in starts and "outside" in _writes(annotated, statement, body):
-            edits.before(statement.start, "{ __syncthreads(); if (threadIdx.x == 0) ")
-            edits.behind(statement.end, " __syncthreads(); }")
+            edits.before(statement.start, f"{{ {wait}; if ({sharing.thread} == 0) ")
+            edits.behind(statement.end, f" {wait}; }}")
     for loop, directive in loops:
         head, statement = loop.header, loop.statement
-        opened, closed = "__syncthreads(); { ", " __syncthreads(); }"
+        opened, closed = f"{wait}; {{ ", f" {wait}; }}"
         for clause in directive.all("reduction"):
             operator = operators[clause.operator]
             for name in clause.variables:
@@ -130,13 +179,12 @@ def share(
                 opened += (
                     f"const {kind} {before} = {name.text}; {name.text} = {operator}::neutral<{kind}>(); "
                 )
-                closed = (
-                    f" {name.text} = {operator}()({before}, pwx_block({operator}(), {name.text}));" + closed
-                )
+                combined = f"{sharing.combine}({operator}(), {name.text})"
+                closed = f" {name.text} = {operator}()({before}, {combined});" + closed
         sign = "-" if head.down else "+"
         edits.before(statement.start, opened)
         edits.before(head.first.start, "(")
-        edits.behind(head.first.end, f") {sign} (long)threadIdx.x * ({head.step})")
+        edits.behind(head.first.end, f") {sign} (long){sharing.thread} * ({head.step})")
         part = head.parts[2]
-        edits.replace(part.start, part.end, f"{head.index} {sign}= ({head.step}) * (long)blockDim.x")
+        edits.replace(part.start, part.end, f"{head.index} {sign}= ({head.step}) * (long){sharing.threads}")
         edits.behind(statement.end, closed)

@@ -32,6 +32,19 @@ void share(std::array<long, 3>& grid, long most) {
   grid[2] = std::min(grid[2], std::max(most / (grid[0] * grid[1]), 1L));
 }
 
+/// The threads of a block.
+long threads_of(const pwx_shape& shape, long x) {
+  if (shape.executor == PWX_BY_WARP) return kUsualThreads;
+  const long usual =
+      shape.executor == PWX_BY_BLOCK ? kUsualThreads / 2 : std::min(kUsualThreads, whole_warps(x));
+  return std::min(shape.threads > 0 ? shape.threads : usual, kMostThreads);
+}
+
+/// The iterations of x that a block executes at once.
+long at_once(pwx_executor executor, long threads) {
+  return executor == PWX_BY_THREAD ? threads : executor == PWX_BY_WARP ? threads / kWarp : 1;
+}
+
 }  // namespace
 
 unsigned most_joined(int processors) {
@@ -41,12 +54,12 @@ unsigned most_joined(int processors) {
 Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
   const auto at_least_1 = [](long count) { return std::max(count, 1L); };
   const long x = at_least_1(shape.iterations[0]);
-  const long usual = shape.by_block != 0 ? kUsualThreads / 2 : std::min(kUsualThreads, whole_warps(x));
-  const long threads = std::min(shape.threads > 0 ? shape.threads : usual, kMostThreads);
-  long blocks = shape.by_block != 0 ? x : (x + threads - 1) / threads;
+  const long threads = threads_of(shape, x), of_block = at_once(shape.executor, threads);
+  long blocks = rounds(x, of_block);
   const long y = std::min(rounds(at_least_1(shape.iterations[1]), at_least_1(shape.y_at_once)), kMostY);
   const long z = std::min(at_least_1(shape.iterations[2]), kMostY);
-  if (shape.by_block == 0 && !reduces && blocks > kManyBlocks / (y * z)) blocks = (blocks + 1) / 2;
+  if (shape.executor == PWX_BY_THREAD && !reduces && blocks > kManyBlocks / (y * z))
+    blocks = (blocks + 1) / 2;
   std::array<long, 3> grid = {std::min(blocks, kMostX), y, z};
   if (reduces || shape.blocks > 0) {
     long most = shape.blocks > 0 ? shape.blocks : kMostX;

@@ -2,16 +2,38 @@
 // every GPU, also where a wavefront of 64 threads holds two: so the order of values, and the bits, are the
 // same.
 
+// Another lane of the warp, whose `lanes` all ask: the one that is `distance` higher, and the first. `word`
+// gives its word.
+struct pwx_higher_lane {
+  unsigned lanes;
+  int distance;
+  template <class Word>
+  __device__ Word word(Word own) const;
+};
+struct pwx_first_lane {
+  unsigned lanes;
+  template <class Word>
+  __device__ Word word(Word own) const;
+};
+
 #if defined(PWX_ON_AMD)
-// The word of the lane that is `distance` higher. The words of lanes outside this warp are not used.
-inline __device__ int pwx_shuffled(unsigned, int word, int distance) {
-  const int lane = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
-  return __builtin_amdgcn_ds_bpermute((lane + distance) * 4, word);
-}
-inline __device__ long long pwx_shuffled(unsigned lanes, long long word, int distance) {
-  const int low = pwx_shuffled(lanes, (int)word, distance);
-  const int high = pwx_shuffled(lanes, (int)(word >> 32), distance);
+// The word of a lane of the wavefront.
+inline __device__ int pwx_word_of(int lane, int word) { return __builtin_amdgcn_ds_bpermute(lane * 4, word); }
+inline __device__ long long pwx_word_of(int lane, long long word) {
+  const int low = pwx_word_of(lane, (int)word), high = pwx_word_of(lane, (int)(word >> 32));
   return (long long)high << 32 | (unsigned)low;
+}
+inline __device__ int pwx_own_lane() {
+  return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+}
+// The words of lanes outside this warp are not used.
+template <class Word>
+__device__ Word pwx_higher_lane::word(Word own) const {
+  return pwx_word_of(pwx_own_lane() + distance, own);
+}
+template <class Word>
+__device__ Word pwx_first_lane::word(Word own) const {
+  return pwx_word_of(pwx_own_lane() & ~31, own);
 }
 // Loads a word that another block stored during this launch, past the caches that are not shared.
 template <class Word>
@@ -24,8 +46,12 @@ inline __device__ void pwx_store_for_host(unsigned long long* to, unsigned long 
 }
 #else
 template <class Word>
-__device__ Word pwx_shuffled(unsigned lanes, Word word, int distance) {
-  return __shfl_down_sync(lanes, word, distance);
+__device__ Word pwx_higher_lane::word(Word own) const {
+  return __shfl_down_sync(lanes, own, distance);
+}
+template <class Word>
+__device__ Word pwx_first_lane::word(Word own) const {
+  return __shfl_sync(lanes, own, 0);
 }
 template <class Word>
 __device__ Word pwx_load_shared(const Word* from) {
@@ -36,18 +62,18 @@ inline __device__ void pwx_store_for_host(unsigned long long* to, unsigned long 
 }
 #endif
 
-// The value of the lane that is `distance` higher, for any type that can be reduced.
-template <class T>
-__device__ T pwx_from_lane(unsigned lanes, T value, int distance) {
+// The value of another lane, for any type that can be reduced.
+template <class T, class Lane>
+__device__ T pwx_from(Lane lane, T value) {
   if constexpr (sizeof(T) % 8 == 0) {
     long long words[sizeof(T) / 8];
     memcpy(words, &value, sizeof(T));
-    for (long long& word : words) word = pwx_shuffled(lanes, word, distance);
+    for (long long& word : words) word = lane.word(word);
     memcpy(&value, words, sizeof(T));
   } else {
     int bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    bits = pwx_shuffled(lanes, bits, distance);
+    bits = lane.word(bits);
     memcpy(&value, &bits, sizeof(T));
   }
   return value;
@@ -73,10 +99,40 @@ template <class Op, class T>
 __device__ T pwx_warp(Op op, T value, int lane, int count) {
   const unsigned lanes = count == 32 ? ~0u : (1u << count) - 1;
   for (int distance = 16; distance > 0; distance /= 2) {
-    const T other = pwx_from_lane(lanes, value, distance);
+    const T other = pwx_from(pwx_higher_lane{lanes, distance}, value);
     if (lane + distance < count) value = op(value, other);
   }
   return value;
+}
+
+// The threads of a warp, also of one that is not whole: a thread's number, and how many there are.
+inline __device__ unsigned pwx_lane() { return threadIdx.x % 32; }
+inline __device__ unsigned pwx_lanes() { return min(32u, blockDim.x - threadIdx.x / 32 * 32); }
+inline __device__ unsigned pwx_mask_of_warp() { return ~0u >> (32 - pwx_lanes()); }
+// All warps of the grid have numbers, too: that of this one, and how many there are.
+inline __device__ unsigned pwx_warp_of_grid() {
+  return blockIdx.x * ((blockDim.x + 31) / 32) + threadIdx.x / 32;
+}
+inline __device__ unsigned pwx_warps_of_grid() { return gridDim.x * ((blockDim.x + 31) / 32); }
+
+// Each thread of the warp sees what the others stored before.
+inline __device__ void pwx_wait_for_warp() {
+#if defined(PWX_WAIT_FOR_WARP_ON_CPU)
+  PWX_WAIT_FOR_WARP_ON_CPU();
+#elif defined(PWX_ON_AMD)
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+#else
+  __syncwarp(pwx_mask_of_warp());
+#endif
+}
+
+// Gives all threads of the warp the combined value of the warp.
+template <class Op, class T>
+__device__ T pwx_whole_warp(Op op, T value) {
+  const unsigned lanes = pwx_mask_of_warp();
+  value = pwx_warp(op, value, (int)pwx_lane(), (int)pwx_lanes());
+  return pwx_from(pwx_first_lane{lanes}, value);
 }
 
 // Gives all threads of the block the combined value of the block. Blocks have one dimension.

@@ -316,7 +316,7 @@ double total(int n, double a[n][n]) {{
     result = compiled(tmp_path, source)
     [text] = kernels(result.text).values()
     assert ("y__k < 4" in text) == (at_once == 4)
-    assert f"}}, 0, 0, 0, {at_once}}}" in result.text
+    assert f"}}, 0, 0, PWX_BY_THREAD, {at_once}}}" in result.text
 
 
 def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
@@ -328,14 +328,26 @@ def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
     assert f"for (int {shared}) sum += a[e];" in text
     assert "sum = pwx_sum()(sum__before, pwx_block(pwx_sum(), sum));" in text
     assert "{ __syncthreads(); if (threadIdx.x == 0) q[i] = sum; __syncthreads(); }" in text
-    assert "}, (64), 0, 1, 1}" in result.text
+    assert "}, 64, 0, PWX_BY_BLOCK, 1}" in result.text
+
+
+def test_a_warp_does_a_row_if_its_vector_length_is_32(tmp_path: Path) -> None:
+    result = compiled(tmp_path, ROWS.replace("64", "8 * 4"))
+    assert result.errors == ""
+    [text] = kernels(result.text).values()
+    assert "for (unsigned x__q = pwx_warp_of_grid(); x__q < x__all; x__q += pwx_warps_of_grid())" in text
+    shared = "e = (begin[i]) + (long)pwx_lane() * (1); e < begin[i + 1]; e += (1) * (long)pwx_lanes()"
+    assert f"for (int {shared}) sum += a[e];" in text
+    assert "sum = pwx_sum()(sum__before, pwx_whole_warp(pwx_sum(), sum));" in text
+    assert "{ pwx_wait_for_warp(); if (pwx_lane() == 0) q[i] = sum; pwx_wait_for_warp(); }" in text
+    assert "}, 32, 0, PWX_BY_WARP, 1}" in result.text
 
 
 def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -> None:
     result = compiled(tmp_path, ROWS.replace(" reduction(+ : sum)", ""))
     [text] = kernels(result.text).values()
     assert "threadIdx.x == 0" not in text
-    assert "}, (64), 0, 0, 1}" in result.text
+    assert "}, 64, 0, PWX_BY_THREAD, 1}" in result.text
 
 
 # The host executes it: it gets the GPU's data of the section before, and gives it back after.

@@ -26,7 +26,7 @@ def test_data_kernels_reductions_queues_and_reflects(
     assert done.returncode == 0, done.stderr
     checks, failed = (int(word) for word in done.stdout.split() if word.isdigit())
     assert failed == 0
-    assert checks == 144 * ranks
+    assert checks == 145 * ranks
 
 
 @pytest.fixture(scope="module")

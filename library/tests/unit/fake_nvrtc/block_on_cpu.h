@@ -172,7 +172,19 @@ T exchange(unsigned lanes, T value, unsigned from) {
   return value;
 }
 
+/// Each thread of a warp goes on when all have come.
+static inline void wait_for_warp() {
+  const unsigned first = running / kWarp * kWarp,
+                 count = blockDim.x - first < kWarp ? blockDim.x - first : kWarp;
+  exchange(count == kWarp ? ~0u : (1u << count) - 1, 0, running % kWarp);
+}
+
 }  // namespace fake_block
+
+template <class T>
+T __shfl_sync(unsigned lanes, T value, int lane) {
+  return fake_block::exchange(lanes, value, static_cast<unsigned>(lane));
+}
 
 template <class T>
 T __shfl_down_sync(unsigned lanes, T value, int distance) {

@@ -62,6 +62,7 @@ T atomicCAS(T* address, T seen, T wanted) {
   return before;
 }
 
+#define PWX_WAIT_FOR_WARP_ON_CPU() fake_block::wait_for_warp()
 /// Called where a kernel waits for the launch before it; the fake driver sets it.
 extern "C" __attribute__((visibility("default"))) void (*fake_wait)() = nullptr;
 #define PWX_WAIT_ON_CPU() (fake_wait != nullptr ? fake_block::wait_for_launch(fake_wait) : void())

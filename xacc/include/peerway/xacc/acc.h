@@ -177,14 +177,15 @@ typedef struct pwx_kernel {
 
 /* The iterations of a kernel. Kernels work with any grid and block, since each dimension is a loop with a
  * stride. `iterations` are those of x, y and z, 1 for a missing dimension. `threads` is the block size in
- * x, from vector_length, or 0. `blocks` is the number of blocks, from num_gangs, or 0. `by_block` 1: a
- * block executes one iteration of x, and its threads share the inner loop. `y_at_once`: how many iterations
- * of y a thread does at once; 0 is like 1. */
+ * x, from vector_length, or 0. `blocks` is the number of blocks, from num_gangs, or 0. `executor` says who
+ * executes an iteration of x: a thread, or the threads of a block or of a warp, which share the inner loop.
+ * `y_at_once`: how many iterations of y a thread does at once; 0 is like 1. */
+typedef enum pwx_executor { PWX_BY_THREAD, PWX_BY_BLOCK, PWX_BY_WARP } pwx_executor;
 typedef struct pwx_shape {
   long iterations[3];
   int threads;
   int blocks;
-  int by_block;
+  pwx_executor executor;
   int y_at_once;
 } pwx_shape;
 

@@ -52,11 +52,14 @@ static void test_gangs(void) {
   const long wide[3] = {10000, 1, 1}, deep[3] = {10000, 7, 5};
   const struct {
     const long* iterations;
-    int blocks, by_block;
-  } cases[] = {{wide, 0, 0}, {wide, 2, 0}, {wide, 1, 0}, {wide, 2, 1}, {deep, 0, 0}, {deep, 2, 0}};
+    int blocks;
+    pwx_executor executor;
+  } cases[] = {{wide, 0, PWX_BY_THREAD}, {wide, 2, PWX_BY_THREAD}, {wide, 1, PWX_BY_THREAD},
+               {wide, 2, PWX_BY_BLOCK},  {wide, 2, PWX_BY_WARP},   {deep, 0, PWX_BY_THREAD},
+               {deep, 2, PWX_BY_THREAD}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     const long* all = cases[i].iterations;
-    const pwx_shape shape = {{all[0], all[1], all[2]}, 0, cases[i].blocks, cases[i].by_block, 0};
+    const pwx_shape shape = {{all[0], all[1], all[2]}, 0, cases[i].blocks, cases[i].executor, 0};
     pwx_data_begin(&region, 1, &data, PWX_QUEUE_SYNC, HERE);
     double* device = pwx_device(&known, x, "x", HERE);
     pwx_launch(&grid_kernel, &shape, (void*[]){&device}, 1, 0, NULL, PWX_QUEUE_SYNC, HERE);
