@@ -1,4 +1,4 @@
-"""Finds sequences: adjacent acc loops, reflects and reductions, which the run-time library may make a graph.
+"""Finds sequences: adjacent acc loops, reflects, reductions and gmoves, which may become a graph.
 
 What counts as a sequence matters only for speed: the run-time library launches what it recorded before
 anything else uses the GPU.
@@ -7,6 +7,7 @@ anything else uses the GPU.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from peerway_xacc.analysis.blocks import items_of
 from peerway_xacc.codegen import openacc
@@ -107,7 +108,7 @@ class _Finder:
                 fits = _launches(statement, directives) if directives else self._calls(statement)
                 parts.append(_Part(item.start, statement.end, last) if fits else None)
             elif last is not None and not isinstance(last, _DECLARING):
-                parts.append(_Part(last.start, last.end, last) if _communicates(last) else None)
+                parts.append(_Part(last.start, item.end, last) if _communicates(last) else None)
         return parts
 
     def _calls(self, statement: Statement) -> bool:
@@ -135,7 +136,15 @@ def _communicates(directive: d.Directive) -> bool:
     if isinstance(directive, d.Reflect):
         plain = directive.kind in ("reflect", "reflect_do") and not directive.nowait
         return plain and directive.accelerator and not directive.asynchronous
-    return isinstance(directive, d.Reduction) and directive.accelerator and not directive.asynchronous
+    return (
+        (isinstance(directive, d.Reduction) or _is_collective(directive))
+        and directive.accelerator
+        and not directive.asynchronous
+    )
+
+
+def _is_collective(directive: d.Directive) -> TypeGuard[d.Gmove]:
+    return isinstance(directive, d.Gmove) and directive.mode == "collective"
 
 
 def _launches(statement: Statement, directives: list[d.Directive]) -> bool:

@@ -35,7 +35,9 @@ class Body(Arithmetic):
     def items(self, items: list[Item]) -> None:
         """Write statements and directives."""
         for item in items:
-            if item.statement is None:
+            if item.assignment is not None:
+                self._assignment(item.directives[0], item.assignment)
+            elif item.statement is None:
                 self._alone(item.directives[0])
             elif item.directives:
                 self._loop(item.statement, item.directives)
@@ -56,6 +58,21 @@ class Body(Arithmetic):
             self._reduction(directive)
         else:
             raise StaysOnHost(directive.start, f"'{directive.spelling}' is in it")
+
+    def _assignment(self, directive: d.Directive, assignment: Range) -> None:
+        """A gmove of sections, which libclang does not see."""
+        if not isinstance(directive, d.Gmove) or directive.mode != "collective":
+            raise StaysOnHost(directive.start, f"'{directive.spelling}' is in it")
+        if directive.asynchronous or not directive.accelerator:
+            raise StaysOnHost(directive.start, "a gmove without acc, or with async, is in it")
+        for number, span in enumerate(scan(self.unit.text.text, assignment.start, assignment.end)):
+            variable = self.unit.syntax.variable(span.text, self.unit.file, span.start)
+            if self._copier.name_of(variable) is not None:
+                raise StaysOnHost(span.start, f"a gmove needs '{span.text}' on the host")
+            if number == 0 and (variable is None or (variable.scalar and variable.pointee is None)):
+                raise StaysOnHost(span.start, f"a gmove writes '{span.text}', which is no array")
+        self.parts.append(self._copier.directive(directive))
+        self.parts += self._copier.text(assignment)
 
     def _reduction(self, directive: d.Reduction) -> None:
         names = [operand.name.text for operand in directive.reduced]

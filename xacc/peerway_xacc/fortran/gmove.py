@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peerway_xacc.analysis.explained_paths import Transfer
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.fortran.generated import Call
 from peerway_xacc.fortran.grammar import Arguments, place_of
@@ -13,17 +12,17 @@ from peerway_xacc.fortran.unit import FortranUnit
 from peerway_xacc.fortran.words import Word, closing, split, written
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused, counted
-from peerway_xacc.lowering.c_text import where
-from peerway_xacc.lowering.communication import through_host
-from peerway_xacc.lowering.gmove import mode_of, on_device
-
-_SENT = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+from peerway_xacc.lowering import gmove as gmove_in_c
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of the assignment as C text of a section; `other` is what C is given of a local one."""
+    """One side of the assignment: `name`, "" for an expression, and C text of a section.
 
+    `other` is what C is given of a local side.
+    """
+
+    name: str
     section: str
     array: DistributedArray | None
     other: str | None
@@ -60,21 +59,18 @@ def gmove(unit: FortranUnit, directive: d.Gmove) -> None:
     for number, side in enumerate(sides):
         taken = sum(earlier.other is not None for earlier in sides[:number])
         lines.append(f"const pwx_section side{number} = {side.section.replace('@', f'c{taken}')};")
-    moved = on_device(unit, directive, [target.array, source.array]) if directive.accelerator else []
-    mode = mode_of(unit, directive, target.array if directive.mode == "out" else source.array, moved)
-    move = f"pwx_gmove({mode}, &side0, &side1, {where(directive)});"
     if directive.accelerator and unit.foreign_acc:
         message = "the clause acc of gmove is not supported with another OpenACC compiler; update the host"
         raise Refused(directive.place, message)
-    lines.append(through_host(unit, directive, moved, move) if moved else move)
+    named = [gmove_in_c.Side(side.name, side.array) for side in sides]
+    lines.append(gmove_in_c.gmove_call(unit, directive, named, "&side0", "&side1"))
     call = Call(unit.name("gmove"), lines, arguments.texts, others)
     number = statement.number
     unit.generated.edit(number, 0, len(statement.logical.text), unit.generated.call(statement.scope, call))
     unit.moved.add(number)
     text = statement.logical.text
     unit.explain(directive, f"gmove: {text}")
-    verb, op = _SENT[directive.mode]
-    unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op))
+    unit.communicates(directive, f"gmove {directive.mode}", gmove_in_c.transfer_of(directive, named))
 
 
 def _equal(statement: Statement) -> int | None:
@@ -100,7 +96,8 @@ def _side(
                 raise Refused(place_of(words), message)
         if number == 0 and not (words[0].kind == "name" and whole):
             raise Refused(place_of(words), "expected an array or a section of one")
-        return _Side("pwx_f_section(@)", None, written(statement.logical, words))
+        name = words[0].text if words[0].kind == "name" and whole else ""
+        return _Side(name, "pwx_f_section(@)", None, written(statement.logical, words))
     rank = len(array.dimensions)
     parts = split(words[2:-1], ",") if len(words) > 1 else [[] for _ in range(rank)]
     if len(parts) != rank:
@@ -112,7 +109,12 @@ def _side(
         _dimension(statement, part, array, rank - 1 - at, arguments, whole=len(words) == 1)
         for at, part in enumerate(parts)
     ][::-1]
-    return _Side(f"{{.array = {array.address}, .ndims = {rank}, .dim = {{{', '.join(dims)}}}}}", array, None)
+    return _Side(
+        array.name,
+        f"{{.array = {array.address}, .ndims = {rank}, .dim = {{{', '.join(dims)}}}}}",
+        array,
+        None,
+    )
 
 
 def _dimension(

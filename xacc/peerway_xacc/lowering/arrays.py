@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peerway_xacc.analysis.blocks import statement_behind
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.frontend.diagnostics import Place, Refused, counted
 from peerway_xacc.frontend.source import Function, Use, Variable
@@ -11,7 +12,6 @@ from peerway_xacc.lowering.c_text import at
 from peerway_xacc.lowering.checks import Checks, checks_of
 from peerway_xacc.lowering.declarators import become_pointer
 from peerway_xacc.lowering.host_data import is_on_device
-from peerway_xacc.lowering.sections import statement_behind
 from peerway_xacc.lowering.shapes import access, check_extents, description, element, shape
 from peerway_xacc.lowering.unit import Unit
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from peerway_xacc.analysis.blocks import statement_behind
 from peerway_xacc.analysis.flow import Flow
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.source import Function, Range, Statement, Use, Variable
 from peerway_xacc.lowering.descriptors import Described
-from peerway_xacc.lowering.sections import assignment, named, statement_behind
+from peerway_xacc.lowering.sections import assignment, named
 from peerway_xacc.lowering.unit import Unit, Written
 
 _INQUIRY = re.compile(r"\bxmp_(?!array_laddr\b)\w+\s*\(\s*$")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+from peerway_xacc.analysis.blocks import statement_behind
 from peerway_xacc.analysis.explained_paths import Transfer
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.frontend import directives as d
@@ -18,7 +21,6 @@ from peerway_xacc.lowering.sections import (
     run_time_section,
     section,
     sizes_for,
-    statement_behind,
     variable_of,
 )
 from peerway_xacc.lowering.shapes import access, element
@@ -28,12 +30,25 @@ from peerway_xacc.lowering.unit import Unit
 
 _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 _GPU_MODES = {"in": "PWX_IN_FROM_GPUS", "out": "PWX_OUT_TO_GPUS"}
-_TRANSFERS = {"collective": ("messages", "put"), "in": ("gets", "get"), "out": ("puts", "put")}
+_FLAGS = ("PWX_LEFT_ON_GPU", "PWX_RIGHT_ON_GPU")
+_TRANSFERS = {
+    "collective": Transfer("messages", "put"),
+    "in": Transfer("gets", "get"),
+    "out": Transfer("puts", "put"),
+}
 _EXPLAINED = {
     "collective": "all nodes of both sides send and receive",
     "in": "executing nodes get their elements of the left side from the owners, which need not execute it",
     "out": "executing nodes put their elements of the right side to the owners, which need not execute it",
 }
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the assignment: its variable, "" for a value, and the array if that is distributed."""
+
+    name: str
+    array: DistributedArray | None
 
 
 def gmove(unit: Unit, directive: d.Gmove) -> None:
@@ -45,7 +60,7 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
     lhs, left_variable, left_array = _whole(unit, left_side)
     _check_fixed(unit, directive, lhs, left_array)
     target = run_time_section(unit, lhs, left_variable, left_array)
-    right_array = None
+    right_array, right_name = None, ""
     scalar = _scalar(unit, right_side)
     if scalar is not None:
         if directive.mode == "in":
@@ -61,11 +76,9 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
         _check_fixed(unit, directive, right, right_array)
         _same_rank(unit, lhs, left_variable, right, right_variable)
         source = run_time_section(unit, right, right_variable, right_array)
-    moved = on_device(unit, directive, [left_array, right_array]) if directive.accelerator else []
-    mode = mode_of(unit, directive, left_array if directive.mode == "out" else right_array, moved)
-    call = f"{opened}pwx_gmove({mode}, {target}, {source}, {where(directive)}); }}"
-    if directive.accelerator:
-        call = through_host(unit, directive, moved, call)
+        right_name = right.name
+    sides = [Side(lhs.name, left_array), Side(right_name, right_array)]
+    call = opened + gmove_call(unit, directive, sides, target, source) + " }"
     if "\n" in call:  # an OpenACC compiler's directives
         call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
@@ -73,12 +86,46 @@ def gmove(unit: Unit, directive: d.Gmove) -> None:
     unit.explain(
         directive, f"gmove: {unit.text.text[statement.start : statement.end]} {_EXPLAINED[directive.mode]}"
     )
-    verb, op = _TRANSFERS[directive.mode]
-    on_gpu = mode in _GPU_MODES.values()
-    unit.communicates(directive, f"gmove {directive.mode}", Transfer(verb, op, on_gpu=on_gpu))
+    unit.communicates(directive, f"gmove {directive.mode}", transfer_of(directive, sides))
 
 
-def mode_of(
+def gmove_call(unit: Unit, directive: d.Gmove, sides: list[Side], target: str, source: str) -> str:
+    """The statement that calls the run-time library, as C text; `target` and `source` are pwx_sections."""
+    if directive.accelerator and directive.mode == "collective" and not unit.foreign_acc:
+        unit.output.on_gpu = True
+        on_gpu = _sides_on_gpu(directive, sides)
+        flags = " | ".join(flag for side, flag in zip(sides, _FLAGS, strict=True) if side in on_gpu) or "0"
+        plans = unit.output.new_name("gmove")
+        call = f"pwx_gmove_device(&{plans}, {flags}, {target}, {source}, {where(directive)});"
+        return f"{{ static pwx_gmove_plans {plans}; {call} }}"
+    left, right = (side.array for side in sides)
+    moved = _arrays_on_gpu(unit, directive, [left, right]) if directive.accelerator else []
+    mode = _mode_of(unit, directive, left if directive.mode == "out" else right, moved)
+    call = f"pwx_gmove({mode}, {target}, {source}, {where(directive)});"
+    return through_host(unit, directive, moved, call) if moved else call
+
+
+def transfer_of(directive: d.Gmove, sides: list[Side]) -> Transfer:
+    """What --explain says of the messages."""
+    if not directive.accelerator:
+        return _TRANSFERS[directive.mode]
+    on_gpu = _sides_on_gpu(directive, sides)
+    if directive.mode == "collective" and len(on_gpu) == len(sides):
+        return Transfer("messages", "send", on_gpu=True)
+    far = sides[0 if directive.mode == "out" else 1]
+    return replace(_TRANSFERS[directive.mode], on_gpu=directive.mode != "collective" and far in on_gpu)
+
+
+def _sides_on_gpu(directive: d.Gmove, sides: list[Side]) -> list[Side]:
+    """The sides whose copy on the GPU takes part: those that the clause acc names, or else all arrays."""
+    for name in directive.on_device:
+        if name.text not in [side.name for side in sides]:
+            raise Refused(name.place, f"'{name.text}' is on neither side of this gmove")
+    names = {name.text for name in directive.on_device}
+    return [side for side in sides if side.name and (not names or side.name in names)]
+
+
+def _mode_of(
     unit: Unit, directive: d.Gmove, far: DistributedArray | None, on_device: list[DistributedArray]
 ) -> str:
     """The mode of a gmove, as C text. `far` is the array whose owners may not execute the directive."""
@@ -97,8 +144,10 @@ def mode_of(
     return _GPU_MODES[directive.mode]
 
 
-def on_device(unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]) -> list[DistributedArray]:
-    """The arrays whose copy on the GPU takes part: those that the clause acc names, or else all."""
+def _arrays_on_gpu(
+    unit: Unit, directive: d.Gmove, sides: list[DistributedArray | None]
+) -> list[DistributedArray]:
+    """The distributed arrays whose copy on the GPU takes part."""
     arrays = [array for array in sides if array]
     for name in directive.on_device:
         if unit.array(name, directive) not in arrays:

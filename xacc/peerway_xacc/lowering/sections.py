@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from peerway_xacc.analysis.blocks import statement_behind
 from peerway_xacc.analysis.mapping import DistributedArray
 from peerway_xacc.frontend.diagnostics import Refused, counted
 from peerway_xacc.frontend.preprocess import Pragma
@@ -71,17 +72,6 @@ def with_some_sizes(text: str, start: int) -> str:
         if depth == 0:
             text = text[:opening] + "1" + _blanked(text, opening, span.start)[opening + 1 :]
     return text
-
-
-def statement_behind(text: Text, start: int) -> Range:
-    """The statement after a directive, with its semicolon."""
-    spans = scan(text.text, start, min(len(text.text), start + 4000))
-    for span in spans:
-        if span.text == ";":
-            return Range(spans[0].start, span.end)
-        if span.text in ("{", "}", "#"):
-            break
-    raise Refused(text.place(start), "expected an assignment behind the directive")
 
 
 def assignment(text: Text, statement: Range) -> tuple[list[Span], list[Span]]:

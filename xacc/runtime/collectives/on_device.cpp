@@ -1,5 +1,5 @@
 // reduction and bcast with acc: of values on the GPU, in the order of the work without a queue. A plan sends
-// them from GPU to GPU, and the host continues at once. gmove with acc goes through the host's memory.
+// them from GPU to GPU, and the host continues at once.
 #include <cstddef>
 #include <map>
 #include <string>
@@ -75,8 +75,8 @@ void reduce_by_kernel(Exchange& exchange, pwx_op op, pwx_type type, void* device
   // The grid depends on the bytes, not on the values, because each block counts its epochs.
   const auto words = static_cast<long>((count * element + kWord - 1) / kWord);
   void* arguments[] = {static_cast<void*>(&device), &length, &lanes, static_cast<void*>(&epochs)};
-  launch_rank_reduction(combining_kernel(op, type, true), {{words, 1, 1}, 0, kExchangeBlocks, 0, 0},
-                        arguments, 4, exchange.plan);
+  launch_rank_reduction(combining_kernel(op, type, true),
+                        {{words, 1, 1}, 0, kExchangeBlocks, PWX_BY_THREAD, 0}, arguments, 4, exchange.plan);
 }
 
 void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size_t count,
@@ -91,7 +91,7 @@ void reduce_on_gpus(const Set& set, pwx_op op, pwx_type type, void* device, size
   long length = static_cast<long>(count), stride = static_cast<long>(exchange.stride / element),
        ranks = set.size();
   void* arguments[] = {static_cast<void*>(&device), static_cast<void*>(&parts), &length, &stride, &ranks};
-  const pwx_shape shape{{length, 1, 1}, 0, 0, 0, 0};
+  const pwx_shape shape{{length, 1, 1}, 0, 0, PWX_BY_THREAD, 0};
   pwx_launch(&combining_kernel(op, type, false), &shape, arguments, 5, 0, nullptr, PWX_QUEUE_SYNC, where);
 }
 
@@ -110,17 +110,6 @@ void broadcast_on_gpus(const Set& set, int root, void* device, size_t bytes) {
   if (set.index == root) copy_values(exchange.part(0), device, bytes);
   exchange.run();
   if (set.index != root) copy_values(device, exchange.part(0), bytes);
-}
-
-/// Copies the GPU's data of a section to the host, or back.
-void update_section(const pwx_section& section, bool to_host, const pwx_where* where) {
-  pwx_data data{PWX_DATA_PRESENT, "a section", nullptr, section.base, 0};
-  if (section.array != nullptr) {
-    present(*section.array, "gmove");
-    data = {PWX_DATA_PRESENT, section.array->name, const_cast<pwx_array*>(section.array), nullptr, 0};
-  }
-  // A variable that is not on the GPU is used in host memory.
-  (to_host ? pwx_update_host : pwx_update_device)(1, &data, 1, PWX_QUEUE_SYNC, where);
 }
 
 }  // namespace
@@ -151,19 +140,6 @@ void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size
     if (set.index < 0 || bytes == 0) return;
     const int root = pwx::root_of(set, from);
     if (set.size() > 1) pwx::broadcast_on_gpus(set, root, device, bytes);
-  });
-}
-
-void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
-                      const pwx_where* where) {
-  pwx::guarded(where, [&] {
-    if (pwx::gpu() == nullptr) return pwx_gmove(mode, target, source, where);
-    pwx::update_section(*source, true, where);
-    // elements that the gmove does not write are copied back unchanged
-    pwx::update_section(*target, true, where);
-    const bool in = mode == PWX_IN || mode == PWX_IN_FROM_GPUS;
-    pwx_gmove(mode == PWX_COLLECTIVE ? mode : in ? PWX_IN_FROM_GPUS : PWX_OUT_TO_GPUS, target, source, where);
-    pwx::update_section(*target, false, where);
   });
 }
 

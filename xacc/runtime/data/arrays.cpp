@@ -22,7 +22,10 @@ std::map<const void*, std::unique_ptr<pwx_array_state>>& states() {
   return all;
 }
 
-ArrayUsers users{[](uint64_t) {}, [](uint64_t) {}, [](uint64_t) {}};
+std::vector<ArrayUser>& users() {
+  static std::vector<ArrayUser> all;
+  return all;
+}
 
 /// Copies the mapping of an array into its state: a function's template ends with its block.
 void copy_mapping(pwx_array_state& state) {
@@ -112,8 +115,10 @@ pwx_array_state* array_at(const void* memory) {
   return known == states().end() ? nullptr : known->second.get();
 }
 
-const ArrayUsers& array_users() { return users; }
-void notify_array_users(const ArrayUsers& of_layers_above) { users = of_layers_above; }
+void notify_array_user(const ArrayUser& of_layer_above) { users().push_back(of_layer_above); }
+void tell_array_users(void (*ArrayUser::*event)(uint64_t), uint64_t id) {
+  for (const ArrayUser& user : users()) (user.*event)(id);
+}
 
 void free_arrays() { states().clear(); }
 
@@ -163,7 +168,7 @@ void pwx_array_free(pwx_array* a) {
   if (a->state == nullptr || pwx::ended()) return;
   static const pwx_where nowhere{"free", 0};
   pwx::guarded(&nowhere, [&] {
-    pwx::array_users().array_freed(a->state->id);
+    pwx::tell_array_users(&pwx::ArrayUser::array_freed, a->state->id);
     pwx::take_out_of_use(*a).reset();
   });
 }

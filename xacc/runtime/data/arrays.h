@@ -75,15 +75,16 @@ void take_into_use(pwx_array& a, std::unique_ptr<pwx_array_state> state);
 /// Takes the memory of an array out of use, and returns it.
 std::unique_ptr<pwx_array_state> take_out_of_use(pwx_array& a);
 
-/// Functions that upper layers register to release what they hold of an array, such as plans. Each gets the
+/// Functions that an upper layer registers to release what it holds of an array, such as plans. Each gets the
 /// id.
-struct ArrayUsers {
+struct ArrayUser {
   void (*array_left)(uint64_t array);  ///< a function returns; the array's memory is kept
   void (*array_freed)(uint64_t array);
-  void (*copy_freed)(uint64_t copy);  ///< the copy on the GPU
+  void (*copy_freed)(uint64_t copy);  ///< a copy on the GPU, of an array or of other memory
 };
-void notify_array_users(const ArrayUsers& of_layers_above);
-const ArrayUsers& array_users();
+void notify_array_user(const ArrayUser& of_layer_above);
+/// Calls one of these functions of all layers.
+void tell_array_users(void (*ArrayUser::*event)(uint64_t), uint64_t id);
 
 /// Call it before the context ends.
 void free_arrays();

@@ -49,7 +49,7 @@ void enter(pwx_array& a, const ArrayDescription& wanted, const pwx_where& where)
 /// Frees the oldest kept arrays beyond the limits.
 void trim_kept(const std::string& site) {
   const auto end = [](auto at) {
-    array_users().array_freed((*at)->id);
+    tell_array_users(&ArrayUser::array_freed, (*at)->id);
     if ((*at)->spare.region) wait_for_all();  // for work that uses the memory on the GPU
     kept().erase(at);
   };
@@ -89,7 +89,7 @@ void pwx_array_leave(pwx_array* a) {
   static const pwx_where nowhere{"return", 0};
   pwx::guarded(&nowhere, [&] {
     pwx_array_state& state = *a->state;
-    pwx::array_users().array_left(state.id);
+    pwx::tell_array_users(&pwx::ArrayUser::array_left, state.id);
     auto kept = pwx::take_out_of_use(*a);
     const std::string site = kept->site;
     pwx::kept().push_back(std::move(kept));

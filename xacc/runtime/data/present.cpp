@@ -221,12 +221,17 @@ void remove_present(Present& entry) {
     array->spare = {std::move(entry.region), entry.id};
   } else if (entry.region) {
     wait_for_all();
-    array_users().copy_freed(entry.id);
+    tell_array_users(&ArrayUser::copy_freed, entry.id);
   } else if (entry.coarray) {
     wait_for_all();
-  } else if (!entry.mapped) {
-    entry.reached.reset();
-    gpu.check(gpu.driver.cuMemFree(device_pointer(entry.device)), "freeing memory");  // waits for the GPU
+  } else {
+    if (entry.reached) {
+      wait_for_all();
+      tell_array_users(&ArrayUser::copy_freed, entry.id);
+      entry.reached.reset();
+    }
+    if (!entry.mapped)
+      gpu.check(gpu.driver.cuMemFree(device_pointer(entry.device)), "freeing memory");  // waits for the GPU
   }
   ++pwx_generation;
   table().erase(entry.host);

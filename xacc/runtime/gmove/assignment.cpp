@@ -1,6 +1,7 @@
 #include "xacc/runtime/gmove/assignment.h"
 
 #include <algorithm>
+#include <span>
 
 #include "xacc/runtime/base/failure.h"
 #include "xacc/runtime/data/array_shape.h"
@@ -82,6 +83,30 @@ const pwx_nodes* own_nodes(const Side& side) {
                                                                        : nullptr;
 }
 
+/// Elements at equal distances at both ends: the offsets of the first, and the distances in bytes.
+struct Progression {
+  BoxDim dim;
+  long target, source;
+};
+
+std::vector<Progression> progressions_of(const Steps& steps) {
+  const std::vector<long>&to = steps.target, &from = steps.source;
+  std::vector<Progression> progressions;
+  for (size_t first = 0; first < to.size();) {
+    size_t end = first + 1;
+    BoxDim dim;
+    if (end < to.size() && to[end] > to[first] && from[end] > from[first]) {
+      dim.to = to[end] - to[first], dim.from = from[end] - from[first];
+      while (end < to.size() && to[end] - to[end - 1] == dim.to && from[end] - from[end - 1] == dim.from)
+        ++end;
+    }
+    dim.count = static_cast<long>(end - first);
+    progressions.push_back({dim, to[first], from[first]});
+    first = end;
+  }
+  return progressions;
+}
+
 bool same_elements(const Owned& a, const Owned& b) {
   for (size_t d = 0; d < PWX_MAX_DIMS; ++d) {
     if (a.places[d].size() != b.places[d].size()) return false;
@@ -91,6 +116,27 @@ bool same_elements(const Owned& a, const Owned& b) {
 }
 
 }  // namespace
+
+std::vector<BlockPair> blocks_of(const Move& move, size_t dims, size_t element_bytes, long target_base,
+                                 long source_base) {
+  std::array<std::vector<Progression>, PWX_MAX_DIMS> parts;
+  for (size_t d = 0; d < dims; ++d) parts[d] = progressions_of(move[d]);
+  std::vector<BlockPair> blocks;
+  std::array<size_t, PWX_MAX_DIMS> at{};
+  for (;;) {
+    long to = target_base, from = source_base;
+    std::array<BoxDim, PWX_MAX_DIMS> box;
+    for (size_t d = 0; d < dims; ++d) {
+      const Progression& part = parts[d][at[d]];
+      box[d] = part.dim, to += part.target, from += part.source;
+    }
+    const auto pairs = blocks_of(std::span(box).first(dims), static_cast<long>(element_bytes), to, from);
+    blocks.insert(blocks.end(), pairs.begin(), pairs.end());
+    size_t d = dims;
+    while (d > 0 && ++at[d - 1] == parts[d - 1].size()) at[--d] = 0;
+    if (d == 0) return blocks;
+  }
+}
 
 std::byte* Side::memory() const {
   return static_cast<std::byte*>(distributed() ? section.array->state->memory.address() : section.base);

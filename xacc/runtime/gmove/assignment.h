@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "peerway/xacc/runtime.h"
+#include "xacc/runtime/mapping/halo_boxes.h"
 #include "xacc/runtime/mapping/mapping.h"
 
 namespace pwx {
@@ -52,6 +53,11 @@ struct Steps {
   std::vector<long> target, source;
 };
 using Move = std::array<Steps, PWX_MAX_DIMS>;
+
+/// The blocks that transfer a move of `dims` dimensions, in an order that is the same at both ends. Each
+/// dimension is cut where the distance of its elements changes at one of the ends.
+std::vector<BlockPair> blocks_of(const Move& move, size_t dims, size_t element_bytes, long target_base,
+                                 long source_base);
 
 /// The sides whose owners must all execute the gmove, and the advice if they do not.
 struct MustExecute {

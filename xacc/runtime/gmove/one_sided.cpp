@@ -8,7 +8,6 @@
 #include "xacc/runtime/data/arrays.h"
 #include "xacc/runtime/data/key_table.h"
 #include "xacc/runtime/gpu/gpu.h"
-#include "xacc/runtime/mapping/sections.h"
 #include "xacc/runtime/program/bounce_buffer.h"
 #include "xacc/runtime/program/program.h"
 
@@ -25,23 +24,6 @@ struct RankMove {
   Move steps;
   size_t packed = 0;
 };
-
-/// A run of offsets at equal distances.
-struct Progression {
-  size_t first;
-  long count, stride;
-};
-std::vector<Progression> progressions_of(const std::vector<long>& offsets) {
-  std::vector<Progression> progressions;
-  for (size_t i = 0; i < offsets.size();) {
-    size_t end = i + 1;
-    const long stride = end < offsets.size() ? offsets[end] - offsets[i] : 0;
-    while (end < offsets.size() && offsets[end] - offsets[end - 1] == stride) ++end;
-    progressions.push_back({i, static_cast<long>(end - i), stride});
-    i = end;
-  }
-  return progressions;
-}
 
 /// The work of this rank for one gmove. The far side is the one whose owners need not execute the gmove.
 class OneSided {
@@ -131,11 +113,11 @@ class OneSided {
     for (const RankMove& move : moves_) {
       if (move.rank == me_) continue;
       peerway::Remote& remote = remote_of(move.rank);
-      each_block(move, [&](const BlockPair& pair) {
+      for (const BlockPair& pair : blocks(move)) {
         const peerway::Block<pw_region> here{span_.of, pair.from};
         check(far_is_target_ ? program().context.put(remote.block(pair.to), here)
                              : program().context.get(here, remote.block(pair.to)));
-      });
+      }
     }
     for (const int rank : others) check(program().context.flush(rank));
   }
@@ -157,41 +139,18 @@ class OneSided {
     return *remote;
   }
 
-  /// Calls `body` for the blocks of one move: `to` of each pair is in the far memory, `from` in the
-  /// bounce buffer.
-  template <typename Body>
-  void each_block(const RankMove& move, Body&& body) const {
-    std::array<std::vector<Progression>, PWX_MAX_DIMS> parts;
-    std::array<long, PWX_MAX_DIMS> packed_strides{};
-    const size_t dims = one_element() ? 0 : assignment_.dims;
-    const auto offsets = [&](size_t d) -> const std::vector<long>& {
-      return far_is_target_ ? move.steps[d].target : move.steps[d].source;
-    };
-    long stride = static_cast<long>(assignment_.element_bytes);
-    for (size_t d = dims; d-- > 0; stride *= static_cast<long>(offsets(d).size())) {
-      parts[d] = progressions_of(offsets(d));
-      packed_strides[d] = stride;
+  /// The blocks of one move: `to` of each pair is in the far memory, `from` in the bounce buffer.
+  [[nodiscard]] std::vector<BlockPair> blocks(const RankMove& move) const {
+    const size_t dims = one_element() ? 0 : assignment_.dims, bytes = assignment_.element_bytes;
+    Move packed;
+    long stride = static_cast<long>(bytes);
+    for (size_t d = dims; d-- > 0; stride *= static_cast<long>(packed[d].target.size())) {
+      packed[d].target = far_is_target_ ? move.steps[d].target : move.steps[d].source;
+      for (size_t i = 0; i < packed[d].target.size(); ++i)
+        packed[d].source.push_back(static_cast<long>(i) * stride);
     }
-    std::array<size_t, PWX_MAX_DIMS> at{};
-    for (;;) {
-      SectionLayout there, here;
-      there.element_bytes = here.element_bytes = assignment_.element_bytes;
-      there.offset = far_is_target_ ? move.target_offset : move.source_offset;
-      here.offset = static_cast<long>(span_.offset + move.packed);
-      for (size_t d = 0; d < dims; ++d) {
-        const Progression& part = parts[d][at[d]];
-        there.offset += offsets(d)[part.first];
-        here.offset += static_cast<long>(part.first) * packed_strides[d];
-        there.counts.push_back(part.count);
-        there.strides.push_back(part.stride);
-        here.strides.push_back(packed_strides[d]);
-      }
-      here.counts = there.counts;
-      for (const BlockPair& pair : blocks_between(there, here)) body(pair);
-      size_t d = dims;
-      while (d > 0 && ++at[d - 1] == parts[d - 1].size()) at[--d] = 0;
-      if (d == 0) return;
-    }
+    return blocks_of(packed, dims, bytes, far_is_target_ ? move.target_offset : move.source_offset,
+                     static_cast<long>(span_.offset + move.packed));
   }
 
   const Assignment& assignment_;

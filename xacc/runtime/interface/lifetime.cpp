@@ -7,6 +7,7 @@
 #include "xacc/runtime/data/key_table.h"
 #include "xacc/runtime/data/local_arrays.h"
 #include "xacc/runtime/data/present.h"
+#include "xacc/runtime/gmove/on_gpus.h"
 #include "xacc/runtime/gpu/device_loops.h"
 #include "xacc/runtime/gpu/gpu.h"
 #include "xacc/runtime/gpu/kernels.h"
@@ -19,6 +20,7 @@ namespace {
 
 void free_everything() {
   free_halos();
+  free_gmove_plans();
   free_present();
   free_exchanges();
   free_loops();

@@ -221,7 +221,7 @@ void make_halos_old(Reflect& entry) {
 
 const bool halos_notify = (notify_halos(make_halos_old), true);
 const bool arrays_notify =
-    (notify_array_users({leave_halos_of, forget_halos_of, forget_halos_of_present}), true);
+    (notify_array_user({leave_halos_of, forget_halos_of, forget_halos_of_present}), true);
 
 }  // namespace
 

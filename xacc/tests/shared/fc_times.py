@@ -29,7 +29,7 @@ LATTICE = ROOT / "apps" / "lqcd"
 FORMS = ("c", "fortran")
 CLOSE = 1e-4  # relative: sums of floats in another order
 SPEEDS = {  # the figure that a program prints to stderr, and its unit
-    "cg": (r"([\d.]+) s$", "s"),
+    "cg": (r"([\d.]+) s(?:,|$)", "s"),
     "ep": (r"([\d.]+) s$", "s"),
     "hop": (r"([\d.]+) s a hop", "s"),
     "laplace": (r"([\d.]+) million points", "million points a second"),

@@ -17,7 +17,7 @@ SAMPLES = ROOT / "examples" / "xacc"
 PEERWAY = Path(sys.executable).with_name("peerway")
 PARTS = (
     "mapping", "communication", "compute", "clauses", "own", "data", "operators", "between", "declarators",
-    "intrinsics", "newer", "data_newer", "main",
+    "intrinsics", "gmoves", "newer", "data_newer", "main",
 )  # fmt: skip
 LOOPS = PROGRAMS / "device_loops" / "loops.c"
 SMALL: dict[str, list[str]] = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}

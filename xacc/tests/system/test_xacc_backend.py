@@ -31,8 +31,9 @@ def test_a_sample_gives_what_it_gives_without_directives(tmp_path: Path, sample:
 def test_every_directive_gives_what_a_sequential_program_has(tmp_path: Path) -> None:
     for source in (PROGRAMS / "xacc_cc").iterdir():
         shutil.copy(source, tmp_path)
-    # gcc 12 does not know sections in private, nor features that are newer than OpenACC 2.6.
-    sources = [f"{part}.c" for part in PARTS if part not in ("newer", "data_newer", "own")]
+    # gcc 12 does not know sections in private, nor features that are newer than OpenACC 2.6. With it, gmove
+    # takes local arrays in host memory.
+    sources = [f"{part}.c" for part in PARTS if part not in ("gmoves", "newer", "data_newer", "own")]
     compilation = run(PEERWAY, *GCC, "-O1", *sources, "-lm", "-o", "all", folder=tmp_path)
     assert (compilation.returncode, compilation.stderr) == (0, "")
     for nodes in (1, 2, 3):

@@ -281,10 +281,16 @@ PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void
 PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size_t bytes,
                               const pwx_where* where);
 
-/* A gmove of the copies on the GPU; afterwards the host's memory is equal. A local side that is not
- * present is taken from the host. */
-PWX_API void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* target, const pwx_section* source,
-                              const pwx_where* where);
+/* A collective gmove of which `sides` are on the GPU. A distributed array must be present there; a local one
+ * that is not is taken in host memory. If both are on the GPU, elements go from GPU to GPU in the order of
+ * the program's work without a queue, and the host continues at once; each directive has one static object
+ * for the plans of that. Else they go through host memory, and afterwards that of the left side is equal. */
+typedef struct pwx_gmove_plans {
+  struct pwx_gmove_plans_state* state;
+} pwx_gmove_plans;
+enum { PWX_LEFT_ON_GPU = 1, PWX_RIGHT_ON_GPU = 2 };
+PWX_API void pwx_gmove_device(pwx_gmove_plans* plans, int sides, const pwx_section* target,
+                              const pwx_section* source, const pwx_where* where);
 
 /* Waits for queues; `count` 0 means all. If `queue` is not PWX_QUEUE_SYNC, that queue waits, and not the
  * host. */

@@ -208,8 +208,33 @@ static int weigh(int most) {
   return -1;
 }
 
+/* Each node needs the whole vector. */
+static double all[N];
+static void multiply_densely(void) {
+#pragma xmp gmove acc
+  all[:] = p[:];
+#pragma xmp loop on t(i)
+#pragma acc parallel loop present(q, all)
+  for (int i = 0; i < N; i++) {
+    double sum = N * all[i];
+    for (int j = 0; j < N; j++) sum += all[j] / (1 + i + j);
+    q[i] = sum;
+  }
+}
+
+static double solve_densely(double shift, int most) {
+  double size = start(shift);
+  for (int n = 0; n < most; n++) {
+    multiply_densely();
+    const double before = size;
+    size = advance(size / dot(p, q));
+    turn(size / before);
+  }
+  return size;
+}
+
 int main(void) {
-#pragma acc enter data create(x, r, p, q, count)
+#pragma acc enter data create(x, r, p, q, count, all)
   for (int again = 0; again < 3; again++) report("solve", solve(again, 1e-20, 100), dot(x, x));
   report("solve at once", solve(0, 1e30, 100), dot(x, x));
   report("solve never", solve(1, 0, 5), dot(x, x));
@@ -242,5 +267,6 @@ int main(void) {
   report("weigh", weigh(7), dot(q, q));
   report("weigh", weigh(1), dot(q, q));
   report("nan", until_nan(20), until_nan(2));
+  for (int again = 0; again < 3; again++) report("dense", solve_densely(again, 4 + again), dot(x, x));
   return 0;
 }

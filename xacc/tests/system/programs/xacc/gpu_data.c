@@ -206,11 +206,12 @@ static void moved(void) {
   }
   const pwx_section to = {.array = &b, .ndims = 1, .dim = {{1, 30, 1, 0}}};
   const pwx_section from = {.array = &a, .ndims = 1, .dim = {{0, 30, 1, 0}}};
-  pwx_gmove_device(PWX_COLLECTIVE, &to, &from, HERE);
+  static pwx_gmove_plans plans;
+  pwx_gmove_device(&plans, PWX_LEFT_ON_GPU | PWX_RIGHT_ON_GPU, &to, &from, HERE);
   double seven = 7;
   const pwx_section part = {.array = &b, .ndims = 1, .dim = {{35, 3, 1, 0}}};
   const pwx_section scalar = {.base = &seven, .element_bytes = sizeof seven};
-  pwx_gmove_device(PWX_COLLECTIVE, &part, &scalar, HERE);
+  pwx_gmove_device(&plans, PWX_LEFT_ON_GPU, &part, &scalar, HERE);
   for (long i = 0; i < 40 && pwx_gpu(); ++i)
     if (owns(&b, 0, i)) *at1(&b, i) = -1;
   pwx_update_host(1, both + 1, 0, PWX_QUEUE_SYNC, HERE);

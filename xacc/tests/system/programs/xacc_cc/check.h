@@ -24,6 +24,7 @@ void operators(void);
 void between(void);
 void declarators(void);
 void intrinsics(void);
+void gmoves(void);
 /* Not every compiler can make these. */
 __attribute__((weak)) void own_of_threads(void);
 __attribute__((weak)) void newer(void);

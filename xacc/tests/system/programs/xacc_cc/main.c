@@ -16,6 +16,7 @@ int main(void) {
   between();
   declarators();
   intrinsics();
+  gmoves();
   if (newer) newer();
   if (data_newer) data_newer();
 #pragma xmp reduction(+ : wrong)

@@ -1,0 +1,254 @@
+// A collective gmove with acc. If both sides are on the GPU, it is a plan, which sends each element directly
+// to its place, in the order of the program's work; else both sides go through the host's memory.
+#include "xacc/runtime/gmove/on_gpus.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "peerway/xacc/acc.h"
+#include "xacc/runtime/base/failure.h"
+#include "xacc/runtime/base/operators.h"
+#include "xacc/runtime/data/arrays.h"
+#include "xacc/runtime/data/present.h"
+#include "xacc/runtime/gmove/assignment.h"
+#include "xacc/runtime/gpu/gpu.h"
+#include "xacc/runtime/gpu/sequences.h"
+#include "xacc/runtime/program/collective.h"
+#include "xacc/runtime/program/program.h"
+
+namespace pwx {
+namespace {
+
+/// The most blocks that a rank sends or receives in a plan: a section of a cyclic array can have one for each
+/// element.
+constexpr size_t kMostBlocks = 4096;
+
+/// A gmove that ran before, and its plan.
+struct GmovePlan {
+  const Set* set;
+  pwx_section target, source;
+  uint64_t target_copy, source_copy;    ///< ids of the copies on the GPU; 0: the side is in host memory
+  uint64_t target_life, source_life;    ///< of local arrays: their memory may be kept by this rank alone
+  std::vector<uint64_t> arrays{};       ///< ids
+  bool through_host = false;            ///< the ranks have agreed that no plan can do it
+  std::optional<peerway::Plan> plan{};  ///< none if this rank has nothing to transfer
+};
+
+}  // namespace
+}  // namespace pwx
+
+/// One gmove in the text: the plans of all its calls so far, the latest first.
+struct pwx_gmove_plans_state {
+  std::vector<std::unique_ptr<pwx::GmovePlan>> plans;
+};
+
+namespace pwx {
+namespace {
+
+std::vector<std::unique_ptr<pwx_gmove_plans_state>>& gmoves() {
+  static auto& all = *new std::vector<std::unique_ptr<pwx_gmove_plans_state>>;  // outlives atexit
+  return all;
+}
+
+size_t bytes_of(const pwx_section& local) {
+  size_t bytes = local.element_bytes;
+  for (int d = 0; d < local.ndims; ++d) bytes *= static_cast<size_t>(std::max(0L, local.extent[d]));
+  return bytes;
+}
+
+/// The copy of a side, or null. A distributed array must be present; a local one that is not is taken in host
+/// memory.
+const Present* copy_of(const pwx_section& side) {
+  if (side.array != nullptr) return &present(*side.array, "gmove");
+  if (side.ndims == 0 || bytes_of(side) == 0) return nullptr;
+  return find_present(side.base, bytes_of(side), "a local array of gmove");
+}
+
+/// The GPU memory of what is at a side's base.
+OnGpu memory_of(const pwx_section& side, const Present& copy) {
+  const std::byte* const base = side.array != nullptr ? copy.host : static_cast<const std::byte*>(side.base);
+  return region_on_gpu(copy.device + (base - copy.host));
+}
+
+bool same_section(const pwx_section& a, const pwx_section& b) {
+  const auto same_triplet = [](const pwx_triplet& one, const pwx_triplet& other) {
+    return one.first == other.first && one.count == other.count && one.step == other.step &&
+           one.is_index == other.is_index;
+  };
+  return a.array == b.array && a.base == b.base && a.element_bytes == b.element_bytes && a.ndims == b.ndims &&
+         std::equal(a.extent, a.extent + a.ndims, b.extent) &&
+         std::equal(a.dim, a.dim + a.ndims, b.dim, same_triplet);
+}
+
+uint64_t life_of(const pwx_section& side) {
+  return side.array != nullptr && side.array->state->local ? side.array->state->life : 0;
+}
+
+bool is_for(const GmovePlan& known, const GmovePlan& wanted) {
+  return known.set == wanted.set && known.target_copy == wanted.target_copy &&
+         known.source_copy == wanted.source_copy && known.target_life == wanted.target_life &&
+         known.source_life == wanted.source_life && same_section(known.target, wanted.target) &&
+         same_section(known.source, wanted.source);
+}
+
+/// A send to another rank, a receive from it, or both from this rank to itself.
+struct Transfer {
+  int to, from, tag;
+  BlockPair blocks;
+};
+
+/// What this rank transfers. Each pair of ranks numbers its blocks in the same order.
+std::vector<Transfer> transfers_of(const Assignment& assignment) {
+  const int me = program().rank();
+  std::vector<Transfer> transfers;
+  assignment.check_views();
+  assignment.each_pair(
+      {true, true, "do it outside of the task, or as gmove in or out"},
+      [&](int to, int from) { return to == me || from == me; },
+      [&](int to, int from, const Owned& wanted, const Owned& given, const Move& move) {
+        int tag = 0;
+        for (const BlockPair& blocks :
+             blocks_of(move, assignment.dims, assignment.element_bytes, wanted.base, given.base))
+          transfers.push_back({to, from, tag++, blocks});
+      });
+  return transfers;
+}
+
+/// A number that differs if a local array has another shape.
+long shape_of(const pwx_section& side) {
+  long shape = 0;
+  constexpr long kFactor = 31;
+  for (int d = 0; side.array == nullptr && d < side.ndims; ++d) shape = shape * kFactor + side.extent[d];
+  return shape;
+}
+
+/// Whether all ranks can use a plan, and their local arrays have one shape. Collective.
+bool all_can(bool this_rank_can, const GmovePlan& gmove, const Set& set) {
+  const long shape = shape_of(gmove.target) + shape_of(gmove.source);
+  long least[] = {this_rank_can ? 1L : 0L, shape, -shape};
+  reduce(program(), set, combine_of(PWX_MIN, PWX_LONG), least, std::size(least), sizeof least[0]);
+  return least[0] == 1 && least[1] == -least[2];
+}
+
+/// Whether a plan can be what an assignment needs, as all ranks know it: an element goes to one place at
+/// another rank only, and no element is written before it is read.
+bool sends_directly(const Assignment& assignment) {
+  const Side &target = assignment.target, &source = assignment.source;
+  const bool overlaps = target.section.array == source.section.array;  // also if both are local
+  return !assignment.broadcasts_one && !overlaps;
+}
+
+void prepare(GmovePlan& gmove, const Present* target, const Present* source) {
+  const Assignment assignment(gmove.target, gmove.source);
+  const std::vector<Transfer> transfers = transfers_of(assignment);
+  const bool can =
+      sends_directly(assignment) && target != nullptr && source != nullptr && transfers.size() <= kMostBlocks;
+  gmove.through_host = !all_can(can, gmove, *gmove.set);
+  if (gmove.through_host || (transfers.empty() && gmove.set->size() == 1)) return;
+  const int me = program().rank();
+  const OnGpu at_target = memory_of(gmove.target, *target), at_source = memory_of(gmove.source, *source);
+  peerway::PlanBuilder builder = program().context.plan(the_gpu().device());
+  for (const Transfer& transfer : transfers) {
+    pw_block from = transfer.blocks.from, to = transfer.blocks.to;
+    from.offset += at_source.offset, to.offset += at_target.offset;
+    if (transfer.from == me) builder.send(transfer.to, transfer.tag, at_source.region->block(from));
+    if (transfer.to == me) builder.receive(transfer.from, transfer.tag, at_target.region->block(to));
+  }
+  peerway::Plan plan = builder.prepare_among(gmove.set->ranks);
+  if (!transfers.empty()) gmove.plan.emplace(std::move(plan));
+}
+
+/// The plan of a gmove, made when it first comes with these arrays, copies and sections.
+GmovePlan& plan_of(pwx_gmove_plans& gmoves_of_site, int sides, const pwx_section& target,
+                   const pwx_section& source) {
+  const Present* const to = (sides & PWX_LEFT_ON_GPU) != 0 ? copy_of(target) : nullptr;
+  const Present* const from = (sides & PWX_RIGHT_ON_GPU) != 0 ? copy_of(source) : nullptr;
+  auto wanted = std::make_unique<GmovePlan>(
+      GmovePlan{&program().executing(), target, source, to == nullptr ? 0 : to->id,
+                from == nullptr ? 0 : from->id, life_of(target), life_of(source)});
+  if (gmoves_of_site.state == nullptr)
+    gmoves_of_site.state = gmoves().emplace_back(std::make_unique<pwx_gmove_plans_state>()).get();
+  auto& plans = gmoves_of_site.state->plans;
+  const auto known = std::ranges::find_if(plans, [&](const auto& plan) { return is_for(*plan, *wanted); });
+  if (known != plans.end()) {
+    std::rotate(plans.begin(), known, known + 1);
+    return *plans.front();
+  }
+  for (const pwx_section* side : {&target, &source})
+    if (side->array != nullptr) wanted->arrays.push_back(side->array->state->id);
+  prepare(*wanted, to, from);
+  return **plans.insert(plans.begin(), std::move(wanted));
+}
+
+void update(const pwx_section& side, bool to_host, const pwx_where* where) {
+  pwx_data data{PWX_DATA_PRESENT, "a local array of gmove", nullptr, side.base, 0};
+  if (side.array != nullptr)
+    data = {PWX_DATA_PRESENT, side.array->name, const_cast<pwx_array*>(side.array), nullptr, 0};
+  (to_host ? pwx_update_host : pwx_update_device)(1, &data, 1, PWX_QUEUE_SYNC, where);
+}
+
+/// Elements that the gmove does not write are copied back unchanged.
+void move_through_host(int sides, const pwx_section& target, const pwx_section& source,
+                       const pwx_where* where) {
+  const bool left = (sides & PWX_LEFT_ON_GPU) != 0, right = (sides & PWX_RIGHT_ON_GPU) != 0;
+  if (right && source.ndims > 0) update(source, true, where);
+  if (right && source.array != nullptr) pwx_written(source.array);  // the host's memory, with its halos
+  if (left) update(target, true, where);
+  pwx_gmove(PWX_COLLECTIVE, &target, &source, where);
+  if (left) update(target, false, where);
+}
+
+/// Ends the plans for which `concerns` is true, since their memory ends.
+template <typename Concerns>
+void end_plans(const Concerns& concerns) {
+  for (const auto& site : gmoves()) {
+    auto& plans = site->plans;
+    const auto ends = [&](const auto& plan) { return concerns(*plan); };
+    if (std::ranges::any_of(plans, [&](const auto& plan) { return plan->plan && ends(plan); })) {
+      launch_recorded();
+      wait_for_unqueued();
+      forget_graphs();
+    }
+    std::erase_if(plans, ends);
+  }
+}
+
+void forget_gmoves_of(uint64_t array) {
+  end_plans(
+      [&](const GmovePlan& plan) { return std::ranges::find(plan.arrays, array) != plan.arrays.end(); });
+}
+
+void forget_gmoves_of_copy(uint64_t copy) {
+  end_plans([&](const GmovePlan& plan) { return plan.target_copy == copy || plan.source_copy == copy; });
+}
+
+const bool notified = (notify_array_user({forget_gmoves_of, forget_gmoves_of, forget_gmoves_of_copy}), true);
+
+}  // namespace
+
+void free_gmove_plans() {
+  forget_graphs();
+  for (const auto& site : gmoves()) site->plans.clear();
+}
+
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_gmove_device(pwx_gmove_plans* plans, int sides, const pwx_section* target, const pwx_section* source,
+                      const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    if (pwx::gpu() == nullptr) return pwx_gmove(PWX_COLLECTIVE, target, source, where);
+    if (target->array != nullptr) pwx_written(target->array);
+    pwx::GmovePlan& gmove = pwx::plan_of(*plans, sides, *target, *source);
+    if (gmove.through_host)
+      pwx::move_through_host(sides, *target, *source, where);
+    else if (gmove.plan)
+      pwx::run_in_order(*gmove.plan);
+  });
+}
+
+}  // extern "C"
