@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from peerway_xacc.analysis.loop_header import header
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.tokens import Text
