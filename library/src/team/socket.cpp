@@ -145,6 +145,17 @@ std::vector<Address> interface_addresses(const std::string& port, bool ipv6) {
   return ipv4s;
 }
 
+/// Binds the socket. `peerway run` may hold rank 0's port for it, by a socket that shares the port with other
+/// sockets of this user and never listens (launch/rendezvous.py). Nothing else is shared: two jobs that were
+/// given one port must not both listen there.
+bool bind_to(const Descriptor& socket, const SocketAddress& at) {
+  if (::bind(socket.get(), at.get(), at.length) == 0) return true;
+  if (errno != EADDRINUSE || at.family() == AF_UNIX) return false;
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  return ::bind(socket.get(), at.get(), at.length) == 0;
+}
+
 }  // namespace
 
 Descriptor listen_on(const Address& address) {
@@ -152,7 +163,7 @@ Descriptor listen_on(const Address& address) {
   Descriptor socket = open_socket(at.family());
   const int on = 1;
   if (!address.unix_socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(socket.get(), at.get(), at.length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+  if (!bind_to(socket, at) || ::listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
     throw Error(PW_SYSTEM,
                 format("rank 0 cannot listen at {}{}{}", to_string(address), errno_text(error),

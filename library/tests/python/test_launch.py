@@ -13,7 +13,7 @@ from peerway.launch.lines import MOST_HELD_BYTES, Lines
 from peerway.launch.output import names
 from peerway.launch.places import Host, assign, parse_list, read_host, visible_gpus
 from peerway.launch.preload import preload
-from peerway.launch.stand_in import Far, keeper_command
+from peerway.launch.stand_in import agent_command
 from peerway.launch.tracebacks import Traceback, lost_ranks
 
 
@@ -255,13 +255,12 @@ def test_a_folder_that_no_variable_can_name_is_refused(folder: str) -> None:
 def test_the_words_behind_a_host_outlive_the_shell_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent joins them with spaces, as ssh does."""
     monkeypatch.setattr(sys, "executable", "/my home/bin/python")
-    far = Far("node2", ("ssh",), local_rank=0, local_ranks=1, bind="none")
-    assert keeper_command(far, "--addresses") == [
-        "ssh", "node2", "'/my home/bin/python'", "-m", "peerway.launch.keeper", "--addresses"
+    assert agent_command("node2", ["ssh"], "peerway.launch.keeper") == [
+        "ssh", "node2", "'/my home/bin/python'", "-m", "peerway.launch.keeper"
     ]  # fmt: skip
 
 
 def test_srun_executes_the_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/my home/bin/python")
-    far = Far("node2", ("srun", "--nodelist"), local_rank=0, local_ranks=1, bind="none")
-    assert keeper_command(far)[:4] == ["srun", "--nodelist", "node2", "/my home/bin/python"]
+    command = agent_command("node2", ["srun", "--nodelist"], "peerway.launch.keeper")
+    assert command[:4] == ["srun", "--nodelist", "node2", "/my home/bin/python"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from itertools import pairwise
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from peerway.cli.hosts import Hosts
-from peerway.launch import wire
+from peerway.launch import rendezvous, wire
 from peerway.launch.addresses import own_addresses
-from peerway.launch.hosts import BadHosts, Host, of_slurm, parse, parse_file, places, spread
+from peerway.launch.hosts import BadHosts, Host, of_slurm, parse, parse_file, places, rendezvous_of, spread
 from peerway.launch.stand_in import carried
 from peerway_common.cli import command
 
@@ -83,11 +84,32 @@ def test_the_nodes_of_a_slurm_allocation(allocation: dict[str, str], hosts: list
 
 
 def test_ranks_of_this_host_alone_need_no_agent_and_no_network() -> None:
-    of_ranks = places(["localhost"] * 2, (), "none", None)
-    assert [place.through for place in of_ranks] == [(), ()]
-    assert [dict(place.settings) for place in of_ranks] == [
+    of_ranks = ["localhost"] * 2
+    with rendezvous_of(of_ranks, ()) as addresses:
+        placed = places(of_ranks, (), "none", None, addresses)
+    assert [place.through for place in placed] == [(), ()]
+    assert [dict(place.settings) for place in placed] == [
         {"PEERWAY_LOCAL_RANK": str(rank), "PEERWAY_LOCAL_SIZE": "2"} for rank in range(2)
     ]
+
+
+def test_a_host_may_greet_before_it_says_where_rank_0_will_listen() -> None:
+    agent = ("sh", "-c", 'echo Welcome to $1; shift; eval "$*"', "sh")
+    with rendezvous.held_at("node1", agent) as addresses:
+        port = int(addresses.rpartition(":")[2])
+        assert len(addresses.split(",")) == len(own_addresses())
+        with pytest.raises(OSError, match="in use"):
+            socket.create_server(("", port))
+    socket.create_server(("", port)).close()
+
+
+def test_a_host_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendezvous, "ANSWER_S", 0.1)
+    monkeypatch.setattr(rendezvous, "LAST_WORDS", 0.1)
+    message = r"host node1 cannot be reached: .* node1 .* has not answered for 0\.1 s"
+    agent = ("sh", "-c", "exec sleep 600", "sh")
+    with pytest.raises(rendezvous.NoRendezvous, match=message), rendezvous.held_at("node1", agent):
+        pass
 
 
 def test_addresses_of_this_host_are_addresses() -> None:

@@ -28,6 +28,7 @@ class Cluster:
     def __init__(self, network: Network, folder: Path) -> None:
         self.names = network.names[:2]
         self.folder = folder
+        self._settings: dict[str, str] = {}
         self._network = network
         self._agent = folder / "agent"
         self._agent.write_text(
@@ -36,15 +37,27 @@ class Cluster:
         )
         self._agent.chmod(0o755)
 
+    def include_the_launchers_host(self) -> None:
+        """Make the launcher's host the first one. The other is reached as if by ssh, because an agent that
+        is named would reach the launcher's host as well.
+        """
+        self.names = ["localhost", self.names[1]]
+        ssh = self.folder / "ssh"
+        ssh.write_text(
+            f'#!/bin/sh\nwhile [ "$1" != {self.names[1]} ]; do shift; done\nexec {self._agent} "$@"\n'
+        )
+        ssh.chmod(0o755)
+        self._settings["PATH"] = f"{self.folder}:{os.environ['PATH']}"
+
     def command(self, verb: str, *arguments: object, slots: str = "") -> list[str]:
         hosts = ",".join(name + slots for name in self.names)
-        words = [verb, "--hosts", hosts, "--launch-agent", str(self._agent), *map(str, arguments)]
-        return self._network.from_head(peerway(*words))
+        agent = [] if "localhost" in self.names else ["--launch-agent", str(self._agent)]
+        return self._network.from_head(peerway(verb, "--hosts", hosts, *agent, *map(str, arguments)))
 
     def start(self, verb: str, *arguments: object, **settings: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            self.command(verb, *arguments), env=clean_environment(**settings), cwd=self.folder, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            self.command(verb, *arguments), env=clean_environment(**self._settings, **settings),
+            cwd=self.folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
     def run(self, verb: str, *arguments: object, text: str = "", **settings: str) -> tuple[int, str, str]:
@@ -120,6 +133,34 @@ def test_environment_folder_arguments_and_input_arrive_and_the_secret_is_on_no_c
         assert (each["SIZE"], each["secret"], each["seen"]) == ("3", 32, [])
         assert (each["folder"], each["mine"]) == (str(cluster.folder), "two words\n'")
         assert each["arguments"] == list(words)
+
+
+ROBBED = """
+import errno, os, socket, peerway
+texts = os.environ["PEERWAY_RENDEZVOUS"].split(",")
+addresses = [text.removeprefix("tcp:").rpartition(":") for text in texts]
+for _ in range(2):  # a second team of the job listens at the same port
+    taken = []
+    for host, _, port in addresses if os.environ["PEERWAY_RANK"] == "0" else []:
+        try:
+            taken.append(socket.create_server((host, int(port))))
+        except OSError as error:
+            assert error.errno == errno.EADDRINUSE, error
+    with peerway.Team.from_launcher() as team:
+        print(f"rank {team.rank} of {team.size}", flush=True)
+        team.barrier()
+"""
+
+
+@pytest.mark.parametrize("first", ["another host", "the launcher's host"])
+def test_no_process_takes_the_port_before_rank_0_listens(cluster: Cluster, first: str) -> None:
+    (cluster.folder / "robbed.py").write_text(ROBBED)
+    if first == "the launcher's host":
+        cluster.include_the_launchers_host()
+    status, printed, errors = cluster.run("run", "-n", 2, "--", sys.executable, "robbed.py")
+    assert status == 0, errors
+    assert sorted(printed.splitlines()) == ["rank 0 of 2"] * 2 + ["rank 1 of 2"] * 2
+    assert cluster.processes() == []
 
 
 # Each rank leaves a child, and a daemon that has left its process group.
@@ -220,6 +261,22 @@ def test_ssh_is_the_agent_and_asks_nobody(tmp_path: Path) -> None:
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == 2
     assert all("-o BatchMode=yes" in call and "node1" in call for call in calls)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_holds_the_port_ends_in_good_order(tmp_path: Path, code: int) -> None:
+    """Slurm, for one, keeps the exit code of each step."""
+    agent = tmp_path / "agent"
+    agent.write_text('#!/bin/sh\nshift; sh -c "$*"; echo "$? $*" >> ends\n')
+    agent.chmod(0o755)
+    job = ("run", "-n", "2", "--hosts", "node1", "--launch-agent", str(agent), "--grace", "0.2", "--")
+    command = peerway(*job, "sh", "-c", f"[ $PEERWAY_RANK = 0 ] || exit {code}; exit 0")
+    done = subprocess.run(
+        command, env=clean_environment(), cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    ends = [line.split() for line in (tmp_path / "ends").read_text().splitlines()]
+    assert [end[0] for end in ends if end[-1] == "peerway.launch.rendezvous"] == ["0"]
 
 
 def test_deaths_are_heard_of_after_rank_0_has_left(cluster: Cluster) -> None:

@@ -130,6 +130,19 @@ def test_a_port_in_use_is_named(team_program: Path) -> None:
     assert "Another process uses it" in error
 
 
+def test_two_jobs_that_were_given_one_port_do_not_both_listen_there(team_program: Path) -> None:
+    """Although rank 0 shares a port that `peerway run` holds for it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"tcp:127.0.0.1:{free.getsockname()[1]}"
+    both = [
+        by_hand(team_program, 0, 2, PEERWAY_RENDEZVOUS=address, PEERWAY_TIMEOUT=timeout)
+        for timeout in ("3", "3.1")
+    ]
+    errors = [rank.communicate(timeout=LIMIT)[1] for rank in both]
+    assert sorted(rank.returncode for rank in both) == [10 + 1, 10 + 12], errors  # timeout, system
+    assert f"rank 0 cannot listen at {address}" in errors[0] + errors[1]
+
+
 def test_tcp_works_as_well(team_program: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"tcp:127.0.0.1:{free.getsockname()[1]}"

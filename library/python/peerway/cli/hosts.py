@@ -12,10 +12,12 @@ import click
 
 from peerway.launch import hosts
 from peerway.launch.places import Place, assign, read_host
+from peerway.launch.rendezvous import NoRendezvous
 from peerway_common import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import ExitStack
 
 _MOST_BYTES = 1 << 20  # the most bytes of a file of hosts
 
@@ -29,13 +31,17 @@ class Hosts:
     named: tuple[hosts.Host, ...] = ()
     agent: tuple[str, ...] = ()
 
-    def places(self, ranks: int, bind: str) -> list[Place]:
-        """Where each rank runs. Raises UsageError."""
+    def places(self, ranks: int, bind: str, held: ExitStack) -> list[Place]:
+        """Where each rank runs. If they run on several hosts, rank 0's port is held until `held` closes.
+        Raises ClickException.
+        """
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         try:
             if self.named:
-                return hosts.places(hosts.spread(self.named, ranks), self.agent, bind, visible)
-        except hosts.BadHosts as error:
+                of_ranks = hosts.spread(self.named, ranks)
+                addresses = held.enter_context(hosts.rendezvous_of(of_ranks, self.agent))
+                return hosts.places(of_ranks, self.agent, bind, visible, addresses)
+        except (hosts.BadHosts, NoRendezvous) as error:
             raise click.ClickException(str(error)) from None
         result = assign(ranks, read_host(visible=visible))
         return [Place()] * ranks if bind == "none" else result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -73,11 +74,13 @@ def command(
     number of those that it sees, or the one that PEERWAY_DEVICE names.
     """
     executable = find(program)
-    places = hosts.places(ranks, bind)
-    try:
-        return run_job(Job([executable, *arguments], places, prefix, grace, tracebacks))
-    except OSError as error:
-        raise NotExecutable(f"{program} cannot be run: {error.strerror or error}") from error
+    with contextlib.ExitStack() as held:
+        places = hosts.places(ranks, bind, held)
+        job = Job([executable, *arguments], places, prefix, grace, tracebacks, release=held.close)
+        try:
+            return run_job(job)
+        except OSError as error:
+            raise NotExecutable(f"{program} cannot be run: {error.strerror or error}") from error
 
 
 def find(program: str) -> str:

@@ -6,10 +6,10 @@ on one host.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
-import shlex
 import socket
 import subprocess
 import sys
@@ -17,12 +17,13 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from peerway.launch.addresses import own_addresses
+from peerway.launch import rendezvous
 from peerway.launch.places import Place, assign, read_host
-from peerway.launch.stand_in import Far, agent_environment, keeper_command
+from peerway.launch.stand_in import Far
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
 # Each srun is a step of one task, beside other steps of the allocation.
@@ -30,7 +31,6 @@ SRUN = (
     *("srun", "--quiet", "--overlap", "--nodes=1", "--ntasks=1", "--mpi=none", "--cpu-bind=none"),
     *("--unbuffered", "--nodelist"),
 )
-ANSWER_S = 60  # how long a host may take to report its addresses
 
 
 class BadHosts(ValueError):
@@ -120,24 +120,30 @@ def _listed(slots: Mapping[str, int | None]) -> str:
     return ", ".join(f"{name}:{count}" for name, count in slots.items())
 
 
-def places(of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: str | None) -> list[Place]:
-    """Where and how each rank is started, and the addresses of rank 0. Raises BadHosts."""
+def rendezvous_of(of_ranks: Sequence[str], agent: Sequence[str]) -> AbstractContextManager[str]:
+    """The addresses of rank 0, held while the block runs; none if all ranks are on this host, where they
+    meet at a Unix socket. Raises NoRendezvous.
+    """
+    if agent or not is_this_host(of_ranks[0]):
+        return rendezvous.held_at(of_ranks[0], tuple(agent) or SSH)
+    return rendezvous.held_here() if len(set(of_ranks)) > 1 else contextlib.nullcontext("")
+
+
+def places(
+    of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: str | None, addresses: str
+) -> list[Place]:
+    """Where and how each rank is started; `addresses` are those of rank 0, as rendezvous_of() gives them."""
     counts = Counter(of_ranks)
     here = {name for name in counts if not agent and is_this_host(name)}
     numbers = {name: itertools.count() for name in counts}
     ours = assign(sum(counts[name] for name in here), read_host(visible=visible)) if here else []
     ordered = iter(ours)
     result = []
-    rendezvous = (
-        ""
-        if len(counts) == 1 and here
-        else _rendezvous(_far(of_ranks[0], counts, agent), of_ranks[0] in here)
-    )
     for name in of_ranks:
         local = next(numbers[name])
         settings = {"PEERWAY_LOCAL_RANK": str(local), "PEERWAY_LOCAL_SIZE": str(counts[name])}
-        if rendezvous:
-            settings["PEERWAY_RENDEZVOUS"] = rendezvous
+        if addresses:
+            settings["PEERWAY_RENDEZVOUS"] = addresses
         if name in here:
             place = next(ordered)
             cores = place.cores if bind == "auto" else frozenset[int]()
@@ -149,53 +155,7 @@ def places(of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: st
     return result
 
 
-def _far(host: str, counts: Mapping[str, int], agent: Sequence[str]) -> Far:
-    return Far(host, tuple(agent) or SSH, 0, counts[host], "none")
-
-
 def is_this_host(name: str) -> bool:
     """Whether the name means this host, so that no connection is needed."""
     own = socket.gethostname()
     return name in ("localhost", own, own.partition(".")[0])
-
-
-def _rendezvous(first: Far, here: bool) -> str:
-    """Where rank 0 will listen: a free port of its host, at each of its addresses."""
-    if here:
-        with socket.socket() as free:
-            free.bind(("", 0))
-            addresses, port = own_addresses(), free.getsockname()[1]
-    else:
-        addresses, port = _reported_by(first)
-    return ",".join(
-        f"tcp:[{address}]:{port}" if ":" in address else f"tcp:{address}:{port}" for address in addresses
-    )
-
-
-def _reported_by(far: Far) -> tuple[list[str], int]:
-    """What a host reports about itself. The answer also shows that the host can be reached. Raises
-    BadHosts.
-    """
-    words = keeper_command(far, "--addresses")
-    try:
-        done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=ANSWER_S,
-            env=agent_environment(),
-        )  # fmt: skip
-    except OSError as error:
-        why = f"{words[0]} cannot be run: {error.strerror or error}"
-        raise BadHosts(f"host {far.host} cannot be reached: {why}") from error
-    except subprocess.TimeoutExpired as error:
-        why = f"{shlex.join(words)} has not answered for {ANSWER_S} s"
-        raise BadHosts(f"host {far.host} cannot be reached: {why}") from error
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines or not lines[-1].startswith("{"):
-        text = "\n  ".join(
-            (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-4:]
-        )
-        raise BadHosts(
-            f"no rank can be started on host {far.host}: {shlex.join(words)} ended with status "
-            f"{done.returncode}:\n  {text}"
-        )
-    answer = json.loads(lines[-1])
-    return answer["addresses"], answer["port"]

@@ -2,7 +2,7 @@
 another agent starts there.
 
 It runs the rank as the launcher says (wire.py). When its standard input ends, for whatever reason, it ends
-the rank with all processes that the rank started. With --addresses it only prints the addresses of its host.
+the rank with all processes that the rank started.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from peerway.launch import ranks, wire
-from peerway.launch.addresses import own_addresses
 from peerway.launch.guardian import Guardian
 from peerway.launch.places import Place, assign, read_host
 from peerway.launch.processes import descendants
@@ -164,12 +162,6 @@ def _why(job: dict[str, Any], error: OSError) -> str:
 
 def main() -> NoReturn:
     """Serve one launcher."""
-    if sys.argv[1:] == ["--addresses"]:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as free:
-            free.bind(("", 0))
-            result = {"addresses": own_addresses(), "port": free.getsockname()[1]}
-        wire.write_all(1, json.dumps(result).encode() + b"\n")
-        sys.exit(0)
     line = b""
     while not line.endswith(b"\n"):  # read no byte more, because commands follow
         if not (byte := os.read(0, 1)) or len(line) > wire.MOST_JSON_BYTES:

@@ -22,10 +22,13 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from peerway.launch import wire
 from peerway_common.ignored_signals import told_to_ignore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 TRIES = 5  # the number of tries if an agent cannot connect: sshd refuses some of many connections at once
@@ -61,15 +64,16 @@ class Far:
     bind: str
 
 
-def keeper_command(far: Far, *arguments: str) -> list[str]:
-    """The agent's command line. All users can read it, so it has nothing secret of the job.
+def agent_command(host: str, agent: Sequence[str], module: str) -> list[str]:
+    """The command line with which the agent runs a module on the host. All users can read it, so it has
+    nothing secret of the job.
 
     The agent joins the words behind the host into one line for a shell there, as ssh does. Only srun executes
     them as they are.
     """
-    words = [sys.executable, "-m", KEEPER, *arguments]
-    is_srun = Path(far.agent[0]).name == "srun"
-    return [*far.agent, far.host, *(words if is_srun else map(shlex.quote, words))]
+    words = [sys.executable, "-m", module]
+    is_srun = Path(agent[0]).name == "srun"
+    return [*agent, host, *(words if is_srun else map(shlex.quote, words))]
 
 
 def agent_environment() -> dict[str, str]:
@@ -115,12 +119,12 @@ class StandIn:
     def run(self, woken: socket.socket) -> tuple[int, bool]:
         """How the rank ended: its status, or (True) a signal. Raises Lost."""
         with subprocess.Popen(
-            keeper_command(self._far),
+            agent_command(self._far.host, self._far.agent, KEEPER),
             env=agent_environment(),
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # the launcher's signals are for this process, not for the agent
-            preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509
+            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509
         ) as agent:
             assert agent.stdin is not None
             assert agent.stderr is not None
@@ -201,7 +205,9 @@ class StandIn:
         return Lost(text, again=status == REFUSED)
 
 
-def _die_with(parent: int) -> Any:
+def die_with(parent: int) -> Callable[[], None]:
+    """What a child does first, so that it ends when its parent does."""
+
     def prepare() -> None:
         # SIGTERM, because an agent may have to end something.
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -42,6 +42,7 @@ class Job:
     prefix: bool = False
     grace: float = 5.0  # seconds for the other ranks to end when one has died
     tracebacks: bool = False  # also show tracebacks that an interrupt caused
+    release: Callable[[], None] = lambda: None  # called when all ranks have ended
 
 
 def run(job: Job) -> int:
@@ -170,6 +171,7 @@ class Supervisor:
             self._turn()
         if self._input is not None:
             self._input.close()
+        self._job.release()
         self.clear()  # processes that the ranks left running hold their streams open
         self._impatient = False
         until = time.monotonic() + LAST_WORDS
