@@ -7,6 +7,9 @@
 #include "xacc/runtime/base/failure.h"
 
 namespace pwx {
+
+bool is_plan(const Recorded& launch) { return launch.kernel.function == nullptr; }
+
 namespace {
 
 using namespace pw::cuda;
@@ -16,8 +19,6 @@ size_t padded_size(unsigned size) {
   return (size + kAlignedArgument - 1) / kAlignedArgument * kAlignedArgument;
 }
 
-bool is_plan(const Recorded& launch) { return launch.kernel.function == nullptr; }
-
 static_assert(PWX_LOOP_AGAIN == 1, "as pwx_goes_on has it in kernels/types.cuh");
 
 void issue(CUstream stream, Recorded& launch, CUdeviceptr state) {
@@ -25,6 +26,7 @@ void issue(CUstream stream, Recorded& launch, CUdeviceptr state) {
     peerway::Plan& plan = *launch.kernel.plan;
     const pw_stream on = the_gpu().stream(stream);
     const auto* const word = reinterpret_cast<const int*>(state);
+    plan.leave_room(launch.leaves_room);
     peerway::check(word == nullptr ? plan.run(on) : plan.run_if(on, word, PWX_LOOP_AGAIN));
     return;
   }

@@ -32,10 +32,13 @@ struct Recorded {
   KernelLaunch kernel{};
   std::vector<unsigned> sizes{};
   std::vector<std::byte> arguments{};  ///< each padded to a multiple of 16 bytes
+  bool leaves_room = false;            ///< a plan that the kernel behind it overlaps
 
   bool operator==(const Recorded&) const = default;
 };
 using Recording = std::vector<Recorded>;
+
+bool is_plan(const Recorded& launch);
 
 /// Adds a kernel launch; `sizes` are those of the `count` arguments.
 void record(Recording& recording, const KernelLaunch& launch, void** arguments, const unsigned* sizes,

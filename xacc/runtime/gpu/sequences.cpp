@@ -43,7 +43,7 @@ Recording recorded;
 Recording* diverted = nullptr;
 uint64_t other_use_count = 0;
 std::span<const MemoryOnGpu> refreshed_by_last_launch;
-peerway::Plan* last_plan = nullptr;  ///< valid while `refreshed_by_last_launch` is not empty
+bool* last_is_overlapped = nullptr;  ///< of the reflect that refreshed it
 
 /// While it exists, uses of the GPU are launches in order.
 class InOrder {
@@ -121,17 +121,23 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
   launch_on(stream_of(PWX_QUEUE_SYNC), launch, {arguments, count});
 }
 
-void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed) {
+void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed, bool& overlapped) {
   refreshed_by_last_launch = refreshed;
-  last_plan = &plan;
+  last_is_overlapped = &overlapped;
+  const bool was_overlapped = std::exchange(overlapped, false);
   if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);
   const InOrder in_order;
+  plan.leave_room(was_overlapped);
   peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
 }
 
 std::span<const MemoryOnGpu> refreshed_last() { return refreshed_by_last_launch; }
 
-void overlap_last_reflect() { last_plan->leave_room(); }
+void overlap_last_reflect() {
+  *last_is_overlapped = true;
+  Recording& recording = diverted != nullptr ? *diverted : recorded;
+  if (!recording.empty() && is_plan(recording.back())) recording.back().leaves_room = true;
+}
 
 void launch_recorded() {
   if (diverted != nullptr && !stop_recording_loop())

@@ -21,6 +21,7 @@
 /// One reflect in the text: the plans of all its calls so far, the latest first.
 struct pwx_halo_state {
   std::vector<std::shared_ptr<pwx::Reflect>> entries;
+  bool overlapped = false;  ///< by a kernel, the last time
 };
 
 namespace pwx {
@@ -149,7 +150,7 @@ void reflect(pwx_halo& halo, const ReflectRequest& request) {
   if (entry == nullptr) return;
   if (request.acc()) {
     note_reflect_of_loop(*entry);
-    if (entry->plan) run_in_order(*entry->plan, entry->memory);
+    if (entry->plan) run_in_order(*entry->plan, entry->memory, halo.state->overlapped);
   } else if (entry->plan) {
     peerway::check(entry->plan->start());
     peerway::check(entry->plan->finish());

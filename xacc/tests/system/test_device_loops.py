@@ -66,6 +66,23 @@ def test_kernels_that_may_overlap_reflects_do_so(tmp_path: Path, fake_gpu: dict[
     assert min(counts) >= 3  # in each graph: those of wide, corners and inside
 
 
+def test_a_large_reflect_leaves_room_if_a_kernel_overlaps_it(
+    tmp_path: Path, fake_gpu: dict[str, str]
+) -> None:
+    """The fake GPU has four multiprocessors. Each launch has the blocks that its own kernel wants, although
+    the reflects share a plan, and also in graphs. Only one that is launched before its kernel is known has
+    those that the kernel wanted the last time.
+    """
+    program = compiled(tmp_path, "-O1", PROGRAMS / "device_loops" / "room.c")
+    for loops in ("host", "graph"):
+        command = [PEERWAY, "run", "-n", 2, "--", program]
+        settings = fake_gpu | {"PEERWAY_ACC_LOOPS": loops, "FAKE_CUDA_SAYS_PLANS": "1"}
+        done = run(*command, folder=tmp_path, **settings)
+        assert done.returncode == 0, done.stderr
+        rounds = ["4 4 1 4", "1 4 1 4", "1 4 1 4", "1 4 1 4"]
+        assert done.stderr == f"blocks of plans: {' '.join(rounds)}\n" * 2
+
+
 def test_a_rank_without_elements_knows_which_halos_are_old(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
     program = compiled(tmp_path, "-O1", PROGRAMS / "device_loops" / "empty.c")
     on_host = outcome(3, program, "host", **fake_gpu)

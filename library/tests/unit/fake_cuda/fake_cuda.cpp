@@ -262,9 +262,28 @@ void run_pieces(uintptr_t function, const void* arguments) {
                                       head.guard, 0, 1);
 }
 
-CUresult run_plan(uintptr_t function, const void* arguments) {
+/// Says at the end on standard error how many blocks each run of a plan had, if FAKE_CUDA_SAYS_PLANS is
+/// set.
+class PlanBlocks {
+ public:
+  ~PlanBlocks() {
+    if (std::getenv("FAKE_CUDA_SAYS_PLANS") != nullptr)
+      fprintf(stderr, "blocks of plans:%s\n", text_.c_str());
+  }
+  void add(unsigned blocks) {
+    LOCKED;
+    text_ += " " + std::to_string(blocks);
+  }
+
+ private:
+  std::string text_;
+};
+PlanBlocks plan_blocks;
+
+CUresult run_plan(uintptr_t function, const void* arguments, unsigned blocks) {
   const auto& head = *static_cast<const PlanHead*>(arguments);
   if (!head.condition.is_met()) return CUDA_SUCCESS;
+  plan_blocks.add(blocks);
   peerway::device::detail::run_timed(peerway::device::Thread{}, head.times, head.part, 1,
                                      [&] { run_pieces(function, arguments); });
   return CUDA_SUCCESS;
@@ -1024,7 +1043,7 @@ CUresult run_kernel(CUfunction function, unsigned blocks, unsigned y, unsigned z
     none_cancelled(arguments, 0, 1) ? reduce(arguments, 0, 1) : cancel_round(arguments, 0, 1);
     return CUDA_SUCCESS;
   }
-  if (word >= kSteps) return run_plan(word, parameters[0]);
+  if (word >= kSteps) return run_plan(word, parameters[0], blocks);
   LOCKED;
   const CopyArguments& arguments = *static_cast<const CopyArguments*>(parameters[0]);
   const peerway::device::StridedCopy& copy = arguments.copy;
