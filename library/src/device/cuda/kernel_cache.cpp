@@ -90,6 +90,7 @@ void write_image(const std::string& path, const std::string& key, const std::str
 }
 
 /// Held while an image is compiled, so that the other ranks of a host wait for it and do not compile it, too.
+/// A holder that is killed holds it no more. Its file stays, empty, until the next holder removes it.
 class CompileLock {
  public:
   explicit CompileLock(std::string path) : path_(std::move(path)) {
