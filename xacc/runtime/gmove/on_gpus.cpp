@@ -20,7 +20,6 @@
 #include "xacc/runtime/program/program.h"
 
 namespace pwx {
-namespace {
 
 /// The most blocks that a rank sends or receives in a plan: a section of a cyclic array can have one for each
 /// element.
@@ -37,7 +36,6 @@ struct GmovePlan {
   std::optional<peerway::Plan> plan{};  ///< none if this rank has nothing to transfer
 };
 
-}  // namespace
 }  // namespace pwx
 
 /// One gmove in the text: the plans of all its calls so far, the latest first.

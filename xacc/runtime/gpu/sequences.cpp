@@ -121,14 +121,18 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
   launch_on(stream_of(PWX_QUEUE_SYNC), launch, {arguments, count});
 }
 
-void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed, bool& overlapped) {
-  refreshed_by_last_launch = refreshed;
-  last_is_overlapped = &overlapped;
-  const bool was_overlapped = std::exchange(overlapped, false);
+void run_in_order(peerway::Plan& plan) {
+  refreshed_by_last_launch = {};
   if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);
   const InOrder in_order;
-  plan.leave_room(was_overlapped);
   peerway::check(plan.run(peerway_stream(PWX_QUEUE_SYNC)));
+}
+
+void reflect_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed, bool& overlapped) {
+  plan.leave_room(std::exchange(overlapped, false));
+  run_in_order(plan);
+  refreshed_by_last_launch = refreshed;
+  last_is_overlapped = &overlapped;
 }
 
 std::span<const MemoryOnGpu> refreshed_last() { return refreshed_by_last_launch; }

@@ -20,11 +20,13 @@ struct MemoryOnGpu {
 /// Launches a kernel in the order of the program's work without a queue, or records it. `sizes` are those of
 /// the arguments; if null, they are unknown, and the launch is not recorded.
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count);
-/// The same for the start and the finish of a reflect's plan. `refreshed` is the memory of the arrays whose
-/// halos it refreshes, valid as long as the plan. `overlapped` says until the next reflect of the directive
-/// whether a kernel overlaps this one. A reflect that is launched before its kernel is known leaves room if a
-/// kernel overlapped the one before.
-void run_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed, bool& overlapped);
+/// The same for the start and the finish of a plan.
+void run_in_order(peerway::Plan& plan);
+/// The same for a reflect's plan. `refreshed` is the memory of the arrays whose halos it refreshes, valid as
+/// long as the plan. `overlapped` says until the next reflect of the directive whether a kernel overlaps this
+/// one. A reflect that is launched before its kernel is known leaves room if a kernel overlapped the one
+/// before.
+void reflect_in_order(peerway::Plan& plan, std::span<const MemoryOnGpu> refreshed, bool& overlapped);
 
 /// If the last use of the GPU was to refresh halos: the memory of the arrays.
 std::span<const MemoryOnGpu> refreshed_last();

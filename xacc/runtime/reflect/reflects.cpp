@@ -150,7 +150,7 @@ void reflect(pwx_halo& halo, const ReflectRequest& request) {
   if (entry == nullptr) return;
   if (request.acc()) {
     note_reflect_of_loop(*entry);
-    if (entry->plan) run_in_order(*entry->plan, entry->memory, halo.state->overlapped);
+    if (entry->plan) reflect_in_order(*entry->plan, entry->memory, halo.state->overlapped);
   } else if (entry->plan) {
     peerway::check(entry->plan->start());
     peerway::check(entry->plan->finish());
