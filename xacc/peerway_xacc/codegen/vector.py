@@ -43,6 +43,9 @@ BY_WARP = Sharing(
     "pwx_wait_for_warp()", "pwx_whole_warp",
 )  # fmt: skip
 _WARP = 32
+_AT_ONCE = 4  # iterations of a short inner loop
+_FEW_ELEMENTS = 6
+_LOOPS_AND_JUMPS = {"for", "while", "do", "switch", "break", "return", "goto"}
 
 
 def sharing_of(vector_length: str | None) -> Sharing:
@@ -167,7 +170,7 @@ def share(
             edits.before(statement.start, f"{{ {wait}; if ({sharing.thread} == 0) ")
             edits.behind(statement.end, f" {wait}; }}")
     for loop, directive in loops:
-        head, statement = loop.header, loop.statement
+        statement = loop.statement
         opened, closed = f"{wait}; {{ ", f" {wait}; }}"
         for clause in directive.all("reduction"):
             operator = operators[clause.operator]
@@ -181,10 +184,45 @@ def share(
                 )
                 combined = f"{sharing.combine}({operator}(), {name.text})"
                 closed = f" {name.text} = {operator}()({before}, {combined});" + closed
-        sign = "-" if head.down else "+"
         edits.before(statement.start, opened)
-        edits.before(head.first.start, "(")
-        edits.behind(head.first.end, f") {sign} (long){sharing.thread} * ({head.step})")
-        part = head.parts[2]
-        edits.replace(part.start, part.end, f"{head.index} {sign}= ({head.step}) * (long){sharing.threads}")
         edits.behind(statement.end, closed)
+        _distribute(unit, annotated, edits, loop, sharing)
+
+
+def _distribute(unit: Unit, annotated: AnnotatedStatement, edits: Edits, loop: For, sharing: Sharing) -> None:
+    """Give each thread every so many iterations of a loop."""
+    head, sign = loop.header, "-" if loop.header.down else "+"
+    edits.before(head.first.start, "(")
+    edits.behind(head.first.end, f") {sign} (long){sharing.thread} * ({head.step})")
+    step = head.parts[2]
+    if sharing is BY_WARP and head.declared and _is_short(unit, annotated, loop):
+        _do_several_at_once(edits, loop)
+    else:
+        edits.replace(step.start, step.end, f"{head.index} {sign}= ({head.step}) * (long){sharing.threads}")
+
+
+def _do_several_at_once(edits: Edits, loop: For) -> None:
+    """Let a thread do four iterations at once: so it loads the elements of all before it needs the first.
+
+    The compiler unrolls loops, too, but does the last iterations one by one; and a row has few. It needs
+    constant distances between the iterations.
+    """
+    head, sign = loop.header, "-" if loop.header.down else "+"
+    index, kind, first, number = head.index, head.declared, f"{head.index}__first", f"{head.index}__k"
+    stride = f"({head.step}) * ({kind}){BY_WARP.threads}"
+    edits.replace(head.parts[2].start, head.parts[2].end, f"{index} {sign}= {_AT_ONCE} * {stride}")
+    condition = edits.part(head.parts[1].start, head.parts[1].end)
+    edits.before(
+        loop.body.start,
+        f"{{ const {kind} {first} = {index}; "
+        f'_Pragma("unroll") for (int {number} = 0; {number} < {_AT_ONCE}; ++{number}) {{ '
+        f"{kind} {index} = {first} {sign} {number} * {stride}; if ({condition}) ",
+    )
+    edits.behind(loop.body.end, " } }")
+
+
+def _is_short(unit: Unit, annotated: AnnotatedStatement, loop: For) -> bool:
+    """Whether a body uses few elements, and has no loops and jumps."""
+    words = names_in(unit.text.text[loop.body.start : loop.body.end])
+    elements = sum(bool(use.subscripts) for use in used_in(annotated.function.uses, loop.body))
+    return elements <= _FEW_ELEMENTS and not words & _LOOPS_AND_JUMPS

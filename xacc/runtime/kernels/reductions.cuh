@@ -105,9 +105,16 @@ __device__ T pwx_warp(Op op, T value, int lane, int count) {
   return value;
 }
 
-// The threads of a warp, also of one that is not whole: a thread's number, and how many there are.
+// The threads of a warp: a thread's number, and how many there are. Blocks on GPUs have whole warps
+// (gpu/grid.cpp).
 inline __device__ unsigned pwx_lane() { return threadIdx.x % 32; }
-inline __device__ unsigned pwx_lanes() { return min(32u, blockDim.x - threadIdx.x / 32 * 32); }
+inline __device__ unsigned pwx_lanes() {
+#if defined(PWX_WAIT_FOR_WARP_ON_CPU)
+  return min(32u, blockDim.x - threadIdx.x / 32 * 32);
+#else
+  return 32;
+#endif
+}
 inline __device__ unsigned pwx_mask_of_warp() { return ~0u >> (32 - pwx_lanes()); }
 // All warps of the grid have numbers, too: that of this one, and how many there are.
 inline __device__ unsigned pwx_warp_of_grid() {

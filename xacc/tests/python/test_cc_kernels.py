@@ -336,8 +336,9 @@ def test_a_warp_does_a_row_if_its_vector_length_is_32(tmp_path: Path) -> None:
     assert result.errors == ""
     [text] = kernels(result.text).values()
     assert "for (unsigned x__q = pwx_warp_of_grid(); x__q < x__all; x__q += pwx_warps_of_grid())" in text
-    shared = "e = (begin[i]) + (long)pwx_lane() * (1); e < begin[i + 1]; e += (1) * (long)pwx_lanes()"
-    assert f"for (int {shared}) sum += a[e];" in text
+    shared = "e = (begin[i]) + (long)pwx_lane() * (1); e < begin[i + 1]; e += 4 * (1) * (int)pwx_lanes()"
+    assert f"for (int {shared}) {{" in text
+    assert "int e = e__first + e__k * (1) * (int)pwx_lanes(); if (e < begin[i + 1]) sum += a[e]; } }" in text
     assert "sum = pwx_sum()(sum__before, pwx_whole_warp(pwx_sum(), sum));" in text
     assert "{ pwx_wait_for_warp(); if (pwx_lane() == 0) q[i] = sum; pwx_wait_for_warp(); }" in text
     assert "}, 32, 0, PWX_BY_WARP, 1}" in result.text
