@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "device/cuda/driver.h"
 #include "peerway/peerway.hpp"
 #include "peerway/xacc/acc.h"
 #include "xacc/runtime/mapping/rows.h"
@@ -71,6 +72,12 @@ void map_present(void* host, void* device, uint64_t bytes);
 /// Registers the copy of an array that another run-time library has at an address.
 void present_outside(const pwx_array& a, void* device);
 void remove_present(Present& entry);
+
+/// The address on the GPU of what is at a host address of the entry.
+inline pw::cuda::CUdeviceptr address_on_gpu(const Present& entry, const void* address) {
+  return reinterpret_cast<pw::cuda::CUdeviceptr>(entry.device +
+                                                 (static_cast<const std::byte*>(address) - entry.host));
+}
 
 void clear_on_device(const Present& entry, long queue);
 void copy_to_device(const Present& entry, const void* address, uint64_t bytes, long queue);

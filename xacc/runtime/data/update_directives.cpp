@@ -6,19 +6,39 @@
 #include "xacc/runtime/data/arrays.h"
 #include "xacc/runtime/data/clause_memory.h"
 #include "xacc/runtime/gpu/gpu.h"
+#include "xacc/runtime/gpu/small_copies.h"
 #include "xacc/runtime/mapping/rows.h"
 
 namespace pwx {
 namespace {
 
-using CopyPart = void (*)(const Present& entry, void* address, uint64_t bytes, long queue);
-
-void update(const pwx_data& data, bool if_present, long queue, CopyPart copy) {
+/// Calls `copy(entry, address, bytes)` for what a clause names, if it is present.
+template <typename Copy>
+void update(const pwx_data& data, bool if_present, const Copy& copy) {
   const Present* const entry = present_of(data);
   if (entry == nullptr && !if_present) refuse_absent(data, ", and update copies what is");
   if (entry == nullptr) return;
   const HostMemory part = host_memory(data);
-  copy(*entry, part.address, part.bytes == 0 ? entry->bytes : part.bytes, queue);
+  copy(*entry, part.address, part.bytes == 0 ? entry->bytes : part.bytes);
+}
+
+void update_host(int count, const pwx_data* data, bool if_present, long queue) {
+  SmallCopies small;
+  for (int i = 0; i < count; ++i)
+    update(data[i], if_present, [&](const Present& entry, void* address, uint64_t bytes) {
+      if (queue == PWX_QUEUE_SYNC && bytes <= kSmallCopy)
+        small.to_host(address, address_on_gpu(entry, address), bytes);
+      else
+        copy_to_host(entry, address, bytes, queue);
+    });
+  small.finish();
+}
+
+void update_device(int count, const pwx_data* data, bool if_present, long queue) {
+  for (int i = 0; i < count; ++i)
+    update(data[i], if_present, [&](const Present& entry, const void* address, uint64_t bytes) {
+      copy_to_device(entry, address, bytes, queue);
+    });
 }
 
 void update(const pwx_section& part, const char* name, bool to_device, bool if_present, long queue) {
@@ -44,18 +64,13 @@ extern "C" {
 
 void pwx_update_host(int count, const pwx_data* data, int if_present, long queue, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    for (int i = 0; i < count && pwx::gpu() != nullptr; ++i)
-      pwx::update(data[i], if_present != 0, queue, pwx::copy_to_host);
+    if (pwx::gpu() != nullptr) pwx::update_host(count, data, if_present != 0, queue);
   });
 }
 
 void pwx_update_device(int count, const pwx_data* data, int if_present, long queue, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    for (int i = 0; i < count && pwx::gpu() != nullptr; ++i)
-      pwx::update(data[i], if_present != 0, queue,
-                  [](const pwx::Present& entry, void* address, uint64_t bytes, long on) {
-                    copy_to_device(entry, address, bytes, on);
-                  });
+    if (pwx::gpu() != nullptr) pwx::update_device(count, data, if_present != 0, queue);
   });
 }
 

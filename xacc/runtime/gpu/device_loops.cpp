@@ -12,6 +12,7 @@
 #include "xacc/runtime/gpu/loop_graph.h"
 #include "xacc/runtime/gpu/recording.h"
 #include "xacc/runtime/gpu/sequences.h"
+#include "xacc/runtime/gpu/small_copies.h"
 
 /// The graphs of one loop in the text: a program may run it with different arrays.
 struct pwx_loop_state {
@@ -68,10 +69,9 @@ CUdeviceptr address_of(const int* on_gpu) { return reinterpret_cast<CUdeviceptr>
 /// Waits for the work so far, and returns the state that it left.
 int read_state(const int* state) {
   int value = PWX_LOOP_DONE;
-  const Gpu& gpu = the_gpu();
-  wait_for_unqueued();
-  gpu.check(gpu.driver.cuMemcpy(reinterpret_cast<CUdeviceptr>(&value), address_of(state), sizeof value),
-            "reading the state of a loop");
+  SmallCopies copies;
+  copies.to_host(&value, address_of(state), sizeof value);
+  copies.finish();
   return value;
 }
 

@@ -11,6 +11,7 @@
 #include "xacc/runtime/gpu/device_loops.h"
 #include "xacc/runtime/gpu/gpu.h"
 #include "xacc/runtime/gpu/kernels.h"
+#include "xacc/runtime/gpu/small_copies.h"
 #include "xacc/runtime/program/collective.h"
 #include "xacc/runtime/program/program.h"
 #include "xacc/runtime/reflect/plans.h"
@@ -24,6 +25,7 @@ void free_everything() {
   free_present();
   free_exchanges();
   free_loops();
+  free_small_copies();
   free_kernels();
   free_queues();
   free_coarrays();
