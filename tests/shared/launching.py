@@ -93,6 +93,7 @@ def compile_double(name: str, folder: Path) -> Path:
     flags += [f"-I{ROOT / 'library' / 'src'}", f"-I{ROOT / 'library' / 'include'}"]
     if name == "fake_nvrtc":
         flags.append(f'-DFAKE_NVRTC_OPTIONS="{precompiled_for_kernels(source.parent, folder)}"')
+        flags.append(f'-DFAKE_NVRTC_CACHE="{folder}"')
     subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
     return library
 

@@ -2,12 +2,15 @@
 // library that the fake driver (fake_cuda.cpp) loads. Kernels run in a few blocks, one after the other, of a
 // few threads that take turns, so it serves kernels that are right for any grid and block. Peerway's own
 // kernels it passes on unread: the fake driver has them. FAKE_NVRTC_OPTIONS are the compiler's, with the
-// folders of device_on_cpu.h and of what was precompiled of it.
+// folders of device_on_cpu.h and of what was precompiled of it. FAKE_NVRTC_CACHE is the folder of compiled
+// kernels: the same text, with other options of NVRTC or from HIPRTC, is the same code here.
 #include <regex.h>  // the C library's: <regex> takes longer to compile than all else here
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 
@@ -49,21 +52,30 @@ std::string entries(const std::string& source) {
   return text;
 }
 
+std::string image_of(const std::string& code) {
+  return "fake module " + std::to_string(code.size()) + "\n" + code;
+}
+
 int compile(nvrtcProgram program) {
-  char folder[] = "/tmp/fake-nvrtc-XXXXXX";
+  const std::string text = "#include \"device_on_cpu.h\"\n#define PWX_JOINED\n"  // checks what that assumes
+                           + program->source + "\n#line 1 \"entries\"\n" + entries(program->source);
+  const std::string compiled = FAKE_NVRTC_CACHE "/" + std::to_string(std::hash<std::string>()(text)) + ".so";
+  if (const std::string code = all_of(compiled); !code.empty()) {
+    program->image = image_of(code);
+    return kSuccess;
+  }
+  char folder[] = FAKE_NVRTC_CACHE "/kernel-XXXXXX";
   if (mkdtemp(folder) == nullptr) return kCompilation;
-  const std::string base = folder, text = base + "/kernel.cpp", library = base + "/kernel.so",
+  const std::string base = folder, source = base + "/kernel.cpp", library = base + "/kernel.so",
                     log = base + "/log";
-  std::ofstream(text) << "#include \"device_on_cpu.h\"\n#define PWX_JOINED\n"  // checks what that assumes
-                      << program->source << "\n#line 1 \"entries\"\n"
-                      << entries(program->source);
-  const std::string command = "cc " FAKE_NVRTC_OPTIONS " -shared -Wl,-Bsymbolic,-z,defs " + text +
+  std::ofstream(source) << text;
+  const std::string command = "cc " FAKE_NVRTC_OPTIONS " -shared -Wl,-Bsymbolic,-z,defs " + source +
                               " -lm -o " + library + " 2> " + log;
   const bool done = std::system(command.c_str()) == 0;
   program->log = all_of(log);
   if (done) {
-    const std::string code = all_of(library);
-    program->image = "fake module " + std::to_string(code.size()) + "\n" + code;
+    program->image = image_of(all_of(library));
+    std::rename(library.c_str(), compiled.c_str());  // whole at once, for those that look for it meanwhile
   }
   std::system(("rm -r " + base).c_str());
   return done ? kSuccess : kCompilation;
