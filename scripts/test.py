@@ -98,11 +98,17 @@ def unsanitized(totals: Totals) -> None:
     """Run the unit tests with the library as users get it. What malloc gives is filled, so that a read of
     bytes that were never written shows.
     """
-    names = ("unit", "unit_pure", "unit_nvrtc")
-    if checks.build(totals, "unit", BUILD, list(names), []):
-        for program in names:
-            shards = CORES if program == "unit" else 1
-            checks.unit_tests(totals, program, BUILD, program=program, shards=shards, MALLOC_PERTURB_="165")
+
+    def run_program(part: Totals, program: str, shards: int = 1) -> None:
+        checks.unit_tests(part, program, BUILD, program=program, shards=shards, MALLOC_PERTURB_="165")
+
+    if checks.build(totals, "unit", BUILD, ["unit", "unit_pure", "unit_nvrtc"], []):
+        run_program(totals, "unit", CORES)
+        side_by_side(  # both take a core for about as long, and one test of NVRTC cannot be divided
+            totals,
+            lambda part: run_program(part, "unit_pure"),
+            lambda part: run_program(part, "unit_nvrtc"),
+        )
 
 
 def side_by_side(totals: Totals, *bodies: Callable[[Totals], None]) -> None:
