@@ -5,9 +5,9 @@
 namespace pwx {
 namespace {
 
-constexpr long kMostThreads = 1024, kUsualThreads = 256, kWarp = 32;
+constexpr long kMostThreads = 1024, kWarp = 32;
 constexpr long kMostX = 0x7fffffff, kMostY = 65535;
-constexpr unsigned kBlocksOfProcessor = 8;  // blocks of 256 threads that are resident at once
+constexpr int kBlocksOfProcessor = 2048 / kUsualThreads;
 // With more blocks than this a thread does two iterations, because blocks with little work end faster than
 // new ones begin (results/xacc/by-hand.jsonl has Himeno's copy and STREAM with two).
 constexpr long kManyBlocks = 1 << 13;
@@ -36,25 +36,26 @@ void share(std::array<long, 3>& grid, long most) {
 long threads_of(const pwx_shape& shape, long x) {
   if (shape.executor == PWX_BY_WARP) return kUsualThreads;
   const long usual =
-      shape.executor == PWX_BY_BLOCK ? kUsualThreads / 2 : std::min(kUsualThreads, whole_warps(x));
+      shape.executor == PWX_BY_BLOCK ? kUsualThreads / 2 : std::min<long>(kUsualThreads, whole_warps(x));
   return std::min(shape.threads > 0 ? shape.threads : usual, kMostThreads);
 }
 
 /// The iterations of x that a block executes at once.
-long at_once(pwx_executor executor, long threads) {
+long iterations_of_block(pwx_executor executor, long threads) {
   return executor == PWX_BY_THREAD ? threads : executor == PWX_BY_WARP ? threads / kWarp : 1;
 }
 
 }  // namespace
 
-unsigned most_joined(int processors) {
-  return kBlocksOfProcessor * static_cast<unsigned>(std::max(processors, 1));
+unsigned blocks_at_once(int processors, int of_processor) {
+  return static_cast<unsigned>(std::max(processors, 1) * std::clamp(of_processor, 1, kBlocksOfProcessor));
 }
+unsigned most_joined(int processors) { return blocks_at_once(processors, kBlocksOfProcessor); }
 
-Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
+Grid grid_of(const pwx_shape& shape, bool reduces, unsigned at_once) {
   const auto at_least_1 = [](long count) { return std::max(count, 1L); };
   const long x = at_least_1(shape.iterations[0]);
-  const long threads = threads_of(shape, x), of_block = at_once(shape.executor, threads);
+  const long threads = threads_of(shape, x), of_block = iterations_of_block(shape.executor, threads);
   long blocks = rounds(x, of_block);
   const long y = std::min(rounds(at_least_1(shape.iterations[1]), at_least_1(shape.y_at_once)), kMostY);
   const long z = std::min(at_least_1(shape.iterations[2]), kMostY);
@@ -63,7 +64,7 @@ Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
   std::array<long, 3> grid = {std::min(blocks, kMostX), y, z};
   if (reduces || shape.blocks > 0) {
     long most = shape.blocks > 0 ? shape.blocks : kMostX;
-    if (reduces) most = std::min<long>(most, most_joined(processors));
+    if (reduces) most = std::min<long>(most, at_once);
     share(grid, most);
   }
   return {{static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])},

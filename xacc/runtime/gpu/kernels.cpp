@@ -37,6 +37,7 @@ struct pwx_kernel_state {
   bool in_order = false;     ///< it waits for the work before it itself
   bool conditional = false;  ///< it has the state of a loop as a parameter
   bool can_overlap = false;  ///< a reflect before it
+  unsigned at_once = 1;      ///< blocks that the GPU runs
 };
 
 namespace pwx {
@@ -156,6 +157,11 @@ pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   auto state = std::make_unique<pwx_kernel_state>();
   gpu.check(gpu.driver.cuModuleLoadData(&state->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&state->function, state->module, kernel.name), "finding a kernel");
+  int of_processor = 0;
+  gpu.check(gpu.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&of_processor, state->function,
+                                                                   kUsualThreads, 0),
+            "asking how many blocks of a kernel run at once");
+  state->at_once = blocks_at_once(gpu.processors(), of_processor);
   state->in_order = kernel.reduces_ranks != 0 || kernel.apart != nullptr ||
                     std::string_view(kernel.source).find("pwx_begin_in_order();") != std::string_view::npos;
   state->conditional = std::string_view(kernel.source).find("const int* pwx_state") != std::string_view::npos;
@@ -202,8 +208,7 @@ std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, const Gp
 
 KernelLaunch launch_of(pwx_kernel& kernel, const pwx_shape& shape, bool reduces, peerway::Plan* plan) {
   const pwx_kernel_state& state = loaded(kernel);
-  return {state.function, state.in_order, state.conditional, grid_of(shape, reduces, the_gpu().processors()),
-          plan};
+  return {state.function, state.in_order, state.conditional, grid_of(shape, reduces, state.at_once), plan};
 }
 
 /// Whether a kernel may begin while the reflect that was launched last is under way: it writes none of its

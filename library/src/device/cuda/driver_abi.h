@@ -291,6 +291,8 @@ struct CUgraphNodeParams {
   X(cuModuleLoadData, "cuModuleLoadData", CUmodule*, const void*)                                           \
   X(cuModuleUnload, "cuModuleUnload", CUmodule)                                                             \
   X(cuModuleGetFunction, "cuModuleGetFunction", CUfunction*, CUmodule, const char*)                         \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", int*,       \
+    CUfunction, int, size_t)                                                                                \
   X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", CUstream, int)                                         \
   X(cuStreamEndCapture, "cuStreamEndCapture", CUstream, CUgraph*)                                           \
   X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", CUgraphExec*, CUgraph, unsigned long long)           \

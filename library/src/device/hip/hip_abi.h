@@ -88,42 +88,43 @@ struct hipDeviceProp {
 
 // X(function of CUDA's driver, HIP's function). These have the same parameters, so that HIP's are called in
 // the place of the others.
-#define PW_HIP_SAME(X)                                            \
-  X(cuInit, hipInit)                                              \
-  X(cuDriverGetVersion, hipRuntimeGetVersion)                     \
-  X(cuGetErrorName, hipDrvGetErrorName)                           \
-  X(cuGetErrorString, hipDrvGetErrorString)                       \
-  X(cuDeviceGetCount, hipGetDeviceCount)                          \
-  X(cuDeviceGet, hipDeviceGet)                                    \
-  X(cuDeviceGetName, hipDeviceGetName)                            \
-  X(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer)                \
-  X(cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange) \
-  X(cuMemFree, hipFree)                                           \
-  X(cuMemHostRegister, hipHostRegister)                           \
-  X(cuMemHostUnregister, hipHostUnregister)                       \
-  X(cuMemHostGetDevicePointer, hipHostGetDevicePointer)           \
-  X(cuIpcGetMemHandle, hipIpcGetMemHandle)                        \
-  X(cuIpcOpenMemHandle, hipIpcOpenMemHandle)                      \
-  X(cuIpcCloseMemHandle, hipIpcCloseMemHandle)                    \
-  X(cuStreamCreateWithPriority, hipStreamCreateWithPriority)      \
-  X(cuStreamDestroy, hipStreamDestroy)                            \
-  X(cuStreamQuery, hipStreamQuery)                                \
-  X(cuStreamSynchronize, hipStreamSynchronize)                    \
-  X(cuLaunchHostFunc, hipLaunchHostFunc)                          \
-  X(cuEventCreate, hipEventCreateWithFlags)                       \
-  X(cuEventDestroy, hipEventDestroy)                              \
-  X(cuEventRecord, hipEventRecord)                                \
-  X(cuStreamWaitEvent, hipStreamWaitEvent)                        \
-  X(cuStreamWriteValue64, hipStreamWriteValue64)                  \
-  X(cuModuleLoadData, hipModuleLoadData)                          \
-  X(cuModuleUnload, hipModuleUnload)                              \
-  X(cuModuleGetFunction, hipModuleGetFunction)                    \
-  X(cuStreamBeginCapture, hipStreamBeginCapture)                  \
-  X(cuStreamEndCapture, hipStreamEndCapture)                      \
-  X(cuGraphInstantiate, hipGraphInstantiateWithFlags)             \
-  X(cuGraphLaunch, hipGraphLaunch)                                \
-  X(cuGraphExecDestroy, hipGraphExecDestroy)                      \
-  X(cuGraphDestroy, hipGraphDestroy)                              \
+#define PW_HIP_SAME(X)                                                                               \
+  X(cuInit, hipInit)                                                                                 \
+  X(cuDriverGetVersion, hipRuntimeGetVersion)                                                        \
+  X(cuGetErrorName, hipDrvGetErrorName)                                                              \
+  X(cuGetErrorString, hipDrvGetErrorString)                                                          \
+  X(cuDeviceGetCount, hipGetDeviceCount)                                                             \
+  X(cuDeviceGet, hipDeviceGet)                                                                       \
+  X(cuDeviceGetName, hipDeviceGetName)                                                               \
+  X(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer)                                                   \
+  X(cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange)                                    \
+  X(cuMemFree, hipFree)                                                                              \
+  X(cuMemHostRegister, hipHostRegister)                                                              \
+  X(cuMemHostUnregister, hipHostUnregister)                                                          \
+  X(cuMemHostGetDevicePointer, hipHostGetDevicePointer)                                              \
+  X(cuIpcGetMemHandle, hipIpcGetMemHandle)                                                           \
+  X(cuIpcOpenMemHandle, hipIpcOpenMemHandle)                                                         \
+  X(cuIpcCloseMemHandle, hipIpcCloseMemHandle)                                                       \
+  X(cuStreamCreateWithPriority, hipStreamCreateWithPriority)                                         \
+  X(cuStreamDestroy, hipStreamDestroy)                                                               \
+  X(cuStreamQuery, hipStreamQuery)                                                                   \
+  X(cuStreamSynchronize, hipStreamSynchronize)                                                       \
+  X(cuLaunchHostFunc, hipLaunchHostFunc)                                                             \
+  X(cuEventCreate, hipEventCreateWithFlags)                                                          \
+  X(cuEventDestroy, hipEventDestroy)                                                                 \
+  X(cuEventRecord, hipEventRecord)                                                                   \
+  X(cuStreamWaitEvent, hipStreamWaitEvent)                                                           \
+  X(cuStreamWriteValue64, hipStreamWriteValue64)                                                     \
+  X(cuModuleLoadData, hipModuleLoadData)                                                             \
+  X(cuModuleUnload, hipModuleUnload)                                                                 \
+  X(cuModuleGetFunction, hipModuleGetFunction)                                                       \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, hipModuleOccupancyMaxActiveBlocksPerMultiprocessor) \
+  X(cuStreamBeginCapture, hipStreamBeginCapture)                                                     \
+  X(cuStreamEndCapture, hipStreamEndCapture)                                                         \
+  X(cuGraphInstantiate, hipGraphInstantiateWithFlags)                                                \
+  X(cuGraphLaunch, hipGraphLaunch)                                                                   \
+  X(cuGraphExecDestroy, hipGraphExecDestroy)                                                         \
+  X(cuGraphDestroy, hipGraphDestroy)                                                                 \
   X(cuLaunchKernel, hipModuleLaunchKernel)
 
 // X(HIP's function, parameters...): those that hip_driver.cpp calls.

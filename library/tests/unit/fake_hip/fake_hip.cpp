@@ -410,6 +410,10 @@ API CUresult hipModuleUnload(CUmodule module) {
 API CUresult hipModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   return cuda_driver().cuModuleGetFunction(function, module, name);
 }
+API CUresult hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads,
+                                                                size_t shared) {
+  return cuda_driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared);
+}
 API CUresult hipModuleLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
                                    unsigned threads_x, unsigned threads_y, unsigned threads_z,
                                    unsigned shared, CUstream stream, void** parameters, void** more) {

@@ -18,7 +18,7 @@ struct Case {
 class GridTest : public testing::TestWithParam<Case> {};
 
 TEST_P(GridTest, IsThatOfTheShape) {
-  EXPECT_EQ(grid_of(GetParam().shape, GetParam().reduces, kProcessors), GetParam().grid);
+  EXPECT_EQ(grid_of(GetParam().shape, GetParam().reduces, most_joined(kProcessors)), GetParam().grid);
 }
 
 INSTANTIATE_TEST_SUITE_P(

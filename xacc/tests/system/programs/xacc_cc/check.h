@@ -24,9 +24,9 @@ void operators(void);
 void between(void);
 void declarators(void);
 void intrinsics(void);
-void gmoves(void);
 /* Not every compiler can make these. */
 __attribute__((weak)) void own_of_threads(void);
+__attribute__((weak)) void gmoves(void);
 __attribute__((weak)) void newer(void);
 __attribute__((weak)) void data_newer(void);
 

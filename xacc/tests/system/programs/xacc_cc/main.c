@@ -16,7 +16,7 @@ int main(void) {
   between();
   declarators();
   intrinsics();
-  gmoves();
+  if (gmoves) gmoves();
   if (newer) newer();
   if (data_newer) data_newer();
 #pragma xmp reduction(+ : wrong)
