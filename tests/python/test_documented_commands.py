@@ -165,7 +165,7 @@ CLASSES = {
     "peerway run -n 2 -- ./lqcd --gauge random:1 --check --repeat 500": VERB,
     "python apps/lqcd/evaluate.py --edges 16 --grids 1x1,2x2 --rounds 5 --out lqcd.jsonl": SCRIPT,
     "git clone https://github.com/mnakao/PEACH2-Benchmarks": FOREIGN,
-    "python apps/lqcd/original.py --source PEACH2-Benchmarks --edges 16 --gangs 28,4096 --out original.jsonl": SCRIPT,
+    "python apps/lqcd/original.py --source PEACH2-Benchmarks --gangs 28,4096 --out original.jsonl": SCRIPT,
     "python apps/lqcd/quda.py build --source quda --folder build/quda": SCRIPT,
     "python apps/lqcd/quda.py run --folder build/quda --out quda.jsonl": SCRIPT,
     "peerway trace -- mpirun -n 2 ./program": VERB,
