@@ -94,14 +94,22 @@ def loops_of(
                 loop = loop_nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.loops.localised or not _changes_only_own(
-                annotated, body, loop, directive, operators
-            ):
+            own_only = _changes_only_own(annotated, body, loop, directive, operators)
+            if statement.start in unit.loops.localised or not own_only or not _can_step_far(unit, loop):
                 return []
             loops.append((loop, directive))
         elif _writes(annotated, statement, body) == {"here", "outside"}:
             return []
     return loops
+
+
+def _can_step_far(unit: Unit, loop: For) -> bool:
+    """Whether a loop ends if its index goes on by a multiple of the step, and does not wrap."""
+    variable = unit.syntax.variable(loop.header.index, unit.file, loop.header.parts[1].start)
+    kind = variable.element if variable is not None else ""
+    signed = kind in ("int", "long", "long long")
+    unsigned_up = kind in ("unsigned int", "unsigned long", "unsigned long long") and not loop.header.down
+    return loop.header.relation != "!=" and (signed or unsigned_up)
 
 
 def _statements(unit: Unit, body: Range) -> list[Statement]:
