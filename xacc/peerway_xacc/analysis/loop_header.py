@@ -112,7 +112,7 @@ def _operators(part: list[Span]) -> set[str]:
 
 def _condition(text: Text, part: list[Span], index: str, loop: Span) -> tuple[str, Range, Span]:
     def bounds(of: list[Span]) -> bool:
-        return not _operators(of) & _LOOSER_THAN_RELATION
+        return not _operators(of) & _LOOSER_THAN_RELATION and _stays(of, index)
 
     if len(part) > 2 and part[0].text == index and part[1].text in _TURNED and bounds(part[2:]):
         return part[1].text, Range(part[2].start, part[-1].end), part[1]
@@ -121,19 +121,25 @@ def _condition(text: Text, part: list[Span], index: str, loop: Span) -> tuple[st
     raise _refused(text, part, loop, f"'{index} < last', or with <=, >, >= or !=")
 
 
+def _stays(part: list[Span], index: str) -> bool:
+    """Whether a bound or a step is the same in each iteration, as far as its text shows."""
+    texts = [span.text for span in part]
+    return index not in texts and not {"++", "--"} & set(texts) and not _ASSIGNING & _operators(part)
+
+
 def _step(text: Text, part: list[Span], index: str, loop: Span) -> tuple[str, bool]:
     words = [span.text for span in part]
     if words in ([index, "++"], ["++", index]):
         return "1", False
     if words in ([index, "--"], ["--", index]):
         return "1", True
-    if len(words) > 2 and words[0] == index and words[1] in ("+=", "-=") and "," not in _operators(part[2:]):
+    if len(words) > 2 and words[0] == index and words[1] in ("+=", "-=") and _stays(part[2:], index):
         return text.text[part[2].start : part[-1].end], words[1] == "-="
     if len(words) > 4 and words[:3] == [index, "=", index] and words[3] in ("+", "-"):
         looser = _LOOSER_THAN_SUM | ({"+", "-"} if words[3] == "-" else set())  # i - s + 1 is not i - (s + 1)
-        if not _operators(part[4:]) & looser:
+        if not _operators(part[4:]) & looser and _stays(part[4:], index):
             return text.text[part[4].start : part[-1].end], words[3] == "-"
     plus_index = len(words) > 4 and words[:2] == [index, "="] and words[-2:] == ["+", index]
-    if plus_index and not _operators(part[2:-2]) & _LOOSER_THAN_SUM:
+    if plus_index and not _operators(part[2:-2]) & _LOOSER_THAN_SUM and _stays(part[2:-2], index):
         return text.text[part[2].start : part[-3].end], False
     raise _refused(text, part, loop, f"'{index}++' or '{index} += step'")

@@ -52,6 +52,11 @@ def test_a_header_that_counts(inside: str, counts: tuple[str, str, str, bool] | 
         "i = 0; i < n; i = i + s << 1",
         "i = 0; i < n; i = a & s + i",
         "i = 0; i < n; i++, j++",
+        "i = 0; i < n; i += i",
+        "i = 0; i < n; i += s = 2",
+        "i = 0; i < n; i = i + s - i",
+        "i = 0; i < n * i; i++",
+        "i = 0; i < n++; i++",
     ],
 )
 def test_what_only_begins_like_a_count_is_refused(inside: str) -> None:
