@@ -78,10 +78,11 @@ def _answer(host: str, words: list[str], agent: subprocess.Popen[bytes], errors:
         chunk = os.read(agent.stdout.fileno(), wire.CHUNK)
         text += chunk
         for line in text.splitlines(keepends=True):  # the host's shell may have said something before
-            if line.startswith(b"{") and line.endswith(b"\n"):
-                return _text(**json.loads(line))
+            with contextlib.suppress(ValueError, TypeError):
+                return _text(**json.loads(line if line.endswith(b"\n") else b""))
         if not chunk:
             break
+    _end(agent)
     status = agent.wait()
     errors.seek(0)
     said = errors.read().strip() or text.strip() or b"it said nothing"
