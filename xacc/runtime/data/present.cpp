@@ -224,6 +224,7 @@ void remove_present(Present& entry) {
     tell_array_users(&ArrayUser::copy_freed, entry.id);
   } else if (entry.coarray) {
     wait_for_all();
+    tell_array_users(&ArrayUser::copy_freed, entry.id);
   } else {
     if (entry.reached) {
       wait_for_all();

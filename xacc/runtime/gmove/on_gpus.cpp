@@ -24,6 +24,8 @@ namespace pwx {
 /// The most blocks that a rank sends or receives in a plan: a section of a cyclic array can have one for each
 /// element.
 constexpr size_t kMostBlocks = 4096;
+/// The plans that a directive keeps; one whose sections change each time makes new ones.
+constexpr size_t kMostPlans = 8;
 
 /// A gmove that ran before, and its plan.
 struct GmovePlan {
@@ -32,13 +34,14 @@ struct GmovePlan {
   uint64_t target_copy, source_copy;    ///< ids of the copies on the GPU; 0: the side is in host memory
   uint64_t target_life, source_life;    ///< of local arrays: their memory may be kept by this rank alone
   std::vector<uint64_t> arrays{};       ///< ids
+  long number = 0;                      ///< among the plans of the set, equal on all ranks
   bool through_host = false;            ///< the ranks have agreed that no plan can do it
   std::optional<peerway::Plan> plan{};  ///< none if this rank has nothing to transfer
 };
 
 }  // namespace pwx
 
-/// One gmove in the text: the plans of all its calls so far, the latest first.
+/// One gmove in the text: the plans of its last calls, in the order in which they were made.
 struct pwx_gmove_plans_state {
   std::vector<std::unique_ptr<pwx::GmovePlan>> plans;
 };
@@ -72,9 +75,9 @@ OnGpu memory_of(const pwx_section& side, const Present& copy) {
 }
 
 bool same_section(const pwx_section& a, const pwx_section& b) {
-  const auto same_triplet = [](const pwx_triplet& one, const pwx_triplet& other) {
-    return one.first == other.first && one.count == other.count && one.step == other.step &&
-           one.is_index == other.is_index;
+  const auto same_triplet = [](const pwx_triplet& of_a, const pwx_triplet& of_b) {
+    return of_a.first == of_b.first && of_a.count == of_b.count && of_a.step == of_b.step &&
+           of_a.is_index == of_b.is_index;
   };
   return a.array == b.array && a.base == b.base && a.element_bytes == b.element_bytes && a.ndims == b.ndims &&
          std::equal(a.extent, a.extent + a.ndims, b.extent) &&
@@ -131,19 +134,38 @@ bool all_can(bool this_rank_can, const GmovePlan& gmove, const Set& set) {
   return least[0] == 1 && least[1] == -least[2];
 }
 
-/// Whether a plan can be what an assignment needs, as all ranks know it: an element goes to one place at
-/// another rank only, and no element is written before it is read.
-bool sends_directly(const Assignment& assignment) {
-  const Side &target = assignment.target, &source = assignment.source;
-  const bool overlaps = target.section.array == source.section.array;  // also if both are local
-  return !assignment.broadcasts_one && !overlaps;
+/// Whether a plan may be able to do a gmove, as far as all ranks know it alike: both sides are on the GPU,
+/// and of two arrays, and each element goes to one place of another rank.
+bool may_have_plan(int sides, const pwx_section& target, const pwx_section& source) {
+  const auto is_element = [](const pwx_section& side) {
+    return std::all_of(side.dim, side.dim + side.ndims, [](const pwx_triplet& t) { return t.is_index != 0; });
+  };
+  return sides == (PWX_LEFT_ON_GPU | PWX_RIGHT_ON_GPU) && target.array != source.array &&
+         (!is_element(source) || is_element(target));
 }
 
+/// Whether the two sides share memory of the GPU: an array's address may be that of the local side.
+bool overlap(const pwx_section& target, const Present& to, const pwx_section& source, const Present& from) {
+  const auto first = [](const pwx_section& side, const Present& copy) {
+    return side.array != nullptr ? copy.device
+                                 : copy.device + (static_cast<const std::byte*>(side.base) - copy.host);
+  };
+  const auto bytes = [](const pwx_section& side, const Present& copy) {
+    return side.array != nullptr ? copy.bytes : bytes_of(side);
+  };
+  const std::byte *to_first = first(target, to), *from_first = first(source, from);
+  return to_first < from_first + bytes(source, from) && from_first < to_first + bytes(target, to);
+}
+
+/// Prepares the plan, if all ranks can use one. Collective. What was recorded before is launched, because
+/// another rank may have launched its part of it already, and wait.
 void prepare(GmovePlan& gmove, const Present* target, const Present* source) {
+  launch_recorded();
   const Assignment assignment(gmove.target, gmove.source);
   const std::vector<Transfer> transfers = transfers_of(assignment);
-  const bool can =
-      sends_directly(assignment) && target != nullptr && source != nullptr && transfers.size() <= kMostBlocks;
+  const bool can = target != nullptr && source != nullptr && transfers.size() <= kMostBlocks &&
+                   !overlap(gmove.target, *target, gmove.source, *source);
+  gmove.number = ++gmove.set->plans;
   gmove.through_host = !all_can(can, gmove, *gmove.set);
   if (gmove.through_host || (transfers.empty() && gmove.set->size() == 1)) return;
   const int me = program().rank();
@@ -159,30 +181,55 @@ void prepare(GmovePlan& gmove, const Present* target, const Present* source) {
   if (!transfers.empty()) gmove.plan.emplace(std::move(plan));
 }
 
-/// The plan of a gmove, made when it first comes with these arrays, copies and sections.
-GmovePlan& plan_of(pwx_gmove_plans& gmoves_of_site, int sides, const pwx_section& target,
-                   const pwx_section& source) {
-  const Present* const to = (sides & PWX_LEFT_ON_GPU) != 0 ? copy_of(target) : nullptr;
-  const Present* const from = (sides & PWX_RIGHT_ON_GPU) != 0 ? copy_of(source) : nullptr;
+/// Whether all ranks have the same plan from an earlier call. Collective. The copies of local arrays are
+/// known to their ranks only.
+bool agreed_on(const GmovePlan* known, const Set& set) {
+  const long mine = known == nullptr ? 0 : known->number;
+  long least[] = {mine, -mine};
+  reduce(program(), set, combine_of(PWX_MIN, PWX_LONG), least, std::size(least), sizeof least[0]);
+  return least[0] != 0 && least[0] == -least[1];
+}
+
+using Plans = std::vector<std::unique_ptr<GmovePlan>>;
+
+/// Ends plans.
+template <typename Concerns>
+void end_plans(Plans& plans, const Concerns& concerns) {
+  const auto ends = [&](const auto& plan) { return concerns(*plan); };
+  if (std::ranges::any_of(plans, [&](const auto& plan) { return plan->plan && ends(plan); })) {
+    launch_recorded();
+    wait_for_unqueued();
+    forget_graphs();
+  }
+  std::erase_if(plans, ends);
+}
+
+/// The plan of a gmove, made when it first comes with these arrays, copies and sections. All ranks make and
+/// end the plans of a directive in the same order.
+GmovePlan& plan_of(pwx_gmove_plans& directive, const pwx_section& target, const pwx_section& source) {
+  const Present *to = copy_of(target), *from = copy_of(source);
   auto wanted = std::make_unique<GmovePlan>(
       GmovePlan{&program().executing(), target, source, to == nullptr ? 0 : to->id,
                 from == nullptr ? 0 : from->id, life_of(target), life_of(source)});
-  if (gmoves_of_site.state == nullptr)
-    gmoves_of_site.state = gmoves().emplace_back(std::make_unique<pwx_gmove_plans_state>()).get();
-  auto& plans = gmoves_of_site.state->plans;
-  const auto known = std::ranges::find_if(plans, [&](const auto& plan) { return is_for(*plan, *wanted); });
-  if (known != plans.end()) {
-    std::rotate(plans.begin(), known, known + 1);
-    return *plans.front();
-  }
+  if (directive.state == nullptr)
+    directive.state = gmoves().emplace_back(std::make_unique<pwx_gmove_plans_state>()).get();
+  Plans& plans = directive.state->plans;
+  const auto place = std::ranges::find_if(plans, [&](const auto& plan) { return is_for(*plan, *wanted); });
+  GmovePlan* const known = place == plans.end() ? nullptr : place->get();
+  const bool has_local = target.array == nullptr || source.array == nullptr;
+  if (has_local ? agreed_on(known, *wanted->set) : known != nullptr) return *known;
+  end_plans(plans, [&](const GmovePlan& plan) { return &plan == known; });
+  if (plans.size() >= kMostPlans)
+    end_plans(plans, [&](const GmovePlan& plan) { return &plan == plans[0].get(); });
   for (const pwx_section* side : {&target, &source})
     if (side->array != nullptr) wanted->arrays.push_back(side->array->state->id);
   prepare(*wanted, to, from);
-  return **plans.insert(plans.begin(), std::move(wanted));
+  return *plans.emplace_back(std::move(wanted));
 }
 
-void update(const pwx_section& side, bool to_host, const pwx_where* where) {
-  pwx_data data{PWX_DATA_PRESENT, "a local array of gmove", nullptr, side.base, 0};
+/// Copies a side from the GPU, or back, if it is present.
+void update_side(const pwx_section& side, bool to_host, const pwx_where* where) {
+  pwx_data data{PWX_DATA_PRESENT, "a local array of gmove", nullptr, side.base, bytes_of(side)};
   if (side.array != nullptr)
     data = {PWX_DATA_PRESENT, side.array->name, const_cast<pwx_array*>(side.array), nullptr, 0};
   (to_host ? pwx_update_host : pwx_update_device)(1, &data, 1, PWX_QUEUE_SYNC, where);
@@ -191,36 +238,27 @@ void update(const pwx_section& side, bool to_host, const pwx_where* where) {
 /// Elements that the gmove does not write are copied back unchanged.
 void move_through_host(int sides, const pwx_section& target, const pwx_section& source,
                        const pwx_where* where) {
-  const bool left = (sides & PWX_LEFT_ON_GPU) != 0, right = (sides & PWX_RIGHT_ON_GPU) != 0;
-  if (right && source.ndims > 0) update(source, true, where);
-  if (right && source.array != nullptr) pwx_written(source.array);  // the host's memory, with its halos
-  if (left) update(target, true, where);
+  const bool target_on_gpu = (sides & PWX_LEFT_ON_GPU) != 0, source_on_gpu = (sides & PWX_RIGHT_ON_GPU) != 0;
+  if (source_on_gpu && source.ndims > 0) update_side(source, true, where);
+  if (source_on_gpu && source.array != nullptr) pwx_written(source.array);  // the host's, with its halos
+  if (target_on_gpu) update_side(target, true, where);
   pwx_gmove(PWX_COLLECTIVE, &target, &source, where);
-  if (left) update(target, false, where);
+  if (target_on_gpu) update_side(target, false, where);
 }
 
-/// Ends the plans for which `concerns` is true, since their memory ends.
+/// Ends the plans of all directives for which `concerns` is true, since their memory ends.
 template <typename Concerns>
-void end_plans(const Concerns& concerns) {
-  for (const auto& site : gmoves()) {
-    auto& plans = site->plans;
-    const auto ends = [&](const auto& plan) { return concerns(*plan); };
-    if (std::ranges::any_of(plans, [&](const auto& plan) { return plan->plan && ends(plan); })) {
-      launch_recorded();
-      wait_for_unqueued();
-      forget_graphs();
-    }
-    std::erase_if(plans, ends);
-  }
+void end_all_plans(const Concerns& concerns) {
+  for (const auto& directive : gmoves()) end_plans(directive->plans, concerns);
 }
 
 void forget_gmoves_of(uint64_t array) {
-  end_plans(
+  end_all_plans(
       [&](const GmovePlan& plan) { return std::ranges::find(plan.arrays, array) != plan.arrays.end(); });
 }
 
 void forget_gmoves_of_copy(uint64_t copy) {
-  end_plans([&](const GmovePlan& plan) { return plan.target_copy == copy || plan.source_copy == copy; });
+  end_all_plans([&](const GmovePlan& plan) { return plan.target_copy == copy || plan.source_copy == copy; });
 }
 
 const bool notified = (notify_array_user({forget_gmoves_of, forget_gmoves_of, forget_gmoves_of_copy}), true);
@@ -229,7 +267,7 @@ const bool notified = (notify_array_user({forget_gmoves_of, forget_gmoves_of, fo
 
 void free_gmove_plans() {
   forget_graphs();
-  for (const auto& site : gmoves()) site->plans.clear();
+  for (const auto& directive : gmoves()) directive->plans.clear();
 }
 
 }  // namespace pwx
@@ -241,11 +279,12 @@ void pwx_gmove_device(pwx_gmove_plans* plans, int sides, const pwx_section* targ
   pwx::guarded(where, [&] {
     if (pwx::gpu() == nullptr) return pwx_gmove(PWX_COLLECTIVE, target, source, where);
     if (target->array != nullptr) pwx_written(target->array);
-    pwx::GmovePlan& gmove = pwx::plan_of(*plans, sides, *target, *source);
-    if (gmove.through_host)
+    pwx::GmovePlan* const gmove =
+        pwx::may_have_plan(sides, *target, *source) ? &pwx::plan_of(*plans, *target, *source) : nullptr;
+    if (gmove == nullptr || gmove->through_host)
       pwx::move_through_host(sides, *target, *source, where);
-    else if (gmove.plan)
-      pwx::run_in_order(*gmove.plan);
+    else if (gmove->plan)
+      pwx::run_in_order(*gmove->plan);
   });
 }
 

@@ -229,8 +229,10 @@ bool may_overlap(const pwx_kernel& kernel, void** arguments) {
 
 void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
             int reduction_count, const pwx_reduction* reductions, long queue) {
-  for (const long count : shape.iterations)
-    if (count <= 0) return;
+  if (std::ranges::any_of(shape.iterations, [](long iterations) { return iterations <= 0; })) {
+    if (queue == PWX_QUEUE_SYNC) skip_in_order();
+    return;
+  }
   const auto count = static_cast<size_t>(reduction_count);
   if (argument_count + count > kMostArguments || count > kMostReductions)
     refuse("a loop with ", argument_count, " variables and ", count, " reductions; at most ", kMostArguments,

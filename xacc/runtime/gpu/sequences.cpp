@@ -121,6 +121,10 @@ void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigne
   launch_on(stream_of(PWX_QUEUE_SYNC), launch, {arguments, count});
 }
 
+void skip_in_order() {
+  if (depth > 0) first_came = true;
+}
+
 void run_in_order(peerway::Plan& plan) {
   refreshed_by_last_launch = {};
   if (Recording* const recording = recording_of_next_part()) return record(*recording, plan);

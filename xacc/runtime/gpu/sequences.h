@@ -20,7 +20,10 @@ struct MemoryOnGpu {
 /// Launches a kernel in the order of the program's work without a queue, or records it. `sizes` are those of
 /// the arguments; if null, they are unknown, and the launch is not recorded.
 void launch_in_order(const KernelLaunch& launch, void** arguments, const unsigned* sizes, size_t count);
-/// The same for the start and the finish of a plan.
+/// Counts a kernel without iterations as a part of its sequence: so all ranks record the same plans, and none
+/// starts one at once that another one will launch only behind something collective.
+void skip_in_order();
+/// Launches or records the start and the finish of a plan.
 void run_in_order(peerway::Plan& plan);
 /// The same for a reflect's plan. `refreshed` is the memory of the arrays whose halos it refreshes, valid as
 /// long as the plan. `overlapped` says until the next reflect of the directive whether a kernel overlaps this

@@ -92,6 +92,7 @@ Reflect& entry_of(pwx_halo& halo, const ReflectRequest& request, bool shares) {
   const auto has_ended = [](const auto& entry) { return entry->stale && !entry->under_way; };
   std::erase_if(entries, has_ended);
   std::erase_if(shared(), has_ended);
+  launch_recorded();  // a rank may have launched its part of it already, and wait
   const auto& entry = *entries.insert(entries.begin(), make_reflect(request, set));
   entry->shared = shares;
   if (shares)

@@ -164,6 +164,89 @@ static void of_functions(int value) {
   for (int i = 0; i < N; i++) CHECK(mine[i] == value * i);
 }
 
+/* A local array that is a part of what is present, and one that is the memory of the other side. */
+static void parts_of_memory(void) {
+  int many[3 * N], *const middle = many + N;
+  for (int i = 0; i < 3 * N; i++) many[i] = -1;
+#pragma acc enter data copyin(many)
+  fill(60);
+#pragma xmp gmove acc
+  middle [0:N] = a [0:N];
+#pragma acc update host(many)
+  for (int i = 0; i < 3 * N; i++) CHECK(many[i] == (i >= N && i < 2 * N ? 60 + i - N : -1));
+#pragma xmp gmove acc
+  middle [0:N] = a[7]; /* through the host */
+#pragma acc update host(many)
+  for (int i = 0; i < 3 * N; i++) CHECK(many[i] == (i >= N && i < 2 * N ? 67 : -1));
+#pragma acc exit data delete(many)
+  if (xmp_all_num_nodes() > 1) return;
+  int* own = NULL;
+  xmp_array_laddr(xmp_desc_of(b), (void**)&own);
+#pragma xmp loop(i) on t(i)
+#pragma acc parallel loop present(b)
+  for (int i = 0; i < N; i++) b[i] = i;
+#pragma xmp gmove acc
+  b [1:N - 1] = own [0:N - 1];
+#pragma acc update host(b)
+#pragma xmp loop(i) on t(i)
+  for (int i = 0; i < N; i++) CHECK(b[i] == (i > 0 ? i - 1 : 0));
+}
+
+/* Buffers that are at one place on some nodes and at another on others, on the GPU and not. */
+static void elsewhere_on_some_nodes(void) {
+  static int buffers[2][N];
+#pragma acc enter data create(buffers)
+  for (int again = 0; again < 6; again++) {
+    int* const buffer = buffers[xmp_all_node_num() % 2 ? again % 2 : 0];
+    int* const on_host = malloc((again * xmp_all_node_num() + 1) * 64 + sizeof(int) * N);
+    fill(again);
+#pragma xmp gmove acc
+    buffer [0:N] = a [0:N];
+#pragma acc update host(buffer[0 : N])
+    for (int i = 0; i < N; i++) CHECK(buffer[i] == again + i);
+#pragma xmp gmove acc(a)
+    on_host [0:N] = a [0:N];
+    for (int i = 0; i < N; i++) CHECK(on_host[i] == again + i);
+    free(on_host);
+  }
+#pragma acc exit data delete(buffers)
+}
+
+#pragma xmp template few(0 : 1)
+#pragma xmp distribute few(block) onto p
+static int c[2], d[2];
+#pragma xmp align[i] with few(i)::c, d
+
+/* Some nodes own nothing, and execute no kernel. */
+static void of_few_elements(void) {
+  int pair[2], other[2];
+#pragma acc data create(c, d, pair, other)
+  for (int again = 0; again < 3; again++) {
+#pragma xmp loop(i) on few(i)
+#pragma acc parallel loop present(c, d)
+    for (int i = 0; i < 2; i++) c[i] = again + i, d[i] = again - i;
+#pragma xmp gmove acc
+    pair[:] = c[:];
+#pragma xmp gmove acc
+    other[:] = d[:];
+#pragma acc update host(pair, other)
+    for (int i = 0; i < 2; i++) CHECK(pair[i] == again + i && other[i] == again - i);
+  }
+}
+
+/* A section that moves on, so that each is a plan of its own. */
+static void of_many_sections(void) {
+  fill(0);
+  int line[4];
+#pragma acc data create(line)
+  for (int first = 0; first <= N - 4; first++) {
+#pragma xmp gmove acc
+    line[:] = a [first:4];
+#pragma acc update host(line)
+    for (int i = 0; i < 4; i++) CHECK(line[i] == first + i);
+  }
+}
+
 /* Only some nodes execute. */
 static void in_a_task(void) {
   fill(40);
@@ -184,6 +267,10 @@ void gmoves(void) {
   of_other_kinds();
   in_sequences();
   for (int value = 1; value < 4; value++) of_functions(value);
+  parts_of_memory();
+  elsewhere_on_some_nodes();
+  of_few_elements();
+  of_many_sections();
   in_a_task();
 #pragma acc exit data delete(a, b, cyclic, whole, rows, columns)
 }
