@@ -219,10 +219,7 @@ void remove_present(Present& entry) {
     wait_for_all();
     // the array's next copy uses it again, with the plans for it
     array->spare = {std::move(entry.region), entry.id};
-  } else if (entry.region) {
-    wait_for_all();
-    tell_array_users(&ArrayUser::copy_freed, entry.id);
-  } else if (entry.coarray) {
+  } else if (entry.region || entry.coarray) {
     wait_for_all();
     tell_array_users(&ArrayUser::copy_freed, entry.id);
   } else {
