@@ -263,7 +263,21 @@ static void default_queue(void) {
   CHECK(acc_get_default_async() == before);
 }
 
+/* A thread executes the inner loop, because an index that goes on by many steps would pass the end. */
+static void until_not_equal(void) {
+  int sums[4];
+#pragma acc parallel loop vector_length(32) copyout(sums)
+  for (int j = 0; j < 4; j++) {
+    int sum = 0;
+#pragma acc loop vector reduction(+ : sum)
+    for (int i = j; i != 100; i++) sum += i;
+    sums[j] = sum;
+  }
+  for (int j = 0; j < 4; j++) CHECK(sums[j] == 4950 - j * (j - 1) / 2);
+}
+
 void newer(void) {
+  until_not_equal();
   default_queue();
   pointers_to_pointers();
   sections(N, grid, M, grid);
