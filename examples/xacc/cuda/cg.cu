@@ -7,42 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "../cg_problem.h"
 #include "by_hand.cuh"
-
-#if defined CLASS_C
-#define NA 150000
-#define NONZER 15
-#define SHIFT 110.0
-#define ZETA 28.973605592845
-#define ITERATIONS 75
-#elif defined CLASS_B
-#define NA 75000
-#define NONZER 13
-#define SHIFT 60.0
-#define ZETA 22.712745482631
-#define ITERATIONS 75
-#elif defined CLASS_A
-#define NA 14000
-#define NONZER 11
-#define SHIFT 20.0
-#define ZETA 17.130235054029
-#define ITERATIONS 15
-#elif defined CLASS_W
-#define NA 7000
-#define NONZER 8
-#define SHIFT 12.0
-#define ZETA 10.362595087124
-#define ITERATIONS 15
-#else
-#define NA 1400
-#define NONZER 7
-#define SHIFT 10.0
-#define ZETA 8.5971775078648
-#define ITERATIONS 15
-#endif
-#define STEPS 25
-
-#include "../cg_matrix.h"
 
 constexpr int kThreads = 256;  // of a block
 constexpr int kAtOnce = 4;     // elements that a lane reads before it uses them
@@ -221,7 +187,6 @@ int main() {
   CHECK(cudaMemcpy(&sums, sums_on_gpu, sizeof sums, cudaMemcpyDefault));
   const double zeta = SHIFT + 1 / sums.xz, error = std::fabs(zeta - ZETA) / ZETA;
   std::printf("zeta %.10f, %s\n", zeta, error < 1e-10 ? "as published" : "not as published");
-  const double of_row = 3 + NONZER * (NONZER + 1) + STEPS * (5.0 + NONZER * (NONZER + 1)) + 3;
-  std::fprintf(stderr, "%.1f Mop/s\n", 2e-6 * ITERATIONS * NA * of_row / seconds);
+  std::fprintf(stderr, "%.1f Mop/s\n", OPERATIONS / seconds / 1e6);
   return error < 1e-10 ? 0 : 1;
 }

@@ -1,7 +1,42 @@
-/* The matrix of NPB's CG, after the report NAS-95-020: NA rows, each with some NONZER^2 elements. C and C++.
- */
+/* The problem of NPB's CG, after the report NAS-95-020: its classes, and the matrix of NA rows, each with
+ * some NONZER^2 elements. C and C++. */
 #include <math.h>
 #include <stdlib.h>
+
+#if defined CLASS_C
+#define NA 150000
+#define NONZER 15
+#define SHIFT 110.0
+#define ZETA 28.973605592845
+#define ITERATIONS 75
+#elif defined CLASS_B
+#define NA 75000
+#define NONZER 13
+#define SHIFT 60.0
+#define ZETA 22.712745482631
+#define ITERATIONS 75
+#elif defined CLASS_A
+#define NA 14000
+#define NONZER 11
+#define SHIFT 20.0
+#define ZETA 17.130235054029
+#elif defined CLASS_W
+#define NA 7000
+#define NONZER 8
+#define SHIFT 12.0
+#define ZETA 10.362595087124
+#else
+#define NA 1400
+#define NONZER 7
+#define SHIFT 10.0
+#define ZETA 8.5971775078648
+#endif
+#ifndef ITERATIONS
+#define ITERATIONS 15
+#endif
+#define STEPS 25
+#define OPERATIONS /* as NPB counts them */ \
+  (2.0 * ITERATIONS * NA * (3 + NONZER * (NONZER + 1) + STEPS * (5 + NONZER * (NONZER + 1)) + 3))
 
 #define MOST (NONZER + 1)
 
