@@ -68,10 +68,10 @@ const Present* copy_of(const pwx_section& side) {
   return find_present(side.base, bytes_of(side), "a local array of gmove");
 }
 
-/// The GPU memory of what is at a side's base.
-OnGpu memory_of(const pwx_section& side, const Present& copy) {
+/// The address on the GPU of what is at a side's base.
+const std::byte* base_on_gpu(const pwx_section& side, const Present& copy) {
   const std::byte* const base = side.array != nullptr ? copy.host : static_cast<const std::byte*>(side.base);
-  return region_on_gpu(copy.device + (base - copy.host));
+  return copy.device + (base - copy.host);
 }
 
 bool same_section(const pwx_section& a, const pwx_section& b) {
@@ -146,14 +146,10 @@ bool may_have_plan(int sides, const pwx_section& target, const pwx_section& sour
 
 /// Whether the two sides share memory of the GPU: an array's address may be that of the local side.
 bool overlap(const pwx_section& target, const Present& to, const pwx_section& source, const Present& from) {
-  const auto first = [](const pwx_section& side, const Present& copy) {
-    return side.array != nullptr ? copy.device
-                                 : copy.device + (static_cast<const std::byte*>(side.base) - copy.host);
-  };
   const auto bytes = [](const pwx_section& side, const Present& copy) {
     return side.array != nullptr ? copy.bytes : bytes_of(side);
   };
-  const std::byte *to_first = first(target, to), *from_first = first(source, from);
+  const std::byte *to_first = base_on_gpu(target, to), *from_first = base_on_gpu(source, from);
   return to_first < from_first + bytes(source, from) && from_first < to_first + bytes(target, to);
 }
 
@@ -169,7 +165,8 @@ void prepare(GmovePlan& gmove, const Present* target, const Present* source) {
   gmove.through_host = !all_can(can, gmove, *gmove.set);
   if (gmove.through_host || (transfers.empty() && gmove.set->size() == 1)) return;
   const int me = program().rank();
-  const OnGpu at_target = memory_of(gmove.target, *target), at_source = memory_of(gmove.source, *source);
+  const OnGpu at_target = region_on_gpu(base_on_gpu(gmove.target, *target)),
+              at_source = region_on_gpu(base_on_gpu(gmove.source, *source));
   peerway::PlanBuilder builder = program().context.plan(the_gpu().device());
   for (const Transfer& transfer : transfers) {
     pw_block from = transfer.blocks.from, to = transfer.blocks.to;
@@ -184,10 +181,7 @@ void prepare(GmovePlan& gmove, const Present* target, const Present* source) {
 /// Whether all ranks have the same plan from an earlier call. Collective. The copies of local arrays are
 /// known to their ranks only.
 bool agreed_on(const GmovePlan* known, const Set& set) {
-  const long mine = known == nullptr ? 0 : known->number;
-  long least[] = {mine, -mine};
-  reduce(program(), set, combine_of(PWX_MIN, PWX_LONG), least, std::size(least), sizeof least[0]);
-  return least[0] != 0 && least[0] == -least[1];
+  return agree(program(), set, known == nullptr ? 0 : known->number);
 }
 
 using Plans = std::vector<std::unique_ptr<GmovePlan>>;
@@ -219,8 +213,8 @@ GmovePlan& plan_of(pwx_gmove_plans& directive, const pwx_section& target, const 
   const bool has_local = target.array == nullptr || source.array == nullptr;
   if (has_local ? agreed_on(known, *wanted->set) : known != nullptr) return *known;
   end_plans(plans, [&](const GmovePlan& plan) { return &plan == known; });
-  if (plans.size() >= kMostPlans)
-    end_plans(plans, [&](const GmovePlan& plan) { return &plan == plans[0].get(); });
+  const GmovePlan* const oldest = plans.size() < kMostPlans ? nullptr : plans.front().get();
+  end_plans(plans, [&](const GmovePlan& plan) { return &plan == oldest; });
   for (const pwx_section* side : {&target, &source})
     if (side->array != nullptr) wanted->arrays.push_back(side->array->state->id);
   prepare(*wanted, to, from);

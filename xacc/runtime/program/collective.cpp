@@ -146,6 +146,12 @@ void reduce(Program& program, const Set& set, Combine combine, void* values, siz
     reduction.by_doubling();
 }
 
+bool agree(Program& program, const Set& set, long number) {
+  long least[] = {number, -number};
+  reduce(program, set, combine_of(PWX_MIN, PWX_LONG), least, 2, sizeof least[0]);
+  return least[0] != 0 && least[0] == -least[1];
+}
+
 int root_of(const Set& set, const pwx_ref* from) {
   if (from == nullptr) return 0;
   const Set& source = program().sets.of(*from);

@@ -47,10 +47,7 @@ std::map<long, std::vector<Reflect*>>& asynchronous() {
 /// Whether all ranks of a set have the same plan from an earlier call of their functions; ranks may keep
 /// different plans. Collective.
 bool agreed_on(const Reflect* entry, const Set& set) {
-  const long mine = entry == nullptr ? 0 : entry->number;
-  long ends[] = {mine, -mine};
-  reduce(program(), set, combine_of(PWX_MAX, PWX_LONG), ends, 2, sizeof ends[0]);
-  return ends[0] != 0 && ends[0] == -ends[1];
+  return agree(program(), set, entry == nullptr ? 0 : entry->number);
 }
 
 void end_plan(Reflect& entry) {
