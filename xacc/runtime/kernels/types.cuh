@@ -132,6 +132,18 @@ inline __device__ bool pwx_goes_on(const int* state) {
 #endif
 }
 
+// Reads an element that no thread reads again soon. The caches keep it for a shorter time than others.
+template <class T>
+inline __device__ T pwx_read_once(const T& at) {
+#if defined(PWX_ON_AMD)
+  return __builtin_nontemporal_load(&at);
+#elif defined(__CUDA_ARCH__)
+  return __ldcs(&at);
+#else
+  return at;
+#endif
+}
+
 // A value that is passed to a kernel by copy, such as an array.
 template <class T>
 struct pwx_value {

@@ -344,6 +344,38 @@ def test_a_warp_does_a_row_if_its_vector_length_is_32(tmp_path: Path) -> None:
     assert "}, 32, 0, PWX_BY_WARP, 1}" in result.text
 
 
+ONCE = [  # the inner loop of a sparse product, and what it reads once
+    ("int e = begin[i]; e < begin[i + 1]; e++", "a[e] * q[column[e]]", {"a[e]", "column[e]"}),
+    ("int e = first; e < begin[i + 1]; e++", "a[e] * q[at[e] + 1]", {"a[e]", "at[e]"}),
+    ("int e = begin[i]; e < begin[i + 1]; e++", "a[e] * b[e]", set()),  # nothing is looked up
+    ("int e = begin[i]; e < begin[i + 1]; e++", "a[e] * a[column[e]]", {"column[e]"}),
+    ("int e = begin[i]; e < begin[i + 1]; e++", "a[e + 1] * q[column[e]]", {"column[e]"}),
+    ("int e = 0; e < 9; e++", "a[e] * q[column[e]]", set()),  # all rows read the same elements
+]
+
+
+@pytest.mark.parametrize(("head", "product", "once"), ONCE)
+def test_elements_that_are_read_once(head: str, product: str, once: set[str], tmp_path: Path) -> None:
+    result = compiled(
+        tmp_path,
+        f"""\
+void sparse(double *r, const double *q, const double *a, const double *b, const int *column, const int *at,
+            const int *begin) {{
+#pragma acc parallel loop vector_length(32) present(r[0:9], q, a, b, column, at, begin)
+  for (int i = 0; i < 9; i++) {{
+    const int first = begin[i];
+    double sum = 0;
+#pragma acc loop vector reduction(+ : sum)
+    for ({head}) sum += {product};
+    r[i] = sum + first;
+  }}
+}}
+""",
+    )
+    [text] = kernels(result.text).values()
+    assert set(re.findall(r"pwx_read_once\(([^()]*)\)", text)) == once
+
+
 def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -> None:
     result = compiled(tmp_path, ROWS.replace(" reduction(+ : sum)", ""))
     [text] = kernels(result.text).values()
