@@ -4,7 +4,8 @@
 
 A loop `for (init; condition; step) { first; if (test) return ...; rest }` is written so that its state is
 known once an iteration, behind the test: the run-time library executes `first`, and then, as long as the
-state says so, `rest`, `step` and `first` again. A loop without a test has no `rest`.
+state says so, `rest`, `step` and `first` again. A loop without a test has no `rest`, and if the host knows how
+often it is executed, it has no state either: the library counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from peerway_xacc.analysis.blocks import Item, items_of
 from peerway_xacc.analysis.mapped import Mapped
 from peerway_xacc.device_loops import candidates
 from peerway_xacc.device_loops.body import Body
+from peerway_xacc.device_loops.counted import Count, count_of, counting
 from peerway_xacc.device_loops.functions import Functions
 from peerway_xacc.device_loops.heads import Exit, exit_of, head_of
 from peerway_xacc.device_loops.rewritten import Insertion, Part, rewritten
@@ -70,6 +72,7 @@ class _Loop:
         self.statement = statement
         self.scalars = DeviceScalars()
         self.head = head_of(unit, statement)
+        self.count: Count | None = None
 
     def write(self) -> str:
         """Add the loop's text for the device. Returns what --explain says. Raises StaysOnHost."""
@@ -78,13 +81,19 @@ class _Loop:
         exit_ = exit_of(self.unit, self.function, self.head, items)
         whole = Range(start, self.statement.end)
         chosen = on_device(self.unit, self.functions.compute, self.function, whole)
+        if exit_ is None:
+            self.count = count_of(self.unit, self.functions.compute, self.function, self.head, chosen)
+        if self.count is not None and not self.count.in_body:
+            chosen = [variable for variable in chosen if variable is not self.count.counter]
         for variable in chosen:
             name = self.functions.new_name(f"{self.function.name}_{variable.name}")
             self.scalars.names[id(variable)] = self.scalars.add(name, variable.spelling)
         body = self._body()
         first = items if exit_ is None else items[: exit_.number]
         rest = [] if exit_ is None else items[exit_.number + 1 :]
-        state = self.scalars.add(self.functions.new_name(f"{self.function.name}_state"), "int")
+        state = self.functions.new_name(f"{self.function.name}_state")
+        if self.count is None:
+            self.scalars.add(state, "int")
         text = self._text(body, first, rest, exit_, state, self._outside(chosen))
         if not body.computes:
             raise StaysOnHost(start, "it has no loop of acc")
@@ -93,8 +102,9 @@ class _Loop:
         insertion.add(declared, self.function.whole.start)
         self.functions.insertions.setdefault(start, Insertion()).extend(text)
         names = ", ".join(sorted({variable.name for variable in chosen}))
-        how = "one launch of a CUDA graph (on AMD GPUs the host starts each iteration)"
-        return f"the loop runs on the GPU, as {how}; its scalars live there: {names}"
+        how = "one launch of a CUDA graph" if self.count is None else "CUDA graphs of many iterations"
+        lives = f"; its scalars live there: {names}" if names else ""
+        return f"the loop runs on the GPU, as {how} (on AMD GPUs the host starts each iteration){lives}"
 
     def _body(self) -> Body:
         return Body(self.unit, self.function, self.scalars, self.functions.called, self.functions.new_name)
@@ -130,7 +140,8 @@ class _Loop:
 
         put("if (pwx_loops_on_gpu()) { ")
         written.extend(self._verbatim(self.head.initial))
-        put("; if (")
+        # A loop that the host counts is executed in parts, of which each ends with all values on the host.
+        put("; if (" if self.count is None else "; while (")
         written.extend(self._verbatim(self.head.condition) or [Part("1", at)])
         put(") { ")
         early = exit_ is None or self._may_step_early(rest)
@@ -145,33 +156,49 @@ class _Loop:
             hoisted = body.take_hoisted()
         behind, body.parts = body.parts, []
         body.items(first)
-        self._state(body, state, exit_, rest, early, hoisted)
+        if self.count is None:
+            self._state(body, state, exit_, rest, early, hoisted)
+        elif self.count.in_body:
+            body.arithmetic(self._step_text(body), at)
         body.flush()
         before, body.parts = body.parts, []
         for variable in outside:
             body.arithmetic(f" {self.scalars.names[id(variable)]} = {variable.name};", at)
         for total, identity in dict.fromkeys(body.totals):
             body.arithmetic(f" {total} = {identity};", at)
-        body.arithmetic(f" {state} = {_AGAIN};", at)
+        if self.count is None:
+            body.arithmetic(f" {state} = {_AGAIN};", at)
         body.flush()
         given = body.parts
-        names = ", ".join(sorted({*self.scalars.types, *body.used}))
-        put(f"if (!{loop}.entered) {{ {loop}.entered = 1; ")
-        put(f'_Pragma("acc enter data create({names})") }}')
+        if names := ", ".join(sorted({*self.scalars.types, *body.used})):
+            put(f"if (!{loop}.entered) {{ {loop}.entered = 1; ")
+            put(f'_Pragma("acc enter data create({names})") }}')
         written.extend(given)
-        put(f" pwx_loop_begin(&{loop}, {here}); for (int {part} = 0;;) {{")
+        count = "PWX_COUNT_UNKNOWN"
+        if self.count is not None:
+            count = f"{state}_count"
+            put(counting(self.unit, self.function, self.head, self.count, count))
+        put(f" pwx_loop_begin(&{loop}, {count}, {here}); for (int {part} = 0;;) {{")
         if exit_ is not None:
             put(f" if ({part}) {{")
             written.extend(behind)
             put(f" if ({part} == {_LAST}) break; }}")
         written.extend(before)
-        there = f'(const int *)pwx_device(&{loop}.known, &{state}, "{state}", {here})'
-        where = f"pwx_gpu() ? {there} : &{state}"
+        where = "0"
+        if self.count is None:
+            there = f'(const int *)pwx_device(&{loop}.known, &{state}, "{state}", {here})'
+            where = f"pwx_gpu() ? {there} : &{state}"
         put(f" {part} = pwx_loop_next(&{loop}, {where}, {int(exit_ is not None)}, {here});")
         put(f" if ({part} == 0) break; }} pwx_loop_end(&{loop}, {here});")
         back = [self.scalars.names[id(variable)] for variable in outside]
-        put(f' _Pragma("acc update host({", ".join([*back, state])})")')
+        back += [state] if self.count is None else []
+        if back:
+            put(f' _Pragma("acc update host({", ".join(back)})")')
         put("".join(f" {variable.name} = {self.scalars.names[id(variable)]};" for variable in outside))
+        if self.count is not None and not self.count.in_body:
+            put(f" for (; {count} > 0; {count}--) {{")
+            written.extend(self._verbatim(self.head.step))
+            put("; }")
         if exit_ is not None and exit_.value is not None:
             put(f" if ({state} == {_LEFT}) return ")
             written.extend(self._verbatim(exit_.value))

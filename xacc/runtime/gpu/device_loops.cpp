@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,6 +49,7 @@ std::vector<std::unique_ptr<pwx_loop_state>>& loops() {
 /// The loop that runs now.
 struct Running {
   pwx_loop* loop = nullptr;
+  std::optional<long> remaining{};   ///< iterations that have not been executed, if the host counts them
   int parts = 0;                     ///< so far, after which the loop went on
   uint64_t other_uses = 0;           ///< of the GPU, when the last part began
   std::vector<Reflect*> reflects{};  ///< in it
@@ -81,7 +83,7 @@ int part_of(int state) { return state == PWX_LOOP_AGAIN || state == PWX_LOOP_LAS
 void begin_recording(const int* state) {
   running.recording = true;
   running.recorded = {};
-  running.recorded.state = address_of(state);
+  running.recorded.state = address_of(state);  // 0 if the host counts
   divert_launches(&running.recorded.again);
 }
 
@@ -115,16 +117,19 @@ int record_next(bool has_rest) {
   return PWX_LOOP_LAST;
 }
 
+/// Ends an iteration that was executed, of a loop that the host counts.
+int count_down() { return --*running.remaining > 0 ? PWX_LOOP_AGAIN : 0; }
+
 /// A loop that has run before is recorded as soon as it is known to go on. If its iteration is not one of
 /// those before, that is executed like the first ones.
 int next(const int* state, bool has_rest) {
-  if (gpu() == nullptr) return part_of(*state);
+  if (gpu() == nullptr) return running.remaining ? count_down() : part_of(*state);
   if (running.recording) {
     if (running.recorded.has_rest || is_steady()) return record_next(has_rest);
     execute_recorded();
   }
   const bool launches_only = running.other_uses == other_uses();
-  const int part = part_of(read_state(state));
+  const int part = running.remaining ? count_down() : part_of(read_state(state));
   const int parts_before = has_graphs(*running.loop) ? 1 : kPartsBeforeRecording;
   if (part == PWX_LOOP_AGAIN && ++running.parts >= parts_before && launches_only && may_record())
     begin_recording(state);
@@ -153,11 +158,12 @@ void wait_for_loop(LoopGraph& graph) {
     if (graph.has_failed()) {
       graph.stop();
       wait_for_unqueued();
-      check_plans(graph.parts.again);
-      check_plans(graph.parts.last);
+      break;
     }
     std::this_thread::sleep_for(20us);
   }
+  check_plans(graph.parts.again);
+  check_plans(graph.parts.last);
 }
 
 /// The host does not know how often the parts with these reflects were executed: as often as the program
@@ -174,8 +180,12 @@ void end(pwx_loop& loop) {
   divert_launches(nullptr);
   LoopGraph& graph = graph_of(loop, std::move(running.recorded));
   check_plans(graph.parts.again);
-  graph.launch(stream_of(PWX_QUEUE_SYNC));
-  wait_for_loop(graph);
+  CUstream stream = stream_of(PWX_QUEUE_SYNC);
+  if (running.remaining)
+    graph.repeat(stream, *running.remaining);
+  else
+    graph.launch(stream);
+  if (!running.remaining || graph.has_plans()) wait_for_loop(graph);
 }
 
 }  // namespace
@@ -218,10 +228,11 @@ int pwx_loops_on_gpu(void) {
   return loops == Loops::steps || (loops == Loops::graph && pwx::gpu() != nullptr) ? 1 : 0;
 }
 
-void pwx_loop_begin(pwx_loop* loop, const pwx_where* where) {
+void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where) {
   pwx::guarded(where, [&] {
     if (pwx::running.loop != nullptr) throw pwx::Failure("a loop on the GPU is within another one");
-    pwx::running = {loop, 0, pwx::other_uses()};
+    pwx::running = {loop, {}, 0, pwx::other_uses()};
+    if (count != PWX_COUNT_UNKNOWN) pwx::running.remaining = count;
   });
 }
 

@@ -56,6 +56,9 @@ constexpr int kIterationsOfBody = 4;
 constexpr unsigned long kFewBlocks = 1 << 14;
 /// Iterations that are issued one by one before the host makes a graph, so that the GPU is busy meanwhile.
 constexpr int kIterationsMeanwhile = 16;
+/// Launches in a graph without conditions. It begins some microseconds after the one before it, and takes
+/// about one for each launch to make.
+constexpr long kMostLaunches = 512;
 
 /// The kernel, and the word on the GPU by which the host stops loops.
 struct ConditionSetter {
@@ -148,16 +151,21 @@ void issue_if_again(LoopParts& parts, int count, CUstream stream) {
 
 }  // namespace
 
-LoopGraph::~LoopGraph() {
-  if (graph_ != nullptr) the_gpu().driver.cuGraphExecDestroy(graph_);
+LoopGraph::~LoopGraph() { destroy(); }
+
+void LoopGraph::destroy() {
+  if (graph_ != nullptr) the_gpu().driver.cuGraphExecDestroy(std::exchange(graph_, nullptr));
 }
 
 LoopGraph::LoopGraph(LoopGraph&& other) noexcept
-    : parts(std::move(other.parts)), graph_(std::exchange(other.graph_, nullptr)) {}
+    : parts(std::move(other.parts)),
+      graph_(std::exchange(other.graph_, nullptr)),
+      iterations_(other.iterations_) {}
 
 LoopGraph& LoopGraph::operator=(LoopGraph&& other) noexcept {
   std::swap(parts, other.parts);
   std::swap(graph_, other.graph_);
+  std::swap(iterations_, other.iterations_);
   return *this;
 }
 
@@ -188,6 +196,43 @@ void LoopGraph::make(CUstream stream) {
   gpu.check(gpu.driver.cuGraphInstantiate(&graph_, graph, 0), "making the graph of a loop");
 }
 
+void LoopGraph::make_of(long iterations, CUstream stream) {
+  const Gpu& gpu = the_gpu();
+  destroy();
+  gpu.check(gpu.driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing a loop");
+  CUgraph graph = nullptr;
+  try {
+    for (long i = 0; i < iterations; ++i) issue_all(parts.again, stream);
+  } catch (...) {
+    gpu.driver.cuStreamEndCapture(stream, &graph);
+    if (graph != nullptr) gpu.driver.cuGraphDestroy(graph);
+    throw;
+  }
+  gpu.check(gpu.driver.cuStreamEndCapture(stream, &graph), "capturing a loop");
+  const CUresult status = gpu.driver.cuGraphInstantiate(&graph_, graph, 0);
+  gpu.driver.cuGraphDestroy(graph);
+  gpu.check(status, "making the graph of a loop");
+  iterations_ = iterations;
+}
+
+void LoopGraph::repeat(CUstream stream, long iterations) {
+  if (parts.again.empty()) return;  // a rank without elements
+  const Gpu& gpu = the_gpu();
+  const auto issue = [&](long count) {
+    for (long i = 0; i < count; ++i) issue_all(parts.again, stream);
+    iterations -= count;
+  };
+  const long fit = std::max(kMostLaunches / static_cast<long>(parts.again.size()), 1L);
+  const long most = std::min(iterations, fit);
+  if (graph_ == nullptr) issue(iterations <= fit ? iterations : kIterationsMeanwhile);
+  if (iterations_ < most) make_of(most, stream);
+  for (; iterations >= iterations_; iterations -= iterations_) {
+    check_plans(parts.again);
+    gpu.check(gpu.driver.cuGraphLaunch(graph_, stream), "launching a loop");
+  }
+  issue(iterations);
+}
+
 void LoopGraph::launch(CUstream stream) {
   const Gpu& gpu = the_gpu();
   prepare_loop_graphs();
@@ -206,7 +251,13 @@ bool LoopGraph::has_failed() const {
   return std::ranges::any_of(parts.again, failed) || std::ranges::any_of(parts.last, failed);
 }
 
-void LoopGraph::stop() {
+bool LoopGraph::has_plans() const {
+  return std::ranges::any_of(parts.again,
+                             [](const Recorded& launch) { return launch.kernel.plan != nullptr; });
+}
+
+void LoopGraph::stop() const {
+  if (iterations_ > 0) return;
   const Gpu& gpu = the_gpu();
   gpu.check(gpu.driver.cuMemsetD8Async(condition_setter.stop, 1, sizeof(uint32_t), condition_setter.stopping),
             "stopping a loop");

@@ -1,5 +1,5 @@
 // The CUDA graph of a loop: a WHILE node around the launches of an iteration, and an IF node around those
-// behind the loop's test.
+// behind the loop's test; or, if the host knows the number of iterations, those of many iterations.
 #pragma once
 
 #include "xacc/runtime/gpu/recording.h"
@@ -26,16 +26,25 @@ class LoopGraph {
   /// Launches the graph. The first call makes it, and has the GPU execute iterations meanwhile. Throws
   /// Failure.
   void launch(pw::cuda::CUstream stream);
+  /// Executes a known number of iterations, by graphs of many of them without conditions. The first call
+  /// issues some or all of them one by one, and makes the graph meanwhile. Throws Failure, and Error if a
+  /// plan fails.
+  void repeat(pw::cuda::CUstream stream, long iterations);
   /// Whether a plan in it has failed.
   [[nodiscard]] bool has_failed() const;
-  /// Ends the loop at the next test of its node, whatever its state.
-  static void stop();
+  [[nodiscard]] bool has_plans() const;
+  /// Ends the loop at the next test of its node, whatever its state. Iterations of a known number go on.
+  void stop() const;
 
   LoopParts parts;
 
  private:
   void make(pw::cuda::CUstream stream);
+  void make_of(long iterations, pw::cuda::CUstream stream);
+  void destroy();
+
   pw::cuda::CUgraphExec graph_ = nullptr;
+  long iterations_ = 0;  ///< in the graph, if it has no conditions
 };
 
 /// Loads the kernel that sets conditions. Throws Failure.

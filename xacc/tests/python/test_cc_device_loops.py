@@ -39,8 +39,16 @@ COMPUTE = """\
 #pragma acc parallel loop present(a)
     for (int i = 0; i < N; i++) a[i] = a[i] + s;
 """
-RUNS = [
+COUNTED = [
     f"for (int n = 0; n < 9; n++) {{\n{COMPUTE}    s = s / sum_of();\n  }}",
+    f"for (long n = limit; n >= limit / 4; n -= 2) {{\n{COMPUTE}    s = s * n;\n  }}",
+    f"for (int n = 1; n < limit; n *= 2) {{\n{COMPUTE}  }}",
+]
+RUNS = [
+    f"for (int n = 0; n < limit; n++) {{\n{COMPUTE}    limit -= 1;\n  }}",
+    f"for (int n = 0; n < 9; n++) {{\n{COMPUTE}    n += 1;\n  }}",
+    f"for (int n = 0; n++ < 9;) {{\n{COMPUTE}  }}",
+    f"for (int n = 0; n < 9 && s < 5; n++) {{\n{COMPUTE}    s = s / sum_of();\n  }}",
     f"for (int n = 0; n < 9; n++) {{\n    s = s * sum_of();\n    if (s > 5) break;\n{COMPUTE}  }}",
     f"for (int n = 0; n < 9; n++) {{\n{COMPUTE}    if (sqrt(s) > 5) return n;\n  }}",
     f"while (s < 9) {{\n{COMPUTE}    s *= 2;\n  }}",
@@ -91,14 +99,14 @@ STAYS = [
 @pytest.fixture(scope="module")
 def explained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What --explain says of each loop: all are in one program, each in a function of its own."""
-    loops = {text: text for text in RUNS}
+    loops = {text: text for text in [*COUNTED, *RUNS]}
     for inside, _ in STAYS:
         condition = {"s += 1;": "n < s", "s += n;": "n++ < 9"}.get(inside, "n < 9")
         test = "    if (s > 50) break;\n" if condition != "n < 9" else ""
         loops[inside] = f"for (int n = 0; {condition}; n++) {{\n{COMPUTE}{test}    {inside}\n  }}"
     source, lines = HEAD, {}
     for number, (key, loop) in enumerate(loops.items()):
-        source += f"static int loop{number}(void) {{\n  double s = 1;\n  "
+        source += f"static int loop{number}(void) {{\n  double s = 1;\n  int limit = 9;\n  "
         lines[f"prog.c:{source.count(chr(10)) + 1}"] = key
         source += f"{loop}\n  return (int)s;\n}}\n"
     calls = " + ".join(f"loop{number}()" for number in range(len(loops)))
@@ -107,6 +115,13 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert result.status == 0, result.errors
     texts = [line.partition(": ") for line in (result.text + result.errors).splitlines()]
     return {lines[place]: text for place, _, text in texts if place in lines and "the loop " in text}
+
+
+@pytest.mark.parametrize("loop", COUNTED)
+def test_a_loop_that_the_host_can_count(loop: str, explained: dict[str, str]) -> None:
+    assert explained[loop].startswith(
+        "the loop runs on the GPU, as CUDA graphs of many iterations (on AMD GPUs the host"
+    )
 
 
 @pytest.mark.parametrize("loop", RUNS)

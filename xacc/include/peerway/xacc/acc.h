@@ -249,7 +249,8 @@ PWX_API void pwx_sequence_end(pwx_sequence* sequence, const pwx_where* where);
 
 /* A loop of the program whose scalars live on the GPU. The generated code executes its first parts one by
  * one, and reads the loop's state after each; then the run-time library records the parts once, and runs the
- * rest of the loop as one CUDA graph. Each loop has one static object. */
+ * rest of the loop as one CUDA graph. A loop whose iterations the host can count before it begins has no
+ * state, and is executed that often. Each loop has one static object. */
 typedef struct pwx_loop {
   struct pwx_loop_state* state;
   int entered;     /* 1 once the loop's scalars are present on the GPU */
@@ -268,10 +269,13 @@ typedef enum pwx_loop_part {
 PWX_API void pwx_has_loops(void);
 /* Returns 1 if such loops run in their form for the GPU: on a GPU, unless the setting acc_loops is `host`. */
 PWX_API int pwx_loops_on_gpu(void);
-PWX_API void pwx_loop_begin(pwx_loop* loop, const pwx_where* where);
+/* `count` is the number of iterations, from 1 to PWX_MOST_ITERATIONS, or PWX_COUNT_UNKNOWN. A loop with more
+ * iterations is executed in several parts. */
+enum { PWX_COUNT_UNKNOWN = -1, PWX_MOST_ITERATIONS = 1 << 20 };
+PWX_API void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where);
 /* Ends a part. Returns what to execute next: PWX_LOOP_AGAIN, PWX_LOOP_LAST, or 0 at the end. `state` is the
- * loop's variable, on the GPU if the process computes there; `has_rest` 1: the loop has a part behind its
- * test. */
+ * loop's variable, on the GPU if the process computes there, or NULL if the count is known; `has_rest` 1: the
+ * loop has a part behind its test. */
 PWX_API int pwx_loop_next(pwx_loop* loop, const int* state, int has_rest, const pwx_where* where);
 PWX_API void pwx_loop_end(pwx_loop* loop, const pwx_where* where);
 
