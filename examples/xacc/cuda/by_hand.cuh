@@ -11,11 +11,15 @@
     std::exit(1);                                                                        \
   }
 
+inline double seconds_now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
 /// The time in seconds when the GPU has done all work so far.
 inline double seconds_when_done() {
   CHECK(cudaDeviceSynchronize());
-  using namespace std::chrono;
-  return duration<double>(steady_clock::now().time_since_epoch()).count();
+  return seconds_now();
 }
 
 /// Gives thread 0 the combined value of a block of whole warps; `id` is the thread's number in it. Zero is

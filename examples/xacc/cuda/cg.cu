@@ -4,19 +4,8 @@
 //
 //   nvcc -O3 -std=c++17 -arch=native cg.cu -o cg && ./cg           (class S; -DCLASS_W, _A, _B, _C: larger
 //   ones)
-#include <cmath>
-#include <vector>
+#include "cg.cuh"
 
-#include "../cg_problem.h"
-#include "by_hand.cuh"
-
-constexpr int kThreads = 256;  // of a block
-constexpr int kAtOnce = 4;     // elements that a lane reads before it uses them
-
-struct Matrix {
-  const int *begin, *column;
-  const double* element;
-};
 struct Vectors {
   double *x, *z, *p, *q, *r;
 };
@@ -37,33 +26,12 @@ __device__ void add_of_block(double* sum, double mine) {
   if (threadIdx.x == 0) atomicAdd(sum, mine);
 }
 
-__device__ int thread_of_grid() { return blockIdx.x * kThreads + threadIdx.x; }
-
 /// z = 0, p = r = x, and rho[0]
 __global__ void start(Vectors v, Sums* sums) {
   const int i = thread_of_grid();
   double x = 0;
   if (i < NA) x = v.x[i], v.z[i] = 0, v.p[i] = v.r[i] = x;
   add_of_block(&sums->rho[0], x * x);
-}
-
-/// The lane's part of a row's product with p. Elements are read once a step, so they leave the caches to p.
-__device__ double product(const int* __restrict__ column, const double* __restrict__ element, const double* p,
-                          int first, int last) {
-  double sum = 0;
-  for (int e = first + (int)threadIdx.x % 32; e < last; e += 32 * kAtOnce) {
-    int at[kAtOnce];
-    double factor[kAtOnce];
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      const bool in_row = e + 32 * k < last;
-      at[k] = in_row ? __ldcs(column + e + 32 * k) : 0;
-      factor[k] = in_row ? __ldcs(element + e + 32 * k) : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) sum += factor[k] * p[at[k]];
-  }
-  return sum;
 }
 
 /// q = A p, and p·q
@@ -122,15 +90,6 @@ void launch(void (*kernel)(Parameters...), int blocks, cudaStream_t stream, Argu
   CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-/// As many blocks of multiply as run at once, or fewer if each warp then has one row.
-int blocks_of_multiply() {
-  int of_one = 0, multiprocessors = 0;
-  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_one, multiply, kThreads, 0));
-  CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
-  const int rows = kThreads / 32, needed = (NA + rows - 1) / rows;
-  return needed < of_one * multiprocessors ? needed : of_one * multiprocessors;
-}
-
 /// z: an approximation of A^-1 x; then x = z / |z|
 void iterate(const Matrix& a, const Vectors& v, Sums* sums, cudaStream_t stream, int of_rows) {
   const int blocks = (NA + kThreads - 1) / kThreads;
@@ -159,14 +118,6 @@ cudaGraphExec_t graph_of(Work work, cudaStream_t stream) {
   return executable;
 }
 
-template <class T>
-T* on_gpu(const T* host, size_t count) {
-  T* copy;
-  CHECK(cudaMalloc(&copy, count * sizeof(T)));
-  CHECK(cudaMemcpy(copy, host, count * sizeof(T), cudaMemcpyDefault));
-  return copy;
-}
-
 int main() {
   make_matrix();
   const std::vector<double> ones(NA, 1.0);
@@ -176,7 +127,9 @@ int main() {
   Sums sums{}, *const sums_on_gpu = on_gpu(&sums, 1);
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
-  const auto work = [&, blocks = blocks_of_multiply()] { iterate(a, v, sums_on_gpu, stream, blocks); };
+  const auto work = [&, blocks = blocks_of_rows(multiply, NA)] {
+    iterate(a, v, sums_on_gpu, stream, blocks);
+  };
   work();  // NPB times the iterations after the first, from the same x
   const cudaGraphExec_t graph = graph_of(work, stream);
   CHECK(cudaStreamSynchronize(stream));
@@ -185,8 +138,5 @@ int main() {
   for (int k = 0; k < ITERATIONS; ++k) CHECK(cudaGraphLaunch(graph, stream));
   const double seconds = seconds_when_done() - from;
   CHECK(cudaMemcpy(&sums, sums_on_gpu, sizeof sums, cudaMemcpyDefault));
-  const double zeta = SHIFT + 1 / sums.xz, error = std::fabs(zeta - ZETA) / ZETA;
-  std::printf("zeta %.10f, %s\n", zeta, error < 1e-10 ? "as published" : "not as published");
-  std::fprintf(stderr, "%.1f Mop/s\n", OPERATIONS / seconds / 1e6);
-  return error < 1e-10 ? 0 : 1;
+  return report(sums.xz, seconds);
 }
