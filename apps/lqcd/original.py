@@ -149,7 +149,10 @@ def results_of(text: str) -> Run:
 
 
 def run_xacc(program: Program, links: Path) -> Run:
-    """Run `xacc` with the same links. Raises CannotBuild and WrongRun."""
+    """Run `xacc` with the same links. Raises CannotBuild and WrongRun.
+
+    On several processes its hop is without halos, that of the original with them.
+    """
     result = run(program, ["--gauge", f"file:{links}", "--repeat", str(HOPS)])
     kept = ("program", "layout", "grid", "ranks", "nconv", "correlator", "iteration_us")
     hop = result["hop_us"] + result["halo_us"]
@@ -186,7 +189,7 @@ def one_round(
     originals = [run_original(Original(edge, grid, number), links, device) for number in gangs]
     ours = [run_xacc(program, links) for program in programs]
     wrong = [
-        f"original, {edge}⁴, {result['gangs']} gangs: {why}"
+        f"original, {edge}⁴, {grid[0]}x{grid[1]}, {result['gangs']} gangs: {why}"
         for result in originals
         for why in differences(result, ours[0])
     ]
@@ -197,21 +200,29 @@ def line_of(result: Run, edge: int) -> str:
     """A run as one line of text."""
     gangs = f"{result['gangs']} gangs" if "gangs" in result else ""
     return (
-        f"{result['program']:8s} {edge:3d}⁴ {result['layout']:5s} {gangs:11s} hop {result['hop_us']:9.2f}  "
-        f"iteration {result['iteration_us']:10.2f} us  solve {result['solve_s']:8.4f} s"
+        f"{result['program']:8s} {edge:3d}⁴ {result['grid'][0]}x{result['grid'][1]} {result['layout']:5s} "
+        f"{gangs:11s} hop {result['hop_us']:9.2f}  iteration {result['iteration_us']:10.2f} us  "
+        f"solve {result['solve_s']:8.4f} s"
     )
 
 
 @click.command(help=__doc__)
 @click.option("--source", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
 @click.option("--edges", type=Listed(EDGE), default="16", show_default=True)
-@click.option("--grid", type=Grid(), default="1x1", show_default=True, help="Processes along t and z.")
+@click.option(
+    "--grids",
+    type=Listed(Grid()),
+    default="1x1",
+    show_default=True,
+    help="Processes along t and z, as 1x1,2x2.",
+)
 @click.option("--gangs", type=Listed(click.IntRange(1)), default="28,4096", show_default=True)
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
 def main(**options: Any) -> None:
     """Build, run, compare, and write a line for each run."""
-    source, grid = options["source"] / SOURCE, options["grid"]
+    source = options["source"] / SOURCE
+    cases = [(edge, grid) for edge in options["edges"] for grid in options["grids"]]
     if not (source / "main.c").exists():
         raise click.ClickException(f"there is no {source / 'main.c'}; --source is a clone of {REPOSITORY}")
     device = "gpu" if gpus.present().count else "host"
@@ -222,12 +233,12 @@ def main(**options: Any) -> None:
     wrong: list[str] = []
     try:
         links, same["links"] = links_of(source)
-        for edge in options["edges"]:
+        for edge, grid in cases:
             for gangs in options["gangs"]:
                 build(Original(edge, grid, gangs), source)
         with options["out"].open("a") as file:
             for number in range(1, options["rounds"] + 1):
-                for edge in options["edges"]:
+                for edge, grid in cases:
                     results, why = one_round(edge, grid, options["gangs"], links, device)
                     wrong += why
                     lattice = {"lattice": [edge] * 4, "round": number}
