@@ -37,6 +37,20 @@ class WrongRun(Exception):
     """A run failed or printed something unexpected; the message says how."""
 
 
+def mpirun(ranks: int, device: str) -> tuple[list[str], dict[str, str]]:
+    """The mpirun that starts so many processes on "gpu" or "cpu", and its environment settings. Raises
+    CannotBuild.
+    """
+    options, settings = openmpi.HOST_OPTIONS, openmpi.ENVIRONMENT
+    if device == "gpu" and ranks > 1:
+        library = ucx.with_cuda()
+        if library is None:
+            raise CannotBuild("no UCX with CUDA was found for MPI; pip install libucx-cu13, or set UCX_ROOT")
+        options, settings = openmpi.CUDA_OPTIONS, settings | library.environment
+    tool = find_tool("mpirun", "apt-get install openmpi-bin")
+    return [tool, "-n", str(ranks), *openmpi.binding(ranks), *options], settings
+
+
 def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
     """The command that starts a program, and its environment settings. Raises CannotBuild."""
     if program.name == "serial":
@@ -45,15 +59,9 @@ def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
     if program.name.startswith("xacc"):
         job = [sys.executable, "-m", "peerway", "run", "-n", str(program.ranks), "--", str(file)]
         return job, settings
-    settings = {**openmpi.ENVIRONMENT, "ACC_DEVICE_TYPE": "nvidia" if program.device == "gpu" else "host"}
-    options = openmpi.HOST_OPTIONS
-    if program.device == "gpu" and program.ranks > 1:
-        library = ucx.with_cuda()
-        if library is None:
-            raise CannotBuild("no UCX with CUDA was found for MPI; pip install libucx-cu13, or set UCX_ROOT")
-        options, settings = openmpi.CUDA_OPTIONS, settings | library.environment
-    mpirun = find_tool("mpirun", "apt-get install openmpi-bin")
-    return [mpirun, "-n", str(program.ranks), *openmpi.binding(program.ranks), *options, str(file)], settings
+    job, settings = mpirun(program.ranks, program.device)
+    device_type = "nvidia" if program.device == "gpu" else "host"
+    return [*job, str(file)], {**settings, "ACC_DEVICE_TYPE": device_type}
 
 
 def run(program: Program, options: list[str]) -> Run:
