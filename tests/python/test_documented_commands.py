@@ -167,7 +167,7 @@ CLASSES = {
     "git clone https://github.com/mnakao/PEACH2-Benchmarks": FOREIGN,
     "python apps/lqcd/original.py --source PEACH2-Benchmarks --gangs 28,4096 --out original.jsonl": SCRIPT,
     "python apps/lqcd/quda.py build --source quda --folder build/quda": SCRIPT,
-    "python apps/lqcd/quda.py run --folder build/quda --out quda.jsonl": SCRIPT,
+    "python apps/lqcd/quda.py run --folder build/quda --grids 1x1,1x2,2x2 --out quda.jsonl": SCRIPT,
     "peerway trace -- mpirun -n 2 ./program": VERB,
     "python apps/hpl/build.py": SCRIPT,
     "peerway run -n 4 -- build/hpl/hpl --n 20000 --nb 192 --grid 2x2": HPL,

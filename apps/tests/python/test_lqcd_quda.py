@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "lqcd"))
 
 import quda
 from evaluate import WrongRun
+from programs import CannotBuild
 
 HOP = """Tuning...
 Executing 1000 kernel loops...
@@ -28,7 +29,32 @@ Done: 273 iter / 0.03836 secs = 1484.13 Gflops
 
 
 def test_a_hop() -> None:
-    assert quda.hop_of(HOP) == {"hop_us": 28.761568, "hop_gflop": 3117.119672, "deviation": 2.220446e-16}
+    hop = {"hop_us": 28.761568, "hop_gflop": 3117.119672, "deviation": 2.220446e-16}
+    assert quda.hop_of(HOP, ranks=1) == hop
+
+
+def test_a_hop_on_several_gpus_includes_its_halo() -> None:
+    peers = "Peer-to-peer enabled for rank   0 (gpu=0) with neighbor   1 (gpu=1) dir=0, dim=2\n"
+    assert quda.hop_of(peers + HOP, ranks=2) == {
+        "hop_with_halo_us": 28.761568,
+        "hop_gflop": 2 * 3117.119672,
+        "peer_to_peer": True,
+        "deviation": 2.220446e-16,
+    }
+    assert not quda.hop_of(HOP, ranks=2)["peer_to_peer"]
+
+
+@pytest.mark.parametrize(
+    ("grid", "processes", "sites"),
+    [((1, 1), "1 1 1 1", "16 16 16 16"), ((1, 2), "1 1 2 1", "16 16 8 16"), ((4, 2), "1 1 2 4", "16 16 8 4")],
+)
+def test_processes_divide_z_and_t(grid: tuple[int, int], processes: str, sites: str) -> None:
+    assert quda.lattice_options(16, grid) == ["--gridsize", *processes.split(), "--dim", *sites.split()]
+
+
+def test_an_odd_part_of_the_lattice_is_refused() -> None:
+    with pytest.raises(CannotBuild, match="6⁴ sites on 1x2"):
+        quda.lattice_options(6, (1, 2))
 
 
 def test_the_last_solve() -> None:
@@ -42,7 +68,7 @@ def test_the_last_solve() -> None:
 
 def test_output_without_a_result_is_refused() -> None:
     with pytest.raises(WrongRun, match="us per kernel call"):
-        quda.hop_of("QUDA 1.1.0\n")
+        quda.hop_of("QUDA 1.1.0\n", ranks=1)
     with pytest.raises(WrongRun, match="no solve"):
         quda.solve_of(HOP)
 
