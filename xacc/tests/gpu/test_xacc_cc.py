@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from xacc_compiled import (
-    LOOPS,
     PEERWAY,
     PROGRAMS,
     SAMPLES,
@@ -47,12 +46,16 @@ def test_every_directive_gives_what_a_sequential_program_has(
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])  # 0: the program of xacc/tests/system
+@pytest.mark.parametrize("program", ["loops", "counted", 1, 2, 3])  # of xacc/tests/system, or a random one
 def test_loops_whose_scalars_live_on_the_gpu_give_the_same_bits(
-    tmp_path: Path, settings: dict[str, str], seed: int, nodes: int
+    tmp_path: Path, settings: dict[str, str], program: str | int, nodes: int
 ) -> None:
-    (tmp_path / "loops.c").write_text(random_loops(random.Random(seed)) if seed else LOOPS.read_text())
-    built = compiled(tmp_path, "-O1", "loops.c")
+    if isinstance(program, str):
+        source = PROGRAMS / "device_loops" / f"{program}.c"
+    else:
+        source = tmp_path / "random.c"
+        source.write_text(random_loops(random.Random(program)))
+    built = compiled(tmp_path, "-O1", source)
     outcomes = {
         form: outcome(nodes, built, **settings, PEERWAY_ACC_LOOPS=form) for form in ("host", "steps", "graph")
     }
