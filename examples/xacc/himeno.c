@@ -13,7 +13,9 @@
 #define MJ 33
 #define MK 65
 #endif
+#ifndef STEPS
 #define STEPS 30
+#endif
 
 #pragma xmp nodes n(*)
 #pragma xmp template t(0 : MI - 1)

@@ -11,7 +11,9 @@
 #ifndef PLANES
 #define PLANES MI  // of the grid on this GPU
 #endif
+#ifndef STEPS
 #define STEPS 30
+#endif
 
 constexpr size_t kPoints = (size_t)PLANES * MJ * MK;
 constexpr int kAlong = 64, kAcross = 4;  // threads of a block in k and j

