@@ -1,7 +1,7 @@
-"""Finds elements that a kernel reads once, so that they leave the caches to those that it finds by an index.
+"""Finds the elements that a kernel reads once, so that they leave the caches to those that it looks up.
 
-In a product of a sparse matrix and a vector, `sum += element[e] * x[column[e]]`, each row reads other elements
-of the matrix, and many rows read the same elements of the vector.
+In a product of a sparse matrix and a vector, `sum += element[e] * x[column[e]]`, each row reads other
+elements of the matrix, and many rows read the same elements of the vector.
 """
 
 from __future__ import annotations

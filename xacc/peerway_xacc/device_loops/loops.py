@@ -4,8 +4,8 @@
 
 A loop `for (init; condition; step) { first; if (test) return ...; rest }` is written so that its state is
 known once an iteration, behind the test: the run-time library executes `first`, and then, as long as the
-state says so, `rest`, `step` and `first` again. A loop without a test has no `rest`, and if the host knows how
-often it is executed, it has no state either: the library counts.
+state says so, `rest`, `step` and `first` again. A loop without a test has no `rest`. If the host can count
+its iterations before it begins, it has no state either.
 """
 
 from __future__ import annotations
@@ -64,6 +64,15 @@ def written(unit: Mapped) -> DeviceLoops:
     return DeviceLoops(text, explained)
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """The text of a loop's parts for the device."""
+
+    begin: list[Part]  # what gives the device its values, before the loop
+    before_test: list[Part]
+    behind_test: list[Part]
+
+
 class _Loop:
     def __init__(self, unit: Mapped, functions: Functions, function: Function, statement: Statement) -> None:
         self.unit = unit
@@ -88,26 +97,23 @@ class _Loop:
         for variable in chosen:
             name = self.functions.new_name(f"{self.function.name}_{variable.name}")
             self.scalars.names[id(variable)] = self.scalars.add(name, variable.spelling)
-        body = self._body()
-        first = items if exit_ is None else items[: exit_.number]
-        rest = [] if exit_ is None else items[exit_.number + 1 :]
+        body = Body(self.unit, self.function, self.scalars, self.functions.called, self.functions.new_name)
         state = self.functions.new_name(f"{self.function.name}_state")
         if self.count is None:
             self.scalars.add(state, "int")
-        text = self._text(body, first, rest, exit_, state, self._outside(chosen))
+        outside = self._outside(chosen)
+        parts = self._parts(body, items, exit_, state, outside)
         if not body.computes:
             raise StaysOnHost(start, "it has no loop of acc")
         insertion = self.functions.insertions.setdefault(self.function.whole.start, Insertion())
         declared = f"{self.scalars.declarations()} static pwx_loop {state}_loop; "
         insertion.add(declared, self.function.whole.start)
+        text = self._text(parts, body.used, exit_, state, outside)
         self.functions.insertions.setdefault(start, Insertion()).extend(text)
         names = ", ".join(sorted({variable.name for variable in chosen}))
         how = "one launch of a CUDA graph" if self.count is None else "CUDA graphs of many iterations"
         lives = f"; its scalars live there: {names}" if names else ""
         return f"the loop runs on the GPU, as {how} (on AMD GPUs the host starts each iteration){lives}"
-
-    def _body(self) -> Body:
-        return Body(self.unit, self.function, self.scalars, self.functions.called, self.functions.new_name)
 
     def _outside(self, chosen: list[Variable]) -> list[Variable]:
         """The scalars that exist before the loop's body, so that the host gives and gets their values."""
@@ -119,31 +125,12 @@ class _Loop:
 
     # ---- writing
 
-    def _text(
-        self,
-        body: Body,
-        first: list[Item],
-        rest: list[Item],
-        exit_: Exit | None,
-        state: str,
-        outside: list[Variable],
-    ) -> list[Part]:
+    def _parts(
+        self, body: Body, items: list[Item], exit_: Exit | None, state: str, outside: list[Variable]
+    ) -> _Parts:
         at = self.statement.start
-        line = self.unit.text.place(at).line
-        file = quoted(self.unit.file)
-        loop, here = f"{state}_loop", f"&(const pwx_where){{{file}, {line}}}"
-        part = f"{state}_part"
-        written: list[Part] = []
-
-        def put(text: str) -> None:
-            written.append(Part(text, at))
-
-        put("if (pwx_loops_on_gpu()) { ")
-        written.extend(self._verbatim(self.head.initial))
-        # A loop that the host counts is executed in parts, of which each ends with all values on the host.
-        put("; if (" if self.count is None else "; while (")
-        written.extend(self._verbatim(self.head.condition) or [Part("1", at)])
-        put(") { ")
+        first = items if exit_ is None else items[: exit_.number]
+        rest = [] if exit_ is None else items[exit_.number + 1 :]
         early = exit_ is None or self._may_step_early(rest)
         hoisted: list[Part] = []
         if exit_ is not None:
@@ -169,42 +156,57 @@ class _Loop:
         if self.count is None:
             body.arithmetic(f" {state} = {_AGAIN};", at)
         body.flush()
-        given = body.parts
-        if names := ", ".join(sorted({*self.scalars.types, *body.used})):
-            put(f"if (!{loop}.entered) {{ {loop}.entered = 1; ")
-            put(f'_Pragma("acc enter data create({names})") }}')
-        written.extend(given)
-        count = "PWX_COUNT_UNKNOWN"
+        return _Parts(body.parts, before, behind)
+
+    def _text(
+        self, parts: _Parts, used: set[str], exit_: Exit | None, state: str, outside: list[Variable]
+    ) -> list[Part]:
+        at = self.statement.start
+        here = f"&(const pwx_where){{{quoted(self.unit.file)}, {self.unit.text.place(at).line}}}"
+        loop, part, count = f"{state}_loop", f"{state}_part", "PWX_COUNT_UNKNOWN"
+        # A loop that the host counts is executed in stretches; each ends with all values on the host.
+        text = [
+            Part("if (pwx_loops_on_gpu()) {", at),
+            *self._verbatim(self.head.initial),
+            Part(f"; {'if' if self.count is None else 'while'} (", at),
+            *(self._verbatim(self.head.condition) or [Part("1", at)]),
+            Part(") {", at),
+        ]
+        if names := ", ".join(sorted({*self.scalars.types, *used})):
+            enter = f'{loop}.entered = 1; _Pragma("acc enter data create({names})")'
+            text.append(Part(f" if (!{loop}.entered) {{ {enter} }}", at))
+        text += parts.begin
         if self.count is not None:
             count = f"{state}_count"
-            put(counting(self.unit, self.function, self.head, self.count, count))
-        put(f" pwx_loop_begin(&{loop}, {count}, {here}); for (int {part} = 0;;) {{")
+            text.append(Part(counting(self.unit, self.function, self.head, self.count, count), at))
+        text.append(Part(f" pwx_loop_begin(&{loop}, {count}, {here}); for (int {part} = 0;;) {{", at))
         if exit_ is not None:
-            put(f" if ({part}) {{")
-            written.extend(behind)
-            put(f" if ({part} == {_LAST}) break; }}")
-        written.extend(before)
-        where = "0"
-        if self.count is None:
-            there = f'(const int *)pwx_device(&{loop}.known, &{state}, "{state}", {here})'
-            where = f"pwx_gpu() ? {there} : &{state}"
-        put(f" {part} = pwx_loop_next(&{loop}, {where}, {int(exit_ is not None)}, {here});")
-        put(f" if ({part} == 0) break; }} pwx_loop_end(&{loop}, {here});")
-        back = [self.scalars.names[id(variable)] for variable in outside]
-        back += [state] if self.count is None else []
-        if back:
-            put(f' _Pragma("acc update host({", ".join(back)})")')
-        put("".join(f" {variable.name} = {self.scalars.names[id(variable)]};" for variable in outside))
+            last = Part(f" if ({part} == {_LAST}) break; }}", at)
+            text += [Part(f" if ({part}) {{", at), *parts.behind_test, last]
+        text += parts.before_test
+        on_device = f'(const int *)pwx_device(&{loop}.known, &{state}, "{state}", {here})'
+        known = "0" if self.count is not None else f"pwx_gpu() ? {on_device} : &{state}"
+        following = f"pwx_loop_next(&{loop}, {known}, {int(exit_ is not None)}, {here})"
+        text.append(Part(f" {part} = {following}; if ({part} == 0) break; }}", at))
+        text.append(Part(f" pwx_loop_end(&{loop}, {here});", at))
+        return [*text, *self._results(exit_, state, outside, count), Part(" } } else ", at)]
+
+    def _results(self, exit_: Exit | None, state: str, outside: list[Variable], count: str) -> list[Part]:
+        """The text that gives the host its values behind a loop."""
+        at = self.statement.start
+        names = [self.scalars.names[id(variable)] for variable in outside]
+        back = names + ([state] if self.count is None else [])
+        text = [Part(f' _Pragma("acc update host({", ".join(back)})")', at)] if back else []
+        text += [
+            Part(f" {variable.name} = {name};", at) for variable, name in zip(outside, names, strict=True)
+        ]
         if self.count is not None and not self.count.in_body:
-            put(f" for (; {count} > 0; {count}--) {{")
-            written.extend(self._verbatim(self.head.step))
-            put("; }")
+            step = self._verbatim(self.head.step)
+            text += [Part(f" for (; {count} > 0; {count}--) {{", at), *step, Part("; }", at)]
         if exit_ is not None and exit_.value is not None:
-            put(f" if ({state} == {_LEFT}) return ")
-            written.extend(self._verbatim(exit_.value))
-            put(";")
-        put(" } } else ")
-        return written
+            value = self._verbatim(exit_.value)
+            text += [Part(f" if ({state} == {_LEFT}) return ", at), *value, Part(";", at)]
+        return text
 
     def _verbatim(self, inside: Range) -> list[Part]:
         """Text that the host evaluates, unchanged."""

@@ -152,6 +152,11 @@ bool begins_kernels_early(const Gpu& gpu) {
          major >= kFirstMajor;
 }
 
+std::vector<pwx_kernel*>& others_to_load() {
+  static auto& all = *new std::vector<pwx_kernel*>;  // outlives atexit
+  return all;
+}
+
 pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   const Gpu& gpu = the_gpu();
   auto state = std::make_unique<pwx_kernel_state>();
@@ -261,7 +266,13 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
 
 }  // namespace
 
-void load_kernels(const std::vector<pwx_kernel*>& all) {
+void load_with_others(pwx_kernel& kernel) {
+  if (std::ranges::find(others_to_load(), &kernel) == others_to_load().end())
+    others_to_load().push_back(&kernel);
+}
+
+void load_kernels(std::vector<pwx_kernel*> all) {
+  all.insert(all.end(), others_to_load().begin(), others_to_load().end());
   if (all.empty()) return;
   const auto reduces = [](const pwx_kernel* kernel) {
     return std::string_view(kernel->source).find("pwx_total<") != std::string_view::npos;

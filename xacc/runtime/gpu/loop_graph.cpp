@@ -56,9 +56,9 @@ constexpr int kIterationsOfBody = 4;
 constexpr unsigned long kFewBlocks = 1 << 14;
 /// Iterations that are issued one by one before the host makes a graph, so that the GPU is busy meanwhile.
 constexpr int kIterationsMeanwhile = 16;
-/// Launches in a graph without conditions. It begins some microseconds after the one before it, and takes
-/// about one for each launch to make.
-constexpr long kMostLaunches = 512;
+/// Launches in a graph without conditions: enough that the few microseconds between two graphs matter little.
+/// The host takes 3 to 8 µs to make one of them.
+constexpr long kMostLaunches = 128;
 
 /// The kernel, and the word on the GPU by which the host stops loops.
 struct ConditionSetter {
@@ -225,7 +225,7 @@ void LoopGraph::repeat(CUstream stream, long iterations) {
   const long fit = std::max(kMostLaunches / static_cast<long>(parts.again.size()), 1L);
   const long most = std::min(iterations, fit);
   if (graph_ == nullptr) issue(iterations <= fit ? iterations : kIterationsMeanwhile);
-  if (iterations_ < most) make_of(most, stream);
+  if (2 * iterations_ < most) make_of(most, stream);
   for (; iterations >= iterations_; iterations -= iterations_) {
     check_plans(parts.again);
     gpu.check(gpu.driver.cuGraphLaunch(graph_, stream), "launching a loop");

@@ -41,12 +41,15 @@ def test_loops_give_the_same_bits_in_every_form(ranks: int, program: Path, fake_
 def test_loops_that_the_host_counts_give_the_same_bits_in_every_form(
     ranks: int, tmp_path: Path, fake_gpu: dict[str, str]
 ) -> None:
-    program = compiled(tmp_path, "-O1", PROGRAMS / "device_loops" / "counted.c")
+    source = PROGRAMS / "device_loops" / "counted.c"
+    program = compiled(tmp_path, "-O1", source)
     on_cpus = outcome(ranks, program, "host", PEERWAY_ACC="host")
     assert outcome(ranks, program, "steps", PEERWAY_ACC="host") == on_cpus
     on_gpus = outcome(ranks, program, "host", **fake_gpu)
     assert outcome(ranks, program, "steps", **fake_gpu) == on_gpus
     assert outcome(ranks, program, "graph", **fake_gpu) == on_gpus
+    in_stretches = compiled(tmp_path, "-O1", "-DPWX_MOST_ITERATIONS=11", source)
+    assert outcome(ranks, in_stretches, "graph", **fake_gpu) == on_gpus
 
 
 @pytest.mark.parametrize(

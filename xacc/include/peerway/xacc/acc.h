@@ -271,7 +271,10 @@ PWX_API void pwx_has_loops(void);
 PWX_API int pwx_loops_on_gpu(void);
 /* `count` is the number of iterations, from 1 to PWX_MOST_ITERATIONS, or PWX_COUNT_UNKNOWN. A loop with more
  * iterations is executed in several parts. */
-enum { PWX_COUNT_UNKNOWN = -1, PWX_MOST_ITERATIONS = 1 << 20 };
+#ifndef PWX_MOST_ITERATIONS /* tests have a few */
+#define PWX_MOST_ITERATIONS (1L << 20)
+#endif
+enum { PWX_COUNT_UNKNOWN = -1 };
 PWX_API void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where);
 /* Ends a part. Returns what to execute next: PWX_LOOP_AGAIN, PWX_LOOP_LAST, or 0 at the end. `state` is the
  * loop's variable, on the GPU if the process computes there, or NULL if the count is known; `has_rest` 1: the
@@ -279,7 +282,10 @@ PWX_API void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where);
 PWX_API int pwx_loop_next(pwx_loop* loop, const int* state, int has_rest, const pwx_where* where);
 PWX_API void pwx_loop_end(pwx_loop* loop, const pwx_where* where);
 
-/* As pwx_reduce and pwx_bcast, for values of all nodes that are present at `device`. */
+/* As pwx_reduce and pwx_bcast, for values of all nodes that are present at `device`. A `set_up` function calls
+ * pwx_reduces_on_gpus for what the file reduces so, because the kernel of that is then compiled with those of
+ * the file. */
+PWX_API void pwx_reduces_on_gpus(pwx_op op, pwx_type type);
 PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device, size_t count,
                                const pwx_where* where);
 PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size_t bytes,
