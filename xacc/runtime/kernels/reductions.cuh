@@ -35,9 +35,11 @@ template <class Word>
 __device__ Word pwx_first_lane::word(Word own) const {
   return pwx_word_of(pwx_own_lane() & ~31, own);
 }
-// Loads a word that another block stored during this launch, past the caches that are not shared.
-template <class Word>
-inline __device__ Word pwx_load_shared(const Word* from) {
+// Stores a word for another block of this launch, and loads one, past the caches that are not shared.
+inline __device__ void pwx_store_shared(unsigned long long* to, unsigned long long word) {
+  __hip_atomic_store(to, word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+inline __device__ unsigned long long pwx_load_shared(const unsigned long long* from) {
   return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 // Stores a word in the host's memory, for a host that polls it.
@@ -53,9 +55,11 @@ template <class Word>
 __device__ Word pwx_first_lane::word(Word own) const {
   return __shfl_sync(lanes, own, 0);
 }
-template <class Word>
-__device__ Word pwx_load_shared(const Word* from) {
-  return *(const volatile Word*)from;
+inline __device__ void pwx_store_shared(unsigned long long* to, unsigned long long word) {
+  *(volatile unsigned long long*)to = word;
+}
+inline __device__ unsigned long long pwx_load_shared(const unsigned long long* from) {
+  return *(const volatile unsigned long long*)from;
 }
 inline __device__ void pwx_store_for_host(unsigned long long* to, unsigned long long word) {
   *(volatile unsigned long long*)to = word;
@@ -79,20 +83,41 @@ __device__ T pwx_from(Lane lane, T value) {
   return value;
 }
 
-// Reads a value that another block wrote during this launch.
+// A value in words of which each shows by itself that it has arrived: 4 bytes of the value, and above them a
+// number that it did not have before. A fence before a flag would take longer.
 template <class T>
-__device__ T pwx_fresh(const T* from) {
-  if constexpr (sizeof(T) % 8 != 0) {
-    return pwx_load_shared(from);
-  } else {
-    unsigned long long words[sizeof(T) / 8];
-    for (unsigned i = 0; i < sizeof(T) / 8; ++i)
-      words[i] = pwx_load_shared((const unsigned long long*)from + i);
+struct pwx_numbered {
+  static constexpr unsigned kWords = (sizeof(T) + 3) / 4;
+  unsigned long long words[kWords];
+
+  pwx_numbered() = default;
+  __device__ pwx_numbered(T value, unsigned number) {
+    unsigned parts[kWords] = {};
+    memcpy(parts, &value, sizeof(T));
+    for (unsigned i = 0; i < kWords; ++i) words[i] = parts[i] | (unsigned long long)number << 32;
+  }
+  __device__ bool has(unsigned number) const {
+    bool all = true;
+    for (unsigned long long word : words) all = all && word >> 32 == number;
+    return all;
+  }
+  __device__ T value() const {
+    unsigned parts[kWords];
+    for (unsigned i = 0; i < kWords; ++i) parts[i] = (unsigned)words[i];
     T value;
-    memcpy(&value, words, sizeof(T));
+    memcpy(&value, parts, sizeof(T));
     return value;
   }
-}
+  __device__ void store(unsigned long long* to) const {
+    for (unsigned i = 0; i < kWords; ++i) pwx_store_shared(to + i, words[i]);
+  }
+  __device__ void load(const unsigned long long* from) {
+    for (unsigned i = 0; i < kWords; ++i) words[i] = pwx_load_shared(from + i);
+  }
+  __device__ void store_for_host(unsigned long long* to) const {
+    for (unsigned i = 0; i < kWords; ++i) pwx_store_for_host(to + i, words[i]);
+  }
+};
 
 // Gives lane 0 the combined value of all `count` lanes of the warp; the order is always the same.
 template <class Op, class T>
@@ -158,57 +183,51 @@ __device__ T pwx_block(Op op, T value) {
   return value;
 }
 
-// Combines the values of all threads of a kernel in one launch. The block that finishes last combines the
-// values of all blocks, in their order, so that the same launch gives the same bits.
+// Combines the values of all threads of a kernel in one launch. The last block waits for the values of the
+// others, which the GPU begins before it, and combines them in their order: so the same launch gives the same
+// bits.
 template <class T>
 struct pwx_total {
-  static constexpr unsigned kTogether = 8;  // loads that are under way at once
+  using Numbered = pwx_numbered<T>;
+  static constexpr unsigned kTogether = 2;  // values that a thread loads at once: more would need registers
 
-  T* of_blocks;
-  unsigned* done;            // number of blocks that are done; zero between launches
-  T* result;                 // combined with its old value; or null, and the host gets the result:
-  unsigned long long* host;  // each word has 4 bytes of it, and `number` above them
-  unsigned number;
+  unsigned long long* of_blocks;  // kWords of each block
+  unsigned* launches;             // how many have written there
+  T* result;                      // combined with its old value; or null, and the host gets the result
+  unsigned long long* host;
+  unsigned number_for_host;
 
   template <class Op>
   __device__ void add(Op op, T value) const {
-    __shared__ bool is_last;
     const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
+    const unsigned own = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    const unsigned number = *(const volatile unsigned*)launches + 1;
     value = pwx_block(op, value);
-    if (threadIdx.x == 0) {
-      of_blocks[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = value;
-      __threadfence();
-      is_last = atomicAdd(done, 1u) == blocks - 1;
+    if (own != blocks - 1) {
+      if (threadIdx.x == 0) Numbered(value, number).store(of_blocks + own * Numbered::kWords);
+      return;
     }
-    __syncthreads();
-    if (!is_last) return;
-    __threadfence();
     T total = Op::template neutral<T>();
     for (unsigned first = threadIdx.x; first < blocks; first += kTogether * blockDim.x) {
-      T fresh[kTogether];
+      Numbered others[kTogether];
+#pragma unroll
+      for (unsigned k = 0; k < kTogether; ++k)
+        if (const unsigned block = first + k * blockDim.x; block < own)
+          others[k].load(of_blocks + block * Numbered::kWords);
 #pragma unroll
       for (unsigned k = 0; k < kTogether; ++k) {
         const unsigned block = first + k * blockDim.x;
-        fresh[k] = block < blocks ? pwx_fresh(&of_blocks[block]) : Op::template neutral<T>();
+        if (block > own) break;
+        while (block < own && !others[k].has(number)) others[k].load(of_blocks + block * Numbered::kWords);
+        total = op(total, block < own ? others[k].value() : value);
       }
-#pragma unroll
-      for (unsigned k = 0; k < kTogether; ++k) total = op(total, fresh[k]);
     }
-    total = pwx_block(op, total);
+    total = pwx_block(op, total);  // all other blocks have read their number
     if (threadIdx.x != 0) return;
-    *done = 0;
+    *launches = number;
     if (result != nullptr)
       *result = op(*result, total);
     else
-      tell(total);
-  }
-
-  // Each word shows by itself that it has arrived: a fence before a flag would wait for the link to the host.
-  __device__ void tell(T value) const {
-    constexpr unsigned count = (sizeof(T) + 3) / 4;
-    unsigned words[count] = {};
-    memcpy(words, &value, sizeof(T));
-    for (unsigned i = 0; i < count; ++i)
-      pwx_store_for_host(host + i, words[i] | (unsigned long long)number << 32);
+      Numbered(total, number_for_host).store_for_host(host);
   }
 };
