@@ -137,6 +137,15 @@ int next(const int* state, bool has_rest) {
   return part;
 }
 
+/// A loop that the host counts, and that has run before, is recorded from its first iteration on: the host
+/// knows that it is executed.
+void begin(pwx_loop& loop, long count) {
+  running = {&loop, {}, 0, other_uses()};
+  if (count == PWX_COUNT_UNKNOWN) return;
+  running.remaining = count;
+  if (gpu() != nullptr && has_graphs(loop) && may_record()) begin_recording(nullptr);
+}
+
 LoopGraph& graph_of(pwx_loop& loop, LoopParts parts) {
   if (loop.state == nullptr) loop.state = loops().emplace_back(std::make_unique<pwx_loop_state>()).get();
   auto& graphs = loop.state->graphs;
@@ -231,8 +240,7 @@ int pwx_loops_on_gpu(void) {
 void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where) {
   pwx::guarded(where, [&] {
     if (pwx::running.loop != nullptr) throw pwx::Failure("a loop on the GPU is within another one");
-    pwx::running = {loop, {}, 0, pwx::other_uses()};
-    if (count != PWX_COUNT_UNKNOWN) pwx::running.remaining = count;
+    pwx::begin(*loop, count);
   });
 }
 
