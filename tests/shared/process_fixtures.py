@@ -39,8 +39,8 @@ def ranks_that_sleep(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def server_of_ranks() -> Iterator[None]:
-    """Stop the server of ranks after the tests."""
+def servers_of_programs() -> Iterator[None]:
+    """Stop the servers of ranks and of compilers after the tests."""
     yield
     rank_server.stop()
 

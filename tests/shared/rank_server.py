@@ -1,18 +1,20 @@
-"""Starts ranks quickly: one process imports NumPy, which takes 0.25 s of CPU, and forks itself for each rank.
+"""Starts Python programs quickly: a server imports what they need, and forks itself for each of them.
 
-A forked rank is like `python PROGRAM ARGUMENT...`: it has its own environment, its own addresses, the program
-as `__main__`, and the interpreter's normal shutdown. Only its /proc/PID/environ and cmdline are the server's.
+Ranks need NumPy, which takes 0.25 s of CPU; of `peerway cc` for a short program, a third is imports.
+A forked program is like `python PROGRAM ARGUMENT...`: it has its own environment, its own addresses, the
+program as `__main__`, and the interpreter's normal shutdown. Only its /proc/PID/environ and cmdline are the
+server's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 import json
 import mmap
 import os
+import pkgutil
 import secrets
 import select
 import signal
@@ -21,23 +23,36 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 LARGEST = 1 << 18  # bytes of a request
 
 
+# What a server imports, by the kind of its programs; the attributes load lazy parts of their modules.
+IMPORTS = {
+    "ranks": ("numpy.random.default_rng", "peerway.Context"),
+    "compilers": (
+        "peerway_common.cli.main", "peerway_xacc.cli.command", "peerway_xacc.driver.run",
+        "peerway_xacc.fortran.driver.run", "clang.cindex.conf.lib",
+    ),
+}  # fmt: skip
+
+
 class Rank:
     """A forked rank, with the part of subprocess.Popen's interface that the tests use."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], kind: str = "ranks", folder: str = ""
+    ) -> None:
         stdin, self._to = os.pipe()
         self._out, stdout = os.pipe()
         self._err, stderr = os.pipe()
         self._status, status = os.pipe()
         theirs = [stdin, stdout, stderr, status]
-        request = json.dumps([list(command), dict(environment), str(Path.cwd())]).encode()
+        request = json.dumps([list(command), dict(environment), folder or str(Path.cwd())]).encode()
         assert len(request) < LARGEST
-        socket.send_fds(_server()[1], [request], theirs)
+        socket.send_fds(_server(kind)[1], [request], theirs)
         for descriptor in theirs:
             os.close(descriptor)
         self.stdin = os.fdopen(self._to, "wb")
@@ -67,44 +82,56 @@ class Rank:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def completed(self, timeout: float) -> tuple[int, str, str]:
+        """Its status, output and errors, once it has ended."""
+        self.stdin.close()
+        with self.stdout, self.stderr, ThreadPoolExecutor(max_workers=2) as pool:
+            texts = [pool.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            try:
+                status = self.wait(timeout)
+            finally:
+                self.kill()
+            out, errors = (text.result().decode() for text in texts)
+        return status, out, errors
 
-@functools.cache
-def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """This process's server and the socket to it, started at the first call."""
+
+_SERVERS: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
+
+
+def _server(kind: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """This process's server of a kind and the socket to it, started at the first call."""
+    if kind in _SERVERS:
+        return _SERVERS[kind]
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
     environment |= {
         "PYTHONPATH": str(Path(__file__).parent),
         "OPENBLAS_NUM_THREADS": "1",
     }  # threads do not fork
-    command = [sys.executable, "-c", f"import rank_server; rank_server.serve({there.fileno()})"]
+    command = [sys.executable, "-c", f"import rank_server; rank_server.serve({there.fileno()}, {kind!r})"]
     process = subprocess.Popen(command, pass_fds=[there.fileno()], env=environment)
     there.close()
-    return process, here
+    _SERVERS[kind] = process, here
+    return _SERVERS[kind]
 
 
 def stop() -> None:
-    """End the server, if there is one."""
-    if _server.cache_info().currsize:
-        process, connection = _server()
+    """End the servers."""
+    for process, connection in _SERVERS.values():
         connection.close()
         process.wait()
-        _server.cache_clear()
+    _SERVERS.clear()
 
 
 # ---- the server
 
 
-def serve(descriptor: int) -> None:
-    """Fork a rank for each request, and report its process id and exit status,
+def serve(descriptor: int, kind: str) -> None:
+    """Fork a program for each request, and report its process id and exit status,
     until the tests close the socket.
     """
-    import numpy as np
-
-    import peerway
-
-    assert callable(np.random.default_rng)  # loads lazy parts, and so does the next line
-    assert callable(peerway.Context)
+    for name in IMPORTS[kind]:
+        pkgutil.resolve_name(name)
     requests = socket.socket(fileno=descriptor)
     ended, signalled = os.pipe()
     os.set_blocking(ended, False)
@@ -115,18 +142,19 @@ def serve(descriptor: int) -> None:
     gc.freeze()
     ranks: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([requests, ended], [], [])
+        ready, _, _ = select.select([descriptor, ended], [], [])
         if ended in ready:
             os.read(ended, 1 << 12)
             tell_ends(ranks)
-        if requests in ready:
+        if descriptor in ready:
             request, theirs, _, _ = socket.recv_fds(requests, LARGEST, 4)
             if not request:
                 return
             status = theirs.pop()
             process = os.fork()
             if process == 0:
-                become(*json.loads(request), theirs)
+                command, environment, folder = json.loads(request)
+                become(command, environment, folder, theirs)
             for end in theirs:
                 os.close(end)
             ranks[process] = status
