@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from clang import cindex
 
 from peerway_xacc.codegen.device_builtins import DECLARED
 from peerway_xacc.codegen.device_code import Unsupported
 from peerway_xacc.frontend.diagnostics import Place
-from peerway_xacc.frontend.libclang import parsed
+from peerway_xacc.frontend.libclang import parsed, precompile
 from peerway_xacc.frontend.tokens import scan
 from peerway_xacc.installed import prefix
 from peerway_xacc.lowering.unit import Unit
@@ -22,28 +24,51 @@ _LINE = re.compile(r'#line (\d+) "(.*)"')
 _EXTENSIONS = ["-Werror=vla", "-Werror=c99-extensions", "-Werror=gnu-statement-expression"]
 _BUILTINS = ("__builtin_assume", "__builtin_expect", "__builtin_unreachable")
 _ARGUMENTS = [
-    "-xc++", "-std=c++20", "-nostdinc", "-ferror-limit=1", "-Wno-narrowing", "-Wno-everything", *_EXTENSIONS,
+    "-std=c++20", "-nostdinc", "-ferror-limit=1", "-Wno-narrowing", "-Wno-everything", *_EXTENSIONS,
 ]  # fmt: skip
 
 
+class _Prelude:
+    """The text that the run-time library puts before each kernel; empty if it is not installed.
+
+    For the third kernel of a process it is precompiled, which takes as long as two kernels; from then on, a
+    kernel takes less than half.
+    """
+
+    def __init__(self, include: Path) -> None:
+        file = include / "peerway" / "xacc" / "prelude.cuh"
+        self.text = DECLARED + file.read_text() if file.exists() else ""
+        self._checked = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # it is removed with this object
+
+    def parsed(self, text: str) -> Any:
+        """The translation unit of a kernel after this text."""
+        self._checked += 1
+        kernel = [*_ARGUMENTS, "-xc++"]
+        if self._checked <= 2:
+            return parsed("kernel.cu", text, [*kernel, "-include", "/prelude"], prelude=self.text)
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="peerway-cc-")
+            precompile(self.text, [*_ARGUMENTS, "-xc++-header"], Path(self._folder.name) / "prelude")
+        return parsed("kernel.cu", text, [*kernel, "-include-pch", f"{self._folder.name}/prelude"])
+
+
 @cache
-def _prelude(include: Path) -> str:
-    """The text that the run-time library puts before each kernel; empty if it is not installed."""
-    file = include / "peerway" / "xacc" / "prelude.cuh"
-    return DECLARED + file.read_text() if file.exists() else ""
+def _prelude(include: Path) -> _Prelude:
+    return _Prelude(include)
 
 
 def check(unit: Unit, text: str) -> None:
     """Raise Unsupported with the first part of a kernel that is not C++ for a GPU."""
-    before = _prelude(prefix() / "include")
-    if not before:
+    prelude = _prelude(prefix() / "include")
+    if not prelude.text:
         return
-    whole = before + text
-    for diagnostic in parsed("kernel.cu", whole, _ARGUMENTS).diagnostics:
+    for diagnostic in prelude.parsed(text).diagnostics:
         if diagnostic.severity >= cindex.Diagnostic.Error:
-            lines = whole.split("\n")
-            at, column = diagnostic.location.line, diagnostic.location.column
-            raise Unsupported(_reason(diagnostic.spelling), _place(unit, lines, at, column))
+            at = diagnostic.location
+            inside = str(at.file) == "kernel.cu"  # not in a template of the prelude
+            place = _place(unit, text.split("\n"), at.line, at.column) if inside else None
+            raise Unsupported(_reason(diagnostic.spelling), place)
     spans = scan(text)
     for first, second in pairwise(spans):
         why = ""
@@ -52,9 +77,9 @@ def check(unit: Unit, text: str) -> None:
         elif first.text.startswith("__builtin_") and first.text not in _BUILTINS:
             why = f"{first.text}, which NVRTC does not know"
         if why:
-            offset = len(before) + first.start
-            line, column = whole.count("\n", 0, offset) + 1, offset - whole.rfind("\n", 0, offset)
-            raise Unsupported(why, _place(unit, whole.split("\n"), line, column))
+            line = text.count("\n", 0, first.start) + 1
+            column = first.start - text.rfind("\n", 0, first.start)
+            raise Unsupported(why, _place(unit, text.split("\n"), line, column))
 
 
 def _reason(message: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from clang import cindex
@@ -13,10 +14,20 @@ from peerway_xacc.frontend.diagnostics import Place
 from peerway_xacc.frontend.source import Range
 
 
-def parsed(file: str, text: str, arguments: list[str]) -> Any:
-    """The translation unit of a file with this text, which need not be the one on the disk."""
+def parsed(file: str, text: str, arguments: list[str], options: int = 0, **included: str) -> Any:
+    """The translation unit of a file with this text, which need not be the one on the disk; nor need the
+    `included` files, /NAME, be there.
+    """
     words = [os.fsencode(argument) for argument in arguments]
-    return cindex.Index.create().parse(file, args=words, unsaved_files=[(file, to_bytes(text))])
+    texts = {file: text, **{f"/{name}": included[name] for name in included}}
+    unsaved = [(name, to_bytes(content)) for name, content in texts.items()]
+    return cindex.Index.create().parse(file, args=words, unsaved_files=unsaved, options=options)
+
+
+def precompile(text: str, arguments: list[str], file: Path) -> None:
+    """Write a header of this text to `file`, for the option -include-pch."""
+    unit = parsed("header", text, arguments, cindex.TranslationUnit.PARSE_INCOMPLETE)
+    unit.save(str(file))
 
 
 def spelling(thing: Any) -> str:
