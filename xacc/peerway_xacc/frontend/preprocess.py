@@ -10,13 +10,14 @@ import os
 import re
 import subprocess
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from peerway_common.suggestion import did_you_mean
 from peerway_xacc.frontend.characters import of_bytes, of_source, to_bytes
 from peerway_xacc.frontend.diagnostics import Place, Refused
 from peerway_xacc.frontend.pragma_operators import operators
-from peerway_xacc.frontend.tokens import Text, Token, quoted, scan
+from peerway_xacc.frontend.tokens import Text, Token, quoted, scan, spans
 
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
 _ESCAPED = re.compile(r"\\(.)")
@@ -168,7 +169,7 @@ def _refuse_renumbered(text: Text) -> None:
 
 
 def _remember(texts: Texts, source: str, line: str) -> None:
-    head, name = (span.text for span in scan(line, 1)[:2])
+    head, name = (span.text for span in islice(spans(line, 1), 2))
     if head == "define":
         texts.defines[name] = line
         if not source.startswith(_SYSTEM) and not _RESERVED.match(name):
