@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from peerway_jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, encode
-from peerway_jobs.batch_check import MOST_REASONS, NOTES, BadBatch, decode, is_device_name, is_node_name
+from peerway_jobs.batch_check import (
+    MOST_REASONS,
+    MOST_TEXT,
+    NOTES,
+    BadBatch,
+    decode,
+    is_device_name,
+    is_node_name,
+)
 from peerway_jobs.clock import Sent, correction_ms
 from peerway_jobs.frames import (
     MOST_BODY,
@@ -256,7 +264,7 @@ BOMBS: dict[str, tuple[bytes, str]] = {
     "not compressed": (b"hello", "not compressed by zlib"),
     "cut off": (encode(full_batch())[:-8], "cut off after "),
     "followed by more": (encode(full_batch()) + b"x", "1 bytes follow the compressed text"),
-    "a bomb": (zlib.compress(b" " * (64 << 20)), "or more, allowed are fewer"),
+    "a bomb": (zlib.compress(b" " * (MOST_TEXT + 1)), "or more, allowed are fewer"),
     "too long": (b"x" * (MOST_PAYLOAD + 1), "bytes, allowed are "),
     "deeply nested": (zlib.compress(b"[" * 200_000), "nested too deeply"),
     "deep in samples": (zlib.compress(b'{"version":1,"samples":' + b'{"a":' * 40_000), "nested too deeply"),
