@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 from sources import tracked
@@ -33,8 +33,11 @@ def fix() -> int:
 
 def lint() -> int:
     """Run every check, show what each found, and sum up."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fix", action="store_true", help="format the sources instead of checking them")
+    options = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
-    if "--fix" in sys.argv[1:]:
+    if options.fix:
         return fix()
     say("lint:")
     checks: dict[str, list[str | Path]] = {
