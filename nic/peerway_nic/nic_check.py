@@ -12,8 +12,8 @@ from rich.text import Text
 from peerway.errors import Error
 from peerway_common.cli.numbers import Number, Whole
 from peerway_common.cli.options import BadInput
+from peerway_common.console import table_console
 from peerway_common.suggestion import did_you_mean
-from peerway_common.terminal import table_console
 
 WIDTH = 34
 STYLES = {

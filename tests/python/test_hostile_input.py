@@ -104,7 +104,7 @@ def test_names_in_a_report_are_only_text(evil: tuple[Path, Path], tmp_path: Path
 
 
 def test_nothing_prints_past_the_one_printer() -> None:
-    """Rich's own console obeys markup and passes escape sequences on; peerway_common.terminal's does not."""
+    """Rich's own console obeys markup and passes escape sequences on; peerway_common.console's does not."""
     counts = Counter(
         str(file.relative_to(ROOT))
         for package in PACKAGES

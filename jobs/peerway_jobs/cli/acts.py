@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from peerway_common.cli.numbers import Whole
+from peerway_common.console import table_console
 from peerway_common.printable import json_text, printable
-from peerway_common.terminal import say, table_console
+from peerway_common.terminal import say
 from peerway_jobs.server_folder import data_option, monitor_at
 
 

@@ -11,8 +11,9 @@ import click
 
 from peerway_common.cli.numbers import Whole
 from peerway_common.cli.options import parsed
+from peerway_common.console import table_console
 from peerway_common.printable import json_text
-from peerway_common.terminal import say, table_console
+from peerway_common.terminal import say
 from peerway_jobs.asking import several, source_options
 from peerway_jobs.server_folder import parse_since
 from peerway_jobs.store.lists import MOST, Filter

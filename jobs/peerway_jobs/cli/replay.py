@@ -9,8 +9,9 @@ import click
 
 from peerway_common.cli.numbers import Whole
 from peerway_common.cli.options import parsed
+from peerway_common.console import table_console
 from peerway_common.printable import json_text
-from peerway_common.terminal import say, table_console
+from peerway_common.terminal import say
 from peerway_jobs.server_folder import data_option, monitor_at, parse_since
 
 

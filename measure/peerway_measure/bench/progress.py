@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from peerway_common.terminal import Terminal
+from peerway_common.console import Terminal
 
 if TYPE_CHECKING:
     from peerway_measure.bench.results import Step

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peerway_common.terminal import Terminal, say, table_console
+from peerway_common.console import Terminal, table_console
+from peerway_common.terminal import say
 from peerway_measure.bench.kinds import LIMITS
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from click.exceptions import Exit
 
 from peerway_common import disk_space
 from peerway_common.cli.options import BadInput
+from peerway_common.console import Terminal
 from peerway_common.ending import Ended, ended_by_signals
-from peerway_common.terminal import Terminal, say
+from peerway_common.terminal import say
 from peerway_measure.campaign.journal import Busy, Changed, Journal, NoLocks
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from peerway_common.cli.numbers import Number
 from peerway_common.cli.options import BadInput, format_option
+from peerway_common.console import table_console
 from peerway_common.printable import json_text
-from peerway_common.terminal import say, table_console
+from peerway_common.terminal import say
 from peerway_measure.cli.compare_node_types import show_node_types
 from peerway_measure.cli.factors import HELP, check, chosen, parse
 from peerway_measure.cli.input import SKIP_TRUNCATED, read_records

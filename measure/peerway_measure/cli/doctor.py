@@ -9,7 +9,8 @@ import click
 
 from peerway_common.cli.numbers import Number
 from peerway_common.cli.options import BadInput
-from peerway_common.terminal import Terminal, say
+from peerway_common.console import Terminal
+from peerway_common.terminal import say
 from peerway_measure.doctor import report_json
 from peerway_measure.doctor.checks import examine
 from peerway_measure.doctor.finding import Status

@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from peerway_common.cli.options import BadInput, format_option
+from peerway_common.console import table_console
 from peerway_common.ending import Ended, ended_by_signals
 from peerway_common.printable import json_text
-from peerway_common.terminal import say, table_console
+from peerway_common.terminal import say
 from peerway_common.units import about_text, bandwidth_text, time_text
 from peerway_measure.bench.collective_choice import KIND_NUMBERS, ORDERS, Collective
 from peerway_measure.cli.options import need_devices, table_environment, table_option

@@ -65,7 +65,7 @@ def run(request: Request, hosts: Hosts, results: Results) -> str:
 def show(results: Results, form: str) -> None:
     from rich.text import Text
 
-    from peerway_common.terminal import Terminal
+    from peerway_common.console import Terminal
     from peerway_measure.storage.table import rows
 
     if form == "table":

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway_common.cli.options import BadInput, parsed
+from peerway_common.console import table_console
 from peerway_common.printable import json_text
-from peerway_common.terminal import say, table_console
+from peerway_common.terminal import say
 from peerway_measure.campaign.journal import Unreadable
 from peerway_measure.cli.factors import check, chosen, parse
 from peerway_measure.cli.input import SKIP_TRUNCATED, read_records

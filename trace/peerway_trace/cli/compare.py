@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway_common.cli.options import BadInput
-from peerway_common.terminal import table_console
+from peerway_common.console import table_console
 from peerway_common.units import size_text, time_text
 from peerway_trace.cli.input import read
 

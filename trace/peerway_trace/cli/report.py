@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway_common.cli.options import BadInput
-from peerway_common.terminal import say, table_console
+from peerway_common.console import table_console
+from peerway_common.terminal import say
 from peerway_measure.cli.output import beside_text, cannot_write, ensure_replaceable
 from peerway_measure.file_kinds import has_records, is_route_table
 from peerway_trace.cli.input import read

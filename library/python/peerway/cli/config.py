@@ -7,8 +7,9 @@ from rich.table import Table
 
 from peerway.errors import Error
 from peerway_common.cli.options import format_option
+from peerway_common.console import Terminal
 from peerway_common.printable import json_text
-from peerway_common.terminal import Terminal, say
+from peerway_common.terminal import say
 
 FIELDS = ("name", "type", "default", "help", "value", "origin", "problem")
 
