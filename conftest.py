@@ -144,14 +144,14 @@ def missing_for_browsers() -> str:
 
 
 @pytest.fixture(scope="module")
-def browser(one_browser: Chrome) -> Iterator[Chrome]:
+def browser(browser_of_session: Chrome) -> Iterator[Chrome]:
     """The browser. It shows nothing once the tests of a file have ended: a page takes 2 % of a core."""
-    yield one_browser
-    one_browser.get("about:blank")
+    yield browser_of_session
+    browser_of_session.get("about:blank")
 
 
 @pytest.fixture(scope="session")
-def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def browser_of_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """One browser, without a network, for all tests that look at pages. It needs chromium and chromedriver
     (Debian: chromium, chromium-driver) and selenium. Without them the tests are skipped, except under CI.
     """

@@ -29,7 +29,7 @@ def quick_passwords() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def trusted_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Trust one certificate authority: httpx reads them all for each client, which takes 24 ms of CPU."""
     with pytest.MonkeyPatch.context() as patch:
         if importlib.util.find_spec("certifi"):
