@@ -128,10 +128,10 @@ long shape_of(const pwx_section& side) {
 
 /// Whether all ranks can use a plan, and their local arrays have one shape. Collective.
 bool all_can(bool this_rank_can, const GmovePlan& gmove, const Set& set) {
-  const long shape = shape_of(gmove.target) + shape_of(gmove.source);
-  long least[] = {this_rank_can ? 1L : 0L, shape, -shape};
+  const long target = shape_of(gmove.target), source = shape_of(gmove.source);
+  long least[] = {this_rank_can ? 1L : 0L, target, -target, source, -source};
   reduce(program(), set, combine_of(PWX_MIN, PWX_LONG), least, std::size(least), sizeof least[0]);
-  return least[0] == 1 && least[1] == -least[2];
+  return least[0] == 1 && least[1] == -least[2] && least[3] == -least[4];
 }
 
 /// Whether a plan may be able to do a gmove, as far as all ranks know it alike: both sides are on the GPU,
