@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from peerway_xacc.analysis import loop_nest
 from peerway_xacc.analysis.loop_nest import For
 from peerway_xacc.analysis.mapped import AnnotatedStatement
-from peerway_xacc.codegen import streamed
+from peerway_xacc.codegen.streaming import mark_streaming_loads
 from peerway_xacc.frontend import directives as d
 from peerway_xacc.frontend.diagnostics import Refused
 from peerway_xacc.frontend.edits import Edits
@@ -195,7 +195,7 @@ def share(
                 closed = f" {name.text} = {operator}()({before}, {combined});" + closed
         edits.before(statement.start, opened)
         edits.behind(statement.end, closed)
-        streamed.mark(unit, annotated, edits, body, loop)
+        mark_streaming_loads(unit, annotated, edits, body, loop)
         _distribute(unit, annotated, edits, loop, sharing)
 
 

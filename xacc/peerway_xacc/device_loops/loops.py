@@ -4,8 +4,8 @@
 
 A loop `for (init; condition; step) { first; if (test) return ...; rest }` is written so that its state is
 known once an iteration, behind the test: the run-time library executes `first`, and then, as long as the
-state says so, `rest`, `step` and `first` again. A loop without a test has no `rest`. If the host can count
-its iterations before it begins, it has no state either.
+state says so, `rest`, `step` and `first` again. A loop without a test has no `rest`. If the host
+knows its trip count, it has no state either.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from peerway_xacc.analysis.blocks import Item, items_of
 from peerway_xacc.analysis.mapped import Mapped
 from peerway_xacc.device_loops import candidates
 from peerway_xacc.device_loops.body import Body
-from peerway_xacc.device_loops.counted import Count, count_of, counting
 from peerway_xacc.device_loops.functions import Functions
 from peerway_xacc.device_loops.heads import Exit, exit_of, head_of
 from peerway_xacc.device_loops.rewritten import Insertion, Part, rewritten
 from peerway_xacc.device_loops.scalars import DeviceScalars, compute_statements, on_device
 from peerway_xacc.device_loops.stays import StaysOnHost
+from peerway_xacc.device_loops.trip_count import TripCount, counting_loop, trip_count_of
 from peerway_xacc.frontend.diagnostics import Place
 from peerway_xacc.frontend.source import Function, Range, Statement, Variable, used_in
 from peerway_xacc.frontend.tokens import Text, quoted, scan
@@ -68,7 +68,7 @@ def written(unit: Mapped) -> DeviceLoops:
 class _Parts:
     """The text of a loop's parts for the device."""
 
-    begin: list[Part]  # what gives the device its values, before the loop
+    upload: list[Part]  # gives the device its values, before the loop
     before_test: list[Part]
     behind_test: list[Part]
 
@@ -81,7 +81,7 @@ class _Loop:
         self.statement = statement
         self.scalars = DeviceScalars()
         self.head = head_of(unit, statement)
-        self.count: Count | None = None
+        self.trips: TripCount | None = None
 
     def write(self) -> str:
         """Add the loop's text for the device. Returns what --explain says. Raises StaysOnHost."""
@@ -91,15 +91,15 @@ class _Loop:
         whole = Range(start, self.statement.end)
         chosen = on_device(self.unit, self.functions.compute, self.function, whole)
         if exit_ is None:
-            self.count = count_of(self.unit, self.functions.compute, self.function, self.head, chosen)
-        if self.count is not None and not self.count.in_body:
-            chosen = [variable for variable in chosen if variable is not self.count.counter]
+            self.trips = trip_count_of(self.unit, self.functions.compute, self.function, self.head, chosen)
+        if self.trips is not None and not self.trips.in_body:
+            chosen = [variable for variable in chosen if variable is not self.trips.counter]
         for variable in chosen:
             name = self.functions.new_name(f"{self.function.name}_{variable.name}")
             self.scalars.names[id(variable)] = self.scalars.add(name, variable.spelling)
         body = Body(self.unit, self.function, self.scalars, self.functions.called, self.functions.new_name)
         state = self.functions.new_name(f"{self.function.name}_state")
-        if self.count is None:
+        if self.trips is None:
             self.scalars.add(state, "int")
         outside = self._outside(chosen)
         parts = self._parts(body, items, exit_, state, outside)
@@ -111,7 +111,7 @@ class _Loop:
         text = self._text(parts, body.used, exit_, state, outside)
         self.functions.insertions.setdefault(start, Insertion()).extend(text)
         names = ", ".join(sorted({variable.name for variable in chosen}))
-        how = "one launch of a CUDA graph" if self.count is None else "CUDA graphs of many iterations"
+        how = "one launch of a CUDA graph" if self.trips is None else "CUDA graphs of many iterations"
         lives = f"; its scalars live there: {names}" if names else ""
         return f"the loop runs on the GPU, as {how} (on AMD GPUs the host starts each iteration){lives}"
 
@@ -143,9 +143,9 @@ class _Loop:
             hoisted = body.take_hoisted()
         behind, body.parts = body.parts, []
         body.items(first)
-        if self.count is None:
+        if self.trips is None:
             self._state(body, state, exit_, rest, early, hoisted)
-        elif self.count.in_body:
+        elif self.trips.in_body:
             body.arithmetic(self._step_text(body), at)
         body.flush()
         before, body.parts = body.parts, []
@@ -153,7 +153,7 @@ class _Loop:
             body.arithmetic(f" {self.scalars.names[id(variable)]} = {variable.name};", at)
         for total, identity in dict.fromkeys(body.totals):
             body.arithmetic(f" {total} = {identity};", at)
-        if self.count is None:
+        if self.trips is None:
             body.arithmetic(f" {state} = {_AGAIN};", at)
         body.flush()
         return _Parts(body.parts, before, behind)
@@ -164,29 +164,29 @@ class _Loop:
         at = self.statement.start
         here = f"&(const pwx_where){{{quoted(self.unit.file)}, {self.unit.text.place(at).line}}}"
         loop, part, count = f"{state}_loop", f"{state}_part", "PWX_COUNT_UNKNOWN"
-        # A loop that the host counts is executed in stretches; each ends with all values on the host.
+        # A loop with a trip count is executed in batches; each ends with all values on the host.
         text = [
             Part("if (pwx_loops_on_gpu()) {", at),
             *self._verbatim(self.head.initial),
-            Part(f"; {'if' if self.count is None else 'while'} (", at),
+            Part(f"; {'if' if self.trips is None else 'while'} (", at),
             *(self._verbatim(self.head.condition) or [Part("1", at)]),
             Part(") {", at),
         ]
         if names := ", ".join(sorted({*self.scalars.types, *used})):
             enter = f'{loop}.entered = 1; _Pragma("acc enter data create({names})")'
             text.append(Part(f" if (!{loop}.entered) {{ {enter} }}", at))
-        text += parts.begin
-        if self.count is not None:
+        text += parts.upload
+        if self.trips is not None:
             count = f"{state}_count"
-            text.append(Part(counting(self.unit, self.function, self.head, self.count, count), at))
+            text.append(Part(counting_loop(self.unit, self.function, self.head, self.trips, count), at))
         text.append(Part(f" pwx_loop_begin(&{loop}, {count}, {here}); for (int {part} = 0;;) {{", at))
         if exit_ is not None:
             last = Part(f" if ({part} == {_LAST}) break; }}", at)
             text += [Part(f" if ({part}) {{", at), *parts.behind_test, last]
         text += parts.before_test
         on_device = f'(const int *)pwx_device(&{loop}.known, &{state}, "{state}", {here})'
-        known = "0" if self.count is not None else f"pwx_gpu() ? {on_device} : &{state}"
-        following = f"pwx_loop_next(&{loop}, {known}, {int(exit_ is not None)}, {here})"
+        address = "0" if self.trips is not None else f"pwx_gpu() ? {on_device} : &{state}"
+        following = f"pwx_loop_next(&{loop}, {address}, {int(exit_ is not None)}, {here})"
         text.append(Part(f" {part} = {following}; if ({part} == 0) break; }}", at))
         text.append(Part(f" pwx_loop_end(&{loop}, {here});", at))
         return [*text, *self._results(exit_, state, outside, count), Part(" } } else ", at)]
@@ -195,12 +195,12 @@ class _Loop:
         """The text that gives the host its values behind a loop."""
         at = self.statement.start
         names = [self.scalars.names[id(variable)] for variable in outside]
-        back = names + ([state] if self.count is None else [])
-        text = [Part(f' _Pragma("acc update host({", ".join(back)})")', at)] if back else []
+        downloaded = names + ([state] if self.trips is None else [])
+        text = [Part(f' _Pragma("acc update host({", ".join(downloaded)})")', at)] if downloaded else []
         text += [
             Part(f" {variable.name} = {name};", at) for variable, name in zip(outside, names, strict=True)
         ]
-        if self.count is not None and not self.count.in_body:
+        if self.trips is not None and not self.trips.in_body:
             step = self._verbatim(self.head.step)
             text += [Part(f" for (; {count} > 0; {count}--) {{", at), *step, Part("; }", at)]
         if exit_ is not None and exit_.value is not None:

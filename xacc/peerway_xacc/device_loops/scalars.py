@@ -121,6 +121,12 @@ def _within_arithmetic(unit: Mapped, variable: Variable, inside: Range) -> bool:
     )
 
 
+def is_volatile(unit: Mapped, variable: Variable) -> bool:
+    """Is a variable declared as volatile? True also if something else before it in its declaration is."""
+    text, at = unit.texts.of(variable.file).text, max(variable.declarator.start, 0)
+    return any(span.text == "volatile" for span in scan(text, text.rfind(";", 0, at) + 1, at))
+
+
 def _check(
     unit: Mapped, compute: Compute, function: Function, variable: Variable, inside: Range, reduced: bool
 ) -> None:
@@ -128,8 +134,7 @@ def _check(
     at = max(variable.declarator.start, 0) if not variable.file_scope else inside.start
     if variable.file_scope or variable.static:
         raise StaysOnHost(at, f"'{name}' outlives the function")
-    head = unit.text.text[unit.text.text.rfind(";", 0, at) + 1 : at]
-    if any(span.text == "volatile" for span in scan(head)):
+    if is_volatile(unit, variable):
         raise StaysOnHost(at, f"'{name}' is volatile")
     if not variable.scalar or variable.pointee is not None or variable.element not in _TYPES:
         raise StaysOnHost(at, f"'{name}' is no number")

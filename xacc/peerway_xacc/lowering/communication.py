@@ -30,7 +30,7 @@ def reduction(unit: Unit, directive: d.Reduction) -> None:
         else:
             address, count = _memory(variable, operand.name)
             if directive.accelerator:
-                if (use := f"pwx_reduces_on_gpus({operator}, {kind});") not in unit.output.setup:
+                if (use := f"pwx_preload_reduction({operator}, {kind});") not in unit.output.setup:
                     unit.output.setup.append(use)
                 call = on_device(
                     unit,

@@ -118,9 +118,9 @@ void broadcast_on_gpus(const Set& set, int root, void* device, size_t bytes) {
 
 extern "C" {
 
-void pwx_reduces_on_gpus(pwx_op op, pwx_type type) {
+void pwx_preload_reduction(pwx_op op, pwx_type type) {
   if (pwx::program().size() > 1 && pwx::kernel_name_of(op) != nullptr && pwx::kernel_name_of(type) != nullptr)
-    pwx::load_with_others(pwx::combining_kernel(op, type, true));
+    pwx::preload(pwx::combining_kernel(op, type, true));
 }
 
 void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device, size_t count,

@@ -36,7 +36,7 @@ constexpr size_t kSlots = kPage / sizeof(Slot);
 
 /// The memory of the reductions on one queue, whose kernels run one after another.
 struct ReductionMemory {
-  CUdeviceptr memory = 0;  ///< for each reduction, the values of all blocks; then the number of its launches
+  CUdeviceptr memory = 0;  ///< for each reduction, the values of all blocks; then its last sequence number
   Slot* slots = nullptr;   ///< a ring
   CUdeviceptr slots_on_gpu = 0;
   size_t next = 0;      ///< the next slot, counted without wrapping
@@ -49,7 +49,7 @@ std::map<long, ReductionMemory>& memory_of_queues() {
   return all;
 }
 
-/// Words of which each has 4 bytes of a value, and above them a number.
+/// Bytes of a block's value, in words that have 4 of them and above these a sequence number.
 constexpr size_t kNumbered = kWidest / sizeof(uint32_t) * sizeof(uint64_t);
 
 size_t bytes_of_blocks(const Gpu& gpu) { return kNumbered * most_joined(gpu.processors()); }
@@ -115,7 +115,7 @@ KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, 
   const Gpu& gpu = the_gpu();
   ReductionMemory& with = memory_of_queue(queue);
   if (with.awaited + static_cast<size_t>(count) > kSlots) wait_for(queue);
-  const CUdeviceptr launches = with.memory + kMostReductions * bytes_of_blocks(gpu);
+  const CUdeviceptr last_numbers = with.memory + kMostReductions * bytes_of_blocks(gpu);
   ++with.number;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     if (size_of(reductions[i].type) > kWidest || kernel_name_of(reductions[i].type) == nullptr)
@@ -123,7 +123,7 @@ KernelReductions prepare_reductions(int count, const pwx_reduction* reductions, 
     Total& total = prepared.arguments[i];
     std::memset(static_cast<void*>(&total), 0, sizeof total);  // recordings compare also the padding
     total.of_blocks = reinterpret_cast<void*>(with.memory + i * bytes_of_blocks(gpu));
-    total.launches = reinterpret_cast<unsigned*>(launches + i * sizeof(uint64_t));
+    total.last_number = reinterpret_cast<unsigned*>(last_numbers + i * sizeof(uint64_t));
     total.on_device = reductions[i].device;
     if (reductions[i].device != nullptr) continue;
     total.number = with.number;

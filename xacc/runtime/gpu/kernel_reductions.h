@@ -14,7 +14,7 @@ constexpr size_t kMostReductions = 16;
 /// The argument of a kernel for one reduction: the layout of pwx_total (kernels/reductions.cuh) for any T.
 struct Total {
   void* of_blocks;
-  unsigned* launches;
+  unsigned* last_number;
   void* on_device;
   void* host_slot;
   uint32_t number;

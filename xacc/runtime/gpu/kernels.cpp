@@ -152,7 +152,7 @@ bool begins_kernels_early(const Gpu& gpu) {
          major >= kFirstMajor;
 }
 
-std::vector<pwx_kernel*>& others_to_load() {
+std::vector<pwx_kernel*>& preloaded_kernels() {
   static auto& all = *new std::vector<pwx_kernel*>;  // outlives atexit
   return all;
 }
@@ -266,13 +266,13 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
 
 }  // namespace
 
-void load_with_others(pwx_kernel& kernel) {
-  if (std::ranges::find(others_to_load(), &kernel) == others_to_load().end())
-    others_to_load().push_back(&kernel);
+void preload(pwx_kernel& kernel) {
+  if (std::ranges::find(preloaded_kernels(), &kernel) == preloaded_kernels().end())
+    preloaded_kernels().push_back(&kernel);
 }
 
 void load_kernels(std::vector<pwx_kernel*> all) {
-  all.insert(all.end(), others_to_load().begin(), others_to_load().end());
+  all.insert(all.end(), preloaded_kernels().begin(), preloaded_kernels().end());
   if (all.empty()) return;
   const auto reduces = [](const pwx_kernel* kernel) {
     return std::string_view(kernel->source).find("pwx_total<") != std::string_view::npos;

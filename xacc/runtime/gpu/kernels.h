@@ -18,7 +18,7 @@ std::string_view rank_reduction_text();
 /// reports the error.
 void load_kernels(std::vector<pwx_kernel*> all);
 /// Has load_kernels load this kernel, too, which the program will need.
-void load_with_others(pwx_kernel& kernel);
+void preload(pwx_kernel& kernel);
 
 /// Launches a kernel that reduces values of several ranks by the lanes of a plan, whose guard ends its waits.
 void launch_rank_reduction(pwx_kernel& kernel, const pwx_shape& shape, void** arguments,

@@ -169,7 +169,7 @@ LoopGraph& LoopGraph::operator=(LoopGraph&& other) noexcept {
   return *this;
 }
 
-void LoopGraph::make(CUstream stream) {
+void LoopGraph::make_conditional(CUstream stream) {
   const Gpu& gpu = the_gpu();
   CUcontext context = nullptr;
   gpu.check(gpu.driver.cuCtxGetCurrent(&context), "making the graph of a loop");
@@ -196,7 +196,7 @@ void LoopGraph::make(CUstream stream) {
   gpu.check(gpu.driver.cuGraphInstantiate(&graph_, graph, 0), "making the graph of a loop");
 }
 
-void LoopGraph::make_of(long iterations, CUstream stream) {
+void LoopGraph::make_unrolled(long iterations, CUstream stream) {
   const Gpu& gpu = the_gpu();
   destroy();
   gpu.check(gpu.driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing a loop");
@@ -218,19 +218,19 @@ void LoopGraph::make_of(long iterations, CUstream stream) {
 void LoopGraph::repeat(CUstream stream, long iterations) {
   if (parts.again.empty()) return;  // a rank without elements
   const Gpu& gpu = the_gpu();
-  const auto issue = [&](long count) {
-    for (long i = 0; i < count; ++i) issue_all(parts.again, stream);
-    iterations -= count;
+  const long unrolled =
+      std::clamp(kMostLaunches / static_cast<long>(parts.again.size()), 1L, std::max(iterations, 1L));
+  long remaining = iterations;
+  const auto issue_up_to = [&](long most) {
+    for (long i = 0; i < most && remaining > 0; ++i, --remaining) issue_all(parts.again, stream);
   };
-  const long fit = std::max(kMostLaunches / static_cast<long>(parts.again.size()), 1L);
-  const long most = std::min(iterations, fit);
-  if (graph_ == nullptr) issue(iterations <= fit ? iterations : kIterationsMeanwhile);
-  if (2 * iterations_ < most) make_of(most, stream);
-  for (; iterations >= iterations_; iterations -= iterations_) {
+  if (graph_ == nullptr) issue_up_to(unrolled == iterations ? iterations : kIterationsMeanwhile);
+  if (2 * iterations_ < unrolled) make_unrolled(unrolled, stream);
+  for (; remaining >= iterations_; remaining -= iterations_) {
     check_plans(parts.again);
     gpu.check(gpu.driver.cuGraphLaunch(graph_, stream), "launching a loop");
   }
-  issue(iterations);
+  issue_up_to(remaining);
 }
 
 void LoopGraph::launch(CUstream stream) {
@@ -238,7 +238,7 @@ void LoopGraph::launch(CUstream stream) {
   prepare_loop_graphs();
   if (graph_ == nullptr) {
     if (is_conditional(parts.again)) issue_if_again(parts, kIterationsMeanwhile, stream);
-    make(stream);
+    make_conditional(stream);
   }
   gpu.check(gpu.driver.cuGraphLaunch(graph_, stream), "launching a loop");
 }

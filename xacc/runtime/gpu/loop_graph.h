@@ -33,14 +33,14 @@ class LoopGraph {
   /// Whether a plan in it has failed.
   [[nodiscard]] bool has_failed() const;
   [[nodiscard]] bool has_plans() const;
-  /// Ends the loop at the next test of its node, whatever its state. Iterations of a known number go on.
+  /// Ends the loop at the next test of its node, whatever its state. A graph without conditions goes on.
   void stop() const;
 
   LoopParts parts;
 
  private:
-  void make(pw::cuda::CUstream stream);
-  void make_of(long iterations, pw::cuda::CUstream stream);
+  void make_conditional(pw::cuda::CUstream stream);
+  void make_unrolled(long iterations, pw::cuda::CUstream stream);
   void destroy();
 
   pw::cuda::CUgraphExec graph_ = nullptr;

@@ -84,7 +84,7 @@ __device__ T pwx_from(Lane lane, T value) {
 }
 
 // A value in words of which each shows by itself that it has arrived: 4 bytes of the value, and above them a
-// number that it did not have before. A fence before a flag would take longer.
+// sequence number that the word did not have before. A fence before a flag would take longer.
 template <class T>
 struct pwx_numbered {
   static constexpr unsigned kWords = (sizeof(T) + 3) / 4;
@@ -184,15 +184,18 @@ __device__ T pwx_block(Op op, T value) {
 }
 
 // Combines the values of all threads of a kernel in one launch. The last block waits for the values of the
-// others, which the GPU begins before it, and combines them in their order: so the same launch gives the same
-// bits.
+// others and combines them in their order, so the same launch gives the same bits. No other block waits for
+// one, so the GPU can begin them in any order.
+//
+// A launch numbers the values: by one more than the launch before it on this memory. The last block sets the
+// number when all values have arrived, and a block stores its value after it has read the number.
 template <class T>
 struct pwx_total {
   using Numbered = pwx_numbered<T>;
-  static constexpr unsigned kTogether = 2;  // values that a thread loads at once: more would need registers
+  static constexpr unsigned kTogether = 2;  // values that a thread loads at once: more would cost registers
 
   unsigned long long* of_blocks;  // kWords of each block
-  unsigned* launches;             // how many have written there
+  unsigned* last_number;          // of the launch before; never 0 behind a launch
   T* result;                      // combined with its old value; or null, and the host gets the result
   unsigned long long* host;
   unsigned number_for_host;
@@ -201,7 +204,8 @@ struct pwx_total {
   __device__ void add(Op op, T value) const {
     const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
     const unsigned own = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-    const unsigned number = *(const volatile unsigned*)launches + 1;
+    const unsigned before = *(const volatile unsigned*)last_number;
+    const unsigned number = before + 1 != 0 ? before + 1 : 1;
     value = pwx_block(op, value);
     if (own != blocks - 1) {
       if (threadIdx.x == 0) Numbered(value, number).store(of_blocks + own * Numbered::kWords);
@@ -222,9 +226,9 @@ struct pwx_total {
         total = op(total, block < own ? others[k].value() : value);
       }
     }
-    total = pwx_block(op, total);  // all other blocks have read their number
+    total = pwx_block(op, total);
     if (threadIdx.x != 0) return;
-    *launches = number;
+    *last_number = number;
     if (result != nullptr)
       *result = op(*result, total);
     else

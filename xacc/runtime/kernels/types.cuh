@@ -132,7 +132,7 @@ inline __device__ bool pwx_goes_on(const int* state) {
 #endif
 }
 
-// Reads an element that no thread reads again soon. The caches keep it for a shorter time than others.
+// A streaming load, of an element in the GPU's memory: the caches evict it first.
 template <class T>
 inline __device__ T pwx_read_once(const T& at) {
 #if defined(PWX_ON_AMD)

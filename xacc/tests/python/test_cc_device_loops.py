@@ -19,6 +19,7 @@ static double a[N], plain[4];
 #pragma xmp align a[i] with t[i]
 #pragma xmp shadow a[1]
 static double outer;
+static volatile int stopped;
 double elsewhere(double value);
 static double sum_of(void) {
   double sum = 0;
@@ -47,6 +48,8 @@ COUNTED = [
 RUNS = [
     f"for (int n = 0; n < limit; n++) {{\n{COMPUTE}    limit -= 1;\n  }}",
     f"for (int n = 0; n < 9; n++) {{\n{COMPUTE}    n += 1;\n  }}",
+    f"for (int n = 0; n < pointed; n++) {{\n{COMPUTE}  }}",
+    f"for (int n = 0; n < 9 && !stopped; n++) {{\n{COMPUTE}  }}",
     f"for (int n = 0; n++ < 9;) {{\n{COMPUTE}  }}",
     f"for (int n = 0; n < 9 && s < 5; n++) {{\n{COMPUTE}    s = s / sum_of();\n  }}",
     f"for (int n = 0; n < 9; n++) {{\n    s = s * sum_of();\n    if (s > 5) break;\n{COMPUTE}  }}",
@@ -106,7 +109,8 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         loops[inside] = f"for (int n = 0; {condition}; n++) {{\n{COMPUTE}{test}    {inside}\n  }}"
     source, lines = HEAD, {}
     for number, (key, loop) in enumerate(loops.items()):
-        source += f"static int loop{number}(void) {{\n  double s = 1;\n  int limit = 9;\n  "
+        source += f"static int loop{number}(void) {{\n  double s = 1;\n"
+        source += "  int limit = 9, pointed = 9, *bound = &pointed;\n  "
         lines[f"prog.c:{source.count(chr(10)) + 1}"] = key
         source += f"{loop}\n  return (int)s;\n}}\n"
     calls = " + ".join(f"loop{number}()" for number in range(len(loops)))

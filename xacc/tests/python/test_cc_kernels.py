@@ -264,7 +264,7 @@ def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.Monkey
 
 def test_only_sizes_that_are_not_known_are_multiplied_at_run_time() -> None:
     """Himeno's coefficients a[4][MI][MJ][MK], of which MI is spread over nodes."""
-    (kernel,) = (text for name, text in kernels(emitted(SAMPLES[1])).items() if name.startswith("jacobi_47"))
+    (kernel,) = (text for name, text in kernels(emitted(SAMPLES[1])).items() if name.startswith("jacobi_49"))
     for name in "abc":
         assert f"const pwx_rows<const float[33][65], 2> {name}, " in kernel
         assert f"PWX_ALIGNED({name}.at);" in kernel
@@ -351,6 +351,9 @@ ONCE = [  # the inner loop of a sparse product, and what it reads once
     ("int e = begin[i]; e < begin[i + 1]; e++", "a[e] * a[column[e]]", {"column[e]"}),
     ("int e = begin[i]; e < begin[i + 1]; e++", "a[e + 1] * q[column[e]]", {"column[e]"}),
     ("int e = 0; e < 9; e++", "a[e] * q[column[e]]", set()),  # all rows read the same elements
+    ("int e = begin[i]; e < begin[i + 1]; e++", "(a)[e] * q[column[e]]", {"column[e]"}),
+    ("int e = begin[i]; e < begin[i + 1]; e++", "a[e /* ] */] * q[column<:e:>]", {"a[e /* ] */]"}),
+    ("int e = begin[i]; e < begin[i + 1]; e++", "own[e] * q[few[e]]", set()),  # not in the GPU's memory
 ]
 
 
@@ -359,12 +362,14 @@ def test_elements_that_are_read_once(head: str, product: str, once: set[str], tm
     result = compiled(
         tmp_path,
         f"""\
+static const int few[4] = {{1, 2, 3, 4}};
 void sparse(double *r, const double *q, const double *a, const double *b, const int *column, const int *at,
             const int *begin) {{
 #pragma acc parallel loop vector_length(32) present(r[0:9], q, a, b, column, at, begin)
   for (int i = 0; i < 9; i++) {{
     const int first = begin[i];
-    double sum = 0;
+    const double own[4] = {{1, 2, 3, 4}};
+    double sum = own[i % 4];
 #pragma acc loop vector reduction(+ : sum)
     for ({head}) sum += {product};
     r[i] = sum + first;

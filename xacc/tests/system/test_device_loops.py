@@ -48,8 +48,8 @@ def test_loops_that_the_host_counts_give_the_same_bits_in_every_form(
     on_gpus = outcome(ranks, program, "host", **fake_gpu)
     assert outcome(ranks, program, "steps", **fake_gpu) == on_gpus
     assert outcome(ranks, program, "graph", **fake_gpu) == on_gpus
-    in_stretches = compiled(tmp_path, "-O1", "-DPWX_MOST_ITERATIONS=11", source)
-    assert outcome(ranks, in_stretches, "graph", **fake_gpu) == on_gpus
+    in_batches = compiled(tmp_path, "-O1", "-DPWX_MOST_OF_BATCH=11", source)
+    assert outcome(ranks, in_batches, "graph", **fake_gpu) == on_gpus
 
 
 @pytest.mark.parametrize(

@@ -269,10 +269,10 @@ typedef enum pwx_loop_part {
 PWX_API void pwx_has_loops(void);
 /* Returns 1 if such loops run in their form for the GPU: on a GPU, unless the setting acc_loops is `host`. */
 PWX_API int pwx_loops_on_gpu(void);
-/* `count` is the number of iterations, from 1 to PWX_MOST_ITERATIONS, or PWX_COUNT_UNKNOWN. A loop with more
- * iterations is executed in several parts. */
-#ifndef PWX_MOST_ITERATIONS /* tests have a few */
-#define PWX_MOST_ITERATIONS (1L << 20)
+/* `count` is the loop's trip count, from 1 to PWX_MOST_OF_BATCH, or PWX_COUNT_UNKNOWN. A loop with a larger
+ * trip count is executed in several batches. */
+#ifndef PWX_MOST_OF_BATCH /* tests override it with a small value */
+#define PWX_MOST_OF_BATCH (1L << 20)
 #endif
 enum { PWX_COUNT_UNKNOWN = -1 };
 PWX_API void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where);
@@ -282,10 +282,10 @@ PWX_API void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where);
 PWX_API int pwx_loop_next(pwx_loop* loop, const int* state, int has_rest, const pwx_where* where);
 PWX_API void pwx_loop_end(pwx_loop* loop, const pwx_where* where);
 
-/* As pwx_reduce and pwx_bcast, for values of all nodes that are present at `device`. A `set_up` function calls
- * pwx_reduces_on_gpus for what the file reduces so, because the kernel of that is then compiled with those of
- * the file. */
-PWX_API void pwx_reduces_on_gpus(pwx_op op, pwx_type type);
+/* Has the kernel of such a reduction between GPUs compiled and loaded together with the kernels of the
+ * program. A `set_up` function calls it for each operator and type that the file reduces with acc. */
+PWX_API void pwx_preload_reduction(pwx_op op, pwx_type type);
+/* As pwx_reduce and pwx_bcast, for values of all nodes that are present at `device`. */
 PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device, size_t count,
                                const pwx_where* where);
 PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size_t bytes,

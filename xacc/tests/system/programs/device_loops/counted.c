@@ -32,6 +32,12 @@ static void smooth(double weight) {
   for (int i = 0; i < N; i++) x[i] = y[i];
 }
 
+static void few(double value) {
+#pragma xmp loop on t(i)
+#pragma acc parallel loop present(x)
+  for (int i = 0; i < 4; i++) x[i] = x[i] * 0.5 + value;
+}
+
 static void report(const char* name, long counter, double value) {
   const double sum = sum_of();
 #pragma xmp task on nodes(1)
@@ -90,6 +96,16 @@ static void counting(int rounds) {
   report("counting", n, total);
 }
 
+/* Many launches in an iteration, of which a node without elements of the first few has fewer. */
+static void uneven(int rounds) {
+  int n;
+  for (n = 0; n < rounds; n++) {
+    smooth(0.25);
+    few(1), few(2), few(3), few(4), few(5), few(6), few(7), few(8), few(9);
+  }
+  report("uneven", n, 0);
+}
+
 /* The host cannot count: the body changes the bound, or the counter. */
 static void changing(int rounds) {
   double sum = 0;
@@ -112,6 +128,7 @@ int main(void) {
 #pragma acc data copy(x, y)
   {
     for (int rounds = 0; rounds < 6; rounds++) plain(rounds), scaled(rounds), counting(rounds);
+    for (int rounds = 1; rounds < 21; rounds++) uneven(rounds);
     plain(40), plain(40), plain(700), plain(41), scaled(300), scaled(25), scaled(25), counting(90);
     for (int again = 0; again < 3; again++) down(9 + again, 2), until(12, 3), doubled(), changing(9);
   }
