@@ -9,10 +9,11 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from rank_server import Rank
 
 ROOT = Path(__file__).resolve().parents[2]
 # Read here, because the tests remove the PEERWAY_ variables.
@@ -135,9 +136,28 @@ def peerway(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "peerway", *arguments]
 
 
+def run_command(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    timeout: float = LIMIT,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end. `peerway` is forked from a server that has imported what it needs, unless
+    PYTHONPATH may name other modules.
+    """
+    variables = os.environ if environment is None else environment
+    if list(command[:3]) == peerway() and "PYTHONPATH" not in variables:
+        script = str(Path(sys.executable).with_name("peerway"))
+        forked = Rank([script, *command[3:]], variables, "commands", str(folder or ""))
+        return subprocess.CompletedProcess(command, *forked.completed(timeout))
+    return subprocess.run(
+        command, env=variables, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout
+    )
+
+
 def ranks(program: str, count: int = 2) -> str:
     """Run a Python program as ranks, which must all succeed; returns their output."""
     command = peerway("run", "-n", str(count), "--", sys.executable, "-c", textwrap.dedent(program))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+    done = run_command(command)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import rank_server
-from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program, made_once
+from launching import (
+    LIMIT,
+    ROOT,
+    Run,
+    clean_environment,
+    compile_double,
+    compile_program,
+    made_once,
+    run_command,
+)
 
 if TYPE_CHECKING:
     from hosts import Network
@@ -40,7 +49,7 @@ def ranks_that_sleep(
 
 @pytest.fixture(scope="session", autouse=True)
 def servers_of_programs() -> Iterator[None]:
-    """Stop the servers of ranks and of compilers after the tests."""
+    """Stop the servers that programs are forked from after the tests."""
     yield
     rank_server.stop()
 
@@ -143,8 +152,13 @@ def ctx() -> Iterator[peerway.Context]:
 def run() -> Run:
     """Run a command to its end; if it hangs, the test fails."""
 
-    def body(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
-        settings: dict[str, object] = {"env": clean_environment(), "timeout": LIMIT, "text": True, **options}
+    def body(
+        command: list[str], env: Mapping[str, str] | None = None, timeout: float = LIMIT, **options: object
+    ) -> subprocess.CompletedProcess[str]:
+        environment = clean_environment() if env is None else env
+        if not options:
+            return run_command(command, environment, timeout=timeout)
+        settings: dict[str, object] = {"env": environment, "timeout": timeout, "text": True, **options}
         return subprocess.run(command, capture_output=True, check=False, **settings)  # type: ignore[call-overload, no-any-return]
 
     return body

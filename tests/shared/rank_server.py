@@ -1,6 +1,7 @@
 """Starts Python programs quickly: a server imports what they need, and forks itself for each of them.
 
-Ranks need NumPy, which takes 0.25 s of CPU; of `peerway cc` for a short program, a third is imports.
+Ranks need NumPy, which takes 0.25 s of CPU; of `peerway cc` for a short program, a third is imports, and of
+most other commands nearly all.
 A forked program is like `python PROGRAM ARGUMENT...`: it has its own environment, its own addresses, the
 program as `__main__`, and the interpreter's normal shutdown. Only its /proc/PID/environ and cmdline are the
 server's.
@@ -35,6 +36,12 @@ IMPORTS = {
     "compilers": (
         "peerway_common.cli.main", "peerway_xacc.cli.command", "peerway_xacc.driver.run",
         "peerway_xacc.fortran.driver.run", "clang.cindex.conf.lib",
+    ),
+    "commands": (
+        "peerway_common.cli.main", "peerway.cli.run.command", "peerway_measure.cli.bench.command",
+        "peerway_measure.cli.campaign.command", "peerway_measure.campaign.run.Runner",
+        "peerway_measure.cli.storage.command", "peerway_measure.storage.session",
+        "peerway_measure.storage.table", "peerway_trace.cli.record.command", "peerway_trace.tables",
     ),
 }  # fmt: skip
 
@@ -181,7 +188,8 @@ def become(command: list[str], environment: dict[str, str], folder: str, descrip
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
     os.closerange(3, 4096)
-    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode, closefd=False) for n, mode in enumerate("rww"))
+    sys.stdin, sys.stdout = (os.fdopen(n, mode, closefd=False) for n, mode in enumerate("rw"))
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import LIMIT, clean_environment
+from launching import LIMIT, clean_environment, run_command
 
 from peerway_measure import records
 from peerway_measure.bench import machine, session
@@ -27,9 +27,7 @@ PEERWAY = [sys.executable, "-m", "peerway"]
 
 def peerway(*arguments: object, home: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = clean_environment(XDG_CONFIG_HOME=str(home), XDG_CACHE_HOME=str(home), **settings)
-    return subprocess.run(
-        [*PEERWAY, *map(str, arguments)], capture_output=True, text=True, check=False, env=environment
-    )
+    return run_command([*PEERWAY, *map(str, arguments)], environment)
 
 
 # The face of the cube with the most blocks; the test cube has all three faces in either case.

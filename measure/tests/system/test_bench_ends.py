@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, clean_environment, peerway
+from launching import LIMIT, clean_environment, peerway, run_command
 
 from peerway_measure import records
 
@@ -49,13 +49,8 @@ def start(arguments: Sequence[object], home: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def run(
-    arguments: Sequence[object], home: Path, stdout: int = subprocess.PIPE
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        peerway(*map(str, arguments)), env=environment(home), cwd=home, stdout=stdout, stderr=subprocess.PIPE,
-        text=True, check=False, timeout=LIMIT,
-    )  # fmt: skip
+def run(arguments: Sequence[object], home: Path) -> subprocess.CompletedProcess[str]:
+    return run_command(peerway(*map(str, arguments)), environment(home), home)
 
 
 def leftovers(home: Path) -> list[str]:
@@ -126,7 +121,10 @@ def test_records_come_as_they_are_made_and_a_reader_that_goes_ends_it(tmp_path: 
 
 def test_a_full_standard_output_is_one_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        done = run((*QUICK, "--sizes", "64", "--format", "jsonl"), tmp_path, full.fileno())
+        done = subprocess.run(
+            peerway(*QUICK, "--sizes", "64", "--format", "jsonl"), env=environment(tmp_path), cwd=tmp_path,
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=LIMIT,
+        )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "peerway: cannot write to standard output: No space left on device"
     assert "Traceback" not in done.stderr

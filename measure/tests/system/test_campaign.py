@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from launching import LIMIT
+from launching import LIMIT, run_command
 
 from peerway_measure import records
 from peerway_measure.campaign.plan_file import parse
@@ -75,8 +75,7 @@ class Campaign:
         return self.verb("run", *words)
 
     def verb(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [*PEERWAY, "campaign", words[0], str(self.folder), *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+        return run_command([*PEERWAY, "campaign", words[0], str(self.folder), *words[1:]])
 
     def starts(self) -> Counter[str]:
         return Counter(self.log.read_text().split()) if self.log.exists() else Counter()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import fake_slurm
 import pytest
-from launching import LIMIT
+from launching import LIMIT, run_command
 from test_campaign import PEERWAY, Campaign, record, wait_until
 
 from peerway_measure.campaign import plan_file, slurm
@@ -45,10 +45,7 @@ class OnSlurm(Campaign):
         return plan_file.read(self.toml)
 
     def verb(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*PEERWAY, "campaign", words[0], str(self.folder), *words[1:]],
-            env=self.environment, capture_output=True, text=True, check=False, timeout=LIMIT,
-        )  # fmt: skip
+        return run_command([*PEERWAY, "campaign", words[0], str(self.folder), *words[1:]], self.environment)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

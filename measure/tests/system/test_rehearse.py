@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launching import peerway, run_command
 
 from peerway_measure.campaign.journal import Journal
 from peerway_measure.rehearse import holder
@@ -38,8 +39,7 @@ class Rehearsed:
         self.folder = folder
 
     def verb(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "peerway", "rehearse", verb, str(self.folder), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        return run_command(peerway("rehearse", verb, str(self.folder), *words), timeout=LIMIT_S)
 
     def on(self, host: str, command: str, *words: str) -> str:
         done = self.verb("shell", "--host", host, *words, "sh", "-c", command)

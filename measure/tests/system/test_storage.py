@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from launching import LIMIT
+from launching import LIMIT, run_command
 
 from peerway_measure import records
 from peerway_measure.storage.folder import RunFolder
@@ -30,8 +30,7 @@ Ran = tuple[list[records.Record], subprocess.CompletedProcess[str], Path, Path]
 
 
 def storage(*words: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [*PEERWAY, "storage", str(folder), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+    return run_command([*PEERWAY, "storage", str(folder), *map(str, words)])
 
 
 def is_disk(folder: Path) -> bool:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from launching import LIMIT
+from launching import LIMIT, run_command
 
 from peerway_measure.storage.folder import Owner
 from peerway_measure.storage.operation import GaveUp, operate
@@ -32,7 +32,7 @@ def storage(*words: object, folder: Path, inside: str = "") -> subprocess.Comple
     command = [*PEERWAY, "storage", str(folder), *map(str, words)]
     if inside:
         command = ["unshare", "-m", "sh", "-c", f'{inside}; "$@"', "sh", *command]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+    return run_command(command)
 
 
 class Running:
