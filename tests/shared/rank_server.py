@@ -57,7 +57,9 @@ class Rank:
         self._err, stderr = os.pipe()
         self._status, status = os.pipe()
         theirs = [stdin, stdout, stderr, status]
-        request = json.dumps([list(command), dict(environment), folder or str(Path.cwd())]).encode()
+        words = [os.fspath(word) for word in command]  # as subprocess takes paths, too
+        variables = {name: os.fspath(value) for name, value in environment.items()}
+        request = json.dumps([words, variables, folder or str(Path.cwd())]).encode()
         assert len(request) < LARGEST
         socket.send_fds(_server(kind)[1], [request], theirs)
         for descriptor in theirs:
