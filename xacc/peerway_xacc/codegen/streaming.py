@@ -10,7 +10,7 @@ from peerway_xacc.analysis.loop_nest import For
 from peerway_xacc.analysis.mapped import AnnotatedStatement
 from peerway_xacc.frontend.edits import Edits
 from peerway_xacc.frontend.source import Range, Use, used_in
-from peerway_xacc.frontend.tokens import Span, scan
+from peerway_xacc.frontend.tokens import scan, spans
 from peerway_xacc.lowering.unit import Unit
 
 # The types for which GPUs have streaming loads.
@@ -33,14 +33,13 @@ def mark_streaming_loads(
         if id(use.variable) in gathered | changed or not _is_in_memory_of_gpu(annotated, use):
             continue
         end = _end_of_element(unit, use)
-        index = [span.text for span in _spans(unit, use.subscripts[-1])]
-        if end is not None and index == [loop.header.index]:
+        if end is not None and _words(unit, use.subscripts[-1]) == [loop.header.index]:
             edits.before(use.range.start, "pwx_read_once(")
             edits.behind(end, ")")
 
 
-def _spans(unit: Unit, inside: Range) -> list[Span]:
-    return scan(unit.text.text, inside.start, inside.end)
+def _words(unit: Unit, inside: Range) -> list[str]:
+    return [span.text for span in scan(unit.text.text, inside.start, inside.end)]
 
 
 def _is_gathered(annotated: AnnotatedStatement, use: Use, loop: For) -> bool:
@@ -72,9 +71,8 @@ def _end_of_element(unit: Unit, use: Use) -> int | None:
     """Where `name[…]…[…]` ends; None if it is written in another way, such as `(name)[…]`."""
     at = use.range.end
     for subscript in use.subscripts:
-        behind = _spans(unit, Range(subscript.end, len(unit.text.text)))[:1]
-        before = _spans(unit, Range(at, subscript.start))
-        if [span.text for span in [*before, *behind]] != ["[", "]"]:
+        behind = next(iter(spans(unit.text.text, subscript.end, len(unit.text.text))), None)
+        if _words(unit, Range(at, subscript.start)) != ["["] or behind is None or behind.text != "]":
             return None
-        at = behind[0].end
+        at = behind.end
     return at

@@ -196,36 +196,21 @@ void LoopGraph::make_conditional(CUstream stream) {
   gpu.check(gpu.driver.cuGraphInstantiate(&graph_, graph, 0), "making the graph of a loop");
 }
 
-void LoopGraph::make_unrolled(long iterations, CUstream stream) {
-  const Gpu& gpu = the_gpu();
-  destroy();
-  gpu.check(gpu.driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing a loop");
-  CUgraph graph = nullptr;
-  try {
-    for (long i = 0; i < iterations; ++i) issue_all(parts.again, stream);
-  } catch (...) {
-    gpu.driver.cuStreamEndCapture(stream, &graph);
-    if (graph != nullptr) gpu.driver.cuGraphDestroy(graph);
-    throw;
-  }
-  gpu.check(gpu.driver.cuStreamEndCapture(stream, &graph), "capturing a loop");
-  const CUresult status = gpu.driver.cuGraphInstantiate(&graph_, graph, 0);
-  gpu.driver.cuGraphDestroy(graph);
-  gpu.check(status, "making the graph of a loop");
-  iterations_ = iterations;
-}
-
 void LoopGraph::repeat(CUstream stream, long iterations) {
   if (parts.again.empty()) return;  // a rank without elements
   const Gpu& gpu = the_gpu();
-  const long unrolled =
-      std::clamp(kMostLaunches / static_cast<long>(parts.again.size()), 1L, std::max(iterations, 1L));
+  const long fit = std::max(kMostLaunches / static_cast<long>(parts.again.size()), 1L);
+  const long unrolled = std::min(iterations, fit);
   long remaining = iterations;
   const auto issue_up_to = [&](long most) {
     for (long i = 0; i < most && remaining > 0; ++i, --remaining) issue_all(parts.again, stream);
   };
   if (graph_ == nullptr) issue_up_to(unrolled == iterations ? iterations : kIterationsMeanwhile);
-  if (2 * iterations_ < unrolled) make_unrolled(unrolled, stream);
+  if (2 * iterations_ < unrolled) {
+    destroy();
+    graph_ = captured(parts.again, stream, unrolled);
+    iterations_ = unrolled;
+  }
   for (; remaining >= iterations_; remaining -= iterations_) {
     check_plans(parts.again);
     gpu.check(gpu.driver.cuGraphLaunch(graph_, stream), "launching a loop");

@@ -40,7 +40,6 @@ class LoopGraph {
 
  private:
   void make_conditional(pw::cuda::CUstream stream);
-  void make_unrolled(long iterations, pw::cuda::CUstream stream);
   void destroy();
 
   pw::cuda::CUgraphExec graph_ = nullptr;

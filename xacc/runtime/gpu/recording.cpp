@@ -76,6 +76,25 @@ void issue_all(Recording& recording, CUstream stream, CUdeviceptr state) {
   for (Recorded& launch : recording) issue(stream, launch, state);
 }
 
+CUgraphExec captured(Recording& recording, CUstream stream, long times) {
+  const Gpu& gpu = the_gpu();
+  gpu.check(gpu.driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing launches");
+  CUgraph graph = nullptr;
+  try {
+    for (long i = 0; i < times; ++i) issue_all(recording, stream);
+  } catch (...) {
+    gpu.driver.cuStreamEndCapture(stream, &graph);
+    if (graph != nullptr) gpu.driver.cuGraphDestroy(graph);
+    throw;
+  }
+  gpu.check(gpu.driver.cuStreamEndCapture(stream, &graph), "capturing launches");
+  CUgraphExec graph_exec = nullptr;
+  const CUresult status = gpu.driver.cuGraphInstantiate(&graph_exec, graph, 0);
+  gpu.driver.cuGraphDestroy(graph);
+  gpu.check(status, "making a graph of launches");
+  return graph_exec;
+}
+
 bool is_conditional(const Recording& recording) {
   return std::ranges::all_of(
       recording, [](const Recorded& launch) { return is_plan(launch) || launch.kernel.conditional; });

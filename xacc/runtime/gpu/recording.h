@@ -54,6 +54,9 @@ void launch_on(pw::cuda::CUstream stream, const KernelLaunch& launch, std::span<
 /// unless that is PWX_LOOP_AGAIN.
 void issue_all(Recording& recording, pw::cuda::CUstream stream, pw::cuda::CUdeviceptr state = 0);
 
+/// A graph of so many times everything in order, captured on the stream. Throws Failure.
+pw::cuda::CUgraphExec captured(Recording& recording, pw::cuda::CUstream stream, long times);
+
 /// Whether it can be issued with a state, because all its kernels are conditional.
 bool is_conditional(const Recording& recording);
 

@@ -63,19 +63,6 @@ Recording* recording_of_next_part() {
   return depth > 0 && std::exchange(first_came, true) ? &recorded : nullptr;
 }
 
-CUgraphExec captured(Recording& recording, CUstream stream) {
-  const Gpu& gpu = the_gpu();
-  gpu.check(gpu.driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing a sequence");
-  issue_all(recording, stream);
-  CUgraph graph = nullptr;
-  gpu.check(gpu.driver.cuStreamEndCapture(stream, &graph), "capturing a sequence");
-  CUgraphExec graph_exec = nullptr;
-  const CUresult status = gpu.driver.cuGraphInstantiate(&graph_exec, graph, 0);
-  gpu.driver.cuGraphDestroy(graph);
-  gpu.check(status, "making a graph of a sequence");
-  return graph_exec;
-}
-
 /// Launches a recording, as a graph if the same one was recorded here before.
 void launch_recording(pwx_sequence_state& state, Recording recording) {
   const Gpu& gpu = the_gpu();
@@ -93,7 +80,7 @@ void launch_recording(pwx_sequence_state& state, Recording recording) {
     return;
   }
   check_plans(recording);
-  if (known->graph == nullptr) known->graph = captured(known->recording, stream);
+  if (known->graph == nullptr) known->graph = captured(known->recording, stream, 1);
   gpu.check(gpu.driver.cuGraphLaunch(known->graph, stream), "launching a sequence");
 }
 

@@ -249,8 +249,8 @@ PWX_API void pwx_sequence_end(pwx_sequence* sequence, const pwx_where* where);
 
 /* A loop of the program whose scalars live on the GPU. The generated code executes its first parts one by
  * one, and reads the loop's state after each; then the run-time library records the parts once, and runs the
- * rest of the loop as one CUDA graph. A loop whose iterations the host can count before it begins has no
- * state, and is executed that often. Each loop has one static object. */
+ * rest of the loop as one CUDA graph. A loop whose trip count the host knows has no state. Each loop has one
+ * static object. */
 typedef struct pwx_loop {
   struct pwx_loop_state* state;
   int entered;     /* 1 once the loop's scalars are present on the GPU */
@@ -282,12 +282,12 @@ PWX_API void pwx_loop_begin(pwx_loop* loop, long count, const pwx_where* where);
 PWX_API int pwx_loop_next(pwx_loop* loop, const int* state, int has_rest, const pwx_where* where);
 PWX_API void pwx_loop_end(pwx_loop* loop, const pwx_where* where);
 
-/* Has the kernel of such a reduction between GPUs compiled and loaded together with the kernels of the
- * program. A `set_up` function calls it for each operator and type that the file reduces with acc. */
-PWX_API void pwx_preload_reduction(pwx_op op, pwx_type type);
 /* As pwx_reduce and pwx_bcast, for values of all nodes that are present at `device`. */
 PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device, size_t count,
                                const pwx_where* where);
+/* Has the kernel of such a reduction compiled and loaded together with the kernels of the program. A `set_up`
+ * function calls it for each operator and type that the file reduces with acc. */
+PWX_API void pwx_preload_reduction(pwx_op op, pwx_type type);
 PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size_t bytes,
                               const pwx_where* where);
 
